@@ -1,0 +1,1 @@
+//! Estimates, comparisons and verdicts; pure.

@@ -1,0 +1,1 @@
+//! Other tools' options, scripts, results and reports.

@@ -1,0 +1,1 @@
+//! The hot path: workloads, backends, file sets, the clock and latency histograms.

@@ -1,0 +1,25 @@
+//! The data of FSBench.
+//!
+//! Plans, targets, cells, trials, run records, metrics and units: data only, nothing here opens a file. Members of
+//! families (file systems, media, workloads, controls) are stored as a name and parameters; what they mean is known
+//! only to the member itself, in the crate that owns the family.
+#![forbid(unsafe_code)]
+
+pub mod expression;
+pub mod host;
+pub mod metric;
+pub mod nearest;
+pub mod plan;
+pub mod run;
+pub mod target;
+pub mod trial;
+pub mod units;
+pub mod workload;
+
+pub use metric::{Better, Metric, Unit};
+pub use plan::{Identity, Plan, Repetition};
+pub use run::RunRecord;
+pub use target::{FileSystemSpec, Medium, Target, TargetKind};
+pub use trial::{Outcome, Phase, Trial};
+pub use units::Bytes;
+pub use workload::{Access, Amount, CacheState, Cell, Durability, Params, WorkloadSpec};

@@ -1,0 +1,147 @@
+//! Metrics: named quantities with a unit and a direction.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units;
+
+/// Which way is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better: rates.
+    Higher,
+    /// Less is better: times and costs.
+    Lower,
+}
+
+/// Base units only; people's units are made when a number is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Bytes moved in a second.
+    BytesPerSecond,
+    /// Operations finished in a second.
+    OperationsPerSecond,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// A plain number.
+    Count,
+}
+
+impl Unit {
+    /// The name used in JSON and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::BytesPerSecond => "bytes_per_second",
+            Unit::OperationsPerSecond => "operations_per_second",
+            Unit::Seconds => "seconds",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+        }
+    }
+
+    /// The value as people read it: `412 MiB/s`, `61.3 k/s`, `12.0 ms`.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Unit::BytesPerSecond => format!("{}/s", units::show_bytes(value)),
+            Unit::OperationsPerSecond => format!("{}/s", units::show_count(value)),
+            Unit::Seconds => units::show_seconds(value),
+            Unit::Bytes => units::show_bytes(value),
+            Unit::Count => units::show_count(value),
+        }
+    }
+}
+
+/// What kind of thing a metric is: decides where it is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The speed that targets are compared by.
+    Rate,
+    /// A percentile or mean of the time of one operation.
+    Latency,
+    /// What it cost beside time.
+    Cost,
+}
+
+/// A member of the registry of metrics.
+#[derive(Debug)]
+pub struct MetricKind {
+    /// The name in records and tables.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
+    /// Where it belongs.
+    pub role: Role,
+    /// One line for `fsb list metrics`.
+    pub about: &'static str,
+}
+
+macro_rules! metrics {
+    ($($constant:ident = $name:literal, $unit:ident, $better:ident, $role:ident, $about:literal;)*) => {
+        $(#[doc = $about]
+        pub const $constant: MetricKind = MetricKind {
+            name: $name, unit: Unit::$unit, better: Better::$better, role: Role::$role, about: $about,
+        };)*
+        /// Every metric that fsb records itself.
+        pub static REGISTRY: &[MetricKind] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    THROUGHPUT = "throughput", BytesPerSecond, Higher, Rate, "Bytes moved by the workload, per second of the timed stretches.";
+    OPERATION_RATE = "operation_rate", OperationsPerSecond, Higher, Rate, "Operations finished, per second of the timed stretches.";
+    ITERATION_TIME = "iteration_time", Seconds, Lower, Rate, "Mean time of one iteration of the 2023 micro-benchmark.";
+    LATENCY_MEAN = "latency_mean", Seconds, Lower, Latency, "Mean time of one operation.";
+    LATENCY_P50 = "latency_p50", Seconds, Lower, Latency, "Median time of one operation.";
+    LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";
+    LATENCY_P99 = "latency_p99", Seconds, Lower, Latency, "Time within which 99 of 100 operations finished.";
+    LATENCY_P999 = "latency_p999", Seconds, Lower, Latency, "Time within which 999 of 1000 operations finished.";
+    CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, user and system, an operation.";
+    DEVICE_BYTES_PER_OPERATION = "device_bytes_per_operation", Bytes, Lower, Cost, "Bytes the device read and wrote, an operation.";
+    DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
+}
+
+/// A measured value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Its name, usually one of [`REGISTRY`].
+    pub name: String,
+    /// The value in base units.
+    pub value: f64,
+    /// The unit.
+    pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
+}
+
+impl MetricKind {
+    /// A value of this kind.
+    pub fn of(&self, value: f64) -> Metric {
+        Metric { name: self.name.to_owned(), value, unit: self.unit, better: self.better }
+    }
+}
+
+/// The registered kind of that name.
+pub fn find(name: &str) -> Option<&'static MetricKind> {
+    REGISTRY.iter().find(|kind| kind.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_described() {
+        for (index, kind) in REGISTRY.iter().enumerate() {
+            assert!(!kind.about.is_empty() && !kind.about.contains('\n'), "{}", kind.name);
+            assert!(REGISTRY[..index].iter().all(|other| other.name != kind.name), "{}", kind.name);
+            let json = serde_json::to_string(&kind.of(1.5)).unwrap();
+            assert_eq!(serde_json::from_str::<Metric>(&json).unwrap(), kind.of(1.5));
+            assert!(json.contains(kind.unit.name()));
+        }
+    }
+}

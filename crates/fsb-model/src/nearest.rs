@@ -1,0 +1,37 @@
+//! "Did you mean": the known name nearest to one that is not known.
+
+/// The known name that is closest to `name`, if one is close enough to be meant.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, candidate), candidate))
+        .min()
+        .filter(|(distance, candidate)| *distance <= (candidate.len() / 2).clamp(1, 3))
+        .map(|(_, candidate)| candidate)
+}
+
+/// `unknown WHAT 'name'` with the nearest known name, or all known names where none is near.
+pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(near) => format!("unknown {what} '{name}': did you mean '{near}'?"),
+        None => {
+            let all: Vec<_> = known.into_iter().collect();
+            format!("unknown {what} '{name}': known are {}", all.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_finds_its_name() {
+        let known = ["ext4", "xfs", "btrfs"];
+        assert_eq!(nearest("btfrs", known), Some("btrfs"));
+        assert_eq!(nearest("XFS", known), Some("xfs"));
+        assert_eq!(nearest("hammer2", known), None);
+        assert!(unknown("file system", "zzzzzz", known).contains("known are ext4, xfs, btrfs"));
+    }
+}

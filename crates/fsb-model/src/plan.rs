@@ -1,0 +1,97 @@
+//! A plan: targets × suite × controls × repetition, as data.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::target::Target;
+use crate::units::Bytes;
+use crate::workload::WorkloadSpec;
+
+/// Fewer blocks than this are described, not judged.
+pub const FEWEST_BLOCKS_JUDGED: u32 = 5;
+/// More blocks than this are not made by `--budget` alone.
+pub const MOST_BLOCKS: u32 = 30;
+/// More blocks than this cannot be asked for.
+pub const BLOCK_LIMIT: u32 = 10_000;
+
+/// How many blocks a run makes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repetition {
+    /// As many blocks as fit the time, at least [`FEWEST_BLOCKS_JUDGED`], at most [`MOST_BLOCKS`].
+    Budget {
+        /// Seconds for the whole run.
+        seconds: f64,
+    },
+    /// Exactly so many.
+    Blocks {
+        /// The number of measured blocks.
+        blocks: u32,
+    },
+    /// Until every interval's half-width is below `half_width`, within the time.
+    Precision {
+        /// Relative half-width, 0.02 for 2 %.
+        half_width: f64,
+        /// Seconds for the whole run.
+        seconds: f64,
+    },
+}
+
+impl Repetition {
+    /// The time the run may take, where it is limited.
+    pub fn budget(&self) -> Option<Duration> {
+        match *self {
+            Repetition::Budget { seconds } | Repetition::Precision { seconds, .. } => {
+                Some(Duration::from_secs_f64(seconds))
+            }
+            Repetition::Blocks { .. } => None,
+        }
+    }
+}
+
+/// Everything that decides what a run does, resolved: nothing here depends on defaults any more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The name of the suite, or of the plan file.
+    pub name: String,
+    /// What is compared, first the one that others are compared with.
+    pub targets: Vec<Target>,
+    /// What is done.
+    pub workloads: Vec<WorkloadSpec>,
+    /// Controls that were asked for, by name.
+    #[serde(default)]
+    pub controls: BTreeMap<String, String>,
+    /// How often.
+    pub repetition: Repetition,
+    /// Decides the order of everything and every byte of data.
+    pub seed: u64,
+    /// Size of the image that a medium is made of; suites scale with it.
+    pub size: Bytes,
+    /// Where images live.
+    pub dir: PathBuf,
+    /// The smallest ratio that matters, 0.03 for 3 %.
+    pub theta: f64,
+    /// Block devices whose content the user gave up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wipe: Vec<PathBuf>,
+    /// Whom the workers run as.
+    #[serde(default)]
+    pub identity: Identity,
+}
+
+/// The user that workers run as.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Identity {
+    /// `--uid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
+    /// `--gid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gid: Option<u32>,
+    /// `--force-root-user`.
+    #[serde(default)]
+    pub force_root: bool,
+}

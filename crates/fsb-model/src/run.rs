@@ -1,0 +1,138 @@
+//! The record of a run: `run.json`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::host::{DeviceManifest, HostManifest};
+use crate::plan::Plan;
+use crate::workload::{Amount, Cell};
+
+/// The schema that this version writes.
+pub const SCHEMA: &str = "fsbench/run/1";
+
+/// Everything about a run except its trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Always [`SCHEMA`] in what this version writes.
+    pub schema: String,
+    /// The name: targets and suite.
+    pub name: String,
+    /// The request, resolved.
+    pub plan: Plan,
+    /// The plan's cells, in the plan's order.
+    pub cells: Vec<Cell>,
+    /// How much each cell does in a trial, by label; empty until warm-up fixed it.
+    #[serde(default)]
+    pub amounts: BTreeMap<String, Amount>,
+    /// How many blocks the run set out to make; absent until warm-up fixed it.
+    #[serde(default)]
+    pub blocks_planned: Option<u32>,
+    /// The order of each block begun.
+    #[serde(default)]
+    pub order: Vec<BlockOrder>,
+    /// One entry a start or resume.
+    #[serde(default)]
+    pub segments: Vec<Segment>,
+    /// The machine.
+    #[serde(default)]
+    pub host: HostManifest,
+    /// What the media were, by their text.
+    #[serde(default)]
+    pub media: BTreeMap<String, MediumRecord>,
+    /// What the targets turned out to be, by name.
+    #[serde(default)]
+    pub targets: BTreeMap<String, TargetRecord>,
+    /// What the controls did, by name.
+    #[serde(default)]
+    pub controls: BTreeMap<String, ControlRecord>,
+    /// What the reader must know.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    /// Why fewer or more blocks than planned were made, with the rule; absent until the run is complete.
+    #[serde(default)]
+    pub finished: Option<String>,
+    /// Fields of newer minor versions, kept as found.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// In which order a block visited targets and cells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockOrder {
+    /// The block, 0 for warm-up.
+    pub block: u32,
+    /// Names of targets.
+    pub targets: Vec<String>,
+    /// Labels of cells, the same for all targets of the block.
+    pub cells: Vec<String>,
+}
+
+/// A stretch of a run without interruption.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Kernel's boot id.
+    pub boot_id: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Version of this program.
+    pub fsb_version: String,
+    /// RFC 3339 in UTC.
+    pub started: String,
+    /// RFC 3339 in UTC; absent where it was killed.
+    #[serde(default)]
+    pub ended: Option<String>,
+}
+
+/// A medium as it was made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MediumRecord {
+    /// The block device, and what it stands on.
+    pub device: DeviceManifest,
+    /// Whether the loop device bypasses the host's page cache; absent where it is no loop device.
+    pub direct: Option<bool>,
+    /// Bytes written over it before the first block, and how.
+    pub filled: Option<String>,
+    /// In few words, for the line under the table: `loop 2 GiB, direct`.
+    pub summary: String,
+}
+
+/// A target as it was made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetRecord {
+    /// The mkfs program with its version.
+    pub mkfs_version: Option<String>,
+    /// The whole command.
+    pub mkfs_command: Vec<String>,
+    /// Features, as the file system's own tool names them.
+    pub features: Vec<String>,
+    /// Bytes of a file-system block.
+    pub block_size: Option<u64>,
+    /// Mount options that were asked for.
+    pub requested_options: Vec<String>,
+    /// Mount options in effect, from mountinfo.
+    pub mount_options: Vec<String>,
+    /// The driver that served it, where it is not the one named: `ext4` for ext2.
+    pub driver: Option<String>,
+    /// The medium's text.
+    pub medium: Option<String>,
+    /// What a reader should know: `directory: no remount`.
+    pub notes: Vec<String>,
+    /// Why nothing could be measured on it.
+    pub failed: Option<String>,
+}
+
+/// What a control was asked to do and did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ControlRecord {
+    /// What was asked.
+    pub requested: String,
+    /// What was seen.
+    pub observed: String,
+    /// Whether it took effect.
+    pub effective: bool,
+}

@@ -1,0 +1,326 @@
+//! A target: a file system with options on a medium, or a directory.
+//!
+//! The text form is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are what
+//! `mount -o` takes; `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
+//! commas and `@`. Which file systems and media exist is not known here: the testbed's registries say so.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What one column of a comparison is measured on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// What the user calls it; the whole text where no name was given. Unique in a plan.
+    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub kind: TargetKind,
+}
+
+/// The two kinds of target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetKind {
+    /// A file system that is made anew for every visit.
+    FileSystem(FileSystemSpec),
+    /// An existing directory, measured as it is.
+    Directory(PathBuf),
+}
+
+/// A file system as requested.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystemSpec {
+    /// Its name in the registry of file systems.
+    pub fs: String,
+    /// Mount options, each as `mount -o` takes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Arguments for the mkfs program, after the defaults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mkfs: Vec<String>,
+    /// Where it lives.
+    #[serde(default)]
+    pub medium: Medium,
+}
+
+/// Where a file system lives, as requested.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Medium {
+    /// Its name in the registry of media: `loop`, `ram`, `device`, …
+    pub name: String,
+    /// What follows the name: the path of a device, the members of an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argument: Option<String>,
+}
+
+impl Default for Medium {
+    fn default() -> Self {
+        Medium { name: "loop".to_owned(), argument: None }
+    }
+}
+
+/// Why a text is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// Nothing there.
+    #[error("a target cannot be empty: name a file system such as ext4, or a directory such as /srv/data")]
+    Empty,
+    /// A `"` without its partner.
+    #[error("target '{0}': a quote is not closed")]
+    Quote(String),
+    /// `a,,b` or `a,`.
+    #[error("target '{0}': an option between commas is empty")]
+    EmptyOption(String),
+    /// mkfs arguments that no shell would split.
+    #[error("target '{0}': the mkfs arguments cannot be split into words: check their quotes")]
+    Mkfs(String),
+    /// A name that cannot stand in a table.
+    #[error("target '{0}': the name '{1}' is empty or holds a control character")]
+    Name(String, String),
+}
+
+impl Target {
+    /// The file system of the target, unless it is a directory.
+    pub fn file_system(&self) -> Option<&FileSystemSpec> {
+        match &self.kind {
+            TargetKind::FileSystem(spec) => Some(spec),
+            TargetKind::Directory(_) => None,
+        }
+    }
+
+    /// The directory that is the target, if it is one.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.kind {
+            TargetKind::FileSystem(_) => None,
+            TargetKind::Directory(path) => Some(path),
+        }
+    }
+}
+
+/// Gives every repeated name a number, so that `ext4 ext4` is an A/A test of `ext4` against `ext4#2`.
+pub fn make_names_unique(targets: &mut [Target]) {
+    for index in 1..targets.len() {
+        let wanted = targets[index].name.clone();
+        let mut number = 2;
+        while targets[..index].iter().any(|earlier| earlier.name == targets[index].name) {
+            targets[index].name = format!("{wanted}#{number}");
+            number += 1;
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let (name, body) = split_name(text);
+        if body.is_empty() {
+            return Err(TargetError::Empty);
+        }
+        let name = name.unwrap_or(text);
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return Err(TargetError::Name(text.to_owned(), name.to_owned()));
+        }
+        let kind = if body.starts_with(['/', '.']) {
+            TargetKind::Directory(PathBuf::from(body))
+        } else {
+            TargetKind::FileSystem(parse_file_system(text, body)?)
+        };
+        Ok(Target { name: name.to_owned(), kind })
+    }
+}
+
+/// NAME ends at the first `=` before any `,`, `@` or `/`.
+fn split_name(text: &str) -> (Option<&str>, &str) {
+    match text.find(['=', ',', '@', '/']) {
+        Some(at) if text.as_bytes()[at] == b'=' => (Some(&text[..at]), &text[at + 1..]),
+        _ => (None, text),
+    }
+}
+
+fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetError> {
+    let (body, medium) = split_medium(text, body)?;
+    let mut parts = split_outside_quotes(body, ',').ok_or_else(|| TargetError::Quote(text.to_owned()))?.into_iter();
+    let fs = parts.next().unwrap_or_default().to_owned();
+    if fs.is_empty() {
+        return Err(TargetError::Empty);
+    }
+    let mut spec = FileSystemSpec { fs, options: Vec::new(), mkfs: Vec::new(), medium };
+    for part in parts {
+        if part.is_empty() {
+            return Err(TargetError::EmptyOption(text.to_owned()));
+        }
+        match part.strip_prefix("mkfs=") {
+            Some(quoted) => {
+                let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"')).unwrap_or(quoted);
+                let words = shlex::split(inner).ok_or_else(|| TargetError::Mkfs(text.to_owned()))?;
+                spec.mkfs.extend(words);
+            }
+            None => spec.options.push(part.to_owned()),
+        }
+    }
+    Ok(spec)
+}
+
+/// The last `@` outside quotes starts a medium, but only before a word that begins one: `uid=a@b` is an option.
+fn split_medium<'a>(text: &str, body: &'a str) -> Result<(&'a str, Medium), TargetError> {
+    let pieces = split_outside_quotes(body, '@').ok_or_else(|| TargetError::Quote(text.to_owned()))?;
+    let last = pieces.last().copied().unwrap_or_default();
+    let medium = match last {
+        "loop" | "ram" => Medium { name: last.to_owned(), argument: None },
+        path if path.starts_with('/') => Medium { name: "device".to_owned(), argument: Some(path.to_owned()) },
+        array if array.starts_with("raid0:") => {
+            Medium { name: "raid0".to_owned(), argument: Some(array["raid0:".len()..].to_owned()) }
+        }
+        _ => return Ok((body, Medium::default())),
+    };
+    if pieces.len() < 2 {
+        return Ok((body, Medium::default()));
+    }
+    Ok((&body[..body.len() - last.len() - 1], medium))
+}
+
+/// Splits at `separator`, but not between double quotes. `None` where a quote stays open.
+fn split_outside_quotes(text: &str, separator: char) -> Option<Vec<&str>> {
+    let mut pieces = Vec::new();
+    let (mut start, mut quoted) = (0, false);
+    for (at, c) in text.char_indices() {
+        if c == '"' {
+            quoted = !quoted;
+        } else if c == separator && !quoted {
+            pieces.push(&text[start..at]);
+            start = at + c.len_utf8();
+        }
+    }
+    pieces.push(&text[start..]);
+    (!quoted).then_some(pieces)
+}
+
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.name.as_str(), &self.argument) {
+            ("device", Some(path)) => f.write_str(path),
+            (name, Some(argument)) => write!(f, "{name}:{argument}"),
+            (name, None) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Display for FileSystemSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fs)?;
+        for option in &self.options {
+            write!(f, ",{option}")?;
+        }
+        if !self.mkfs.is_empty() {
+            let words: Vec<_> = self.mkfs.iter().map(|word| quote_word(word)).collect();
+            write!(f, ",mkfs=\"{}\"", words.join(" "))?;
+        }
+        if self.medium != Medium::default() {
+            write!(f, "@{}", self.medium)?;
+        }
+        Ok(())
+    }
+}
+
+/// Single quotes only: the double ones already stand around all mkfs arguments.
+fn quote_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.:/^+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
+}
+
+/// The text that parses back to this target.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = match &self.kind {
+            TargetKind::FileSystem(spec) => spec.to_string(),
+            TargetKind::Directory(path) => path.display().to_string(),
+        };
+        // A default name is the text itself and needs no saying.
+        if body == self.name { f.write_str(&body) } else { write!(f, "{}={body}", self.name) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Target {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    fn spec(text: &str) -> FileSystemSpec {
+        parse(text).file_system().expect("a file system").clone()
+    }
+
+    #[test]
+    fn the_examples_of_the_manual_parse() {
+        assert_eq!(spec("ext4").medium, Medium::default());
+        assert_eq!(spec("ext3,data=journal").options, ["data=journal"]);
+        let small = parse(r#"small-inodes=ext4,mkfs="-i 32704""#);
+        assert_eq!(small.name, "small-inodes");
+        assert_eq!(small.file_system().unwrap().mkfs, ["-i", "32704"]);
+        let device = spec("xfs,allocsize=512k@/dev/sdb1");
+        assert_eq!(device.medium, Medium { name: "device".into(), argument: Some("/dev/sdb1".into()) });
+        assert_eq!(spec("xfs@ram").medium.name, "ram");
+        assert_eq!(spec("xfs@raid0:/dev/a+/dev/b").medium.argument.as_deref(), Some("/dev/a+/dev/b"));
+        assert_eq!(parse("/srv/data").directory(), Some(Path::new("/srv/data")));
+        assert_eq!(parse("disk=/srv/data").name, "disk");
+        assert_eq!(parse("/srv/a=b").name, "/srv/a=b");
+    }
+
+    #[test]
+    fn quotes_protect_commas_and_at_signs() {
+        let spec = spec(r#"btrfs,mkfs="-L a@loop -O x,y",compress=zstd@ram"#);
+        assert_eq!(spec.mkfs, ["-L", "a@loop", "-O", "x,y"]);
+        assert_eq!(spec.options, ["compress=zstd"]);
+        assert_eq!(spec.medium.name, "ram");
+    }
+
+    #[test]
+    fn an_at_sign_before_anything_else_belongs_to_the_option() {
+        assert_eq!(spec("ext4,foo=a@b").options, ["foo=a@b"]);
+    }
+
+    #[test]
+    fn broken_targets_say_what_is_broken() {
+        for text in ["", "=", "a=", "ext4,", "ext4,,noatime", r#"ext4,mkfs="-i"#, "=ext4", r#"ext4,mkfs="it's""#] {
+            assert!(text.parse::<Target>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn repeats_get_numbers() {
+        let mut targets = vec![parse("ext4"), parse("ext4"), parse("ext4#2=xfs"), parse("ext4")];
+        make_names_unique(&mut targets);
+        let names: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names, ["ext4", "ext4#2", "ext4#2#2", "ext4#3"]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_target_survives_its_own_text(
+            name in "[a-z][a-z0-9 -]{0,8}",
+            fs in "[a-z][a-z0-9]{1,6}",
+            options in prop::collection::vec("[a-z]{1,6}(=[a-z0-9]{1,4})?", 0..3),
+            mkfs in prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}|[a-z ]{1,5}", 0..3),
+            medium in prop::sample::select(vec!["", "@ram", "@/dev/sdb1", "@raid0:/dev/a+/dev/b"]),
+        ) {
+            let options: Vec<_> = options.into_iter().filter(|option| !option.starts_with("mkfs=")).collect();
+            let medium = parse(&format!("ext4{medium}")).file_system().unwrap().medium.clone();
+            let target = Target { name, kind: TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, medium }) };
+            prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
+        }
+
+        #[test]
+        fn no_text_panics(text in "[a-z=,@\"'/. ]{0,24}") {
+            if let Ok(target) = text.parse::<Target>() {
+                prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A trial: one execution of one cell in one block, and a line of `trials.jsonl`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::metric::Metric;
+use crate::workload::Params;
+
+/// The schema that this version writes.
+pub const SCHEMA: &str = "fsbench/trial/1";
+
+/// Whether a trial counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Made to warm up and to fix the amounts; never analysed.
+    Warmup,
+    /// Analysed.
+    Measured,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It has values.
+    Ok,
+    /// Something refused: the disk is full, the mount failed, the worker crashed.
+    Failed,
+    /// It ran, but a proof failed: a cold read that the device never saw.
+    Invalid,
+    /// It makes no sense on this target: a cold read of tmpfs. Nothing was run.
+    NotApplicable,
+}
+
+/// What one worker thread did between its first and its last timed call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerSpan {
+    /// Which thread, from 0.
+    pub rank: u32,
+    /// CLOCK_MONOTONIC at the first timed call of the first repetition.
+    pub start_ns: u64,
+    /// CLOCK_MONOTONIC after the last timed call of the last repetition.
+    pub stop_ns: u64,
+    /// Operations finished, all repetitions together.
+    pub operations: u64,
+    /// Bytes moved, all repetitions together.
+    pub bytes: u64,
+}
+
+/// One line of `trials.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Always [`SCHEMA`] in what this version writes.
+    pub schema: String,
+    /// Unique in the run: `b3.xfs.read 1M, cold`, with the attempt where it is not the first.
+    pub id: String,
+    /// Whether it counts.
+    pub phase: Phase,
+    /// The block, from 1; warm-up is block 0.
+    pub block: u32,
+    /// The place in run order, from 0, over the whole run.
+    pub order: u32,
+    /// From 1; a disturbed or resumed trial is made again.
+    pub attempt: u32,
+    /// The name of the target.
+    pub target: String,
+    /// The kernel release it ran on.
+    pub kernel: String,
+    /// The label of the cell.
+    pub workload: String,
+    /// What is done to a file: write, read, create, …
+    pub operation: String,
+    /// The member of the registry under `name`, and all its parameters.
+    pub params: Params,
+    /// When it started, RFC 3339 in UTC.
+    pub started: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it did not end well.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// The values; the first one is what targets are compared by.
+    #[serde(default)]
+    pub metrics: Vec<Metric>,
+    /// HdrHistogram V2 deflate in base64 (nanoseconds), by operation.
+    #[serde(default)]
+    pub latency: BTreeMap<String, String>,
+    /// One entry a thread.
+    #[serde(default)]
+    pub workers: Vec<WorkerSpan>,
+    /// What was asked of the controls, the amounts, the mount options.
+    #[serde(default)]
+    pub requested: Map<String, Value>,
+    /// What was seen.
+    #[serde(default)]
+    pub observed: Map<String, Value>,
+    /// What disturbed it.
+    #[serde(default)]
+    pub disturbed: Vec<String>,
+    /// Its block was interrupted and made again by a resume.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub superseded: bool,
+    /// Fields of newer minor versions, kept as found.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl Trial {
+    /// The metric that targets are compared by, of a trial that ended well.
+    pub fn primary(&self) -> Option<&Metric> {
+        (self.outcome == Outcome::Ok).then(|| self.metrics.first()).flatten()
+    }
+
+    /// Whether analysis may use it: measured and not made again later.
+    pub fn counts(&self) -> bool {
+        self.phase == Phase::Measured && !self.superseded
+    }
+
+    /// `ok`, or the reason why not.
+    pub fn reason(&self) -> String {
+        let kind = match self.outcome {
+            Outcome::Ok => return "ok".to_owned(),
+            Outcome::Failed => "failed",
+            Outcome::Invalid => "invalid",
+            Outcome::NotApplicable => "not applicable",
+        };
+        match &self.error {
+            Some(error) => format!("{kind}: {error}"),
+            None => kind.to_owned(),
+        }
+    }
+
+    /// A number among the observations.
+    pub fn observed_number(&self, key: &str) -> Option<f64> {
+        self.observed.get(key).and_then(Value::as_f64)
+    }
+
+    /// A metric by name.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)
+    }
+}

@@ -1,0 +1,90 @@
+//! What a plan says about a workload, and the words that all workloads share.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Parameters by name. Only the member of the registry that they are for reads them, and it refuses unknown ones.
+pub type Params = BTreeMap<String, Value>;
+
+/// A workload as a plan names it: a member of the registry and its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSpec {
+    /// Its name in the registry of workloads.
+    pub name: String,
+    /// Its parameters.
+    #[serde(flatten)]
+    pub params: Params,
+}
+
+/// When data must be on the device. It is part of a cell's name, for the three differ by factors of 10 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// The clock stops when the calls return.
+    #[default]
+    None,
+    /// One fsync a file, or one syncfs for a set of files, inside the clock.
+    End,
+    /// fdatasync after every write, fsync after every created file, inside the clock.
+    Each,
+}
+
+/// What the page cache holds of the workload's files when the clock starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheState {
+    /// Whatever the preparation left there: for workloads that make their data themselves.
+    #[default]
+    Any,
+    /// Nothing: proved by device reads and residency.
+    Cold,
+    /// Everything: proved by the absence of device reads.
+    Warm,
+}
+
+/// In which order data is visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// From the first byte to the last.
+    #[default]
+    Sequential,
+    /// A seeded permutation: every block once before any block twice.
+    Random,
+}
+
+macro_rules! names {
+    ($type:ident { $($variant:ident = $name:literal),* }) => {
+        impl $type {
+            /// All values, in the order in which help lists them.
+            pub const ALL: &[$type] = &[$($type::$variant),*];
+            /// The word in plans, records and tables.
+            pub fn name(self) -> &'static str {
+                match self { $($type::$variant => $name),* }
+            }
+        }
+    };
+}
+names!(Durability { None = "none", End = "end", Each = "each" });
+names!(CacheState { Any = "any", Cold = "cold", Warm = "warm" });
+names!(Access { Sequential = "sequential", Random = "random" });
+
+/// How much work one trial of a cell does: fixed by calibration before block 1, the same for all targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// How often the state is restored and the clock started again; the timed stretches are summed.
+    pub repetitions: u32,
+    /// Operations in one repetition.
+    pub operations: u64,
+}
+
+/// One target's share of a plan: one workload with resolved parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The name in tables, unique in a plan: `write 1M, durable`.
+    pub label: String,
+    /// The member of the registry of workloads and its parameters, all of them, with sizes as numbers.
+    pub workload: WorkloadSpec,
+}

@@ -1,0 +1,1 @@
+//! What a run found, assembled once and shown in many forms.

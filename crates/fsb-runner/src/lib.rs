@@ -1,0 +1,1 @@
+//! From a plan to blocks and trials; the agent and its protocol.

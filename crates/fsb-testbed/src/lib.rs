@@ -1,0 +1,1 @@
+//! All that needs root: file systems, media, controls, the undo ledger and the sandbox.
