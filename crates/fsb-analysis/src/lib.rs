@@ -1,1 +1,43 @@
-//! Estimates, comparisons and verdicts; pure.
+//! Estimates, comparisons and verdicts.
+//!
+//! Pure functions of numbers: no paths, no printing, no clock. Everything works on the logarithms of trial values,
+//! because what file systems do to each other is multiply: a tenth slower at one size is a tenth slower at another.
+//!
+//! * [`Estimate`]: one cell. [`describe`] and [`t_interval`] do the same on the plain scale.
+//! * [`Comparison`]: one cell against another, paired by block or by Welch's method.
+//! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them.
+//! * [`overall`]: one ratio over many workloads.
+//! * [`blocks_to_scale`], [`blocks_for_precision`]: how much more work would narrow an interval.
+//!
+//! No function returns NaN or infinity: what has no value is `None`, what is no measurement is an [`AnalysisError`].
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod description;
+mod distribution;
+mod error;
+mod estimate;
+mod interval;
+mod letters;
+mod overall;
+mod planning;
+mod ranking;
+mod trend;
+mod verdict;
+
+pub use comparison::{BlockValue, Comparison, Method, paired, welch};
+pub use description::{Description, describe, quantile, t_interval};
+pub use error::AnalysisError;
+pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
+pub use interval::Interval;
+pub use overall::{Weighted, geometric_mean, overall};
+pub use planning::{blocks_for_precision, blocks_to_scale};
+pub use ranking::{Outcome, Pair, Ranking};
+pub use trend::{TREND_LEVEL, Trend, trend};
+pub use verdict::Verdict;
+
+/// The confidence level of everything that is judged.
+pub const LEVEL: f64 = 0.95;
+
+/// Fewer values than this are described, not judged.
+pub const FEWEST_JUDGED: usize = fsb_model::plan::FEWEST_BLOCKS_JUDGED as usize;

@@ -1,1 +1,4 @@
-//! Other tools' options, scripts, results and reports.
+//! Other tools: their options, scripts, results and reports. One folder a tool.
+#![forbid(unsafe_code)]
+
+pub mod pokorny;

@@ -1,1 +1,33 @@
 //! The hot path: workloads, backends, file sets, the clock and latency histograms.
+//!
+//! A [`Task`] is one step of one trial: *prepare* makes the files, *measure* times the work, *cleanup* removes the
+//! files. Each step may run in a process of its own, and the three share no memory: what a file is called and holds is
+//! a function of the seed and the file's number alone. [`worker::perform`] does one step; [`worker::serve`] does it for
+//! a caller at the other end of a pipe.
+//!
+//! Two families live here, [`workload`] (what is done) and [`backend`] (how a call reaches the kernel). Between the
+//! first and the last timed call nothing allocates, locks, logs or formats, and nothing here ever prints.
+
+pub mod backend;
+mod clock;
+mod context;
+mod data;
+mod error;
+mod fileset;
+mod hash;
+mod lane;
+pub mod latency;
+mod order;
+mod permutation;
+mod profile;
+mod pump;
+mod task;
+mod team;
+pub mod worker;
+pub mod workload;
+
+pub use context::Context;
+pub use error::{EngineError, ParamError};
+pub use profile::{Profile, Renewal};
+pub use task::{ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
+pub use workload::{Job, Workload};

@@ -1,1 +1,13 @@
 //! What a run found, assembled once and shown in many forms.
+//!
+//! [`View::of_run`] turns a run record and its trials into everything that is ever shown: estimates, ratios with
+//! intervals, verdicts, letters, latencies, costs, warnings, the environment and the method. The members of
+//! [`FORMATS`] only lay it out. Nothing here reads a file or prints.
+#![forbid(unsafe_code)]
+
+mod format;
+pub mod show;
+pub mod view;
+
+pub use format::{FORMATS, Format, csv, find, html, json, markdown, terminal};
+pub use view::View;

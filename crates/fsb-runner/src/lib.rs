@@ -1,1 +1,14 @@
-//! From a plan to blocks and trials; the agent and its protocol.
+//! From a plan to blocks and trials.
+//!
+//! The runner decides what is done in which order and how often; it touches nothing itself. Agents own testbeds and
+//! conduct trials there; workers do the work. What happens is told as events to whoever listens, after it is on disk.
+
+pub mod agent;
+pub mod calibrate;
+pub mod event;
+pub mod order;
+pub mod plan_file;
+pub mod resume;
+pub mod run;
+pub mod suite;
+mod values;

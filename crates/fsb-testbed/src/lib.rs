@@ -1,1 +1,24 @@
-//! All that needs root: file systems, media, controls, the undo ledger and the sandbox.
+//! All of FSBench that needs root: file systems, media, controls, the undo ledger and the sandbox.
+//!
+//! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints: what a user must read
+//! is an error, a warning or a note in a record.
+
+pub mod control;
+pub mod doctor;
+mod error;
+pub mod fs;
+pub mod host;
+mod identity;
+pub mod ledger;
+mod local;
+pub mod lock;
+pub mod medium;
+pub mod sandbox;
+mod sys;
+mod testbed;
+
+pub use error::{Kind, TestbedError};
+pub use identity::worker_identity;
+pub use local::LocalTestbed;
+pub use sys::Roots;
+pub use testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed};

@@ -1,0 +1,32 @@
+# What a person types. Each target installs what it needs first (Debian and Ubuntu; elsewhere it says what is missing).
+
+CARGO ?= cargo
+FSB := target/release/fsb
+
+.PHONY: run test check bench fuzz build clean
+
+run: build  ## compare ext4, xfs and btrfs
+	@scripts/install run
+	@scripts/as-root $(FSB) run ext4 xfs btrfs
+
+build:
+	$(CARGO) build --release --locked --package fsb
+
+test:  ## everything that must be true
+	@scripts/install test
+	$(CARGO) build --release --locked --package fsb
+	$(CARGO) test --workspace --locked
+
+check:  ## format, lints, licences, documentation
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check bans licenses sources; \
+	else echo "cargo-deny is not installed: cargo install cargo-deny"; exit 3; fi
+
+bench:  ## the engine beside a bare loop and fio
+	@scripts/install bench
+	$(CARGO) run --release --locked --package xtask -- bench
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,282 @@
+//! One target against another at one workload.
+
+use std::collections::BTreeMap;
+
+use fsb_model::Better;
+use serde::{Deserialize, Serialize};
+
+use crate::description::mean_and_sd;
+use crate::distribution::{t_quantile, t_two_sided};
+use crate::error::{AnalysisError, logarithm, logarithms};
+use crate::interval::{Interval, exp};
+use crate::verdict::Verdict;
+use crate::{FEWEST_JUDGED, LEVEL};
+
+/// The value of one trial, and the block that it was made in.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BlockValue {
+    /// The block.
+    pub block: u32,
+    /// The value, a rate or a time.
+    pub value: f64,
+}
+
+/// How two sets of trials were compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Block by block: what a block has in common cancels out.
+    Paired,
+    /// Two independent samples (Welch 1947).
+    Welch,
+}
+
+/// Candidate over baseline, with its uncertainty and what follows from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Candidate / baseline; whether more is better is the metric's matter.
+    pub ratio: f64,
+    /// The interval of the ratio; absent below two blocks.
+    pub interval: Option<Interval>,
+    /// The level of the interval: 0.95, or more where several intervals hold together.
+    pub level: f64,
+    /// Blocks in common, or trials on the smaller side.
+    pub n: usize,
+    /// How they were compared.
+    pub method: Method,
+    /// Two-sided probability of such a difference between equals; absent where there is no interval.
+    pub p_value: Option<f64>,
+    /// What the interval says.
+    pub verdict: Verdict,
+}
+
+impl Comparison {
+    /// The same finding with the roles of baseline and candidate exchanged.
+    pub fn inverse(&self) -> Comparison {
+        let inverted = |value: f64| (1.0 / value).clamp(f64::MIN_POSITIVE, f64::MAX);
+        Comparison {
+            ratio: inverted(self.ratio),
+            interval: self.interval.map(|i| Interval { lo: inverted(i.hi), hi: inverted(i.lo) }),
+            verdict: self.verdict.inverse(),
+            ..self.clone()
+        }
+    }
+}
+
+/// Compares by block: d = ln(candidate / baseline) in every common block, exp(d̄ ± t·s/√n).
+///
+/// `theta` is the smallest ratio that matters, 0.03 for 3 %. `None` where no block is in common. A block that occurs
+/// twice counts with its last value.
+pub fn paired(
+    baseline: &[BlockValue],
+    candidate: &[BlockValue],
+    better: Better,
+    theta: f64,
+) -> Result<Option<Comparison>, AnalysisError> {
+    Ok(Difference::paired(baseline, candidate)?.map(|difference| difference.judged(LEVEL, better, theta)))
+}
+
+/// Compares two independent samples on logarithms by Welch's method; `None` where a side is empty.
+pub fn welch(
+    baseline: &[f64],
+    candidate: &[f64],
+    better: Better,
+    theta: f64,
+) -> Result<Option<Comparison>, AnalysisError> {
+    Ok(Difference::welch(baseline, candidate)?.map(|difference| difference.judged(LEVEL, better, theta)))
+}
+
+/// A mean difference of logarithms with its standard error: all that intervals of any level need.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Difference {
+    mean: f64,
+    error: f64,
+    degrees: f64,
+    n: usize,
+    method: Method,
+}
+
+impl Difference {
+    pub(crate) fn paired(
+        baseline: &[BlockValue],
+        candidate: &[BlockValue],
+    ) -> Result<Option<Difference>, AnalysisError> {
+        let (baseline, candidate) = (by_block(baseline)?, by_block(candidate)?);
+        let differences: Vec<f64> =
+            baseline.iter().filter_map(|(block, b)| candidate.get(block).map(|c| c - b)).collect();
+        Ok(Difference::of_blocks(&differences))
+    }
+
+    /// From one difference of logarithms a block.
+    pub(crate) fn of_blocks(differences: &[f64]) -> Option<Difference> {
+        if differences.is_empty() {
+            return None;
+        }
+        let n = differences.len();
+        let (mean, sd) = mean_and_sd(differences);
+        let degrees = (n as f64 - 1.0).max(1.0);
+        Some(Difference { mean, error: sd / (n as f64).sqrt(), degrees, n, method: Method::Paired })
+    }
+
+    pub(crate) fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Option<Difference>, AnalysisError> {
+        if baseline.is_empty() || candidate.is_empty() {
+            return Ok(None);
+        }
+        let side = |values: &[f64]| -> Result<(f64, f64, f64), AnalysisError> {
+            let (mean, sd) = mean_and_sd(&logarithms(values)?);
+            Ok((mean, sd * sd / values.len() as f64, values.len() as f64))
+        };
+        let ((mean_b, error_b, n_b), (mean_c, error_c, n_c)) = (side(baseline)?, side(candidate)?);
+        let variance = error_b + error_c;
+        // Welch–Satterthwaite, as shares of the variance so that nothing underflows; without any spread the pooled
+        // degrees of freedom serve as well as any.
+        let share = |error: f64, n: f64| (error / variance).powi(2) / (n - 1.0).max(1.0);
+        let degrees =
+            if variance > 0.0 { 1.0 / (share(error_b, n_b) + share(error_c, n_c)) } else { (n_b + n_c - 2.0).max(1.0) };
+        Ok(Some(Difference {
+            mean: mean_c - mean_b,
+            error: variance.sqrt(),
+            degrees,
+            n: baseline.len().min(candidate.len()),
+            method: Method::Welch,
+        }))
+    }
+
+    /// Two-sided probability of such a difference between equals.
+    pub(crate) fn p_value(&self) -> Option<f64> {
+        match () {
+            () if self.n < 2 => None,
+            () if self.mean == 0.0 => Some(1.0),
+            () => Some(t_two_sided(self.mean / self.error, self.degrees)),
+        }
+    }
+
+    pub(crate) fn is_judged(&self) -> bool {
+        self.n >= FEWEST_JUDGED
+    }
+
+    /// The interval on the scale of logarithms.
+    pub(crate) fn interval(&self, level: f64) -> Option<Interval> {
+        let half = t_quantile(level, self.degrees) * self.error;
+        (self.n >= 2).then(|| Interval { lo: self.mean - half, hi: self.mean + half })
+    }
+
+    pub(crate) fn judged(&self, level: f64, better: Better, theta: f64) -> Comparison {
+        let interval = self.interval(level);
+        let verdict = match interval {
+            Some(interval) if self.is_judged() => Verdict::of(interval, theta, better),
+            _ => Verdict::NotJudged,
+        };
+        Comparison {
+            ratio: exp(self.mean),
+            interval: interval.map(Interval::exp),
+            level,
+            n: self.n,
+            method: self.method,
+            p_value: self.p_value(),
+            verdict,
+        }
+    }
+}
+
+pub(crate) fn by_block(values: &[BlockValue]) -> Result<BTreeMap<u32, f64>, AnalysisError> {
+    values.iter().map(|value| Ok((value.block, logarithm(value.value)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn blocks(values: &[f64]) -> Vec<BlockValue> {
+        (1..).zip(values).map(|(block, value)| BlockValue { block, value: *value }).collect()
+    }
+
+    #[test]
+    fn a_rate_that_doubles_is_faster_and_a_time_that_doubles_is_slower() {
+        let (once, twice) = (blocks(&[100.0, 110.0, 95.0, 105.0, 99.0]), blocks(&[201.0, 219.0, 191.0, 210.0, 197.0]));
+        let rate = paired(&once, &twice, Better::Higher, 0.03).unwrap().unwrap();
+        assert_eq!(rate.verdict, Verdict::Faster);
+        assert!(rate.ratio > 1.98 && rate.ratio < 2.02, "{}", rate.ratio);
+        let time = paired(&once, &twice, Better::Lower, 0.03).unwrap().unwrap();
+        assert_eq!((time.ratio, time.verdict), (rate.ratio, Verdict::Slower));
+    }
+
+    #[test]
+    fn only_blocks_in_common_count() {
+        let long = blocks(&[100.0, 100.0, 100.0, 100.0, 100.0, 100.0]);
+        let short = vec![BlockValue { block: 2, value: 50.0 }, BlockValue { block: 9, value: 70.0 }];
+        let comparison = paired(&long, &short, Better::Higher, 0.03).unwrap().unwrap();
+        assert_eq!((comparison.n, comparison.verdict, comparison.interval), (1, Verdict::NotJudged, None));
+        assert!((comparison.ratio - 0.5).abs() < 1e-12);
+        assert_eq!(paired(&long, &[], Better::Higher, 0.03), Ok(None));
+        assert_eq!(welch(&[1.0], &[], Better::Higher, 0.03), Ok(None));
+    }
+
+    #[test]
+    fn without_any_spread_the_interval_is_a_point() {
+        let (a, b) = (blocks(&[100.0; 6]), blocks(&[90.0; 6]));
+        let exact = paired(&a, &b, Better::Higher, 0.03).unwrap().unwrap();
+        assert_eq!((exact.verdict, exact.p_value), (Verdict::Slower, Some(0.0)));
+        let same = paired(&a, &a, Better::Higher, 0.03).unwrap().unwrap();
+        assert_eq!((same.verdict, same.ratio, same.p_value), (Verdict::Equivalent, 1.0, Some(1.0)));
+        let welch = welch(&[100.0; 6], &[90.0; 7], Better::Higher, 0.03).unwrap().unwrap();
+        assert_eq!((welch.verdict, welch.n), (Verdict::Slower, 6));
+    }
+
+    #[test]
+    fn a_value_that_is_no_rate_is_an_error() {
+        let (good, bad) = (blocks(&[1.0; 5]), blocks(&[1.0, 2.0, 0.0, 1.0, 1.0]));
+        assert_eq!(paired(&good, &bad, Better::Higher, 0.03), Err(AnalysisError::NotPositive(0.0)));
+        assert_eq!(welch(&[1.0, -3.0], &[1.0], Better::Higher, 0.03), Err(AnalysisError::NotPositive(-3.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn exchanging_the_roles_inverts_the_finding(
+            a in prop::collection::vec(1.0f64..3.0, 5..12),
+            b in prop::collection::vec(1.0f64..3.0, 5..12),
+        ) {
+            for (there, back) in [
+                (paired(&blocks(&a), &blocks(&b), Better::Higher, 0.03), paired(&blocks(&b), &blocks(&a), Better::Higher, 0.03)),
+                (welch(&a, &b, Better::Lower, 0.03), welch(&b, &a, Better::Lower, 0.03)),
+            ] {
+                let (there, back) = (there.unwrap().unwrap(), back.unwrap().unwrap());
+                prop_assert_eq!(there.verdict, back.verdict.inverse());
+                let (i, j) = (there.interval.unwrap(), back.inverse().interval.unwrap());
+                prop_assert!((i.lo / j.lo - 1.0).abs() < 1e-9 && (i.hi / j.hi - 1.0).abs() < 1e-9);
+                prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
+            }
+        }
+
+        #[test]
+        fn another_unit_changes_no_verdict(
+            a in prop::collection::vec(1.0f64..3.0, 5..12), factor in 1e-9f64..1e9, slowdown in 0.5f64..1.5,
+        ) {
+            let b: Vec<f64> = a.iter().enumerate().map(|(i, v)| v * slowdown * (1.0 + 0.01 * i as f64)).collect();
+            let scaled = |values: &[f64]| blocks(&values.iter().map(|v| v * factor).collect::<Vec<_>>());
+            let plain = paired(&blocks(&a), &blocks(&b), Better::Higher, 0.03).unwrap().unwrap();
+            let other = paired(&scaled(&a), &scaled(&b), Better::Higher, 0.03).unwrap().unwrap();
+            prop_assert!((plain.ratio / other.ratio - 1.0).abs() < 1e-9);
+            prop_assert_eq!(plain.verdict, other.verdict);
+        }
+
+        #[test]
+        fn nothing_is_ever_infinite(exponents in prop::collection::vec((-300.0f64..300.0, -300.0f64..300.0), 1..9)) {
+            let a: Vec<f64> = exponents.iter().map(|(e, _)| libm::pow(10.0, *e)).collect();
+            let b: Vec<f64> = exponents.iter().map(|(_, e)| libm::pow(10.0, *e)).collect();
+            for comparison in [
+                paired(&blocks(&a), &blocks(&b), Better::Higher, 0.03).unwrap().unwrap(),
+                welch(&a, &b, Better::Higher, 0.03).unwrap().unwrap(),
+            ] {
+                for comparison in [comparison.inverse(), comparison] {
+                    prop_assert!(comparison.ratio.is_finite() && comparison.ratio > 0.0);
+                    prop_assert!(comparison.p_value.is_none_or(|p| (0.0..=1.0).contains(&p)));
+                    let ends = comparison.interval.map_or([1.0, 1.0], |i| [i.lo, i.hi]);
+                    prop_assert!(ends.iter().all(|end| end.is_finite() && *end > 0.0));
+                    prop_assert!(ends[0] <= ends[1]);
+                }
+            }
+        }
+    }
+}

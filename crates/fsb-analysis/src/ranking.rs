@@ -1,0 +1,204 @@
+//! All targets of one row: every pair, letters and an outcome, from one set of intervals.
+//!
+//! With more than two targets the intervals stand at Holm's levels (Holm 1979): the pairs are taken in the order of
+//! their p-values; of m pairs the i-th gets the level 1 − α/(m − i + 1), as long as its interval excludes 1; from the
+//! first that does not, the rest stay at that level. So an interval excludes 1 exactly where Holm's test rejects,
+//! and in rows of equal targets at most one in twenty shows any difference at all. Verdicts come from these
+//! intervals, letters and outcome from the verdicts: they cannot contradict each other.
+
+use fsb_model::Better;
+use serde::{Deserialize, Serialize};
+
+use crate::LEVEL;
+use crate::comparison::{BlockValue, Comparison, Difference, by_block};
+use crate::error::AnalysisError;
+use crate::letters::letters;
+use crate::verdict::Verdict;
+
+/// Two targets of a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Place of the baseline.
+    pub baseline: usize,
+    /// Place of the candidate, always after the baseline.
+    pub candidate: usize,
+    /// How they compare.
+    pub comparison: Comparison,
+    /// The p-value after Holm's adjustment over the pairs of the row; absent where not judged.
+    pub adjusted_p: Option<f64>,
+}
+
+/// What can be said about a row as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// This one is faster, or probably faster, than every other.
+    Winner(usize),
+    /// Nobody is faster than these, and they are equivalent to each other.
+    Tie(Vec<usize>),
+    /// Any of these may be the fastest.
+    Undecided(Vec<usize>),
+    /// Too few blocks.
+    NotJudged,
+    /// Only one target has values.
+    Alone(usize),
+    /// No target has values.
+    Nothing,
+}
+
+/// A row, ranked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ranking {
+    /// Every pair of targets that have blocks in common.
+    pub pairs: Vec<Pair>,
+    /// Letters by target, `a` for the best; absent where the target has no values or nothing could be judged.
+    pub letters: Vec<Option<String>>,
+    /// The row as a whole.
+    pub outcome: Outcome,
+}
+
+impl Ranking {
+    /// Ranks targets by the trials of one workload, one entry a target, empty where it has none.
+    pub fn of(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
+        let pairs = compare_all(samples, better, theta)?;
+        let mut ranking = Ranking { pairs, letters: vec![None; samples.len()], outcome: Outcome::Nothing };
+        let present: Vec<usize> = (0..samples.len()).filter(|index| !samples[*index].is_empty()).collect();
+        let order = ranking.by_merit(&present, samples, better)?;
+        ranking.outcome = ranking.find_outcome(&order);
+        if ranking.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged) {
+            let places: Vec<usize> = (0..order.len()).collect();
+            let shown = letters(&places, |a, b| ranking.verdict(order[a], order[b]).differs());
+            for (target, letters) in order.iter().zip(shown) {
+                ranking.letters[*target] = Some(letters);
+            }
+        }
+        Ok(ranking)
+    }
+
+    /// How `candidate` compares with `baseline`, whichever way round the pair was made.
+    pub fn comparison(&self, baseline: usize, candidate: usize) -> Option<Comparison> {
+        self.pairs.iter().find_map(|pair| match (pair.baseline, pair.candidate) {
+            (b, c) if (b, c) == (baseline, candidate) => Some(pair.comparison.clone()),
+            (b, c) if (c, b) == (baseline, candidate) => Some(pair.comparison.inverse()),
+            _ => None,
+        })
+    }
+
+    /// The verdict on `candidate`; not judged where they share no block.
+    pub fn verdict(&self, baseline: usize, candidate: usize) -> Verdict {
+        self.comparison(baseline, candidate).map_or(Verdict::NotJudged, |comparison| comparison.verdict)
+    }
+
+    /// From best to worst: by how many beat it, then by its mean. (Where blocks are missing a mean alone may point
+    /// the other way than the blocks in common.)
+    fn by_merit(
+        &self,
+        present: &[usize],
+        samples: &[Vec<BlockValue>],
+        better: Better,
+    ) -> Result<Vec<usize>, AnalysisError> {
+        let mut keyed = Vec::with_capacity(present.len());
+        for target in present {
+            let beaten = self.beaten_by(*target, present);
+            let logs = by_block(&samples[*target])?;
+            let mean = logs.values().sum::<f64>() / logs.len() as f64;
+            keyed.push((beaten, if better == Better::Higher { -mean } else { mean }, *target));
+        }
+        keyed.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        Ok(keyed.into_iter().map(|(_, _, target)| target).collect())
+    }
+
+    fn beaten_by(&self, target: usize, among: &[usize]) -> usize {
+        among.iter().filter(|other| self.verdict(target, **other).is_better()).count()
+    }
+
+    fn find_outcome(&self, order: &[usize]) -> Outcome {
+        let (Some(best), others) = (order.first().copied(), order.len().saturating_sub(1)) else {
+            return Outcome::Nothing;
+        };
+        if others == 0 {
+            return Outcome::Alone(best);
+        }
+        if self.pairs.iter().all(|pair| pair.comparison.verdict == Verdict::NotJudged) {
+            return Outcome::NotJudged;
+        }
+        if order[1..].iter().all(|other| self.verdict(*other, best).is_better()) {
+            return Outcome::Winner(best);
+        }
+        let top: Vec<usize> = order.iter().copied().filter(|target| self.beaten_by(*target, order) == 0).collect();
+        let equivalent = |a: usize, b: usize| a == b || self.verdict(a, b) == Verdict::Equivalent;
+        if top.len() > 1 && top.iter().all(|a| top.iter().all(|b| equivalent(*a, *b))) {
+            return Outcome::Tie(top);
+        }
+        Outcome::Undecided(self.contenders(order, top))
+    }
+
+    /// Who may be the fastest: the unbeaten; if that is one alone, also those it does not beat; if it is nobody (a
+    /// circle, possible only where blocks are missing), everybody.
+    fn contenders(&self, order: &[usize], top: Vec<usize>) -> Vec<usize> {
+        match top[..] {
+            [] => order.to_vec(),
+            [only] => order
+                .iter()
+                .copied()
+                .filter(|other| *other == only || !self.verdict(*other, only).is_better())
+                .collect(),
+            _ => top,
+        }
+    }
+}
+
+/// All pairs, at Holm's levels.
+fn compare_all(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Vec<Pair>, AnalysisError> {
+    let mut differences = Vec::new();
+    for candidate in 1..samples.len() {
+        for baseline in 0..candidate {
+            if let Some(difference) = Difference::paired(&samples[baseline], &samples[candidate])? {
+                differences.push((baseline, candidate, difference));
+            }
+        }
+    }
+    let judged: Vec<(usize, Difference)> =
+        differences.iter().enumerate().filter_map(|(index, (_, _, d))| d.is_judged().then_some((index, *d))).collect();
+    let steps = holm(&judged);
+    let pair = |(index, (baseline, candidate, difference)): (usize, &(usize, usize, Difference))| {
+        let step = steps.iter().find(|step| step.index == index);
+        let level = step.map_or(LEVEL, |step| step.level);
+        Pair {
+            baseline: *baseline,
+            candidate: *candidate,
+            comparison: difference.judged(level, better, theta),
+            adjusted_p: step.map(|step| step.adjusted_p),
+        }
+    };
+    Ok(differences.iter().enumerate().map(pair).collect())
+}
+
+struct Step {
+    index: usize,
+    level: f64,
+    adjusted_p: f64,
+}
+
+fn holm(judged: &[(usize, Difference)]) -> Vec<Step> {
+    let mut ordered: Vec<(f64, usize, &Difference)> =
+        judged.iter().map(|(index, d)| (d.p_value().unwrap_or(1.0), *index, d)).collect();
+    ordered.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut remaining = ordered.len();
+    let mut rejecting = true;
+    let mut largest: f64 = 0.0;
+    let mut steps = Vec::with_capacity(ordered.len());
+    for (place, (p, index, difference)) in ordered.iter().enumerate() {
+        if rejecting {
+            remaining = ordered.len() - place;
+        }
+        let level = 1.0 - (1.0 - LEVEL) / remaining as f64;
+        largest = largest.max(p * (ordered.len() - place) as f64).min(1.0);
+        rejecting = rejecting && difference.interval(level).is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
+        steps.push(Step { index: *index, level, adjusted_p: largest });
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What an interval says, in one word.
+
+use fsb_model::Better;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+
+/// How the candidate stands against the baseline. It comes from the interval alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The whole interval is better by more than the smallest ratio that matters.
+    Faster,
+    /// The whole interval is worse by more than the smallest ratio that matters.
+    Slower,
+    /// The whole interval lies within the smallest ratio that matters.
+    Equivalent,
+    /// Better for sure, but perhaps by less than matters.
+    ProbablyFaster,
+    /// Worse for sure, but perhaps by less than matters.
+    ProbablySlower,
+    /// Both directions remain possible.
+    Inconclusive,
+    /// Too few blocks in common.
+    NotJudged,
+}
+
+impl Verdict {
+    /// All verdicts.
+    pub const ALL: [Verdict; 7] = [
+        Verdict::Faster,
+        Verdict::Slower,
+        Verdict::Equivalent,
+        Verdict::ProbablyFaster,
+        Verdict::ProbablySlower,
+        Verdict::Inconclusive,
+        Verdict::NotJudged,
+    ];
+
+    /// Judges an interval of ln(candidate / baseline) against θ = ln(1 + theta).
+    ///
+    /// Inside ±θ comes before the direction: a difference that is sure but too small to matter is no difference.
+    pub(crate) fn of(log_ratio: Interval, theta: f64, better: Better) -> Verdict {
+        let theta = libm::log1p(theta);
+        let Interval { lo, hi } = match better {
+            Better::Higher => log_ratio,
+            Better::Lower => log_ratio.negated(),
+        };
+        match () {
+            () if -theta <= lo && hi <= theta => Verdict::Equivalent,
+            () if lo > theta => Verdict::Faster,
+            () if hi < -theta => Verdict::Slower,
+            () if lo > 0.0 => Verdict::ProbablyFaster,
+            () if hi < 0.0 => Verdict::ProbablySlower,
+            () => Verdict::Inconclusive,
+        }
+    }
+
+    /// The same finding with the roles of baseline and candidate exchanged.
+    pub fn inverse(self) -> Verdict {
+        match self {
+            Verdict::Faster => Verdict::Slower,
+            Verdict::Slower => Verdict::Faster,
+            Verdict::ProbablyFaster => Verdict::ProbablySlower,
+            Verdict::ProbablySlower => Verdict::ProbablyFaster,
+            same => same,
+        }
+    }
+
+    /// Better, whether by much or not.
+    pub fn is_better(self) -> bool {
+        matches!(self, Verdict::Faster | Verdict::ProbablyFaster)
+    }
+
+    /// Worse, whether by much or not.
+    pub fn is_worse(self) -> bool {
+        matches!(self, Verdict::Slower | Verdict::ProbablySlower)
+    }
+
+    /// The two are told apart.
+    pub fn differs(self) -> bool {
+        self.is_better() || self.is_worse()
+    }
+
+    /// The name in JSON and CSV.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::Equivalent => "equivalent",
+            Verdict::ProbablyFaster => "probably_faster",
+            Verdict::ProbablySlower => "probably_slower",
+            Verdict::Inconclusive => "inconclusive",
+            Verdict::NotJudged => "not_judged",
+        }
+    }
+
+    /// The words in sentences and tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::ProbablyFaster => "probably faster",
+            Verdict::ProbablySlower => "probably slower",
+            Verdict::NotJudged => "not judged",
+            other => other.name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(lo: f64, hi: f64, better: Better) -> Verdict {
+        Verdict::of(Interval { lo: libm::log(lo), hi: libm::log(hi) }, 0.03, better)
+    }
+
+    #[test]
+    fn every_position_of_the_interval_has_its_word() {
+        for (lo, hi, higher, lower) in [
+            (1.04, 1.10, Verdict::Faster, Verdict::Slower),
+            (0.90, 0.96, Verdict::Slower, Verdict::Faster),
+            (0.99, 1.02, Verdict::Equivalent, Verdict::Equivalent),
+            (1.005, 1.02, Verdict::Equivalent, Verdict::Equivalent),
+            (1.01, 1.10, Verdict::ProbablyFaster, Verdict::ProbablySlower),
+            (0.90, 0.99, Verdict::ProbablySlower, Verdict::ProbablyFaster),
+            (0.95, 1.01, Verdict::Inconclusive, Verdict::Inconclusive),
+            (0.90, 1.10, Verdict::Inconclusive, Verdict::Inconclusive),
+        ] {
+            assert_eq!(judge(lo, hi, Better::Higher), higher, "{lo} {hi}");
+            assert_eq!(judge(lo, hi, Better::Lower), lower, "{lo} {hi}");
+            assert_eq!(judge(1.0 / hi, 1.0 / lo, Better::Higher), higher.inverse(), "{lo} {hi}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_records() {
+        for verdict in Verdict::ALL {
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.name());
+            assert_eq!(verdict.words().replace(' ', "_"), verdict.name());
+            assert_eq!(verdict.inverse().inverse(), verdict);
+        }
+    }
+}

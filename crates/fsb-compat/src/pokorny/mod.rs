@@ -1,0 +1,13 @@
+//! The 2023 tool: Pokorný's `fsb`, a micro-benchmark of creating, reading and writing files.
+//!
+//! P. Pokorný, bachelor's thesis, Faculty of Information Technology, CTU in Prague, 2023. Its command line is
+//! [`options`]; its published results are [`published`].
+
+mod options;
+mod published;
+
+pub use options::{Benchmark, KEYS, Key, Level, OptionError, Options};
+pub use published::{NOTE, PublishedMean, TITLE, appendix_c};
+
+/// The suite that repeats its tests.
+pub const SUITE: &str = "fsbench";

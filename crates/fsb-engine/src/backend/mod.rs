@@ -1,0 +1,264 @@
+//! How calls reach the kernel.
+//!
+//! A backend is asked two things. Its [`Session`], one a thread, moves data: a request is *queued*, queued requests are
+//! *committed* to the kernel together, and finished ones are *reaped*. A synchronous backend finishes a request as it is
+//! queued and needs neither of the other two. Its [`Tree`] makes the calls on names (stat, rename, …), which most
+//! backends leave to the kernel's usual calls. What a backend can do stands in its [`Capabilities`] and is checked
+//! against a workload in one place, [`check`], before anything runs.
+//!
+//! A new backend is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
+
+mod null;
+mod psync;
+#[cfg(test)]
+mod skeleton;
+mod tree;
+
+use std::ffi::CStr;
+use std::path::Path;
+
+use fsb_model::CacheState;
+use fsb_model::nearest::unknown;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+use crate::EngineError;
+pub use tree::{KernelTree, Tree};
+
+/// All backends.
+pub static REGISTRY: &[&dyn Backend] = &[
+    &psync::PSYNC,
+    &null::Null,
+    #[cfg(test)]
+    &skeleton::Skeleton,
+];
+
+/// The backend of that name, or a sentence that offers the nearest one.
+pub fn find(name: &str) -> Result<&'static dyn Backend, String> {
+    let known = REGISTRY.iter().map(|backend| backend.name());
+    REGISTRY
+        .iter()
+        .find(|backend| backend.name() == name)
+        .copied()
+        .ok_or_else(|| unknown("backend", name, known.collect::<Vec<_>>()))
+}
+
+/// What a backend can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// It touches files. One that does not is for testing, and nothing is prepared or removed for it.
+    pub real: bool,
+    /// The most requests under way at once; 1 is synchronous.
+    pub depth: u32,
+    /// It goes past the page cache: data is never warm, and timed calls wait for the device.
+    pub direct: bool,
+    /// It can write at the end of a file, wherever that is.
+    pub appends: bool,
+    /// Records must be multiples of so many bytes.
+    pub granule: u64,
+}
+
+/// A member of the registry.
+pub trait Backend: Sync {
+    /// The name in plans, records and tables.
+    fn name(&self) -> &'static str;
+
+    /// One line on what it does.
+    fn about(&self) -> &'static str;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The calls on names.
+    fn tree(&self) -> &'static dyn Tree {
+        &KernelTree
+    }
+
+    /// Refuses a file that it cannot serve in records of `record_size` bytes, and says why. Asked once, before the clock.
+    fn examine(&self, _file: &Path, _record_size: u64) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// What one thread moves its data through. Called in that thread, before the clock.
+    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError>;
+}
+
+/// What a session will be used for: everything it needs is reserved before the clock.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Files open at once, at most.
+    pub files: usize,
+    /// Requests under way at once, at most.
+    pub depth: u32,
+    /// Bytes of a request, at most.
+    pub record_size: u64,
+    /// All memory that requests will point into, for backends that register it with the kernel.
+    pub memory: Vec<(*mut u8, usize)>,
+}
+
+/// A directory that a backend opened; nothing for one that does not touch files.
+#[derive(Debug)]
+pub struct Handle(pub Option<OwnedFd>);
+
+/// A file that a session opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot(pub u32);
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Reading what is there.
+    Read,
+    /// Writing over what is there, or into an empty file.
+    Write,
+    /// Creating it, which must not exist, and writing into it.
+    Create,
+    /// Writing at its end.
+    Append,
+}
+
+/// Which way data goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// From the file.
+    Read,
+    /// Into the file.
+    Write,
+}
+
+/// One transfer.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// The file.
+    pub slot: Slot,
+    /// The direction.
+    pub verb: Verb,
+    /// Where in the file; ignored for files that are open for appending.
+    pub offset: u64,
+    /// Where in memory.
+    pub memory: *mut u8,
+    /// How much.
+    pub length: usize,
+    /// Comes back with the completion; below [`Setup::depth`], and of one request under way at a time.
+    pub tag: u32,
+}
+
+/// What became of a queued request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queued {
+    /// It is finished; so many bytes were moved.
+    Done(usize),
+    /// It will be reaped.
+    Pending,
+    /// There is no room; reap, then queue it again.
+    Busy,
+}
+
+/// A finished request.
+#[derive(Debug, Clone, Copy)]
+pub struct Completion {
+    /// The request's tag.
+    pub tag: u32,
+    /// Bytes moved, or the error.
+    pub result: Result<usize, Errno>,
+}
+
+/// How much of a file must be on the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flush {
+    /// The data and what is needed to find it: fdatasync.
+    Data,
+    /// Everything: fsync.
+    All,
+}
+
+/// One thread's way of moving data. Nothing here may allocate, lock or log: all of it runs against the clock.
+///
+/// Dropping a session waits for the requests that are under way, for their memory is freed after it.
+pub trait Session {
+    /// Opens a file, relative to a directory. `size` is what the file has or will have.
+    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno>;
+
+    /// Closes it and reports what the kernel says about that.
+    fn close(&mut self, slot: Slot) -> Result<(), Errno>;
+
+    /// Starts a transfer.
+    ///
+    /// # Safety
+    ///
+    /// `request.memory` must be valid for `request.length` bytes, for writing if the verb is [`Verb::Read`], and must
+    /// not be used otherwise until the request is finished: until this call returns [`Queued::Done`] or an error, or
+    /// until its completion was reaped.
+    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno>;
+
+    /// Hands everything queued to the kernel.
+    fn commit(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Appends finished requests to `done`, waiting until there are at least `least`.
+    fn reap(&mut self, _least: usize, _done: &mut Vec<Completion>) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Returns when the file is on the device.
+    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno>;
+}
+
+/// What a workload asks of a backend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demands {
+    pub(crate) depth: u32,
+    pub(crate) cache: CacheState,
+    pub(crate) appends: bool,
+    pub(crate) record_size: u64,
+}
+
+/// Whether the backend can do it: the parameter at fault and the reason, where it cannot.
+pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'static str, String)> {
+    let Capabilities { depth, direct, appends, granule, .. } = backend.capabilities();
+    let name = backend.name();
+    if demands.depth > depth {
+        return Err(("depth", format!("{} is more than backend {name} can do: at most {depth}", demands.depth)));
+    }
+    if direct && demands.cache == CacheState::Warm {
+        return Err(("cache", format!("backend {name} goes past the page cache: data cannot be warm")));
+    }
+    if demands.appends && !appends {
+        return Err(("backend", format!("{name} cannot append")));
+    }
+    if !demands.record_size.is_multiple_of(granule) {
+        let size = demands.record_size;
+        return Err(("block_size", format!("{size} is no multiple of {granule} bytes, as backend {name} needs")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_have_names_of_their_own_and_a_line_about_them() {
+        for (index, backend) in REGISTRY.iter().enumerate() {
+            assert!(!backend.about().is_empty() && !backend.about().contains('\n'), "{}", backend.name());
+            assert!(REGISTRY[..index].iter().all(|other| other.name() != backend.name()), "{}", backend.name());
+            assert_eq!(find(backend.name()).ok().map(Backend::name), Some(backend.name()));
+            assert!(backend.capabilities().depth >= 1 && backend.capabilities().granule >= 1);
+        }
+        assert!(find("psinc").err().unwrap().contains("did you mean 'psync'"));
+    }
+
+    #[test]
+    fn what_a_backend_cannot_do_is_refused_with_the_parameter() {
+        let usual = Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: 4096 };
+        let psync = find("psync").unwrap();
+        assert_eq!(check(psync, usual), Ok(()));
+        let (key, message) = check(psync, Demands { depth: 32, ..usual }).unwrap_err();
+        assert_eq!((key, message.as_str()), ("depth", "32 is more than backend psync can do: at most 1"));
+        let skeleton = find("skeleton").unwrap();
+        assert_eq!(check(skeleton, Demands { cache: CacheState::Warm, ..usual }).unwrap_err().0, "cache");
+        assert_eq!(check(skeleton, Demands { appends: true, ..usual }).unwrap_err().0, "backend");
+        assert_eq!(check(skeleton, Demands { record_size: 1000, ..usual }).unwrap_err().0, "block_size");
+    }
+}

@@ -1,0 +1,113 @@
+//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a build.
+//!
+//! To add a backend:
+//!
+//! 1. copy this file to `backend/NAME.rs` and add `mod NAME;` and `&NAME::Name` to `backend/mod.rs`;
+//! 2. say what it can do in `capabilities`: everything a workload asks for is checked against that, nowhere else;
+//! 3. reserve all it needs in `session`: once the clock runs nothing may allocate, lock or log;
+//! 4. keep to the life of a request: `queue` it, `commit` what was queued, `reap` what is finished. A synchronous
+//!    backend answers `Queued::Done` from `queue` and leaves the other two out;
+//! 5. run the tests: the conformance tests of workloads and backends include it by themselves.
+//!
+//! This one keeps up to four requests, carries them out when they are committed and hands them over last come first
+//! served, one at a time more than asked: all that an asynchronous backend may do to its user.
+
+use std::ffi::CStr;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::psync::PSYNC;
+use super::{Backend, Capabilities, Completion, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use crate::EngineError;
+
+/// The member: a constant without state. What a thread needs is in its session.
+#[derive(Debug)]
+pub(crate) struct Skeleton;
+
+impl Backend for Skeleton {
+    /// As in plans; lower case, one word.
+    fn name(&self) -> &'static str {
+        "skeleton"
+    }
+
+    /// One line for `fsb list backends`.
+    fn about(&self) -> &'static str {
+        "a backend to copy"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { real: true, depth: 4, direct: true, appends: false, granule: 512 }
+    }
+
+    /// What only the file itself can tell: the alignment for direct I/O, a file system that cannot map.
+    fn examine(&self, file: &Path, record_size: u64) -> Result<(), EngineError> {
+        if record_size > 1 << 30 {
+            return Err(EngineError::new(format!("{}: records of {record_size} bytes", file.display())));
+        }
+        Ok(())
+    }
+
+    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+        let depth = setup.depth as usize;
+        Ok(Box::new(SkeletonSession {
+            files: PSYNC.session(setup)?,
+            queued: Vec::with_capacity(depth),
+            finished: Vec::with_capacity(depth),
+        }))
+    }
+}
+
+struct SkeletonSession {
+    /// Somebody who can open, close and move data: a real backend makes its own calls here.
+    files: Box<dyn Session>,
+    queued: Vec<Request>,
+    finished: Vec<Completion>,
+}
+
+impl Session for SkeletonSession {
+    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
+        self.files.open(at, path, purpose, size)
+    }
+
+    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+        self.files.close(slot)
+    }
+
+    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+        // One less than it says it can: full queues happen, and callers must cope.
+        if self.queued.len() + self.finished.len() >= 3 {
+            return Ok(Queued::Busy);
+        }
+        self.queued.push(*request);
+        Ok(Queued::Pending)
+    }
+
+    fn commit(&mut self) -> Result<(), Errno> {
+        for mut request in self.queued.drain(..) {
+            // Half of what was asked, where that keeps to whole sectors: short writes happen too.
+            let halves = request.length.is_multiple_of(1024) && request.offset.is_multiple_of(8192);
+            if request.verb == Verb::Write && halves {
+                request.length /= 2;
+            }
+            // SAFETY: who queued the request keeps its memory until it is reaped.
+            let result = match unsafe { self.files.queue(&request) } {
+                Ok(Queued::Done(moved)) => Ok(moved),
+                Ok(Queued::Pending | Queued::Busy) => Err(Errno::IO),
+                Err(errno) => Err(errno),
+            };
+            self.finished.push(Completion { tag: request.tag, result });
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let keep = self.finished.len().saturating_sub(least + 1);
+        done.extend(self.finished.drain(keep..).rev());
+        Ok(())
+    }
+
+    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+        self.files.flush(slot, what)
+    }
+}

@@ -1,0 +1,187 @@
+//! The clock that times the calls: CLOCK_MONOTONIC, or a fake one that makes whole runs exact.
+//!
+//! It is read once an operation: the end of one is the start of the next. The fake clock does not measure; each reading
+//! advances it by a plausible time that is drawn from a hash of its seed, the thread and the number of the reading, so
+//! that a run on the null backend is the same to the last digit on every machine. Only IEEE additions and
+//! multiplications are used for it, which round alike everywhere.
+
+use fsb_model::{CacheState, Durability};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::hash::{Stream, hash, mix, unit};
+use crate::task::ClockSpec;
+
+/// What a timed stretch was spent on; the fake clock's times depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+    Create,
+    Stat,
+    /// A whole directory, so many "bytes" as it has entries.
+    Readdir,
+    Rename,
+    Delete,
+    /// The fsync or syncfs at the end; the bytes are all that was written.
+    Sync,
+}
+
+/// What makes the same call cheap or dear.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circumstances {
+    pub(crate) cache: CacheState,
+    pub(crate) durability: Durability,
+}
+
+/// One thread's clock.
+#[derive(Debug)]
+pub(crate) enum Clock {
+    Monotonic,
+    Fake(Fake),
+}
+
+impl Clock {
+    pub(crate) fn new(spec: ClockSpec, rank: u32, circumstances: Circumstances) -> Clock {
+        match spec {
+            ClockSpec::Monotonic => Clock::Monotonic,
+            ClockSpec::Fake { seed, slowdown } => Clock::Fake(Fake::new(seed, slowdown, rank, circumstances)),
+        }
+    }
+
+    /// Nanoseconds now; the fake clock stands still.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        match self {
+            Clock::Monotonic => monotonic_ns(),
+            Clock::Fake(fake) => fake.now,
+        }
+    }
+
+    /// Nanoseconds now that a stretch of `kind` over `bytes` is done.
+    #[inline]
+    pub(crate) fn after(&mut self, kind: Kind, bytes: u64) -> u64 {
+        match self {
+            Clock::Monotonic => monotonic_ns(),
+            Clock::Fake(fake) => fake.advance(kind, bytes),
+        }
+    }
+}
+
+#[inline]
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// What one reading of the clock costs, in nanoseconds: the best of some batches, for only interruptions add to it.
+pub(crate) fn cost_ns(spec: ClockSpec) -> f64 {
+    const BATCHES: u32 = 16;
+    const READINGS: u32 = 256;
+    match spec {
+        ClockSpec::Fake { .. } => 25.0,
+        ClockSpec::Monotonic => (0..BATCHES)
+            .map(|_| {
+                let start = monotonic_ns();
+                let stop = (0..READINGS).fold(start, |_, _| monotonic_ns());
+                (stop - start) as f64 / f64::from(READINGS)
+            })
+            .fold(f64::INFINITY, f64::min),
+    }
+}
+
+/// A clock that makes its times up.
+#[derive(Debug)]
+pub(crate) struct Fake {
+    now: u64,
+    key: u64,
+    readings: u64,
+    circumstances: Circumstances,
+    /// Slowdown times the luck of the trial.
+    factor: f64,
+}
+
+impl Fake {
+    fn new(seed: u64, slowdown: f64, rank: u32, circumstances: Circumstances) -> Fake {
+        // Four uniform numbers summed and scaled to a standard deviation of 1, then 5 % of it: the spread of trials.
+        let luck: f64 = (0..4).map(|i| unit(hash(seed, Stream::FakeTrial, i)) - 0.5).sum::<f64>() * 1.732_050_8;
+        Fake {
+            // Threads are woken one after another.
+            now: 1_000_000_000 + u64::from(rank) * 2_000,
+            key: hash(seed, Stream::FakeCall, u64::from(rank)),
+            readings: 0,
+            circumstances,
+            factor: slowdown * (1.0 + 0.05 * luck),
+        }
+    }
+
+    fn advance(&mut self, kind: Kind, bytes: u64) -> u64 {
+        let bits = mix(self.key ^ self.readings);
+        self.readings += 1;
+        // Half to one and a half times the base, and one call in 64 up to five times that: a tail for percentiles.
+        let mut share = 0.5 + unit(bits);
+        if bits.is_multiple_of(64) {
+            share *= 1.0 + 4.0 * unit(mix(bits));
+        }
+        self.now += (self.base_ns(kind, bytes) * share * self.factor).max(1.0) as u64;
+        self.now
+    }
+
+    /// Nanoseconds of a call on a usual solid-state disk, roughly.
+    fn base_ns(&self, kind: Kind, bytes: u64) -> f64 {
+        let cold = self.circumstances.cache == CacheState::Cold;
+        let (fixed, per_byte) = match kind {
+            Kind::Read if cold => (80_000.0, 0.5),
+            Kind::Read => (400.0, 0.1),
+            Kind::Write => (600.0, 0.25),
+            Kind::Create => (12_000.0, 0.25),
+            Kind::Stat if cold => (15_000.0, 0.0),
+            Kind::Stat => (600.0, 0.0),
+            Kind::Readdir if cold => (90_000.0, 500.0),
+            Kind::Readdir => (1_500.0, 60.0),
+            Kind::Rename => (4_000.0, 0.0),
+            Kind::Delete => (6_000.0, 0.0),
+            Kind::Sync => (5_000_000.0, 0.4),
+        };
+        let durable_each = self.circumstances.durability == Durability::Each;
+        let flush = match kind {
+            Kind::Write | Kind::Create | Kind::Rename | Kind::Delete if durable_each => 150_000.0,
+            _ => 0.0,
+        };
+        fixed + flush + per_byte * bytes as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fake(seed: u64, slowdown: f64) -> Clock {
+        let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
+        Clock::new(ClockSpec::Fake { seed, slowdown }, 0, circumstances)
+    }
+
+    fn total(seed: u64, slowdown: f64) -> f64 {
+        let mut clock = fake(seed, slowdown);
+        let start = clock.now();
+        let stop = (0..1000).map(|_| clock.after(Kind::Read, 4096)).last().unwrap();
+        (stop - start) as f64
+    }
+
+    #[test]
+    fn fake_time_repeats_and_differs_by_seed_as_trials_do() {
+        assert_eq!(total(1, 1.0), total(1, 1.0));
+        assert!((total(1, 1.1) / total(1, 1.0) - 1.1).abs() < 0.001);
+        let totals: Vec<f64> = (0..200).map(|seed| total(seed, 1.0).ln()).collect();
+        let mean = totals.iter().sum::<f64>() / 200.0;
+        let deviation = (totals.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / 199.0).sqrt();
+        assert!((0.04..0.06).contains(&deviation), "{deviation}");
+    }
+
+    #[test]
+    fn the_real_clock_goes_forward_and_costs_something() {
+        let clock = Clock::Monotonic;
+        assert!(clock.now() <= clock.now());
+        let cost = cost_ns(ClockSpec::Monotonic);
+        assert!(cost > 0.0 && cost < 1e6, "{cost}");
+    }
+}

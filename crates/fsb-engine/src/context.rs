@@ -1,0 +1,54 @@
+//! Where and with what a step is done.
+
+use std::path::PathBuf;
+
+use crate::backend::{self, Backend};
+use crate::task::{ClockSpec, Task};
+use crate::EngineError;
+
+/// A [`Task`] without the workload: what every job must know.
+#[derive(Clone)]
+pub struct Context {
+    /// An existing directory in which the worker may do as it likes.
+    pub root: PathBuf,
+    /// Decides every byte of data and every order of visits.
+    pub seed: u64,
+    /// Operations in this repetition.
+    pub operations: u64,
+    /// Which repetition, from 0.
+    pub repetition: u32,
+    /// Stop after the operation at which so many seconds have passed.
+    pub until_seconds: Option<f64>,
+    /// Drop the files' data from the page cache before the clock starts.
+    pub evict: bool,
+    /// Which clock.
+    pub clock: ClockSpec,
+    backend: Option<&'static dyn Backend>,
+}
+
+impl Context {
+    /// The context of a task. Refuses a backend that does not exist.
+    pub fn new(task: &Task) -> Result<Context, EngineError> {
+        let backend = task.backend.as_deref().map(backend::find).transpose().map_err(EngineError::new)?;
+        Ok(Context {
+            root: task.root.clone(),
+            seed: task.seed,
+            operations: task.operations,
+            repetition: task.repetition,
+            until_seconds: task.until_seconds,
+            evict: task.evict,
+            clock: task.clock,
+            backend,
+        })
+    }
+
+    /// The directory that holds all files of a job: the only thing ever made in the root.
+    pub(crate) fn set(&self) -> PathBuf {
+        self.root.join("fsb-set")
+    }
+
+    /// The task's backend, or else the job's.
+    pub(crate) fn backend(&self, own: &'static dyn Backend) -> &'static dyn Backend {
+        self.backend.unwrap_or(own)
+    }
+}

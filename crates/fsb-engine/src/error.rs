@@ -1,0 +1,104 @@
+//! What can go wrong: a request that makes no sense, and a call that the system refuses.
+
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// A workload was asked for with parameters that make no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("workload {workload}: {message}")]
+pub struct ParamError {
+    /// The workload as it was named.
+    pub workload: String,
+    /// The parameter at fault, where it is one.
+    pub key: Option<String>,
+    /// What is wrong with it, and what would be right.
+    pub message: String,
+}
+
+/// A step that could not be done: which call failed, on what, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct EngineError {
+    /// The whole sentence: `write to /mnt/f0001: No space left on device (ENOSPC)`.
+    pub message: String,
+    /// The kernel's error number, where the kernel refused.
+    pub errno: Option<i32>,
+    /// The file or directory concerned.
+    pub path: Option<PathBuf>,
+}
+
+impl EngineError {
+    /// An error that no system call reported.
+    pub fn new(message: impl Into<String>) -> EngineError {
+        EngineError { message: message.into(), errno: None, path: None }
+    }
+
+    /// A system call refused: `call` is a verb with its preposition, `write to`.
+    pub fn call(call: impl Display, path: impl AsRef<Path>, errno: Errno) -> EngineError {
+        let path = path.as_ref();
+        let number = errno.raw_os_error();
+        EngineError {
+            message: format!("{call} {}: {}", path.display(), describe(number)),
+            errno: Some(number),
+            path: Some(path.to_owned()),
+        }
+    }
+
+    /// As [`EngineError::call`], from the standard library's error.
+    pub fn io(call: impl Display, path: impl AsRef<Path>, error: &io::Error) -> EngineError {
+        match error.raw_os_error() {
+            Some(number) => EngineError::call(call, path, Errno::from_raw_os_error(number)),
+            None => EngineError {
+                message: format!("{call} {}: {error}", path.as_ref().display()),
+                errno: None,
+                path: Some(path.as_ref().to_owned()),
+            },
+        }
+    }
+}
+
+/// `No space left on device (ENOSPC)`.
+fn describe(number: i32) -> String {
+    let text = io::Error::from_raw_os_error(number).to_string();
+    // The standard library appends its own "(os error 28)"; people know the name better than the number.
+    let words = text.split(" (os error").next().unwrap_or(&text);
+    match NAMES.iter().find(|(known, _)| *known == number) {
+        Some((_, name)) => format!("{words} ({name})"),
+        None => format!("{words} (error {number})"),
+    }
+}
+
+macro_rules! names {
+    ($($name:ident)*) => { &[$((libc::$name, stringify!($name))),*] };
+}
+
+/// The errors that file systems return; others are shown by number.
+static NAMES: &[(i32, &str)] = names! {
+    EPERM ENOENT EINTR EIO ENXIO E2BIG EBADF EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST EXDEV ENODEV ENOTDIR EISDIR EINVAL
+    ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK ERANGE EDEADLK ENAMETOOLONG ENOLCK ENOSYS ENOTEMPTY
+    ELOOP ENODATA ETIME EREMOTE ENOLINK EPROTO EBADMSG EOVERFLOW EILSEQ EUSERS EOPNOTSUPP ENOBUFS ENOTCONN ETIMEDOUT
+    ECONNREFUSED EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE EUCLEAN EREMOTEIO EDQUOT ENOMEDIUM ECANCELED
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_call_names_call_path_and_error() {
+        let error = EngineError::call("write to", "/mnt/x/f0001", Errno::NOSPC);
+        assert_eq!(error.to_string(), "write to /mnt/x/f0001: No space left on device (ENOSPC)");
+        assert_eq!(error.errno, Some(libc::ENOSPC));
+        let json = serde_json::to_string(&error).unwrap();
+        assert_eq!(serde_json::from_str::<EngineError>(&json).unwrap(), error);
+    }
+
+    #[test]
+    fn an_error_without_a_name_keeps_its_number() {
+        assert!(describe(133).ends_with("(error 133)"), "{}", describe(133));
+    }
+}

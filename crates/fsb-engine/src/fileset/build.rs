@@ -1,0 +1,151 @@
+//! Making a set of files, and removing it.
+//!
+//! One thread makes the files in the order of their numbers, whatever the number of threads that will use them, so that
+//! the layout on disk does not depend on it. Nothing of this runs against the clock.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use super::layout::Layout;
+use crate::EngineError;
+use crate::backend::{Handle, KernelTree, Tree};
+use crate::data::{Data, Memory};
+
+/// Bytes of one call when files are written or read outside the clock.
+const CHUNK: u64 = 1 << 20;
+
+/// What is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Directories without files.
+    Directories,
+    /// Files of no bytes.
+    Empty,
+    /// Files with all their bytes.
+    Full,
+}
+
+/// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
+pub(crate) fn build(
+    set: &Path,
+    layout: &Layout,
+    content: Content,
+    settle: bool,
+    seed: u64,
+) -> Result<(), EngineError> {
+    // A worker that was killed in this step leaves a part of the set behind.
+    remove(set)?;
+    make_directory(set)?;
+    let largest = layout.file_size.min(CHUNK);
+    let mut data = Data::new(seed, if content == Content::Full { largest as usize } else { 0 });
+    for directory in 0..layout.directories() {
+        make_directory(&set.join(Layout::directory_name(directory)))?;
+        if content != Content::Directories {
+            for file in layout.files_in(directory) {
+                let size = if content == Content::Full { layout.file_size } else { 0 };
+                write_file(&set.join(layout.path(file)), size, layout.address(file), &mut data)?;
+            }
+        }
+    }
+    sync(set)?;
+    if settle {
+        self::settle(set, layout)?;
+    }
+    Ok(())
+}
+
+/// Removes the set, if there is one.
+pub(crate) fn remove(set: &Path) -> Result<(), EngineError> {
+    match fs::remove_dir_all(set) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(EngineError::io("remove", set, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn make_directory(path: &Path) -> Result<(), EngineError> {
+    fs::create_dir(path).map_err(|error| EngineError::io("make directory", path, &error))
+}
+
+fn write_file(path: &Path, size: u64, address: u64, data: &mut Data) -> Result<(), EngineError> {
+    let file = File::create_new(path).map_err(|error| EngineError::io("create", path, &error))?;
+    let mut offset = 0;
+    while offset < size {
+        let length = CHUNK.min(size - offset);
+        let bytes = data.window(address + offset, length as usize);
+        file.write_all_at(bytes, offset).map_err(|error| EngineError::io("write to", path, &error))?;
+        offset += length;
+    }
+    Ok(())
+}
+
+fn sync(set: &Path) -> Result<(), EngineError> {
+    let root = open(set)?;
+    KernelTree.sync_file_system(&root).map_err(|errno| EngineError::call("syncfs of", set, errno))
+}
+
+fn open(directory: &Path) -> Result<Handle, EngineError> {
+    KernelTree.open_root(directory).map_err(|errno| EngineError::call("open", directory, errno))
+}
+
+/// Reads everything once, names and data, and brings the access times onto the device. With relatime, the default, the
+/// first read after a write updates them; a cold measurement would otherwise contain these writes.
+fn settle(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    // An access time that equals the modification time counts as not newer, and the kernel's coarse clock moves every
+    // 1 to 10 ms: a read in the same tick as the write would have to be settled again.
+    thread::sleep(Duration::from_millis(20));
+    list(set, layout)?;
+    read(set, layout)?;
+    sync(set)
+}
+
+/// Lists every directory and asks for the attributes of every file in it.
+pub(super) fn list(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    let mut buffer = vec![MaybeUninit::uninit(); 32 << 10];
+    for directory in 0..layout.directories() {
+        let path = set.join(Layout::directory_name(directory));
+        let handle = open(&path)?;
+        let mut refused = None;
+        let mut visit = |name: &std::ffi::CStr| match KernelTree.stat(&handle, name) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(errno) => {
+                let path = path.join(name.to_string_lossy().as_ref());
+                refused = Some(EngineError::call("stat", path, errno));
+                ControlFlow::Break(())
+            }
+        };
+        KernelTree
+            .list(&handle, &mut buffer, 0, &mut visit)
+            .map_err(|errno| EngineError::call("list", &path, errno))?;
+        refused.map_or(Ok(()), Err)?;
+    }
+    Ok(())
+}
+
+/// Reads every byte of every file through the page cache.
+pub(super) fn read(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    let mut memory = Memory::new(layout.file_size.clamp(1, CHUNK) as usize);
+    for file in 0..layout.files {
+        let path = set.join(layout.path(file));
+        let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
+        read_all(&file, memory.as_mut()).map_err(|error| EngineError::io("read from", &path, &error))?;
+    }
+    Ok(())
+}
+
+fn read_all(file: &File, buffer: &mut [u8]) -> io::Result<()> {
+    let mut offset = 0;
+    loop {
+        match file.read_at(buffer, offset) {
+            Ok(0) => return Ok(()),
+            Ok(length) => offset += length as u64,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

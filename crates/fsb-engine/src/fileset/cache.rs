@@ -1,0 +1,154 @@
+//! The page cache before and after the clock: filled for warm work, emptied for cold work, and examined as a proof.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::ptr;
+
+use fsb_model::CacheState;
+use rustix::fs::Advice;
+use rustix::param::page_size;
+
+use super::build;
+use super::layout::Layout;
+use crate::EngineError;
+use crate::task::Ready;
+
+/// So many files are examined; of larger sets a sample of this size.
+const EXAMINED: u64 = 16;
+/// Bytes of a file that are mapped at once.
+const MAPPED: u64 = 1 << 30;
+
+/// What the work is about to touch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// The data of files.
+    Data,
+    /// Names and attributes only.
+    Names,
+}
+
+/// Brings the cache into the state asked for, as far as this process can, and says what it holds then.
+pub(crate) fn ready(
+    set: &Path,
+    layout: &Layout,
+    interest: Interest,
+    cache: CacheState,
+    evict: bool,
+) -> Result<Ready, EngineError> {
+    if cache == CacheState::Warm {
+        match interest {
+            Interest::Data => build::read(set, layout)?,
+            Interest::Names => build::list(set, layout)?,
+        }
+    }
+    if evict && cache == CacheState::Cold {
+        self::evict(set, layout)?;
+    }
+    match interest {
+        Interest::Data => {
+            let (resident, bytes) = residency(set, layout);
+            Ok(Ready { resident_bytes: resident, file_bytes: bytes })
+        }
+        Interest::Names => Ok(Ready { resident_bytes: None, file_bytes: 0 }),
+    }
+}
+
+/// Bytes of the examined files in the cache after the work.
+pub(crate) fn resident_after(set: &Path, layout: &Layout, interest: Interest) -> Option<u64> {
+    if interest == Interest::Data { residency(set, layout).0 } else { None }
+}
+
+/// Asks the kernel to drop the files' data. It drops clean pages only, which is why preparation is durable.
+fn evict(set: &Path, layout: &Layout) -> Result<(), EngineError> {
+    for file in 0..layout.files {
+        let path = set.join(layout.path(file));
+        let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|errno| EngineError::call("drop from the cache", &path, errno))?;
+    }
+    Ok(())
+}
+
+/// Resident and whole bytes of the examined files; `None` where the kernel does not tell.
+fn residency(set: &Path, layout: &Layout) -> (Option<u64>, u64) {
+    let examined = layout.files.min(EXAMINED);
+    let mut resident = Some(0);
+    let mut whole = 0;
+    for index in 0..examined {
+        // Evenly spread over the set, and all of it where it is small.
+        let path = set.join(layout.path(index * layout.files / examined));
+        let Ok(file) = File::open(&path) else { return (None, whole) };
+        let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return (None, whole) };
+        whole += size;
+        resident = resident.zip(resident_bytes(&file, size)).map(|(sum, bytes)| sum + bytes);
+    }
+    (resident, whole)
+}
+
+/// Bytes of one file that the page cache holds, by mincore.
+pub(super) fn resident_bytes(file: &File, size: u64) -> Option<u64> {
+    let mut resident = 0;
+    let page = page_size() as u64;
+    let mut pages = vec![0u8; size.min(MAPPED).div_ceil(page) as usize];
+    let mut offset = 0;
+    while offset < size {
+        let length = MAPPED.min(size - offset);
+        let flags = pages_in_core(file, offset, length as usize, &mut pages)?;
+        for (index, flag) in flags.iter().enumerate() {
+            if flag & 1 == 1 {
+                resident += (length - index as u64 * page).min(page);
+            }
+        }
+        offset += length;
+    }
+    Some(resident)
+}
+
+/// One flag a page, in `pages`.
+fn pages_in_core<'p>(file: &File, offset: u64, length: usize, pages: &'p mut [u8]) -> Option<&'p [u8]> {
+    let count = length.div_ceil(page_size());
+    let pages = pages.get_mut(..count)?;
+    // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory; nothing is read through it.
+    // mincore writes one byte a page of the mapping, for which `pages` has room, and the mapping is removed again.
+    let told = unsafe {
+        let offset = libc::off_t::try_from(offset).ok()?;
+        let map = libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), offset);
+        if map == libc::MAP_FAILED {
+            return None;
+        }
+        let told = libc::mincore(map, length, pages.as_mut_ptr()) == 0;
+        libc::munmap(map, length);
+        told
+    };
+    told.then_some(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn what_was_just_written_is_resident_to_the_last_byte() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[1; 10_000]).unwrap();
+        assert_eq!(resident_bytes(&file, 10_000), Some(10_000));
+        assert_eq!(resident_bytes(&file, 0), Some(0));
+    }
+
+    #[test]
+    fn what_was_dropped_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = Layout { files: 20, file_size: 8192, files_per_directory: 8 };
+        let set = directory.path().join("set");
+        build::build(&set, &layout, build::Content::Full, true, 1).unwrap();
+        let before = ready(&set, &layout, Interest::Data, CacheState::Warm, false).unwrap();
+        assert_eq!(before, Ready { resident_bytes: Some(16 * 8192), file_bytes: 16 * 8192 });
+        let on_memory = rustix::fs::statfs(&set).unwrap().f_type == libc::TMPFS_MAGIC;
+        let cold = ready(&set, &layout, Interest::Data, CacheState::Cold, true).unwrap();
+        // A file system in memory has nowhere else to keep its data.
+        assert_eq!(cold.resident_bytes, Some(if on_memory { 16 * 8192 } else { 0 }));
+        assert_eq!(resident_after(&set, &layout, Interest::Names), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! Sets of files: what they are called, how they are made, emptied from the cache, examined and removed.
+
+mod build;
+mod cache;
+mod layout;
+
+pub(crate) use build::{Content, build, remove};
+pub(crate) use cache::{Interest, ready, resident_after};
+pub(crate) use layout::{Layout, Names};

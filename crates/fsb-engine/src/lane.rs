@@ -1,0 +1,157 @@
+//! What one thread records while the clock runs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fsb_model::trial::WorkerSpan;
+use hdrhistogram::Histogram;
+
+use crate::clock::{Clock, Kind};
+use crate::latency;
+
+/// One thread's clock, histogram and counters. Everything is reserved when it is made.
+#[derive(Debug)]
+pub(crate) struct Lane<'t> {
+    pub(crate) rank: u32,
+    clock: Clock,
+    histogram: Histogram<u64>,
+    started: Option<u64>,
+    last: u64,
+    operations: u64,
+    bytes: u64,
+    /// Nanoseconds after the start at which to stop.
+    limit: u64,
+    deadline: u64,
+    failed: &'t AtomicBool,
+}
+
+impl<'t> Lane<'t> {
+    /// `failed` tells that another thread has failed, and that it is no use to go on.
+    pub(crate) fn new(rank: u32, clock: Clock, until_seconds: Option<f64>, failed: &'t AtomicBool) -> Lane<'t> {
+        let limit = until_seconds.map_or(u64::MAX, |seconds| (seconds.max(0.0) * 1e9) as u64);
+        let mut histogram = latency::empty();
+        // Writes every counter, or their pages would be faulted in against the clock.
+        histogram.reset();
+        Lane { rank, clock, histogram, started: None, last: 0, operations: 0, bytes: 0, limit, deadline: 0, failed }
+    }
+
+    /// Starts the clock, or starts it again after something that is not timed.
+    pub(crate) fn start(&mut self) {
+        self.last = self.clock.now();
+        if self.started.is_none() {
+            self.started = Some(self.last);
+            self.deadline = self.last.saturating_add(self.limit);
+        }
+    }
+
+    /// An operation is done and the next one begins; returns whether it should.
+    #[inline]
+    pub(crate) fn lap(&mut self, kind: Kind, bytes: u64) -> bool {
+        let started = self.last;
+        self.tick(kind, bytes);
+        self.complete(started, bytes)
+    }
+
+    /// Reads the clock after a stretch of this kind.
+    #[inline]
+    pub(crate) fn tick(&mut self, kind: Kind, bytes: u64) {
+        self.last = self.clock.after(kind, bytes);
+    }
+
+    /// Records an operation that began at `started` and ended when the clock was last read; returns whether to go on.
+    #[inline]
+    pub(crate) fn complete(&mut self, started: u64, bytes: u64) -> bool {
+        self.histogram.saturating_record(self.last - started);
+        self.operations += 1;
+        self.bytes += bytes;
+        self.last < self.deadline && !self.failed()
+    }
+
+    /// When the clock was last read.
+    #[inline]
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether another thread has failed.
+    #[inline]
+    pub(crate) fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the time is up; for loops that look before they start an operation.
+    #[inline]
+    pub(crate) fn expired(&self) -> bool {
+        self.last >= self.deadline
+    }
+
+    /// Bytes moved so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Forgets what was recorded so far: it was warm-up.
+    pub(crate) fn forget(&mut self) {
+        self.histogram.reset();
+        (self.operations, self.bytes, self.started) = (0, 0, None);
+    }
+
+    /// What was recorded.
+    pub(crate) fn finish(self) -> (WorkerSpan, Histogram<u64>) {
+        let start_ns = self.started.unwrap_or(self.last);
+        let span = WorkerSpan {
+            rank: self.rank,
+            start_ns,
+            stop_ns: self.last.max(start_ns),
+            operations: self.operations,
+            bytes: self.bytes,
+        };
+        (span, self.histogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Circumstances;
+    use crate::task::ClockSpec;
+    use fsb_model::{CacheState, Durability};
+
+    fn lane(failed: &AtomicBool, until: Option<f64>) -> Lane<'_> {
+        let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
+        Lane::new(3, Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0 }, 3, circumstances), until, failed)
+    }
+
+    #[test]
+    fn every_operation_is_counted_once_and_the_span_covers_them() {
+        let failed = AtomicBool::new(false);
+        let mut lane = lane(&failed, None);
+        lane.start();
+        let more = (0..500).all(|_| lane.lap(Kind::Read, 4096));
+        assert!(more);
+        let (span, histogram) = lane.finish();
+        assert_eq!((span.rank, span.operations, span.bytes), (3, 500, 500 * 4096));
+        assert_eq!(histogram.len(), 500);
+        let sum = histogram.mean() * 500.0;
+        assert!((sum / (span.stop_ns - span.start_ns) as f64 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn time_and_others_failures_end_it() {
+        let failed = AtomicBool::new(false);
+        let mut short = lane(&failed, Some(1e-5));
+        short.start();
+        let laps = (0..1000).take_while(|_| short.lap(Kind::Read, 4096)).count();
+        assert!((5..50).contains(&laps), "{laps}");
+        let mut lane = lane(&failed, None);
+        lane.start();
+        failed.store(true, Ordering::Relaxed);
+        assert!(!lane.lap(Kind::Read, 4096));
+    }
+
+    #[test]
+    fn a_lane_that_never_started_spans_nothing() {
+        let failed = AtomicBool::new(false);
+        let (span, _) = lane(&failed, None).finish();
+        assert_eq!((span.start_ns, span.stop_ns), (0, 0));
+    }
+}

@@ -1,0 +1,117 @@
+//! Latency histograms: recorded in the hot loop, merged and read afterwards.
+//!
+//! A histogram covers 1 ns to 1 h at two significant digits, so a value is off by less than 1 %. It is sized once and
+//! never grows: recording neither allocates nor fails. Histograms of threads, repetitions and trials are merged by
+//! adding counts; percentiles are never averaged.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+
+/// One hour in nanoseconds; what takes longer is recorded as one hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+const DIGITS: u8 = 2;
+
+/// A percentile is believed only if so many values lie beyond it.
+const FEWEST_BEYOND: f64 = 100.0;
+
+/// A text that holds no histogram.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a latency histogram (HdrHistogram V2 in base64): {0}")]
+pub struct HistogramError(String);
+
+/// An empty histogram.
+pub(crate) fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constants, and valid ones")
+}
+
+/// The histogram as text: V2, deflated, base64.
+pub fn encode(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
+    STANDARD.encode(bytes)
+}
+
+/// The histogram in a text of [`encode`], or of any other HdrHistogram library (V2, deflated or not).
+pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
+    let bytes = STANDARD.decode(text).map_err(|error| HistogramError(error.to_string()))?;
+    Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| HistogramError(error.to_string()))
+}
+
+/// All values of all histograms in one.
+pub fn merge<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, HistogramError> {
+    let mut sum = empty();
+    for text in texts {
+        sum.add(decode(text)?).map_err(|error| HistogramError(error.to_string()))?;
+    }
+    Ok(encode(&sum))
+}
+
+/// Seconds within which the share `q` of all operations finished; `None` where fewer than 100 values lie beyond it, for
+/// such a percentile is the luck of a few calls, and where the text is no histogram.
+pub fn quantile(text: &str, q: f64) -> Option<f64> {
+    let histogram = decode(text).ok()?;
+    let beyond = (1.0 - q) * histogram.len() as f64;
+    // (1 - 0.99) * 10,000 is a hair below 100 in binary floating point; the rule means the decimal number.
+    let enough = beyond >= FEWEST_BEYOND * (1.0 - 1e-9);
+    ((0.0..=1.0).contains(&q) && enough).then(|| histogram.value_at_quantile(q) as f64 * 1e-9)
+}
+
+/// Mean seconds of one operation; `None` of an empty histogram.
+pub fn mean(text: &str) -> Option<f64> {
+    decode(text).ok().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.mean() * 1e-9)
+}
+
+/// Number of values.
+pub fn count(text: &str) -> Option<u64> {
+    decode(text).ok().map(|histogram| histogram.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(values: impl IntoIterator<Item = u64>) -> String {
+        let mut histogram = empty();
+        values.into_iter().for_each(|value| histogram.saturating_record(value));
+        encode(&histogram)
+    }
+
+    #[test]
+    fn a_percentile_needs_a_hundred_values_beyond_it() {
+        let text = of((1..=10_000).map(|i| i * 1000));
+        let p99 = quantile(&text, 0.99).expect("exactly a hundred lie beyond");
+        assert!((p99 - 9.9e-3).abs() < 0.01 * 9.9e-3, "{p99}");
+        assert_eq!(quantile(&text, 0.999), None);
+        assert_eq!(quantile(&of((1..10_000).map(|i| i * 1000)), 0.99), None);
+        assert_eq!(quantile(&of(1..=199), 0.5), None);
+        assert!(quantile(&of(1..=200), 0.5).is_some());
+    }
+
+    #[test]
+    fn hours_are_clamped_and_garbage_is_refused() {
+        assert_eq!(count(&of([0, u64::MAX])), Some(2));
+        assert!(decode("AAAA").is_err());
+        assert!(decode("no base64!").is_err());
+        assert_eq!(mean(&of([])), None);
+        assert_eq!(quantile("garbage", 0.5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_recording_together(a in prop::collection::vec(1u64..1 << 41, 0..50),
+                                         b in prop::collection::vec(1u64..1 << 41, 0..50)) {
+            let merged = merge([of(a.clone()).as_str(), of(b.clone()).as_str()]).unwrap();
+            let together = of(a.into_iter().chain(b));
+            prop_assert_eq!(decode(&merged).unwrap(), decode(&together).unwrap());
+        }
+
+        #[test]
+        fn a_value_is_kept_to_one_per_cent(value in 1u64..LONGEST_NS) {
+            let seconds = mean(&of([value])).unwrap();
+            prop_assert!((seconds * 1e9 / value as f64 - 1.0).abs() <= 0.01);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the runner must know of a job before it starts it.
+
+use fsb_model::metric::MetricKind;
+use fsb_model::{CacheState, Durability};
+use serde::{Deserialize, Serialize};
+
+/// How the state before the first repetition is restored before the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Renewal {
+    /// A repetition leaves the state as it found it.
+    Never,
+    /// The files stay; the cache must be cold again.
+    Remount,
+    /// Cleanup and prepare.
+    Recreate,
+}
+
+/// What the runner must know of a job.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// The name in tables: `read 1M, cold`.
+    pub label: String,
+    /// What is done to a file: write, read, append, create, stat, …
+    pub operation: &'static str,
+    /// Files in the set.
+    pub files: u64,
+    /// Bytes of each file when it is whole.
+    pub file_size: u64,
+    /// Bytes that one operation moves; 0 where none are.
+    pub record_size: u64,
+    /// Threads, resolved: never 0.
+    pub threads: u32,
+    /// How calls reach the kernel: a member of the registry of backends.
+    pub backend: String,
+    /// When data must be on the device.
+    pub durability: Durability,
+    /// What the page cache must hold when the clock starts.
+    pub cache: CacheState,
+    /// The metric that targets are compared by.
+    pub primary: &'static MetricKind,
+    /// How the state before the first repetition is restored.
+    pub renewal: Renewal,
+    /// Operations in one whole pass over the data.
+    pub operations: u64,
+    /// A repetition may do fewer operations than [`Profile::operations`].
+    pub divisible: bool,
+    /// A repetition may do more operations, passing over the data again.
+    pub repeats_in_place: bool,
+    /// The timed part waits for the device: calibration must then cover seconds, not tenths.
+    pub reaches_device: bool,
+    /// Cold means cold inodes and directories, which POSIX_FADV_DONTNEED cannot bring about.
+    pub metadata_only: bool,
+    /// Bytes needed on the target at the peak.
+    pub space: u64,
+    /// Files and directories needed on the target at the peak.
+    pub inodes: u64,
+    /// Bytes that the device must read for each operation of a cold repetition, for it to be believed.
+    pub cold_bytes_per_operation: u64,
+}

@@ -1,0 +1,124 @@
+//! What a worker is asked and what it answers: the data of the protocol, all of it plain.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fsb_model::WorkloadSpec;
+use fsb_model::trial::WorkerSpan;
+use serde::{Deserialize, Serialize};
+
+use crate::EngineError;
+
+/// What sizes and thread counts may refer to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sizing {
+    /// Bytes of the image, or of what may be used of a directory: `size` in expressions.
+    pub size: u64,
+    /// Hardware threads: what `threads = 0` means.
+    pub cpus: u32,
+}
+
+/// A trial's three steps, each in a process of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Make the files that the work needs.
+    Prepare,
+    /// Do the work against the clock.
+    Measure,
+    /// Remove every file.
+    Cleanup,
+}
+
+/// Which clock times the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockSpec {
+    /// CLOCK_MONOTONIC.
+    Monotonic,
+    /// Made-up, plausible times that depend on the seed alone, for runs that must repeat to the last digit.
+    Fake {
+        /// One a trial.
+        seed: u64,
+        /// Factor on every time: 1.1 is a tenth slower.
+        slowdown: f64,
+    },
+}
+
+/// One step of one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Which step.
+    pub step: Step,
+    /// Which workload.
+    pub workload: WorkloadSpec,
+    /// What its sizes refer to.
+    pub sizing: Sizing,
+    /// An existing directory in which the worker may do as it likes.
+    pub root: PathBuf,
+    /// Decides every byte of data and every order of visits.
+    pub seed: u64,
+    /// Operations in this repetition.
+    pub operations: u64,
+    /// Which repetition, from 0: random orders differ between repetitions.
+    pub repetition: u32,
+    /// Stop after the operation at which so many seconds have passed; only divisible jobs heed it.
+    pub until_seconds: Option<f64>,
+    /// Drop the files' data from the page cache before the clock starts (cold without a remount).
+    pub evict: bool,
+    /// Use this backend instead of the workload's.
+    pub backend: Option<String>,
+    /// Which clock.
+    pub clock: ClockSpec,
+}
+
+/// A measure step is ready to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Bytes of the examined files that the page cache holds; absent where data is not what the job reads, or where the
+    /// kernel does not say.
+    pub resident_bytes: Option<u64>,
+    /// Bytes of the examined files: all of them up to 16, else a sample of 16.
+    pub file_bytes: u64,
+}
+
+/// What a measure step found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// One a thread.
+    pub workers: Vec<WorkerSpan>,
+    /// From the first start to the last stop; of the 2023 micro-benchmarks the sum of the timed stretches.
+    pub timed_ns: u64,
+    /// Operations finished.
+    pub operations: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Latency histograms by operation, HdrHistogram V2 deflate in base64, nanoseconds.
+    pub latency: BTreeMap<String, String>,
+    /// CPU seconds of this process in user mode between go and stop.
+    pub user_seconds: f64,
+    /// CPU seconds of this process in the kernel between go and stop.
+    pub system_seconds: f64,
+    /// As [`Ready::resident_bytes`], after the work.
+    pub resident_after: Option<u64>,
+    /// What one reading of the clock costs.
+    pub clock_cost_ns: f64,
+    /// Seconds an iteration, one a cycle; only of the 2023 micro-benchmarks.
+    pub samples: Vec<f64>,
+}
+
+/// Where a measure step waits for its start.
+pub trait Gate {
+    /// Everything is ready; returns when the clock may start. An error ends the step.
+    fn ready(&mut self, ready: Ready) -> Result<(), EngineError>;
+}
+
+/// How a step ended well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepReport {
+    /// Prepared, or cleaned up.
+    Done,
+    /// Measured.
+    Measured(Measurement),
+}

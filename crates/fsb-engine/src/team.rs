@@ -1,0 +1,286 @@
+//! Threads that start together.
+//!
+//! All threads are spawned and equipped before the step says that it is ready: files are open, memory is reserved and
+//! touched. Then they sleep until the word is given. From then on nothing is shared but one flag that says that
+//! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
+
+use std::panic;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, Thread};
+
+use fsb_model::trial::WorkerSpan;
+use hdrhistogram::Histogram;
+
+use crate::clock::{Circumstances, Clock};
+use crate::context::Context;
+use crate::lane::Lane;
+use crate::profile::Profile;
+use crate::task::{ClockSpec, Gate, Measurement, Ready};
+use crate::{EngineError, clock, latency};
+
+/// What a job's threads do.
+pub(crate) trait Crew: Sync {
+    /// What one thread works with. It never leaves its thread.
+    type Kit;
+
+    /// What one thread brings back beside its lane.
+    type Report: Send;
+
+    /// Makes it; called in the thread itself, before the clock.
+    fn equip(&self, rank: u32) -> Result<Self::Kit, EngineError>;
+
+    /// Does the thread's share against the clock: calls [`Lane::start`] first, then [`Lane::lap`] after each operation.
+    fn work(&self, kit: &mut Self::Kit, lane: &mut Lane<'_>) -> Result<(), EngineError>;
+
+    /// What the thread brings back.
+    fn report(&self, kit: Self::Kit) -> Self::Report;
+
+    /// Whether [`Crew::close`] has anything to do.
+    fn closes(&self) -> bool {
+        false
+    }
+
+    /// What ends the timed stretch: called in the first thread when all threads are done, with the bytes of all.
+    fn close(&self, _kit: &mut Self::Kit, _bytes: u64, _lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// What the threads brought back.
+pub(crate) struct Outcome<R> {
+    pub(crate) spans: Vec<WorkerSpan>,
+    pub(crate) histogram: Histogram<u64>,
+    pub(crate) reports: Vec<R>,
+    user_seconds: f64,
+    system_seconds: f64,
+    clock_cost_ns: f64,
+}
+
+impl<R> Outcome<R> {
+    /// As the answer to the task.
+    pub(crate) fn measurement(&self, operation: &str) -> Measurement {
+        let first = self.spans.iter().filter(|span| span.operations > 0).map(|span| span.start_ns).min();
+        let last = self.spans.iter().map(|span| span.stop_ns).max();
+        Measurement {
+            workers: self.spans.clone(),
+            timed_ns: first.zip(last).map_or(0, |(first, last)| last - first),
+            operations: self.spans.iter().map(|span| span.operations).sum(),
+            bytes: self.spans.iter().map(|span| span.bytes).sum(),
+            latency: [(operation.to_owned(), latency::encode(&self.histogram))].into(),
+            user_seconds: self.user_seconds,
+            system_seconds: self.system_seconds,
+            resident_after: None,
+            clock_cost_ns: self.clock_cost_ns,
+            samples: Vec::new(),
+        }
+    }
+}
+
+/// Runs the crew: equips it, waits at the gate, lets it work, collects what it recorded.
+pub(crate) fn run<C: Crew>(
+    crew: &C,
+    context: &Context,
+    profile: &Profile,
+    ready: Ready,
+    gate: &mut dyn Gate,
+) -> Result<Outcome<C::Report>, EngineError> {
+    let clock_cost_ns = clock::cost_ns(context.clock);
+    let until = context.until_seconds.filter(|_| profile.divisible);
+    let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
+    let shared = Shared::new(profile.threads);
+    let (results, usage) = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for rank in 0..profile.threads {
+            let shared = &shared;
+            let clock = Clock::new(context.clock, rank, circumstances);
+            let member = move || member(crew, shared, Lane::new(rank, clock, until, &shared.failed));
+            match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, member) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    shared.give(Word::Leave);
+                    let refusal = EngineError::new(format!("start thread {} of {}: {error}", rank + 1, profile.threads));
+                    return (vec![Err(refusal)], [0.0; 2]);
+                }
+            }
+        }
+        let word = if shared.all_equipped() { gate.ready(ready).map(|()| Word::Go) } else { Ok(Word::Leave) };
+        let before = cpu_seconds();
+        shared.give(*word.as_ref().unwrap_or(&Word::Leave));
+        let mut results: Vec<_> = word.err().map(Err).into_iter().collect();
+        for thread in threads {
+            results.push(thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
+        }
+        let after = cpu_seconds();
+        (results, [after[0] - before[0], after[1] - before[1]])
+    });
+    let mut outcome = Outcome {
+        spans: Vec::new(),
+        histogram: latency::empty(),
+        reports: Vec::new(),
+        user_seconds: usage[0],
+        system_seconds: usage[1],
+        clock_cost_ns,
+    };
+    for result in results {
+        let Some((span, histogram, report)) = result? else { continue };
+        outcome.spans.push(span);
+        outcome.histogram.add(histogram).expect("histograms of one size add up");
+        outcome.reports.push(report);
+    }
+    if let ClockSpec::Fake { .. } = context.clock {
+        // Real CPU time would be the only number that differs from run to run.
+        let busy: u64 = outcome.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
+        outcome.user_seconds = busy as f64 * 0.1e-9;
+        outcome.system_seconds = busy as f64 * 0.5e-9;
+    }
+    Ok(outcome)
+}
+
+type Recorded<R> = Option<(WorkerSpan, Histogram<u64>, R)>;
+
+/// The life of one thread.
+fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Recorded<C::Report>, EngineError> {
+    if lane.rank == 0 {
+        shared.first.get_or_init(thread::current);
+    }
+    let mut answer = Answer { shared, equipped: false };
+    let mut kit = crew.equip(lane.rank)?;
+    answer.equipped = true;
+    drop(answer);
+    if shared.word() == Word::Leave {
+        return Ok(None);
+    }
+    // Tells the others at the end, however it ends: a panic must not leave the first thread waiting.
+    let leaving = Leaving { shared, rank: lane.rank };
+    let mut result = crew.work(&mut kit, &mut lane);
+    if result.is_err() {
+        shared.failed.store(true, Ordering::Relaxed);
+    }
+    shared.bytes.fetch_add(lane.bytes(), Ordering::Relaxed);
+    drop(leaving);
+    if lane.rank == 0 && crew.closes() {
+        shared.wait_for_others();
+        if result.is_ok() && !shared.failed.load(Ordering::Relaxed) {
+            result = crew.close(&mut kit, shared.bytes.load(Ordering::Acquire), &mut lane);
+        }
+    }
+    result?;
+    let (span, histogram) = lane.finish();
+    Ok(Some((span, histogram, crew.report(kit))))
+}
+
+/// What sleeping threads are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Go,
+    Leave,
+}
+
+#[derive(Debug, Default)]
+struct Start {
+    answered: u32,
+    unequipped: bool,
+    word: Option<Word>,
+}
+
+/// What the threads share.
+#[derive(Debug)]
+struct Shared {
+    threads: u32,
+    start: Mutex<Start>,
+    changed: Condvar,
+    failed: AtomicBool,
+    /// Threads that have not finished their work.
+    working: AtomicU32,
+    /// What the finished ones have moved.
+    bytes: AtomicU64,
+    first: OnceLock<Thread>,
+}
+
+impl Shared {
+    fn new(threads: u32) -> Shared {
+        Shared {
+            threads,
+            start: Mutex::default(),
+            changed: Condvar::new(),
+            failed: AtomicBool::new(false),
+            working: AtomicU32::new(threads),
+            bytes: AtomicU64::new(0),
+            first: OnceLock::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Start> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until every thread has answered; whether all of them are equipped.
+    fn all_equipped(&self) -> bool {
+        let waiting = |start: &mut Start| start.answered < self.threads;
+        let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
+        !start.unequipped
+    }
+
+    fn give(&self, word: Word) {
+        self.lock().word = Some(word);
+        self.changed.notify_all();
+    }
+
+    /// Sleeps until the word is given.
+    fn word(&self) -> Word {
+        let waiting = |start: &mut Start| start.word.is_none();
+        let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
+        start.word.unwrap_or(Word::Leave)
+    }
+
+    fn wait_for_others(&self) {
+        while self.working.load(Ordering::Acquire) > 0 {
+            thread::park();
+        }
+    }
+}
+
+/// Tells, when it is dropped, whether a thread could be equipped: also when it could not because of a panic.
+struct Answer<'s> {
+    shared: &'s Shared,
+    equipped: bool,
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        let mut start = self.shared.lock();
+        start.answered += 1;
+        start.unequipped |= !self.equipped;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Counts a thread out when it is dropped.
+struct Leaving<'s> {
+    shared: &'s Shared,
+    rank: u32,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.shared.failed.store(true, Ordering::Relaxed);
+        }
+        let last = self.shared.working.fetch_sub(1, Ordering::AcqRel) == 1;
+        if last && self.rank != 0 {
+            self.shared.first.get().inspect(|first| first.unpark());
+        }
+    }
+}
+
+/// CPU seconds of this process so far, in user mode and in the kernel.
+fn cpu_seconds() -> [f64; 2] {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call fail.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    [usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6)
+}

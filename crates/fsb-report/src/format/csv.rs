@@ -1,0 +1,101 @@
+//! `trials.csv`: one line a trial and metric, for R, pandas and a spreadsheet.
+//!
+//! Measured trials only; rates and latencies, not costs. A trial without a value has one line, of the metric that
+//! its workload is compared by, with an empty value and the reason as its outcome. Columns are read by name; new ones
+//! come only at the end.
+
+use std::str::FromStr;
+
+use fsb_model::metric::{self, Role};
+use fsb_model::{Bytes, Metric, Outcome, Trial};
+use serde_json::Value;
+
+use super::Format;
+
+pub(super) const FORMAT: Format = Format {
+    name: "csv",
+    extension: "csv",
+    about: "every trial in long form: rates and latencies, one line each (trials.csv)",
+    render: |_, trials| trials_csv(trials),
+};
+
+/// The columns.
+pub const COLUMNS: [&str; 16] = [
+    "target",
+    "workload",
+    "operation",
+    "file_size",
+    "record_size",
+    "threads",
+    "block",
+    "order",
+    "metric",
+    "value",
+    "unit",
+    "outcome",
+    "kernel",
+    "cache",
+    "backend",
+    "durability",
+];
+
+/// The file as it lies in a run directory.
+pub fn trials_csv(trials: &[Trial]) -> String {
+    let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
+    let mut write = |record: &[String]| {
+        writer.write_record(record).expect("a vector takes every record, and all have the same number of fields");
+    };
+    write(&COLUMNS.map(str::to_owned));
+    for trial in trials.iter().filter(|trial| trial.counts()) {
+        for (metric, value) in lines(trial, trials) {
+            write(&record(trial, metric, value));
+        }
+    }
+    let bytes = writer.into_inner().expect("a vector never fails to flush");
+    String::from_utf8(bytes).expect("only text was written")
+}
+
+/// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
+fn lines<'a>(trial: &'a Trial, trials: &'a [Trial]) -> Vec<(Option<&'a Metric>, Option<f64>)> {
+    if trial.outcome != Outcome::Ok {
+        let same = |other: &&Trial| other.counts() && other.workload == trial.workload;
+        return vec![(trials.iter().filter(same).find_map(Trial::primary), None)];
+    }
+    let belongs = |(place, metric): &(usize, &Metric)| {
+        *place == 0 || metric::find(&metric.name).is_some_and(|kind| kind.role != Role::Cost)
+    };
+    trial.metrics.iter().enumerate().filter(belongs).map(|(_, metric)| (Some(metric), Some(metric.value))).collect()
+}
+
+fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String; 16] {
+    let text = |key: &str| match trial.params.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    let size = |key: &str| {
+        let text = text(key);
+        Bytes::from_str(&text).map_or(text, |bytes| bytes.0.to_string())
+    };
+    [
+        trial.target.clone(),
+        trial.workload.clone(),
+        trial.operation.clone(),
+        size("file_size"),
+        size("block_size"),
+        text("threads"),
+        trial.block.to_string(),
+        trial.order.to_string(),
+        metric.map(|metric| metric.name.clone()).unwrap_or_default(),
+        value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default(),
+        metric.map(|metric| metric.unit.name().to_owned()).unwrap_or_default(),
+        trial.reason(),
+        trial.kernel.clone(),
+        text("cache"),
+        text("backend"),
+        text("durability"),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

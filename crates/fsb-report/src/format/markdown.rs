@@ -1,0 +1,88 @@
+//! A table to paste into an issue or a mail.
+
+use fsb_analysis::Verdict;
+
+use super::Format;
+use crate::View;
+use crate::show::{Change, percent};
+use crate::view::{CellView, Row};
+
+pub(super) const FORMAT: Format = Format {
+    name: "markdown",
+    extension: "md",
+    about: "the first screen as a table to paste into an issue",
+    render: |view, _| render(view),
+};
+
+/// The headline, the table, what it rests on.
+pub fn render(view: &View) -> String {
+    let mut lines = vec![format!("**{}**", escape(&view.headline)), String::new()];
+    let names = view.targets.iter().map(|target| escape(&target.name));
+    lines.push(table_row(std::iter::once("workload".to_owned()).chain(names)));
+    lines.push(table_row(std::iter::once("---".to_owned()).chain(view.targets.iter().map(|_| "---:".to_owned()))));
+    for row in &view.rows {
+        let cells = row.cells.iter().map(|cell| shown(view, row, cell));
+        lines.push(table_row(std::iter::once(escape(&row.workload)).chain(cells)));
+    }
+    lines.push(String::new());
+    if view.is_comparison() {
+        let judged = if view.is_judged() {
+            format!(", 95 % interval. Same letter: not told apart at {}; ? undecided.", percent(view.theta))
+        } else {
+            ".".to_owned()
+        };
+        lines.push(format!("Change against {}{judged}", escape(view.reference_name())));
+        lines.push(String::new());
+    }
+    lines.push(escape(&view.facts.join(" · ")));
+    let notes = view.advice.iter().chain(&view.problems).cloned();
+    let notes: Vec<String> = notes.chain(view.warnings.iter().map(|warning| format!("warning: {warning}"))).collect();
+    if !notes.is_empty() {
+        lines.push(String::new());
+        lines.extend(notes.iter().map(|note| format!("- {}", escape(note))));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn shown(view: &View, row: &Row, cell: &CellView) -> String {
+    let Some(estimate) = &cell.estimate else { return cell.absence().unwrap_or_default().to_owned() };
+    let value = match &cell.against {
+        Some(comparison) => Change::of(comparison).text(),
+        None => row.unit.show(estimate.value),
+    };
+    let verdict = match &cell.against {
+        Some(comparison) if view.is_judged() && comparison.verdict != Verdict::NotJudged => {
+            format!(", {}", comparison.verdict.words())
+        }
+        _ => String::new(),
+    };
+    let mark = if cell.mark.is_empty() { String::new() } else { format!(" {}", cell.mark) };
+    escape(&format!("{value}{mark}{verdict}"))
+}
+
+fn table_row(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// Only what would break a table or turn into markup; brackets of intervals are harmless.
+fn escape(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '|' | '*' | '_' | '`' | '<' | '\\' => result.extend(['\\', c]),
+            '\n' | '\r' => result.push(' '),
+            other => result.push(other),
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_the_table() {
+        assert_eq!(escape("a|b*c_d<e\nf"), "a\\|b\\*c\\_d\\<e f");
+    }
+}

@@ -1,0 +1,171 @@
+//! Numbers and sentences as people read them.
+
+use fsb_analysis::{Comparison, Interval, Verdict};
+
+/// `1 workload`, `12 workloads`.
+pub fn counted(n: usize, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
+}
+
+/// `ext4`, `ext4 and xfs`, `ext4, xfs and btrfs`.
+pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.as_ref().to_owned(),
+        [head @ .., last] => {
+            let head: Vec<&str> = head.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", head.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// The first few items and how many more there are, so that a line stays a line.
+pub fn some_of(items: &[String], most: usize) -> String {
+    if items.len() <= most {
+        return items.join("; ");
+    }
+    format!("{}; and {} more", items[..most].join("; "), items.len() - most)
+}
+
+/// A share as a percentage without needless digits: `3 %`, `2.5 %`.
+pub fn percent(share: f64) -> String {
+    let value = (share * 1e4).round() / 100.0;
+    format!("{value} %")
+}
+
+/// A change as people read it, in parts, so that a table can align them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// `+12 %`, `×14`, `÷14`.
+    pub center: String,
+    /// The ends of the interval without a unit: `+9`, `+16`. Absent where nothing is judged.
+    pub ends: Option<(String, String)>,
+}
+
+/// How a ratio is written: as a percentage up to tenfold, as a factor beyond.
+#[derive(Clone, Copy)]
+enum Scale {
+    Percent(usize),
+    Times,
+    Over,
+}
+
+impl Change {
+    /// The change that a comparison found; without the interval where it is not judged.
+    pub fn of(comparison: &Comparison) -> Change {
+        let interval = comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged);
+        let scale = Scale::of(comparison.ratio, interval);
+        let center = match scale {
+            Scale::Percent(_) => format!("{} %", scale.show(comparison.ratio)),
+            Scale::Times => format!("×{}", scale.show(comparison.ratio)),
+            Scale::Over => format!("÷{}", scale.show(comparison.ratio)),
+        };
+        // A division reads from the small divisor to the large one.
+        let ends = interval.map(|Interval { lo, hi }| match scale {
+            Scale::Over => (scale.show(hi), scale.show(lo)),
+            _ => (scale.show(lo), scale.show(hi)),
+        });
+        Change { center, ends }
+    }
+
+    /// `+12 % [+9 +16]`.
+    pub fn text(&self) -> String {
+        match &self.ends {
+            Some((lo, hi)) => format!("{} [{lo} {hi}]", self.center),
+            None => self.center.clone(),
+        }
+    }
+}
+
+impl Scale {
+    fn of(ratio: f64, interval: Option<Interval>) -> Scale {
+        match ratio {
+            r if r >= 10.0 => Scale::Times,
+            r if r <= 0.1 => Scale::Over,
+            // Below one percent whole numbers would print an interval as "[+0 +1]".
+            _ => match interval {
+                Some(Interval { lo, hi }) if hi - lo < 0.02 => Scale::Percent(1),
+                _ => Scale::Percent(0),
+            },
+        }
+    }
+
+    fn show(self, ratio: f64) -> String {
+        match self {
+            Scale::Percent(decimals) => signed((ratio - 1.0) * 100.0, decimals),
+            Scale::Times => factor(ratio),
+            Scale::Over => factor(1.0 / ratio),
+        }
+    }
+}
+
+fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    // A sign on nothing is noise.
+    if text.bytes().any(|b| (b'1'..=b'9').contains(&b)) { text } else { text[1..].to_owned() }
+}
+
+fn factor(value: f64) -> String {
+    match value {
+        v if v < 9.95 => format!("{v:.1}"),
+        v if v < 1e6 => format!("{v:.0}"),
+        v => format!("{v:.1e}"),
+    }
+}
+
+/// Whole numbers with thin groups of three: `144 738`.
+pub fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |rest| ("-", rest));
+    let mut result = sign.to_owned();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            result.push('\u{202f}');
+        }
+        result.push(digit);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsb_analysis::Method;
+
+    fn comparison(ratio: f64, lo: f64, hi: f64, verdict: Verdict) -> Comparison {
+        Comparison {
+            ratio,
+            interval: Some(Interval { lo, hi }),
+            level: 0.95,
+            n: 10,
+            method: Method::Paired,
+            p_value: Some(0.5),
+            verdict,
+        }
+    }
+
+    #[test]
+    fn changes_read_like_sentences() {
+        for (ratio, lo, hi, text) in [
+            (1.12, 1.09, 1.16, "+12 % [+9 +16]"),
+            (0.69, 0.65, 0.73, "-31 % [-35 -27]"),
+            (1.005, 0.999, 1.011, "+0.5 % [-0.1 +1.1]"),
+            (1.0, 0.9, 1.1, "0 % [-10 +10]"),
+            (14.2, 12.0, 17.0, "×14 [12 17]"),
+            (0.05, 0.04, 0.0625, "÷20 [16 25]"),
+            (10.2, 9.6, 11.0, "×10 [9.6 11]"),
+        ] {
+            assert_eq!(Change::of(&comparison(ratio, lo, hi, Verdict::Inconclusive)).text(), text);
+        }
+        assert_eq!(Change::of(&comparison(1.12, 1.09, 1.16, Verdict::NotJudged)).text(), "+12 %");
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+        assert_eq!((counted(1, "tie"), counted(0, "tie")), ("1 tie".into(), "0 ties".into()));
+        assert_eq!((percent(0.03), percent(0.025)), ("3 %".into(), "2.5 %".into()));
+        assert_eq!(some_of(&["a".into(), "b".into(), "c".into()], 2), "a; b; and 1 more");
+        assert_eq!((grouped(144_738.4), grouped(12.0)), ("144\u{202f}738".into(), "12".into()));
+    }
+}

@@ -1,0 +1,136 @@
+//! The answer in a sentence, and a finding a row.
+
+use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
+
+use super::{Row, View};
+use crate::show::{Change, counted, listed, percent};
+
+/// Who is fastest at how many workloads; ties; what is open.
+pub(super) fn headline(view: &View) -> String {
+    let total = view.rows.len();
+    if view.blocks == 0 {
+        return "Nothing was measured.".to_owned();
+    }
+    if !view.is_comparison() {
+        let workloads = counted(total, "workload");
+        return format!("{}: {workloads} in {}.", view.reference_name(), counted(view.blocks as usize, "block"));
+    }
+    if let [row] = view.rows.as_slice() {
+        return row.finding.clone();
+    }
+    let winners = winners(view);
+    let rest = rest(view);
+    match winners.as_slice() {
+        [] => format!("{}: {}.", counted(total, "workload"), listed(&rest)),
+        [(name, wins)] if *wins == total => format!("{name} is fastest at all {total} workloads."),
+        [(name, wins), others @ ..] => {
+            let others: String = others.iter().map(|(name, wins)| format!(", {name} at {wins}")).collect();
+            let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
+            format!("{name} is fastest at {wins} of {total} workloads{others}{rest}.")
+        }
+    }
+}
+
+/// Winners with their number of rows, most first; in the plan's order where equal.
+fn winners(view: &View) -> Vec<(&str, usize)> {
+    let wins = |target: usize| {
+        view.rows.iter().filter(|row| matches!(row.ranking.outcome, Outcome::Winner(winner) if winner == target)).count()
+    };
+    let mut winners: Vec<(&str, usize)> =
+        view.targets.iter().enumerate().map(|(index, target)| (target.name.as_str(), wins(index))).collect();
+    winners.retain(|(_, wins)| *wins > 0);
+    winners.sort_by_key(|(_, wins)| std::cmp::Reverse(*wins));
+    winners
+}
+
+/// Ties, undecided rows, and rows that are no contest.
+fn rest(view: &View) -> Vec<String> {
+    let count = |wanted: fn(&Outcome) -> bool| view.rows.iter().filter(|row| wanted(&row.ranking.outcome)).count();
+    let ties = count(|outcome| matches!(outcome, Outcome::Tie(_)));
+    let undecided = count(|outcome| matches!(outcome, Outcome::Undecided(_)));
+    let not_judged = count(|outcome| matches!(outcome, Outcome::NotJudged));
+    let alone = count(|outcome| matches!(outcome, Outcome::Alone(_)));
+    let nothing = count(|outcome| matches!(outcome, Outcome::Nothing));
+    let phrases = [
+        (ties, counted(ties, "tie")),
+        (undecided, format!("{undecided} undecided")),
+        (not_judged, format!("{not_judged} not judged")),
+        (alone, format!("{alone} on one target only")),
+        (nothing, format!("{nothing} without any value")),
+    ];
+    phrases.into_iter().filter(|(n, _)| *n > 0).map(|(_, phrase)| phrase).collect()
+}
+
+/// Writes each row's finding.
+pub(super) fn add_findings(view: &mut View) {
+    let findings: Vec<String> = view.rows.iter().map(|row| finding(view, row)).collect();
+    for (row, finding) in view.rows.iter_mut().zip(findings) {
+        row.finding = finding;
+    }
+}
+
+fn finding(view: &View, row: &Row) -> String {
+    let name = |target: &usize| view.targets[*target].name.clone();
+    let names = |targets: &[usize]| listed(&targets.iter().map(name).collect::<Vec<_>>());
+    let at = &row.workload;
+    match &row.ranking.outcome {
+        Outcome::Winner(winner) => format!("{} is fastest at {at}{}.", name(winner), margin(view, row, *winner)),
+        Outcome::Tie(tied) => {
+            let verb = if tied.len() == 2 { "are" } else { "are all" };
+            format!("{} {verb} equivalent at {at}, within {}{}.", names(tied), percent(view.theta), losers(view, row, tied))
+        }
+        Outcome::Undecided(open) => {
+            format!("Undecided at {at}: {} are not told apart{}.", names(open), losers(view, row, open))
+        }
+        Outcome::NotJudged if view.is_comparison() => {
+            format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common.")
+        }
+        Outcome::Alone(only) if view.is_comparison() => format!("Only {} has values at {at}.", name(only)),
+        Outcome::Alone(only) => alone(row, *only),
+        Outcome::NotJudged | Outcome::Nothing => format!("No value at {at}."),
+    }
+}
+
+/// By how much the winner leads the second best.
+fn margin(view: &View, row: &Row, winner: usize) -> String {
+    let rivals = (0..row.cells.len()).filter(|target| *target != winner);
+    // The closest rival is the one that the winner leads by the smallest ratio of speeds.
+    let lead = |ratio: f64| if row.better == fsb_model::Better::Higher { ratio } else { 1.0 / ratio };
+    let closest = rivals
+        .filter_map(|rival| Some((rival, row.ranking.comparison(rival, winner)?)))
+        .min_by(|(_, a), (_, b)| lead(a.ratio).total_cmp(&lead(b.ratio)));
+    let Some((rival, comparison)) = closest else { return String::new() };
+    let surely = if comparison.verdict == Verdict::Faster { "" } else { ", perhaps by less than matters" };
+    let Change { center, ends } = Change::of(&comparison);
+    let interval = ends.map(|(lo, hi)| format!(", {} CI {lo} to {hi}", level(comparison.level))).unwrap_or_default();
+    let what = if row.better == fsb_model::Better::Higher { "" } else { " in time" };
+    format!(": {center}{what} against {} ({}{surely})", view.targets[rival].name, interval.trim_start_matches(", "))
+}
+
+/// `95 %`, `98.3 %`.
+pub(crate) fn level(level: f64) -> String {
+    percent((level * 1e3).round() / 1e3)
+}
+
+/// Who has values but is surely not among the first.
+fn losers(view: &View, row: &Row, first: &[usize]) -> String {
+    let slower: Vec<&str> = (0..row.cells.len())
+        .filter(|target| !row.cells[*target].trials.is_empty() && !first.contains(target))
+        .map(|target| view.targets[target].name.as_str())
+        .collect();
+    match slower.len() {
+        0 => String::new(),
+        1 => format!("; {} is slower", slower[0]),
+        _ => format!("; {} are slower", listed(&slower)),
+    }
+}
+
+fn alone(row: &Row, only: usize) -> String {
+    let Some(estimate) = &row.cells[only].estimate else { return format!("No value at {}.", row.workload) };
+    let interval = estimate
+        .interval
+        .filter(|_| estimate.is_judged())
+        .map(|Interval { lo, hi }| format!(" (95 % CI {} to {})", row.unit.show(lo), row.unit.show(hi)))
+        .unwrap_or_default();
+    format!("{}: {}{interval}.", row.workload, row.unit.show(estimate.value))
+}

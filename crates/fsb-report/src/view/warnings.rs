@@ -1,0 +1,142 @@
+//! What the reader must know: each warning with its likely cause and what would cure it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_analysis::Noise;
+use fsb_model::{RunRecord, Trial};
+
+use super::{CellView, Row, State, View};
+use crate::show::{counted, some_of};
+
+/// More cells than this are not named in one warning.
+const NAMED: usize = 3;
+
+/// The run's own warnings, then those that follow from the numbers.
+pub(super) fn warnings(view: &View, record: &RunRecord, trials: &[Trial]) -> Vec<String> {
+    let mut warnings = record.warnings.clone();
+    warnings.extend(lost(view));
+    warnings.extend(media(record));
+    warnings.extend(noise(view));
+    warnings.extend(trends(view));
+    warnings.extend(disturbed(trials));
+    if record.finished.is_none() && view.blocks > 0 {
+        warnings.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
+    }
+    warnings
+}
+
+/// Cells and targets without any value, a line for each reason.
+pub(super) fn problems(view: &View) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (target, found) in view.targets.iter().enumerate() {
+        if let Some(reason) = &found.failed {
+            problems.push(format!("{}: failed: {reason}", found.name));
+        }
+        let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for row in &view.rows {
+            let cell = &row.cells[target];
+            // Cells that failed because the target did are covered by the line above.
+            if let (Some(kind), Some(reason)) = (cell.absence(), cell.reason())
+                && found.failed.as_deref() != Some(reason)
+            {
+                by_reason.entry(format!("{kind}: {reason}")).or_default().push(&row.workload);
+            }
+        }
+        for (reason, workloads) in by_reason {
+            let kinds: Vec<String> = workloads.iter().map(|workload| (*workload).to_owned()).collect();
+            problems.push(format!("{}: {reason} ({})", found.name, some_of(&kinds, NAMED)));
+        }
+    }
+    problems
+}
+
+fn cells(view: &View) -> impl Iterator<Item = (&str, &Row, &CellView)> {
+    view.rows.iter().flat_map(|row| {
+        view.targets.iter().zip(&row.cells).map(move |(target, cell)| (target.name.as_str(), row, cell))
+    })
+}
+
+/// Single trials that failed in cells that have values otherwise.
+fn lost(view: &View) -> Option<String> {
+    let mut total = 0;
+    let mut named = Vec::new();
+    for (target, row, cell) in cells(view).filter(|(_, _, cell)| cell.state == State::Measured) {
+        total += cell.lost.len();
+        if let Some(first) = cell.lost.first() {
+            named.push(format!("{target} at {}, block {}: {}", row.workload, first.block, first.reason));
+        }
+    }
+    let are = if total == 1 { "trial has no value and is" } else { "trials have no value and are" };
+    (total > 0).then(|| format!("{total} {are} left out: {}", some_of(&named, NAMED)))
+}
+
+fn media(record: &RunRecord) -> Option<String> {
+    // What was found counts; what was asked for stands in for a target that never came to be.
+    let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
+        Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
+        _ => target.file_system().map(|spec| spec.medium.to_string()).unwrap_or_default(),
+    };
+    let media: BTreeSet<String> = record.plan.targets.iter().map(own).collect();
+    (media.len() > 1).then(|| {
+        "the targets are on different media: file system and medium are compared together; put all on one medium to \
+         compare file systems"
+            .to_owned()
+    })
+}
+
+fn noise(view: &View) -> Vec<String> {
+    let named = |wanted: Noise| -> Vec<String> {
+        let mut found: Vec<(f64, String)> = cells(view)
+            .filter_map(|(target, row, cell)| {
+                let estimate = cell.estimate.as_ref().filter(|estimate| estimate.noise() == wanted)?;
+                Some((estimate.cv, format!("{target} at {}, CV {:.0} %", row.workload, estimate.cv * 100.0)))
+            })
+            .collect();
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.into_iter().map(|(_, text)| text).collect()
+    };
+    let (unreliable, noisy) = (named(Noise::Unreliable), named(Noise::Noisy));
+    let mut warnings = Vec::new();
+    if !unreliable.is_empty() {
+        let cells = counted(unreliable.len(), "cell");
+        warnings.push(format!(
+            "{cells} unreliable, CV above 10 %: {}; look for other load on the machine (fsb doctor)",
+            some_of(&unreliable, NAMED)
+        ));
+    }
+    if !noisy.is_empty() {
+        warnings.push(format!(
+            "{} noisy, CV above 5 %: {}; more blocks narrow the intervals",
+            counted(noisy.len(), "cell"),
+            some_of(&noisy, NAMED)
+        ));
+    }
+    warnings
+}
+
+fn trends(view: &View) -> Option<String> {
+    let named: Vec<String> = cells(view)
+        .filter_map(|(target, row, cell)| {
+            let trend = cell.estimate.as_ref()?.significant_trend()?;
+            let change = (trend.change - 1.0) * 100.0;
+            Some(format!("{target} at {}, {change:+.0} % from first to last", row.workload))
+        })
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} drifted over the run (Mann-Kendall, p < 0.01): {}; blocks cancel what all targets share, but see the \
+             trials in run order",
+            counted(named.len(), "cell"),
+            some_of(&named, NAMED)
+        )
+    })
+}
+
+fn disturbed(trials: &[Trial]) -> Option<String> {
+    let measured: Vec<&Trial> = trials.iter().filter(|trial| trial.counts()).collect();
+    let disturbed: Vec<&Trial> = measured.iter().copied().filter(|trial| !trial.disturbed.is_empty()).collect();
+    let causes: BTreeSet<String> = disturbed.iter().flat_map(|trial| trial.disturbed.iter().cloned()).collect();
+    let causes: Vec<String> = causes.into_iter().collect();
+    (!disturbed.is_empty())
+        .then(|| format!("{} of {} trials disturbed: {}", disturbed.len(), measured.len(), some_of(&causes, NAMED)))
+}

@@ -1,0 +1,122 @@
+//! The runner's end of the conversation with an agent.
+
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fsb_model::Target;
+use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
+
+use super::lines::{LineError, Lines};
+use super::protocol::{Reply, Request, TrialReply, TrialRequest, VERSION};
+
+/// Why an agent has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// It answered that it cannot.
+    #[error("{0}")]
+    Refused(TestbedError),
+    /// The user interrupted the run.
+    #[error("interrupted")]
+    Interrupted,
+    /// It is gone, or talks nonsense.
+    #[error("the agent that owns the testbed is gone: {0}")]
+    Gone(String),
+}
+
+impl From<LineError> for AgentError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::Interrupted => AgentError::Interrupted,
+            other => AgentError::Gone(other.to_string()),
+        }
+    }
+}
+
+/// An agent to speak to.
+#[derive(Debug)]
+pub struct Agent {
+    lines: Lines,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// Making and filling media is bounded by progress, not by time: a disk of 20 TB takes a day.
+const OPEN_SILENCE: Duration = Duration::from_secs(600);
+/// mkfs and mount of the largest devices.
+const PROVISION: Duration = Duration::from_secs(1800);
+/// Unmounting writes back what is dirty.
+const RELEASE: Duration = Duration::from_secs(600);
+/// An agent that lives answers at once.
+const HELLO: Duration = Duration::from_secs(30);
+
+impl Agent {
+    /// Greets the agent at the other end of `stream`. `interrupted` ends any wait.
+    pub fn connect(stream: UnixStream, interrupted: Arc<AtomicBool>) -> Result<Self, AgentError> {
+        let lines = Lines::new(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
+        let mut agent = Agent { lines, interrupted };
+        match agent.ask(&Request::Hello { version: VERSION }, HELLO, &mut |_| {})? {
+            Reply::Hello { .. } => Ok(agent),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes the media and sets the controls of the run.
+    pub fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, AgentError> {
+        match self.ask(&Request::Open(Box::new(setup.clone())), OPEN_SILENCE, progress)? {
+            Reply::Opened(opened) => Ok(*opened),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Makes a target ready.
+    pub fn provision(&mut self, target: &Target) -> Result<Provisioned, AgentError> {
+        match self.ask(&Request::Provision(target.clone()), PROVISION, &mut |_| {})? {
+            Reply::Provisioned(provisioned) => Ok(*provisioned),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Conducts a trial.
+    pub fn trial(&mut self, request: TrialRequest) -> Result<TrialReply, AgentError> {
+        // Each step of each repetition has the worker's deadline; the agent itself needs a remount between them.
+        let steps = 3 * request.amount.repetitions.max(1) + 2;
+        let deadline = request.deadline * steps + RELEASE;
+        match self.ask(&Request::Trial(Box::new(request)), deadline, &mut |_| {})? {
+            Reply::Trial(reply) => Ok(*reply),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Takes the target down.
+    pub fn release(&mut self) -> Result<(), AgentError> {
+        self.ask(&Request::Release, RELEASE, &mut |_| {}).map(|_| ())
+    }
+
+    /// Undoes everything and ends the agent.
+    pub fn close(mut self) -> Result<(), AgentError> {
+        self.ask(&Request::Close, RELEASE, &mut |_| {}).map(|_| ())
+    }
+
+    /// `silence` is the longest time without a line.
+    fn ask(
+        &mut self,
+        request: &Request,
+        silence: Duration,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Reply, AgentError> {
+        self.lines.send(request)?;
+        let interrupted = Arc::clone(&self.interrupted);
+        loop {
+            match self.lines.receive(Some(silence), &|| interrupted.load(Ordering::Relaxed))? {
+                Reply::Progress(done) => progress(done),
+                Reply::Failed(error) => return Err(AgentError::Refused(error)),
+                reply => return Ok(reply),
+            }
+        }
+    }
+}
+
+fn unexpected(reply: &Reply) -> AgentError {
+    AgentError::Gone(format!("it answered {reply:?}"))
+}

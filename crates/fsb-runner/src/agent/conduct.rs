@@ -1,0 +1,292 @@
+//! Conducting a trial: prepare, restore the state, settle, measure, prove, clean up.
+
+use std::time::{Duration, Instant};
+
+use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, workload};
+use fsb_model::{CacheState, Durability, Outcome};
+use fsb_testbed::sandbox::Confinement;
+use fsb_testbed::{Abilities, ColdMethod, Counters, Provisioned, Testbed, TestbedError};
+use serde_json::{Map, Value, json};
+
+use super::proof::{self, Seen};
+use super::protocol::{Measured, Spent, TrialReply, TrialRequest};
+use super::workers::{StepError, Worker, run_step};
+
+/// The stage on which a trial is conducted: a target that is ready.
+pub struct Stage<'a> {
+    /// Who can make it cold and quiet.
+    pub testbed: &'a mut dyn Testbed,
+    /// What was made ready.
+    pub target: &'a Provisioned,
+    /// How workers are held; absent for the null file system, which touches nothing.
+    pub confinement: Option<Confinement>,
+}
+
+/// Why a trial has no values.
+enum Failure {
+    /// It makes no sense here.
+    NotApplicable(String),
+    /// It did not get to its end.
+    Failed(String),
+    /// The target is no longer there.
+    Lost(String),
+}
+
+impl From<StepError> for Failure {
+    fn from(error: StepError) -> Self {
+        Failure::Failed(error.to_string())
+    }
+}
+
+struct Conduct<'a, 'b> {
+    stage: &'a mut Stage<'b>,
+    request: &'a TrialRequest,
+    profile: Profile,
+    spent: Spent,
+    seen: Seen,
+    measured: Measured,
+    histograms: Vec<(String, String)>,
+    cpu_seconds: f64,
+    settled: bool,
+}
+
+/// Conducts one trial. Every way in which it can go wrong is in the reply.
+pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
+    let job = match workload::parse(&request.workload, &request.sizing) {
+        Ok(job) => job,
+        Err(error) => return refused(Failure::Failed(error.to_string())),
+    };
+    if let Err(failure) = applicable(job.as_ref(), stage.target) {
+        return refused(failure);
+    }
+    let mut conduct = Conduct {
+        stage,
+        request,
+        profile: job.profile(),
+        spent: Spent::default(),
+        seen: Seen::default(),
+        measured: Measured::default(),
+        histograms: Vec::new(),
+        cpu_seconds: 0.0,
+        settled: true,
+    };
+    let ended = conduct.repetitions();
+    // Whatever happened, the next trial finds an empty target.
+    let cleaned = conduct.step(Step::Cleanup, 0);
+    conduct.reply(ended.and(cleaned.map_err(Failure::from)))
+}
+
+/// Refuses before anything is run what this target cannot do (DESIGN: "said, not faked").
+fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
+    let profile = job.profile();
+    let abilities = &target.abilities;
+    if profile.cache == CacheState::Cold {
+        match abilities.cold {
+            None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone())),
+            Some(ColdMethod::Evict) if profile.metadata_only => {
+                let why = "cold metadata needs drop_caches: run as root";
+                return Err(Failure::NotApplicable(why.to_owned()));
+            }
+            Some(_) => {}
+        }
+    }
+    if profile.durability != Durability::None && !abilities.durable {
+        return Err(Failure::NotApplicable(abilities.why_not_durable.clone()));
+    }
+    let short = |what: &str, needed: String, free: String| {
+        Err(Failure::Failed(format!("it needs {needed} {what} and the target has {free}: give a larger --size")))
+    };
+    if profile.space > target.free_bytes {
+        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+        return short("free", show(profile.space), show(target.free_bytes));
+    }
+    Ok(())
+}
+
+fn refused(failure: Failure) -> TrialReply {
+    let (outcome, error) = match failure {
+        Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
+        Failure::Failed(why) | Failure::Lost(why) => (Outcome::Failed, why),
+    };
+    TrialReply {
+        outcome,
+        error: Some(error),
+        measured: None,
+        observed: Map::new(),
+        spent: Spent::default(),
+        target_lost: false,
+    }
+}
+
+impl Conduct<'_, '_> {
+    fn repetitions(&mut self) -> Result<(), Failure> {
+        self.step(Step::Prepare, 0)?;
+        for repetition in 0..self.request.amount.repetitions.max(1) {
+            if repetition > 0 && self.profile.renewal == Renewal::Recreate {
+                self.step(Step::Cleanup, repetition)?;
+                self.step(Step::Prepare, repetition)?;
+            }
+            self.settle().map_err(|error| Failure::Lost(error.to_string()))?;
+            self.measure(repetition)?;
+        }
+        Ok(())
+    }
+
+    /// Cold where cold is asked for, and quiet always.
+    fn settle(&mut self) -> Result<(), TestbedError> {
+        let started = Instant::now();
+        if self.profile.cache == CacheState::Cold && !self.evicts() {
+            self.stage.testbed.make_cold()?;
+        }
+        let quiet = self.stage.testbed.quiesce()?;
+        self.settled &= quiet.settled;
+        self.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn measure(&mut self, repetition: u32) -> Result<(), Failure> {
+        let started = Instant::now();
+        let task = self.task(Step::Measure, repetition);
+        let mut worker = Worker::start(&task, self.stage.confinement.as_ref(), self.request.deadline)?;
+        let ready = worker.ready()?;
+        self.seen.ready(&ready);
+        let before = self.stage.testbed.counters();
+        self.spent.settle += started.elapsed().as_secs_f64();
+        let go = Instant::now();
+        worker.go()?;
+        let measurement = worker.result()?;
+        let after = self.stage.testbed.counters();
+        self.spent.measure += go.elapsed().as_secs_f64();
+        let measurement =
+            measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
+        self.count(before, after);
+        self.seen.measured(&measurement);
+        self.add(measurement);
+        Ok(())
+    }
+
+    fn count(&mut self, before: Option<Counters>, after: Option<Counters>) {
+        let (Some(before), Some(after)) = (before, after) else { return };
+        let read = after.read_bytes.saturating_sub(before.read_bytes);
+        let write = after.write_bytes.saturating_sub(before.write_bytes);
+        let flushes = after.flushes.saturating_sub(before.flushes);
+        self.seen.device(read, write);
+        *self.measured.device_bytes.get_or_insert(0) += read + write;
+        *self.measured.device_flushes.get_or_insert(0) += flushes;
+        self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
+    }
+
+    fn add(&mut self, measurement: Measurement) {
+        let sum = &mut self.measured;
+        sum.timed_ns += measurement.timed_ns;
+        sum.operations += measurement.operations;
+        sum.bytes += measurement.bytes;
+        sum.user_seconds += measurement.user_seconds;
+        sum.system_seconds += measurement.system_seconds;
+        sum.samples.extend(measurement.samples);
+        self.histograms.extend(measurement.latency);
+        for span in measurement.workers {
+            match sum.workers.iter_mut().find(|known| known.rank == span.rank) {
+                Some(known) => {
+                    known.stop_ns = span.stop_ns;
+                    known.operations += span.operations;
+                    known.bytes += span.bytes;
+                }
+                None => sum.workers.push(span),
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step, repetition: u32) -> Result<(), StepError> {
+        let started = Instant::now();
+        let task = self.task(step, repetition);
+        let ended = run_step(&task, self.stage.confinement.as_ref(), self.request.deadline);
+        let spent = started.elapsed().as_secs_f64();
+        match task.step {
+            Step::Cleanup => self.spent.cleanup += spent,
+            _ => self.spent.prepare += spent,
+        }
+        ended
+    }
+
+    fn evicts(&self) -> bool {
+        self.stage.target.abilities.cold == Some(ColdMethod::Evict)
+    }
+
+    fn task(&self, step: Step, repetition: u32) -> Task {
+        let Abilities { fake, .. } = self.stage.target.abilities;
+        let seed = self.request.trial_seed.wrapping_add(u64::from(repetition));
+        Task {
+            step,
+            workload: self.request.workload.clone(),
+            sizing: self.request.sizing,
+            root: self.stage.target.root.clone(),
+            seed: self.request.seed,
+            operations: self.request.amount.operations,
+            repetition,
+            until_seconds: self.request.until_seconds,
+            evict: self.profile.cache == CacheState::Cold && self.evicts(),
+            backend: fake.map(|_| "null".to_owned()),
+            clock: match fake {
+                Some(slowdown) => ClockSpec::Fake { seed, slowdown },
+                None => ClockSpec::Monotonic,
+            },
+        }
+    }
+
+    fn reply(mut self, ended: Result<(), Failure>) -> TrialReply {
+        let mut observed = self.seen.observed();
+        if self.measured.device_bytes.is_some() {
+            observed.insert("device_flushes".to_owned(), json!(self.measured.device_flushes));
+            observed.insert("machine_cpu_seconds".to_owned(), json!(self.cpu_seconds));
+        }
+        observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
+        observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
+        observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        let (outcome, error) = match ended {
+            Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured) {
+                Ok(()) => (Outcome::Ok, None),
+                Err(why) => (Outcome::Invalid, Some(why)),
+            },
+            Err(Failure::NotApplicable(why)) => (Outcome::NotApplicable, Some(why)),
+            Err(Failure::Failed(why)) => (Outcome::Failed, Some(why)),
+            Err(Failure::Lost(why)) => {
+                let reply = self.failed(why, observed);
+                return TrialReply { target_lost: true, ..reply };
+            }
+        };
+        match self.merge_latencies() {
+            Ok(()) => TrialReply {
+                outcome,
+                error,
+                observed,
+                spent: self.spent,
+                target_lost: false,
+                measured: Some(self.measured),
+            },
+            Err(why) => self.failed(why, observed),
+        }
+    }
+
+    fn failed(&self, why: String, observed: Map<String, Value>) -> TrialReply {
+        TrialReply { observed, spent: self.spent, ..refused(Failure::Failed(why)) }
+    }
+
+    /// Latencies of repetitions are merged as histograms, never averaged.
+    fn merge_latencies(&mut self) -> Result<(), String> {
+        for (operation, histogram) in std::mem::take(&mut self.histograms) {
+            let merged = match self.measured.latency.remove(&operation) {
+                Some(known) => latency::merge([known.as_str(), histogram.as_str()]).map_err(|e| e.to_string())?,
+                None => histogram,
+            };
+            self.measured.latency.insert(operation, merged);
+        }
+        Ok(())
+    }
+}
+
+/// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.
+pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
+    let size = profile.space as f64 / 1e6 + profile.inodes as f64 / 100.0;
+    Duration::from_secs_f64((120.0 + size).max(expected.unwrap_or(0.0) * 20.0).min(86_400.0))
+}

@@ -1,0 +1,126 @@
+//! The agent: it owns the testbed and conducts trials on it, told by the runner.
+
+mod client;
+mod conduct;
+mod lines;
+mod proof;
+mod protocol;
+mod workers;
+
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use fsb_testbed::sandbox::Confinement;
+use fsb_testbed::{Kind, Progress, Provisioned, Setup, Testbed, TestbedError, worker_identity};
+
+pub use client::{Agent, AgentError};
+pub use conduct::deadline;
+use conduct::{Stage, conduct};
+use lines::{LineError, Lines};
+pub use protocol::{Measured, Spent, TrialReply, TrialRequest};
+use protocol::{Reply, Request, VERSION};
+pub use workers::{WORKER_ARGUMENT, worker_main};
+
+/// The argument that makes the binary an agent.
+pub const AGENT_ARGUMENT: &str = "__agent";
+/// The argument that makes the binary a supervisor.
+pub const SUPERVISOR_ARGUMENT: &str = "__supervisor";
+
+/// Progress is told this often at most.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+/// Serves a runner until it closes the connection. The testbed is taken down in the end, whatever happened.
+pub fn serve(stream: UnixStream, testbed: &mut dyn Testbed) -> Result<(), String> {
+    let mut lines = Lines::new(stream).map_err(|error| error.to_string())?;
+    let mut server = Server { testbed, setup: None, target: None };
+    let ended = server.converse(&mut lines);
+    server.testbed.close();
+    ended
+}
+
+struct Server<'a> {
+    testbed: &'a mut dyn Testbed,
+    setup: Option<Setup>,
+    target: Option<Provisioned>,
+}
+
+impl Server<'_> {
+    fn converse(&mut self, lines: &mut Lines) -> Result<(), String> {
+        loop {
+            let request = match lines.receive(None, &|| false) {
+                Ok(request) => request,
+                Err(LineError::Closed) => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            };
+            let last = matches!(request, Request::Close);
+            let reply = self.answer(request, lines).unwrap_or_else(Reply::Failed);
+            lines.send(&reply).map_err(|error| error.to_string())?;
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request, lines: &mut Lines) -> Result<Reply, TestbedError> {
+        match request {
+            Request::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
+            Request::Hello { version } => Err(machine(
+                "the runner and its agent are different programs",
+                &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
+            )),
+            Request::Open(setup) => self.open(*setup, lines),
+            Request::Provision(target) => {
+                let provisioned = self.testbed.provision(&target)?;
+                self.target = Some(provisioned.clone());
+                Ok(Reply::Provisioned(Box::new(provisioned)))
+            }
+            Request::Trial(request) => self.trial(&request),
+            Request::Release => {
+                self.target = None;
+                self.testbed.release().map(|()| Reply::Done)
+            }
+            Request::Close => {
+                self.testbed.close();
+                Ok(Reply::Done)
+            }
+        }
+    }
+
+    fn open(&mut self, setup: Setup, lines: &mut Lines) -> Result<Reply, TestbedError> {
+        let mut told: Option<Instant> = None;
+        let mut tell = |progress: Progress| {
+            if told.is_none_or(|last| last.elapsed() >= PROGRESS_EVERY) {
+                told = Some(Instant::now());
+                // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
+                let _ = lines.send(&Reply::Progress(progress));
+            }
+        };
+        let opened = self.testbed.open(&setup, &mut tell)?;
+        self.setup = Some(setup);
+        Ok(Reply::Opened(Box::new(opened)))
+    }
+
+    fn trial(&mut self, request: &TrialRequest) -> Result<Reply, TestbedError> {
+        let (Some(target), Some(setup)) = (&self.target, &self.setup) else {
+            return Err(machine("a trial was asked for without a target", "nothing was provisioned"));
+        };
+        let confinement = match target.abilities.fake {
+            Some(_) => None,
+            None => {
+                let (uid, gid) = worker_identity(&setup.identity)?;
+                Some(Confinement { writable: Some(target.root.clone()), uid, gid })
+            }
+        };
+        let mut stage = Stage { testbed: self.testbed, target, confinement };
+        Ok(Reply::Trial(Box::new(conduct(&mut stage, request))))
+    }
+}
+
+fn machine(what: &str, tried: &str) -> TestbedError {
+    TestbedError {
+        kind: Kind::Machine,
+        what: what.to_owned(),
+        tried: tried.to_owned(),
+        advice: "this is a fault of fsb: please report it with the command line".to_owned(),
+    }
+}

@@ -1,0 +1,142 @@
+//! What runner and agent say to each other: versioned JSON lines.
+//!
+//! The runner sends one request at a time; the agent answers with any number of progress lines and one answer. The
+//! first request is `hello`; a version that differs ends the conversation, for then two binaries are mixed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fsb_engine::Sizing;
+use fsb_model::trial::WorkerSpan;
+use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
+use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The version of the protocol that this program speaks.
+pub const VERSION: u32 = 1;
+
+/// From the runner.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Always first.
+    Hello {
+        /// [`VERSION`] of the runner.
+        version: u32,
+    },
+    /// Make the media and set the controls of the run.
+    Open(Box<Setup>),
+    /// Make a target ready.
+    Provision(Target),
+    /// Conduct a trial on the target that is ready.
+    Trial(Box<TrialRequest>),
+    /// Take the target down.
+    Release,
+    /// Undo everything and end.
+    Close,
+}
+
+/// A trial to conduct.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TrialRequest {
+    /// The cell's workload, resolved.
+    pub workload: WorkloadSpec,
+    /// What its sizes were resolved against.
+    pub sizing: Sizing,
+    /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
+    pub seed: u64,
+    /// Differs between all trials: seeds the pretend clock of the null file system.
+    pub trial_seed: u64,
+    /// How much to do.
+    pub amount: Amount,
+    /// Stop a repetition early after this time: how calibration finds out how much to do.
+    pub until_seconds: Option<f64>,
+    /// The time after which a worker that says nothing is killed.
+    pub deadline: Duration,
+}
+
+/// From the agent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    /// Greeting.
+    Hello {
+        /// [`VERSION`] of the agent.
+        version: u32,
+    },
+    /// Not the answer yet.
+    Progress(Progress),
+    /// The media are made.
+    Opened(Box<Opened>),
+    /// The target is ready.
+    Provisioned(Box<Provisioned>),
+    /// How the trial ended.
+    Trial(Box<TrialReply>),
+    /// Done.
+    Done,
+    /// The request failed.
+    Failed(TestbedError),
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialReply {
+    /// Whether it has values.
+    pub outcome: Outcome,
+    /// Why it did not end well.
+    pub error: Option<String>,
+    /// What was measured; absent where nothing was run.
+    pub measured: Option<Measured>,
+    /// What was seen: DESIGN's `observed`.
+    pub observed: Map<String, Value>,
+    /// Where the time went, for the plan's estimate.
+    pub spent: Spent,
+    /// The target is gone (a remount failed): nothing more can run on it in this visit.
+    pub target_lost: bool,
+}
+
+/// The sums over all repetitions of a trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Nanoseconds of the timed stretches.
+    pub timed_ns: u64,
+    /// Operations finished.
+    pub operations: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// By thread.
+    pub workers: Vec<WorkerSpan>,
+    /// Base64 HdrHistogram V2 deflate by operation.
+    pub latency: BTreeMap<String, String>,
+    /// CPU seconds of the worker in user space.
+    pub user_seconds: f64,
+    /// CPU seconds of the worker in the kernel.
+    pub system_seconds: f64,
+    /// Bytes read and written by the device, where it can be told.
+    pub device_bytes: Option<u64>,
+    /// Flushes served by the device, where it can be told.
+    pub device_flushes: Option<u64>,
+    /// Seconds an iteration of each cycle, of the micro-benchmarks.
+    pub samples: Vec<f64>,
+}
+
+/// Seconds a trial took outside and inside its clock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Preparing, all repetitions.
+    pub prepare: f64,
+    /// Remounting, settling, starting workers, warming up.
+    pub settle: f64,
+    /// Between go and result.
+    pub measure: f64,
+    /// Removing what was made.
+    pub cleanup: f64,
+}
+
+impl Spent {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.prepare + self.settle + self.measure + self.cleanup
+    }
+}

@@ -1,0 +1,189 @@
+//! Workers: the same binary again, confined to the target, one a step of a trial.
+
+use std::io::{self, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fsb_engine::{EngineError, Measurement, Ready, StepReport, Task};
+use fsb_testbed::sandbox::{self, Confinement};
+use serde::{Deserialize, Serialize};
+
+use super::lines::{LineError, Lines};
+
+/// The argument that makes the binary a worker.
+pub const WORKER_ARGUMENT: &str = "__worker";
+
+/// The first line that a worker reads: where it may write and as whom, before its task.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    confinement: Option<Confinement>,
+    task: Task,
+}
+
+/// What a worker answers.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Ready(Ready),
+    Result(StepReport),
+    Error(EngineError),
+}
+
+/// Why a step has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// A call failed.
+    #[error("{0}")]
+    Engine(EngineError),
+    /// The worker died.
+    #[error("the worker ended early: {0}")]
+    Died(String),
+    /// It said nothing for too long, and was killed.
+    #[error("the worker did not answer within {0:?} and was killed")]
+    Deadline(Duration),
+    /// It could not be started or spoken to.
+    #[error("cannot run a worker: {0}")]
+    Start(String),
+}
+
+/// A worker that was started.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    lines: Lines,
+    deadline: Duration,
+}
+
+impl Worker {
+    /// Starts a worker on `task`.
+    pub fn start(task: &Task, confinement: Option<&Confinement>, deadline: Duration) -> Result<Self, StepError> {
+        let start = |error: io::Error| StepError::Start(error.to_string());
+        let (ours, theirs) = UnixStream::pair().map_err(start)?;
+        let child = Command::new("/proc/self/exe")
+            .arg(WORKER_ARGUMENT)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(start)?;
+        let lines = Lines::new(ours).map_err(start)?;
+        let mut worker = Worker { child, lines, deadline };
+        #[derive(Serialize)]
+        struct OrderRef<'a> {
+            confinement: Option<&'a Confinement>,
+            task: &'a Task,
+        }
+        worker.lines.send(&OrderRef { confinement, task }).map_err(|error| worker.failure(error))?;
+        Ok(worker)
+    }
+
+    /// Waits until the worker stands at the line.
+    pub fn ready(&mut self) -> Result<Ready, StepError> {
+        match self.answer()? {
+            Answer::Ready(ready) => Ok(ready),
+            Answer::Error(error) => Err(StepError::Engine(error)),
+            Answer::Result(_) => Err(StepError::Start("a worker answered 'result' before 'ready'".to_owned())),
+        }
+    }
+
+    /// Starts the clock.
+    pub fn go(&mut self) -> Result<(), StepError> {
+        self.lines.send_raw(b"go\n").map_err(|error| self.failure(error))
+    }
+
+    /// Waits for the end of the step.
+    pub fn result(mut self) -> Result<Option<Measurement>, StepError> {
+        let result = match self.answer()? {
+            Answer::Result(StepReport::Measured(measurement)) => Ok(Some(measurement)),
+            Answer::Result(StepReport::Done) => Ok(None),
+            Answer::Error(error) => Err(StepError::Engine(error)),
+            Answer::Ready(_) => Err(StepError::Start("a worker answered 'ready' twice".to_owned())),
+        };
+        // A worker ends by itself once it has answered; its file descriptors must be closed before a remount.
+        let _ = self.child.wait();
+        result
+    }
+
+    fn answer(&mut self) -> Result<Answer, StepError> {
+        self.lines.receive(Some(self.deadline), &|| false).map_err(|error| self.failure(error))
+    }
+
+    fn failure(&mut self, error: LineError) -> StepError {
+        if let LineError::Deadline(deadline) = error {
+            self.end();
+            return StepError::Deadline(deadline);
+        }
+        // The connection closes when the process ends: its status says why.
+        if matches!(error, LineError::Closed)
+            && let Ok(status) = self.child.wait()
+        {
+            return StepError::Died(match status.signal() {
+                Some(signal) => format!("killed by signal {signal}"),
+                None => format!("exit status {}", status.code().unwrap_or(-1)),
+            });
+        }
+        self.end();
+        StepError::Start(error.to_string())
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.end();
+        }
+    }
+}
+
+/// Runs a step that is not measured to its end.
+pub fn run_step(task: &Task, confinement: Option<&Confinement>, deadline: Duration) -> Result<(), StepError> {
+    Worker::start(task, confinement, deadline)?.result().map(|_| ())
+}
+
+/// The main function of a worker. The exit code is for nobody: the answer was a line.
+pub fn worker_main() -> i32 {
+    match serve() {
+        Ok(()) => 0,
+        Err(_) => 1,
+    }
+}
+
+fn serve() -> io::Result<()> {
+    let socket = move_away_from_stdin()?;
+    let mut input = BufReader::new(socket.try_clone()?);
+    let mut line = Vec::new();
+    io::BufRead::read_until(&mut input, b'\n', &mut line)?;
+    let order: Order = serde_json::from_slice(&line)?;
+    if let Some(confinement) = &order.confinement
+        && let Err(error) = sandbox::confine(confinement)
+    {
+        let error = EngineError { message: format!("cannot confine the worker: {error}"), errno: None, path: None };
+        return answer_error(&socket, &error);
+    }
+    // The engine reads the task as its own first line, then "go".
+    let mut task = serde_json::to_vec(&order.task)?;
+    task.push(b'\n');
+    fsb_engine::worker::serve(BufReader::new(task.as_slice().chain(input)), &socket)
+}
+
+fn answer_error(mut socket: &UnixStream, error: &EngineError) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&serde_json::json!({ "error": error }))?;
+    line.push(b'\n');
+    socket.write_all(&line)
+}
+
+/// Takes the conversation off descriptor 0, so that nothing a library reads or prints can get into it.
+fn move_away_from_stdin() -> io::Result<UnixStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    Ok(UnixStream::from(socket))
+}

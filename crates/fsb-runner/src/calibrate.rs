@@ -1,0 +1,232 @@
+//! How much each cell does and how many blocks are made: fixed once, after the warm-up block, the same for all targets.
+//!
+//! A timed stretch should last 2 s where something reaches the device and 0.1 s where nothing does (DESIGN §5.6). The
+//! fastest target decides, so that no target's stretch is shorter. Where five blocks of that do not fit the budget, all
+//! stretches are made shorter together, never below one repetition, and the run says so: five blocks of a shorter
+//! stretch tell more than two of a long one, for the spread between blocks is what an interval is made of.
+
+use std::collections::BTreeMap;
+
+use fsb_engine::{Profile, Renewal};
+use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
+use fsb_model::{Amount, Durability, Repetition};
+
+use crate::agent::Spent;
+
+/// Seconds a timed stretch should last where the device works.
+const DEVICE_SECONDS: f64 = 2.0;
+/// Seconds it should last, and must always, where it does not.
+const MEMORY_SECONDS: f64 = 0.1;
+/// Durable single writes start at half speed for some tenths of a second: their stretch is not made shorter than this.
+const EACH_SECONDS: f64 = 1.0;
+/// Shares of the time left that blocks may fill; the rest is for what warm-up could not foresee.
+const FILL: f64 = 0.92;
+/// Operations are planned this much above what the stretch needs, for a rate is not the same twice.
+const MARGIN: f64 = 1.1;
+
+/// What warm-up saw of one cell on one target.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// Which target.
+    pub target: String,
+    /// Which cell.
+    pub label: String,
+    /// Operations in the timed stretch.
+    pub operations: u64,
+    /// Seconds of the timed stretch.
+    pub seconds: f64,
+    /// Where the rest of the time went.
+    pub spent: Spent,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration {
+    /// By cell label.
+    pub amounts: BTreeMap<String, Amount>,
+    /// Measured blocks to make.
+    pub blocks: u32,
+    /// Expected seconds of a block.
+    pub block_seconds: f64,
+    /// 1 where stretches last as long as they should; less where the budget made them shorter.
+    pub scale: f64,
+}
+
+/// Everything that the decision depends on.
+#[derive(Debug)]
+pub struct Basis<'a> {
+    /// Cells in the plan's order.
+    pub cells: &'a [(String, Profile)],
+    /// Warm-up trials that ended well.
+    pub samples: &'a [Sample],
+    /// Seconds of making ready and taking down all targets once.
+    pub visits: f64,
+    /// What was asked for.
+    pub repetition: Repetition,
+    /// Seconds of the budget that are left.
+    pub left: f64,
+}
+
+impl Basis<'_> {
+    /// Decides.
+    pub fn decide(&self) -> Calibration {
+        let full = self.at_scale(1.0);
+        match self.repetition {
+            Repetition::Blocks { blocks } => Calibration { blocks, ..full },
+            Repetition::Precision { .. } => self.fit(full, u32::MAX),
+            Repetition::Budget { .. } => self.fit(full, MOST_BLOCKS),
+        }
+    }
+
+    fn fit(&self, full: Calibration, most: u32) -> Calibration {
+        let time = self.left * FILL;
+        let fits = |calibration: &Calibration| (time / calibration.block_seconds).floor().max(0.0) as u32;
+        if fits(&full) >= FEWEST_BLOCKS_JUDGED {
+            let blocks = fits(&full).min(most);
+            return Calibration { blocks, ..full };
+        }
+        // Bisection: the block's time grows with the scale.
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..20 {
+            let middle = (low + high) / 2.0;
+            if fits(&self.at_scale(middle)) >= FEWEST_BLOCKS_JUDGED { low = middle } else { high = middle }
+        }
+        Calibration { blocks: FEWEST_BLOCKS_JUDGED, ..self.at_scale(low) }
+    }
+
+    fn at_scale(&self, scale: f64) -> Calibration {
+        let amounts: BTreeMap<String, Amount> = self
+            .cells
+            .iter()
+            .map(|(label, profile)| (label.clone(), self.amount(label, profile, scale)))
+            .collect();
+        let trials: f64 = self.samples.iter().map(|sample| self.expected(sample, &amounts)).sum();
+        Calibration { amounts, blocks: 0, block_seconds: (self.visits + trials).max(1e-3), scale }
+    }
+
+    fn amount(&self, label: &str, profile: &Profile, scale: f64) -> Amount {
+        let fastest = self
+            .samples
+            .iter()
+            .filter(|sample| sample.label == label && sample.seconds > 0.0)
+            .map(|sample| sample.operations as f64 / sample.seconds)
+            .fold(0.0, f64::max);
+        let wanted = (fastest * seconds(profile, scale) * MARGIN).ceil().max(1.0) as u64;
+        let pass = profile.operations.max(1);
+        if profile.repeats_in_place {
+            let operations = if profile.divisible { wanted } else { wanted.div_ceil(pass) * pass };
+            return Amount { repetitions: 1, operations };
+        }
+        // Without renewal there is no state to restore: such a workload is one whole, and one is a trial.
+        let repetitions = if profile.renewal == Renewal::Never { 1 } else { wanted.div_ceil(pass).min(10_000) };
+        let operations = if profile.divisible { wanted.div_ceil(repetitions).min(pass) } else { pass };
+        Amount { repetitions: repetitions as u32, operations }
+    }
+
+    /// Seconds that a trial with these amounts should take, by what warm-up saw of it.
+    fn expected(&self, sample: &Sample, amounts: &BTreeMap<String, Amount>) -> f64 {
+        let profile = self.cells.iter().find(|(label, _)| *label == sample.label).map(|(_, profile)| profile);
+        let (Some(profile), Some(amount)) = (profile, amounts.get(&sample.label)) else { return 0.0 };
+        expected_seconds(profile, *amount, sample)
+    }
+}
+
+/// Seconds that a trial should take, by what warm-up saw of its cell on its target.
+pub fn expected_seconds(profile: &Profile, amount: Amount, sample: &Sample) -> f64 {
+    let repetitions = f64::from(amount.repetitions);
+    let operations = amount.operations as f64 * repetitions;
+    let timed = sample.seconds * operations / (sample.operations.max(1) as f64);
+    // What is measured but not timed: the worker's exit, and untimed stretches of the micro-benchmarks.
+    let around = (sample.spent.measure - sample.seconds).max(0.0) * repetitions;
+    let renewed = if profile.renewal == Renewal::Recreate { repetitions } else { 1.0 };
+    (sample.spent.prepare + sample.spent.cleanup) * renewed + sample.spent.settle * repetitions + timed + around
+}
+
+fn seconds(profile: &Profile, scale: f64) -> f64 {
+    if !profile.reaches_device {
+        return MEMORY_SECONDS;
+    }
+    let floor = if profile.durability == Durability::Each { EACH_SECONDS } else { MEMORY_SECONDS };
+    (DEVICE_SECONDS * scale).max(floor)
+}
+
+/// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
+pub fn warmup_seconds(profile: &Profile, repetition: Repetition, trials: usize) -> f64 {
+    let share = repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
+    seconds(profile, 1.0).min(share).max(MEMORY_SECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsb_engine::{Sizing, workload};
+    use fsb_model::WorkloadSpec;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn profile(name: &str, params: serde_json::Value) -> Profile {
+        let spec = WorkloadSpec { name: name.to_owned(), params: serde_json::from_value(params).unwrap() };
+        workload::parse(&spec, &Sizing { size: 2 << 30, cpus: 2 }).unwrap().profile()
+    }
+
+    fn sample(label: &str, target: &str, operations: u64, seconds: f64) -> Sample {
+        let spent = Spent { prepare: 0.2, settle: 0.1, measure: seconds, cleanup: 0.1 };
+        Sample { target: target.into(), label: label.into(), operations, seconds, spent }
+    }
+
+    fn basis<'a>(cells: &'a [(String, Profile)], samples: &'a [Sample], left: f64) -> Basis<'a> {
+        Basis { cells, samples, visits: 1.0, repetition: Repetition::Budget { seconds: left }, left }
+    }
+
+    #[test]
+    fn the_fastest_target_gets_two_seconds_and_the_others_no_less() {
+        let random = profile("write", json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"}));
+        let cells = [("w".to_owned(), random)];
+        let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 1_000, 1.0)];
+        let decided = basis(&cells, &samples, 3600.0).decide();
+        assert_eq!(decided.amounts["w"], Amount { repetitions: 1, operations: 22_000 });
+        assert_eq!((decided.blocks, decided.scale), (MOST_BLOCKS, 1.0));
+    }
+
+    #[test]
+    fn a_small_budget_makes_shorter_stretches_and_still_five_blocks() {
+        let create = profile("create", json!({"files": 1000, "file_size": "4K", "durability": "end"}));
+        let cells = [("c".to_owned(), create)];
+        let samples = [sample("c", "a", 1000, 0.1), sample("c", "b", 1000, 0.1)];
+        let rich = basis(&cells, &samples, 600.0).decide();
+        assert_eq!(rich.amounts["c"], Amount { repetitions: 22, operations: 1000 });
+        let poor = basis(&cells, &samples, 30.0).decide();
+        assert_eq!(poor.blocks, FEWEST_BLOCKS_JUDGED);
+        assert!(poor.scale < 1.0 && poor.amounts["c"].repetitions < 22, "{poor:?}");
+        assert!(poor.block_seconds * 5.0 <= 30.0, "{poor:?}");
+    }
+
+    #[test]
+    fn what_was_asked_for_exactly_is_made_exactly() {
+        let cells = [("r".to_owned(), profile("read", json!({"file_size": "8M", "cache": "warm"})))];
+        let samples = [sample("r", "a", 8, 0.001)];
+        let basis = Basis { repetition: Repetition::Blocks { blocks: 7 }, ..basis(&cells, &samples, 1.0) };
+        let decided = basis.decide();
+        assert_eq!((decided.blocks, decided.scale), (7, 1.0));
+        assert!(decided.amounts["r"].operations >= 800);
+    }
+
+    #[test]
+    fn a_cell_that_failed_everywhere_still_has_an_amount() {
+        let cells = [("r".to_owned(), profile("rename", json!({"files": 10})))];
+        let decided = basis(&cells, &[], 100.0).decide();
+        assert_eq!(decided.amounts["r"], Amount { repetitions: 1, operations: 10 });
+    }
+
+    proptest! {
+        #[test]
+        fn more_budget_never_means_less_work(left in 1.0f64..2000.0, more in 1.0f64..2000.0, rate in 100u64..1_000_000) {
+            let cells = [("c".to_owned(), profile("create", json!({"files": 1000, "durability": "end"})))];
+            let samples = [sample("c", "a", rate, 1.0)];
+            let little = basis(&cells, &samples, left).decide();
+            let much = basis(&cells, &samples, left + more).decide();
+            prop_assert!(much.blocks >= little.blocks);
+            prop_assert!(much.amounts["c"].repetitions >= little.amounts["c"].repetitions);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What happens in a run, told to whoever listens.
+
+use std::time::Duration;
+
+use fsb_model::Trial;
+use fsb_testbed::Progress;
+
+/// Something happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The testbed is being made.
+    Opening(&'a Progress),
+    /// A visit to a target begins.
+    Visit {
+        /// 0 for warm-up.
+        block: u32,
+        /// The target's name.
+        target: &'a str,
+    },
+    /// The amounts and the number of blocks are fixed.
+    Planned {
+        /// Measured blocks.
+        blocks: u32,
+        /// Expected duration of them all.
+        expected: Duration,
+        /// Below 1 where the budget made timed stretches shorter than they should be.
+        scale: f64,
+    },
+    /// A trial begins.
+    Trial {
+        /// Its target.
+        target: &'a str,
+        /// Its cell.
+        workload: &'a str,
+    },
+    /// A trial ended and is on disk.
+    Ended {
+        /// The trial.
+        trial: &'a Trial,
+        /// Trials that ended, of `of`.
+        done: u32,
+        /// Trials that the run makes, as far as is known.
+        of: u32,
+        /// Expected time until the end, once it is known.
+        left: Option<Duration>,
+    },
+    /// Something the user must know.
+    Warning(&'a str),
+}
+
+/// Who listens. An observer may lag or fail; the run does not notice.
+pub trait Observer {
+    /// Is told of everything, in order.
+    fn event(&mut self, event: &Event<'_>);
+}
+
+/// Nobody.
+#[derive(Debug)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&mut self, _: &Event<'_>) {}
+}
+
+/// The journal: a trial is written here before anybody is told of it, and a run that cannot write stops.
+pub trait Journal {
+    /// Replaces the record of the run.
+    fn record(&mut self, record: &fsb_model::RunRecord) -> Result<(), String>;
+    /// Appends a trial; it is on disk when this returns.
+    fn trial(&mut self, trial: &Trial) -> Result<(), String>;
+}

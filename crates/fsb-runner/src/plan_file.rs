@@ -1,0 +1,316 @@
+//! Plans as people write them: TOML with everything optional, and what it resolves to.
+//!
+//! What was typed (a plan file, a suite, the command line) and what it means ([`Plan`]) are two types. Layers of the
+//! first kind are laid over each other; only the resolved plan is ever run.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use fsb_engine::{ParamError, Sizing, workload};
+use fsb_model::plan::{BLOCK_LIMIT, Identity, Plan, Repetition};
+use fsb_model::target::make_names_unique;
+use fsb_model::units::{parse_duration, parse_percent};
+use fsb_model::{Bytes, Cell, Target, WorkloadSpec};
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use crate::suite;
+
+/// The suite when none is named.
+pub const DEFAULT_SUITE: &str = "quick";
+/// The size of an image when none is given.
+pub const DEFAULT_SIZE: Bytes = Bytes(2 << 30);
+/// The time a run may take when nothing is said.
+pub const DEFAULT_BUDGET: &str = "5m";
+/// The smallest ratio that matters when nothing is said.
+pub const DEFAULT_THETA: &str = "3%";
+
+/// Why a plan is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A text that is no plan, with the place.
+    #[error("{origin}, line {line}, column {column}: {message}")]
+    At {
+        /// The file, or the suite.
+        origin: String,
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A request that makes no sense.
+    #[error("{0}")]
+    Request(String),
+}
+
+/// A plan as written: every field may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    /// What the run is called; the suite's or the file's name otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Targets, each as on the command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<Spanned<String>>,
+    /// A suite, instead of workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// Decides order and data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Size of the image, such as `2G`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<Bytes>,
+    /// Where the image lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
+    /// The smallest ratio that matters, such as `3%`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theta: Option<Spanned<String>>,
+    /// Block devices whose content is given up. Only the command line may say so.
+    #[serde(skip)]
+    pub wipe: Vec<PathBuf>,
+    /// Whom workers run as. Only the command line may say so.
+    #[serde(skip)]
+    pub identity: Identity,
+    /// How often.
+    #[serde(default, skip_serializing_if = "RepetitionFile::is_empty")]
+    pub repetition: RepetitionFile,
+    /// Controls by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub controls: BTreeMap<String, String>,
+    /// Workloads.
+    #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
+    pub workloads: Vec<WorkloadSpec>,
+    /// The text this came from and its name, so that late errors can point into it.
+    #[serde(skip)]
+    source: Option<(String, String)>,
+}
+
+/// The table `[repetition]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepetitionFile {
+    /// Exactly so many blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
+    /// Time for the whole run, such as `5m`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
+    /// Half-width to reach, such as `2%`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<String>,
+}
+
+impl RepetitionFile {
+    fn is_empty(&self) -> bool {
+        *self == RepetitionFile::default()
+    }
+
+    fn resolve(&self) -> Result<Repetition, PlanError> {
+        let request = |error: fsb_model::units::UnitError| PlanError::Request(error.to_string());
+        let budget = self.budget.as_deref().unwrap_or(DEFAULT_BUDGET);
+        let seconds = parse_duration(budget).map_err(request)?.as_secs_f64();
+        if !(1.0..=30.0 * 86_400.0).contains(&seconds) {
+            return Err(PlanError::Request(format!("budget {budget}: give between 1 second and 30 days")));
+        }
+        match (self.blocks, &self.precision) {
+            (Some(_), Some(_)) => Err(PlanError::Request(
+                "blocks and precision exclude each other: precision decides how many blocks are made".to_owned(),
+            )),
+            (Some(_), None) if self.budget.is_some() => Err(PlanError::Request(
+                "blocks and budget exclude each other: the budget decides how many blocks are made".to_owned(),
+            )),
+            (Some(blocks), None) if (1..=BLOCK_LIMIT).contains(&blocks) => Ok(Repetition::Blocks { blocks }),
+            (Some(blocks), None) => {
+                Err(PlanError::Request(format!("{blocks} blocks: give between 1 and {BLOCK_LIMIT}")))
+            }
+            (None, Some(precision)) => {
+                let half_width = parse_percent(precision).map_err(request)?;
+                Ok(Repetition::Precision { half_width, seconds })
+            }
+            (None, None) => Ok(Repetition::Budget { seconds }),
+        }
+    }
+
+    /// The two ways of saying how many blocks replace each other: the upper layer wins as a whole.
+    fn over(self, under: RepetitionFile) -> RepetitionFile {
+        if self.is_empty() { under } else { self }
+    }
+}
+
+/// Reads a plan. `origin` is what errors call it.
+pub fn parse(text: &str, origin: &str) -> Result<PlanFile, PlanError> {
+    let mut plan: PlanFile =
+        toml::from_str(text).map_err(|error| at(text, origin, error.span(), error.message()))?;
+    plan.source = Some((text.to_owned(), origin.to_owned()));
+    Ok(plan)
+}
+
+impl PlanFile {
+    /// Lays this plan over another: what this one says wins.
+    pub fn over(self, under: PlanFile) -> PlanFile {
+        let workloads_here = !self.workloads.is_empty() || self.suite.is_some();
+        let (suite, workloads) =
+            if workloads_here { (self.suite, self.workloads) } else { (under.suite, under.workloads) };
+        let mut controls = under.controls;
+        controls.extend(self.controls);
+        PlanFile {
+            name: self.name.or(under.name),
+            targets: if self.targets.is_empty() { under.targets } else { self.targets },
+            suite,
+            seed: self.seed.or(under.seed),
+            size: self.size.or(under.size),
+            dir: self.dir.or(under.dir),
+            theta: self.theta.or(under.theta),
+            wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
+            identity: self.identity,
+            repetition: self.repetition.over(under.repetition),
+            controls,
+            workloads,
+            source: under.source.or(self.source),
+        }
+    }
+
+    /// Everything decided: the suite looked up, defaults filled in, every parameter read by its workload.
+    pub fn resolve(self, cpus: u32, fresh_seed: u64) -> Result<(Plan, Vec<Cell>), PlanError> {
+        if self.suite.is_some() && !self.workloads.is_empty() {
+            return Err(PlanError::Request("a plan names a suite or workloads, not both".to_owned()));
+        }
+        let under = match &self.suite {
+            Some(name) => suite::find(name)?,
+            None if self.workloads.is_empty() => suite::find(DEFAULT_SUITE)?,
+            None => PlanFile::default(),
+        };
+        let workloads = if self.workloads.is_empty() { under.workloads.clone() } else { self.workloads.clone() };
+        let size = self.size.unwrap_or(DEFAULT_SIZE);
+        let cells = self.cells(&workloads, &Sizing { size: size.0, cpus })?;
+        let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
+        let own = !self.workloads.is_empty();
+        let plan = Plan {
+            name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
+            targets: self.resolved_targets()?,
+            workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
+            repetition: self.repetition.clone().over(under.repetition).resolve()?,
+            seed: self.seed.unwrap_or(fresh_seed),
+            size,
+            dir: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
+            theta: self.resolved_theta()?,
+            controls: self.controls,
+            wipe: self.wipe,
+            identity: self.identity,
+        };
+        Ok((plan, cells))
+    }
+
+    fn resolved_targets(&self) -> Result<Vec<Target>, PlanError> {
+        let mut targets = Vec::new();
+        for text in &self.targets {
+            let target: Target = text
+                .get_ref()
+                .parse()
+                .map_err(|error: fsb_model::target::TargetError| self.error_at(text.span(), &error.to_string()))?;
+            targets.push(target);
+        }
+        if targets.is_empty() {
+            return Err(PlanError::Request(
+                "no target: name file systems or a directory, such as 'fsb run ext4 xfs' or 'fsb run /srv/data'".into(),
+            ));
+        }
+        make_names_unique(&mut targets);
+        Ok(targets)
+    }
+
+    fn resolved_theta(&self) -> Result<f64, PlanError> {
+        let (text, span) = match &self.theta {
+            Some(theta) => (theta.get_ref().as_str(), theta.span()),
+            None => (DEFAULT_THETA, 0..0),
+        };
+        parse_percent(text).map_err(|error| self.error_at(span, &error.to_string()))
+    }
+
+    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing) -> Result<Vec<Cell>, PlanError> {
+        let mut cells: Vec<Cell> = Vec::new();
+        for (index, spec) in workloads.iter().enumerate() {
+            let job = workload::parse(spec, sizing).map_err(|error| self.workload_error(index, &error))?;
+            let label = job.profile().label;
+            if cells.iter().any(|cell| cell.label == label) {
+                let message = format!("two workloads are called '{label}': give one of them another label = \"…\"");
+                return Err(self.error_at(self.workload_span(index, None), &message));
+            }
+            let workload = WorkloadSpec { name: spec.name.clone(), params: job.params() };
+            cells.push(Cell { label, workload });
+        }
+        Ok(cells)
+    }
+
+    fn workload_error(&self, index: usize, error: &ParamError) -> PlanError {
+        self.error_at(self.workload_span(index, error.key.as_deref()), &error.to_string())
+    }
+
+    /// Where the file says `key` of the workload, or where it names the workload.
+    fn workload_span(&self, index: usize, key: Option<&str>) -> Range<usize> {
+        let nowhere = 0..0;
+        let Some((text, _)) = &self.source else { return nowhere };
+        let Ok(table) = toml::de::DeTable::parse(text) else { return nowhere };
+        let find = |table: &toml::de::DeTable<'_>, key: &str| {
+            table.iter().find(|(name, _)| name.get_ref().as_ref() == key).map(|(name, _)| name.span())
+        };
+        let entry = table.get_ref().get("workload").and_then(|list| list.get_ref().as_array()?.get(index));
+        let Some(entry) = entry.and_then(|entry| entry.get_ref().as_table()) else { return nowhere };
+        key.and_then(|key| find(entry, key)).or_else(|| find(entry, "name")).unwrap_or(nowhere)
+    }
+
+    fn error_at(&self, span: Range<usize>, message: &str) -> PlanError {
+        match &self.source {
+            Some((text, origin)) if span != (0..0) => at(text, origin, Some(span), message),
+            _ => PlanError::Request(message.to_owned()),
+        }
+    }
+}
+
+/// A target that came from the command line and so from no place in a file.
+pub fn typed(text: &str) -> Spanned<String> {
+    Spanned::new(0..0, text.to_owned())
+}
+
+fn at(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> PlanError {
+    let start = span.map_or(0, |span| span.start).min(text.len());
+    let before = &text.as_bytes()[..start];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
+    PlanError::At { origin: origin.to_owned(), line, column, message: message.trim_end().to_owned() }
+}
+
+/// The resolved plan as a file that resolves to it again: what `--print-plan` prints.
+pub fn print(plan: &Plan) -> Result<String, PlanError> {
+    let repetition = match plan.repetition {
+        Repetition::Budget { seconds } => {
+            RepetitionFile { budget: Some(format!("{seconds}s")), ..RepetitionFile::default() }
+        }
+        Repetition::Blocks { blocks } => RepetitionFile { blocks: Some(blocks), ..RepetitionFile::default() },
+        Repetition::Precision { half_width, seconds } => RepetitionFile {
+            precision: Some(format!("{}%", half_width * 100.0)),
+            budget: Some(format!("{seconds}s")),
+            blocks: None,
+        },
+    };
+    let file = PlanFile {
+        name: Some(plan.name.clone()),
+        targets: plan.targets.iter().map(|target| typed(&target.to_string())).collect(),
+        seed: Some(plan.seed),
+        size: Some(plan.size),
+        dir: Some(plan.dir.clone()),
+        theta: Some(typed(&format!("{}%", plan.theta * 100.0))),
+        repetition,
+        controls: plan.controls.clone(),
+        workloads: plan.workloads.clone(),
+        ..PlanFile::default()
+    };
+    toml::to_string(&file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
+}

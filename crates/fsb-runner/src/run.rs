@@ -1,0 +1,458 @@
+//! A run: warm-up, calibration, then block after block.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use fsb_engine::{Profile, Sizing, workload};
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::run::BlockOrder;
+use fsb_model::{Amount, Cell, Outcome, Phase, Repetition, RunRecord, Target, Trial};
+use fsb_testbed::{Provisioned, Setup};
+use serde_json::{Map, Value, json};
+
+use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
+use crate::calibrate::{self, Basis, Sample, expected_seconds, warmup_seconds};
+use crate::event::{Event, Journal, Observer};
+use crate::{order, values};
+
+/// Decides after a block whether the intervals are narrow enough; the reason, if so.
+pub type StopRule<'a> = dyn FnMut(&[Trial]) -> Option<String> + 'a;
+
+/// Why a run ended before its end. What ended before that is on disk.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The agent refused, is gone, or the user interrupted.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// A trial could not be written down.
+    #[error("the run stopped, for a trial could not be saved: {0}")]
+    Journal(String),
+}
+
+/// What a run needs beside its plan.
+pub struct Run<'a> {
+    /// Who owns the testbed.
+    pub agent: Agent,
+    /// Where trials are written before anybody hears of them.
+    pub journal: &'a mut dyn Journal,
+    /// Who is told.
+    pub observer: &'a mut dyn Observer,
+    /// Asked after each block from the fifth on.
+    pub stop: &'a mut StopRule<'a>,
+    /// The record; filled in as things become known.
+    pub record: RunRecord,
+    /// Trials so far: of earlier segments, when resuming.
+    pub trials: Vec<Trial>,
+    /// Hardware threads.
+    pub cpus: u32,
+    /// Whether block 0 is made. The 2023 tool's front end warms up inside its trial.
+    pub warmup: bool,
+    /// When the budget began.
+    pub started: Instant,
+}
+
+/// The state of a run under way.
+struct Schedule<'a> {
+    run: Run<'a>,
+    cells: Vec<Cell>,
+    profiles: BTreeMap<String, Profile>,
+    samples: Vec<Sample>,
+    visit_seconds: BTreeMap<String, f64>,
+    done: u32,
+}
+
+/// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
+pub fn setup(record: &RunRecord) -> Setup {
+    let plan = &record.plan;
+    Setup {
+        targets: plan.targets.clone(),
+        size: plan.size.0,
+        dir: plan.dir.clone(),
+        wipe: plan.wipe.clone(),
+        controls: plan.controls.clone(),
+        identity: plan.identity.clone(),
+        seed: plan.seed,
+    }
+}
+
+/// Makes the run. Returns the record and all trials, those of earlier segments included.
+pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
+    let opened = {
+        let observer = &mut *run.observer;
+        run.agent.open(&setup(&run.record), &mut |progress| observer.event(&Event::Opening(&progress)))?
+    };
+    run.record.media = opened.media;
+    run.record.controls = opened.controls;
+    run.record.host = opened.host;
+    for warning in opened.warnings {
+        run.observer.event(&Event::Warning(&warning));
+        if !run.record.warnings.contains(&warning) {
+            run.record.warnings.push(warning);
+        }
+    }
+    let schedule = Schedule::new(run);
+    schedule.make()
+}
+
+impl<'a> Schedule<'a> {
+    fn new(run: Run<'a>) -> Self {
+        let cells = run.record.cells.clone();
+        let sizing = Sizing { size: run.record.plan.size.0, cpus: run.cpus };
+        let profiles = cells
+            .iter()
+            .filter_map(|cell| Some((cell.label.clone(), workload::parse(&cell.workload, &sizing).ok()?.profile())))
+            .collect();
+        let done = run.trials.len() as u32;
+        Schedule { run, cells, profiles, samples: Vec::new(), visit_seconds: BTreeMap::new(), done }
+    }
+
+    fn make(mut self) -> Result<(RunRecord, Vec<Trial>), RunError> {
+        self.save()?;
+        if self.run.record.amounts.is_empty() {
+            self.warm_up()?;
+            self.calibrate();
+            self.save()?;
+        }
+        let finished = self.blocks()?;
+        self.run.record.finished = Some(finished);
+        self.save()?;
+        // Everything is measured and saved: an agent that fails to say goodbye leaves nothing that the kernel and
+        // the undo ledger do not take away.
+        let farewell = self.run.agent.close();
+        if let Err(error) = farewell {
+            self.run.observer.event(&Event::Warning(&format!("taking the testbed down: {error}")));
+        }
+        Ok((self.run.record, self.run.trials))
+    }
+
+    fn warm_up(&mut self) -> Result<(), RunError> {
+        if !self.run.warmup {
+            return Ok(());
+        }
+        let order = BlockOrder {
+            block: 0,
+            targets: self.targets().iter().map(|target| target.name.clone()).collect(),
+            cells: self.cells.iter().map(|cell| cell.label.clone()).collect(),
+        };
+        self.block(order)
+    }
+
+    fn calibrate(&mut self) {
+        let cells: Vec<_> =
+            self.cells.iter().map(|cell| (cell.label.clone(), self.profiles[&cell.label].clone())).collect();
+        let budget = self.run.record.plan.repetition.budget();
+        let left = budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
+        let basis = Basis {
+            cells: &cells,
+            samples: &self.samples,
+            visits: self.visit_seconds.values().sum(),
+            repetition: self.run.record.plan.repetition,
+            left,
+        };
+        let decided = basis.decide();
+        self.run.record.amounts = decided.amounts;
+        self.run.record.blocks_planned = Some(decided.blocks);
+        if decided.scale < 1.0 {
+            let warning = short_stretches(decided.scale, decided.block_seconds, budget.unwrap_or_default(), left);
+            self.run.record.warnings.push(warning);
+        }
+        self.run.observer.event(&Event::Planned {
+            blocks: decided.blocks,
+            expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
+            scale: decided.scale,
+        });
+    }
+
+    /// Makes the blocks that are still missing; says why it stopped.
+    fn blocks(&mut self) -> Result<String, RunError> {
+        let planned = self.run.record.blocks_planned.unwrap_or(1);
+        let names: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
+        let labels: Vec<_> = self.cells.iter().map(|cell| cell.label.clone()).collect();
+        let first = self.run.trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).max().unwrap_or(0) + 1;
+        for block in first..=planned {
+            let began = Instant::now();
+            self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
+            let another = began.elapsed();
+            if let Some(reason) = self.enough(block, planned, another) {
+                return Ok(reason);
+            }
+        }
+        Ok(format!("{planned} blocks as planned"))
+    }
+
+    /// Whether to stop after this block although more were planned.
+    fn enough(&mut self, block: u32, planned: u32, another: Duration) -> Option<String> {
+        if block < FEWEST_BLOCKS_JUDGED || block >= planned {
+            return None;
+        }
+        let repetition = self.run.record.plan.repetition;
+        if let Repetition::Precision { half_width, .. } = repetition
+            && let Some(reason) = (self.run.stop)(&self.run.trials)
+        {
+            return Some(format!("{block} blocks: {reason} (--precision {}%)", half_width * 100.0));
+        }
+        let budget = repetition.budget()?;
+        (self.run.started.elapsed() + another > budget)
+            .then(|| format!("{block} of {planned} planned blocks: another would have passed the budget"))
+    }
+
+    fn block(&mut self, order: BlockOrder) -> Result<(), RunError> {
+        self.run.record.order.retain(|known| known.block != order.block);
+        self.run.record.order.push(order.clone());
+        self.save()?;
+        for name in &order.targets {
+            let Some(target) = self.targets().iter().find(|target| target.name == *name).cloned() else { continue };
+            self.run.observer.event(&Event::Visit { block: order.block, target: name });
+            self.visit(&order, &target)?;
+        }
+        Ok(())
+    }
+
+    /// Formats and mounts the target, alone, runs the cells, and takes it down.
+    fn visit(&mut self, order: &BlockOrder, target: &Target) -> Result<(), RunError> {
+        let began = Instant::now();
+        let provisioned = match self.run.agent.provision(target) {
+            Ok(provisioned) => provisioned,
+            Err(AgentError::Refused(error)) => return self.visit_failed(order, target, &error.to_string()),
+            Err(error) => return Err(error.into()),
+        };
+        self.run.record.targets.insert(target.name.clone(), provisioned.record.clone());
+        let mut visiting = began.elapsed();
+        let mut lost = None;
+        for label in &order.cells {
+            let reply = match &lost {
+                None => self.conduct(order, target, label)?,
+                Some(why) => skipped(why),
+            };
+            if reply.target_lost {
+                lost = Some(format!("the target was lost earlier in this visit: {}", reply.error.clone().unwrap_or_default()));
+            }
+            self.keep(order, target, label, reply, Some(&provisioned))?;
+        }
+        let began = Instant::now();
+        match self.run.agent.release() {
+            Ok(()) => {}
+            Err(AgentError::Refused(error)) => self.warn(format!("taking {} down: {error}", target.name)),
+            Err(error) => return Err(error.into()),
+        }
+        visiting += began.elapsed();
+        self.visit_seconds.insert(target.name.clone(), visiting.as_secs_f64());
+        Ok(())
+    }
+
+    fn visit_failed(&mut self, order: &BlockOrder, target: &Target, why: &str) -> Result<(), RunError> {
+        let record = self.run.record.targets.entry(target.name.clone()).or_default();
+        record.failed = Some(why.to_owned());
+        for label in &order.cells {
+            self.keep(order, target, label, skipped(why), None)?;
+        }
+        Ok(())
+    }
+
+    fn conduct(&mut self, order: &BlockOrder, target: &Target, label: &str) -> Result<TrialReply, RunError> {
+        self.run.observer.event(&Event::Trial { target: &target.name, workload: label });
+        let profile = &self.profiles[label];
+        let Some(cell) = self.cells.iter().find(|cell| cell.label == label) else {
+            return Ok(skipped("the cell is not in the plan"));
+        };
+        let plan = &self.run.record.plan;
+        let warmup = order.block == 0;
+        let request = TrialRequest {
+            workload: cell.workload.clone(),
+            sizing: Sizing { size: plan.size.0, cpus: self.run.cpus },
+            seed: mix(&[plan.seed, u64::from(order.block)]),
+            trial_seed: mix(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
+            amount: self.amount(label),
+            until_seconds: warmup
+                .then(|| warmup_seconds(profile, plan.repetition, self.cells.len() * plan.targets.len())),
+            deadline: deadline(profile, self.expected(&target.name, label)),
+        };
+        Ok(self.run.agent.trial(request)?)
+    }
+
+    fn amount(&self, label: &str) -> Amount {
+        let profile = &self.profiles[label];
+        // Before calibration: one whole repetition, or as much as fits the warm-up's time.
+        let operations = if profile.repeats_in_place { u64::MAX } else { profile.operations };
+        self.run.record.amounts.get(label).copied().unwrap_or(Amount { repetitions: 1, operations })
+    }
+
+    fn expected(&self, target: &str, label: &str) -> Option<f64> {
+        let sample = self.samples.iter().find(|sample| sample.target == target && sample.label == label)?;
+        Some(expected_seconds(&self.profiles[label], *self.run.record.amounts.get(label)?, sample))
+    }
+
+    /// Turns the reply into a trial, writes it down, and tells of it.
+    fn keep(
+        &mut self,
+        order: &BlockOrder,
+        target: &Target,
+        label: &str,
+        reply: TrialReply,
+        provisioned: Option<&Provisioned>,
+    ) -> Result<(), RunError> {
+        if order.block == 0 {
+            self.learn(target, label, &reply);
+        }
+        let trial = self.trial(order, target, label, reply, provisioned);
+        self.run.journal.trial(&trial).map_err(RunError::Journal)?;
+        self.done += 1;
+        let (of, left) = self.outlook(order, &trial);
+        self.run.observer.event(&Event::Ended { trial: &trial, done: self.done.min(of), of, left });
+        self.run.trials.push(trial);
+        Ok(())
+    }
+
+    fn learn(&mut self, target: &Target, label: &str, reply: &TrialReply) {
+        let Some(measured) = reply.measured.as_ref().filter(|_| reply.outcome == Outcome::Ok) else { return };
+        self.samples.push(Sample {
+            target: target.name.clone(),
+            label: label.to_owned(),
+            operations: measured.operations,
+            seconds: measured.timed_ns as f64 * 1e-9,
+            spent: reply.spent,
+        });
+    }
+
+    fn trial(
+        &self,
+        order: &BlockOrder,
+        target: &Target,
+        label: &str,
+        reply: TrialReply,
+        provisioned: Option<&Provisioned>,
+    ) -> Trial {
+        let profile = &self.profiles[label];
+        let attempt = 1 + self.run.trials.iter().filter(|t| t.block == order.block && t.target == target.name && t.workload == label).count();
+        let mut outcome = reply.outcome;
+        let mut error = reply.error;
+        let measured = reply.measured.unwrap_or_default();
+        let metrics = match outcome {
+            Outcome::Ok | Outcome::Invalid => values::metrics(profile, &measured).unwrap_or_else(|why| {
+                (outcome, error) = (Outcome::Invalid, Some(error.take().unwrap_or(why)));
+                Vec::new()
+            }),
+            Outcome::Failed | Outcome::NotApplicable => Vec::new(),
+        };
+        let mut observed = reply.observed;
+        if let Some(provisioned) = provisioned {
+            observed.insert("mount_options".to_owned(), json!(provisioned.record.mount_options));
+        }
+        if !measured.samples.is_empty() {
+            observed.insert("seconds_per_iteration".to_owned(), json!(measured.samples));
+        }
+        let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
+        let mut params = self.cells.iter().find(|cell| cell.label == label).map(|cell| cell.workload.params.clone()).unwrap_or_default();
+        let member = self.cells.iter().find(|cell| cell.label == label).map(|cell| cell.workload.name.clone());
+        params.insert("name".to_owned(), json!(member));
+        Trial {
+            schema: fsb_model::trial::SCHEMA.to_owned(),
+            id: format!("b{}.{}.{label}{suffix}", order.block, target.name),
+            phase: if order.block == 0 { Phase::Warmup } else { Phase::Measured },
+            block: order.block,
+            order: self.done,
+            attempt: attempt as u32,
+            target: target.name.clone(),
+            kernel: self.run.record.host.kernel.clone(),
+            workload: label.to_owned(),
+            operation: profile.operation.to_owned(),
+            params,
+            started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+            outcome,
+            error,
+            metrics,
+            latency: measured.latency,
+            workers: measured.workers,
+            requested: self.requested(label, target),
+            observed,
+            disturbed: Vec::new(),
+            superseded: false,
+            extra: Map::new(),
+        }
+    }
+
+    fn requested(&self, label: &str, target: &Target) -> Map<String, Value> {
+        let mut requested = Map::new();
+        if let Some(amount) = self.run.record.amounts.get(label) {
+            requested.insert("repetitions".to_owned(), json!(amount.repetitions));
+            requested.insert("operations".to_owned(), json!(amount.operations));
+        }
+        if let Some(spec) = target.file_system() {
+            requested.insert("mount_options".to_owned(), json!(spec.options));
+        }
+        requested.insert("controls".to_owned(), json!(self.run.record.plan.controls));
+        requested
+    }
+
+    /// How many trials the run makes, and the time they should still take.
+    fn outlook(&self, order: &BlockOrder, ended: &Trial) -> (u32, Option<Duration>) {
+        let per_block = (self.cells.len() * self.targets().len()) as u32;
+        let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
+        let superseded = self.run.trials.iter().filter(|trial| trial.superseded).count() as u32;
+        let warmup = self.run.trials.iter().filter(|trial| trial.phase == Phase::Warmup).count() as u32;
+        let of = superseded + warmup + per_block * blocks;
+        // What is left of this block counts cell by cell, those after it as wholes.
+        let visit = |name: &String| self.visit_seconds.get(name).copied().unwrap_or(0.0);
+        let whole: f64 = order.targets.iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
+        let current = order.targets.iter().position(|name| *name == ended.target).unwrap_or(0);
+        let cell = order.cells.iter().position(|label| *label == ended.workload).unwrap_or(0);
+        let rest = self.cells_seconds(&order.targets[current], &order.cells[cell + 1..]);
+        let later: f64 = order.targets[current + 1..].iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
+        let seconds = rest + later + whole * f64::from(blocks.saturating_sub(order.block));
+        (of, Some(Duration::from_secs_f64(seconds)))
+    }
+
+    fn cells_seconds(&self, target: &str, labels: &[String]) -> f64 {
+        labels.iter().filter_map(|label| self.expected(target, label)).sum()
+    }
+
+    fn targets(&self) -> &[Target] {
+        &self.run.record.plan.targets
+    }
+
+    fn warn(&mut self, warning: String) {
+        self.run.observer.event(&Event::Warning(&warning));
+        self.run.record.warnings.push(warning);
+    }
+
+    fn save(&mut self) -> Result<(), RunError> {
+        self.run.journal.record(&self.run.record).map_err(RunError::Journal)
+    }
+}
+
+fn short_stretches(scale: f64, block_seconds: f64, budget: Duration, left: f64) -> String {
+    // What was spent before block 1 stays; five blocks at full length would take the rest.
+    let spent = budget.as_secs_f64() - left;
+    let minutes = ((spent + block_seconds * 5.0 / scale.max(0.05)) / 60.0).ceil();
+    format!(
+        "the budget made timed stretches shorter than they should be ({:.1} s instead of 2 s): \
+         --budget {minutes:.0}m would be enough",
+        2.0 * scale
+    )
+}
+
+fn skipped(why: &str) -> TrialReply {
+    TrialReply {
+        outcome: Outcome::Failed,
+        error: Some(why.to_owned()),
+        measured: None,
+        observed: Map::new(),
+        spent: crate::agent::Spent::default(),
+        target_lost: false,
+    }
+}
+
+/// SplitMix64's finaliser over all parts: nearby seeds give unrelated ones.
+fn mix(parts: &[u64]) -> u64 {
+    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| {
+        let mut z = (state ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    })
+}
+
+/// FNV-1a, so that a name's seed is the same everywhere.
+fn text_seed(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

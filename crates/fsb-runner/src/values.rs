@@ -1,0 +1,55 @@
+//! From what a trial measured to its metrics.
+
+use fsb_engine::{Profile, latency};
+use fsb_model::Metric;
+use fsb_model::metric::{self, MetricKind};
+
+use crate::agent::Measured;
+
+/// The metrics of a trial; the first one is what targets are compared by.
+///
+/// `Err` where a number would be one of the clock and not of the file system.
+pub fn metrics(profile: &Profile, measured: &Measured) -> Result<Vec<Metric>, String> {
+    if measured.timed_ns == 0 || measured.operations == 0 {
+        return Err("nothing was timed: the stretch is below the clock's resolution".to_owned());
+    }
+    let mut metrics = vec![primary(profile, measured)];
+    metrics.extend(latencies(profile, measured));
+    metrics.extend(costs(measured));
+    Ok(metrics)
+}
+
+fn primary(profile: &Profile, measured: &Measured) -> Metric {
+    let seconds = measured.timed_ns as f64 * 1e-9;
+    let kind = profile.primary;
+    let value = match kind.name {
+        name if name == metric::THROUGHPUT.name => measured.bytes as f64 / seconds,
+        name if name == metric::ITERATION_TIME.name => {
+            measured.samples.iter().sum::<f64>() / measured.samples.len().max(1) as f64
+        }
+        _ => measured.operations as f64 / seconds,
+    };
+    kind.of(value)
+}
+
+/// Percentiles of the workload's own operation; those of its syncs are in the histograms.
+fn latencies(profile: &Profile, measured: &Measured) -> Vec<Metric> {
+    let Some(histogram) = measured.latency.get(profile.operation) else { return Vec::new() };
+    let quantiles: [(&MetricKind, f64); 4] = [
+        (&metric::LATENCY_P50, 0.5),
+        (&metric::LATENCY_P90, 0.9),
+        (&metric::LATENCY_P99, 0.99),
+        (&metric::LATENCY_P999, 0.999),
+    ];
+    let mean = latency::mean(histogram).map(|mean| metric::LATENCY_MEAN.of(mean));
+    let known = quantiles.into_iter().filter_map(|(kind, q)| Some(kind.of(latency::quantile(histogram, q)?)));
+    mean.into_iter().chain(known).collect()
+}
+
+fn costs(measured: &Measured) -> Vec<Metric> {
+    let operations = measured.operations as f64;
+    let cpu = (measured.user_seconds + measured.system_seconds) / operations;
+    let bytes = measured.device_bytes.map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.of(bytes as f64 / operations));
+    let flushes = measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.of(count as f64 / operations));
+    [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes].into_iter().flatten().collect()
+}

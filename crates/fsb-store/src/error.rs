@@ -1,0 +1,70 @@
+//! What can be wrong with a run directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What can be wrong with a run directory.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The kernel said no.
+    #[error("cannot {what} {path}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The directory for a new run holds something.
+    #[error("{0} is not empty: name a new or an empty directory with --out, or go on with the run in it by --resume")]
+    NotEmpty(PathBuf),
+    /// Not a run directory.
+    #[error("{0} is no run directory: it holds no run.json")]
+    NoRun(PathBuf),
+    /// Text that is no JSON, or JSON of another shape.
+    #[error("{path}, line {line}: {message}")]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Another kind of file.
+    #[error("{path}, line {line}: schema is {found}, not {expected}")]
+    Schema {
+        /// Which file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What it says.
+        found: String,
+        /// What this program reads.
+        expected: String,
+    },
+    /// A newer program's file.
+    #[error("{path} was written by a newer fsb (schema {found}; this one reads up to {expected}): use that one")]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// What it says.
+        found: String,
+        /// What this program reads.
+        expected: String,
+    },
+    /// A value that JSON cannot hold.
+    #[error("cannot encode the record: {0}")]
+    Encode(String),
+}
+
+impl StoreError {
+    pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
+        StoreError::Io { what, path: path.to_owned(), source }
+    }
+
+    pub(crate) fn syntax(path: &Path, line: usize, error: &serde_json::Error) -> Self {
+        StoreError::Syntax { path: path.to_owned(), line: line.max(1), message: error.to_string() }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a run directory must survive.
+
+use std::fs;
+
+use fsb_model::trial::SCHEMA;
+use fsb_model::{Trial, run};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn record() -> RunRecord {
+    serde_json::from_value(json!({
+        "schema": run::SCHEMA, "name": "ext4", "cells": [], "added_later": {"kept": true},
+        "plan": {"name": "quick", "targets": [], "workloads": [], "repetition": {"blocks": {"blocks": 5}},
+                 "seed": 1, "size": "2G", "dir": ".", "theta": 0.03},
+    }))
+    .unwrap()
+}
+
+fn trial(order: u32) -> Trial {
+    serde_json::from_value(json!({
+        "schema": SCHEMA, "id": format!("b1.ext4.{order}"), "phase": "measured", "block": 1, "order": order, "attempt": 1,
+        "target": "ext4", "kernel": "6.18", "workload": "write 1M", "operation": "write", "params": {},
+        "started": "2026-01-01T00:00:00Z", "outcome": "ok", "a_newer_field": [1, 2],
+    }))
+    .unwrap()
+}
+
+fn filled(trials: u32) -> (tempfile::TempDir, PathBuf) {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("run");
+    let mut directory = RunDirectory::create(&path, &record()).unwrap();
+    (0..trials).for_each(|order| directory.append(&trial(order)).unwrap());
+    (temporary, path)
+}
+
+#[test]
+fn what_was_written_is_read_back_with_the_fields_of_newer_versions() {
+    let (_temporary, path) = filled(3);
+    let contents = read(&path).unwrap();
+    assert_eq!(contents.record, record());
+    assert_eq!(contents.trials, (0..3).map(trial).collect::<Vec<_>>());
+    assert_eq!(contents.trials[0].extra["a_newer_field"], json!([1, 2]));
+    assert!(contents.warnings.is_empty());
+}
+
+#[test]
+fn a_directory_that_holds_something_is_refused() {
+    let (_temporary, path) = filled(0);
+    assert!(matches!(RunDirectory::create(&path, &record()), Err(StoreError::NotEmpty(_))));
+}
+
+#[test]
+fn a_half_last_line_is_dropped_and_a_resume_goes_on_cleanly() {
+    let (_temporary, path) = filled(2);
+    let journal = path.join(TRIALS_FILE);
+    let whole = fs::read(&journal).unwrap();
+    fs::write(&journal, &whole[..whole.len() - 10]).unwrap();
+    let (mut directory, contents) = RunDirectory::resume(&path).unwrap();
+    assert_eq!((contents.trials.len(), contents.warnings.len()), (1, 1));
+    directory.append(&trial(7)).unwrap();
+    let again = read(&path).unwrap();
+    assert_eq!(again.trials, [trial(0), trial(7)]);
+    assert!(again.warnings.is_empty());
+}
+
+#[test]
+fn a_broken_line_in_the_middle_is_an_error_with_its_number() {
+    let (_temporary, path) = filled(3);
+    let journal = path.join(TRIALS_FILE);
+    let text = fs::read_to_string(&journal).unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines[1] = "{\"schema\":";
+    fs::write(&journal, lines.join("\n") + "\n").unwrap();
+    let error = read(&path).unwrap_err().to_string();
+    assert!(error.contains("line 2"), "{error}");
+}
+
+#[test]
+fn a_newer_major_is_refused_and_a_newer_minor_is_not() {
+    let (_temporary, path) = filled(1);
+    let run = path.join(RUN_FILE);
+    let text = fs::read_to_string(&run).unwrap();
+    fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/1.7")).unwrap();
+    assert!(read(&path).is_ok());
+    fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/2")).unwrap();
+    assert!(matches!(read(&path), Err(StoreError::Newer { .. })));
+    fs::write(&run, text.replace(run::SCHEMA, "somebody/else/1")).unwrap();
+    assert!(matches!(read(&path), Err(StoreError::Schema { .. })));
+}
+
+#[test]
+fn a_directory_without_a_record_is_no_run() {
+    let temporary = tempfile::tempdir().unwrap();
+    assert!(matches!(read(temporary.path()), Err(StoreError::NoRun(_))));
+}
+
+proptest! {
+    /// Whatever stands in the two files, reading answers, and cutting the journal anywhere loses at most one line.
+    #[test]
+    fn a_cut_journal_loses_at_most_its_last_line(cut in 0usize..1200) {
+        let (_temporary, path) = filled(3);
+        let journal = path.join(TRIALS_FILE);
+        let whole = fs::read(&journal).unwrap();
+        let cut = cut.min(whole.len());
+        fs::write(&journal, &whole[..cut]).unwrap();
+        let lines = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+        let contents = read(&path).unwrap();
+        prop_assert!(contents.trials.len() >= lines && contents.trials.len() <= lines + 1);
+    }
+
+    #[test]
+    fn garbage_never_panics(garbage in prop::collection::vec(any::<u8>(), 0..200)) {
+        let (_temporary, path) = filled(1);
+        fs::write(path.join(TRIALS_FILE), &garbage).unwrap();
+        let _ = read(&path);
+        fs::write(path.join(RUN_FILE), &garbage).unwrap();
+        let _ = read(&path);
+    }
+}

@@ -1,0 +1,81 @@
+//! Btrfs.
+
+use std::path::Path;
+
+use super::{FileSystem, Inspection, Tools, ask_about};
+
+pub(super) struct Btrfs;
+
+/// `-K`: no discard.
+static TOOLS: Tools = Tools {
+    package: "btrfs-progs",
+    mkfs: "mkfs.btrfs",
+    arguments: &["-f", "-q", "-K"],
+    version: "--version",
+    others: &["btrfs"],
+};
+
+impl FileSystem for Btrfs {
+    fn name(&self) -> &'static str {
+        "btrfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "Copy on write, checksums, snapshots, optional compression."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    /// What mkfs.btrfs asks for with its default of doubled metadata.
+    fn minimum_size(&self) -> u64 {
+        109 << 20
+    }
+
+    /// It discards by itself, asynchronously, since Linux 6.2.
+    fn discard_off(&self) -> Option<&'static str> {
+        Some("nodiscard")
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        parse(&ask_about("btrfs", &["inspect-internal", "dump-super"], device))
+    }
+}
+
+/// Features stand in parentheses below the two flag words, separated by `|`.
+fn parse(text: &str) -> Inspection {
+    let mut inspection = Inspection::default();
+    let mut in_flags = false;
+    for line in text.lines() {
+        if line.starts_with(char::is_whitespace) {
+            if in_flags {
+                let names = line.split(['(', ')', '|']).map(str::trim).filter(|name| !name.is_empty());
+                inspection.features.extend(names.map(str::to_lowercase));
+            }
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        let key = words.next().unwrap_or_default();
+        in_flags = matches!(key, "compat_ro_flags" | "incompat_flags");
+        if key == "sectorsize" {
+            inspection.block_size = words.next().and_then(|number| number.parse().ok());
+        }
+    }
+    inspection
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_superblock_dump_is_read() {
+        let text = "flags\t\t\t0x1\n\t\t\t( WRITTEN )\nsectorsize\t\t4096\nnodesize\t\t16384\n\
+            compat_ro_flags\t\t0x3\n\t\t\t( FREE_SPACE_TREE |\n\t\t\t  FREE_SPACE_TREE_VALID )\n\
+            incompat_flags\t\t0x361\n\t\t\t( MIXED_BACKREF )\ncache_generation\t0\n";
+        let read = parse(text);
+        assert_eq!(read.block_size, Some(4096));
+        assert_eq!(read.features, ["free_space_tree", "free_space_tree_valid", "mixed_backref"]);
+    }
+}

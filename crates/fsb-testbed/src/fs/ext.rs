@@ -1,0 +1,50 @@
+//! What ext2, ext3 and ext4 share: e2fsprogs, and often one driver for all three.
+
+use std::path::Path;
+
+use super::{Inspection, ask_about};
+use crate::sys::{Roots, block};
+
+/// Before the user's arguments: overwrite without asking, be quiet, discard nothing, and initialise inode tables and
+/// journal now and not behind the first measurement.
+pub(super) const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
+
+/// Smaller images leave no room for files beside the tables.
+pub(super) const MINIMUM_SIZE: u64 = 8 << 20;
+
+pub(super) fn inspect(device: &Path) -> Inspection {
+    parse(&ask_about("dumpe2fs", &["-h"], device))
+}
+
+fn parse(text: &str) -> Inspection {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    Inspection {
+        features: value("Filesystem features:")
+            .map(|list| list.split_whitespace().map(str::to_owned).collect())
+            .unwrap_or_default(),
+        block_size: value("Block size:").and_then(|number| number.parse().ok()),
+    }
+}
+
+/// ext4's driver serves the older two where the kernel was built so; then the mount shows among its own in /sys.
+pub(super) fn served_by(device: &Path) -> Option<String> {
+    let roots = Roots::default();
+    let directory = block::number_of(device)?.directory(&roots)?;
+    let name = directory.file_name()?;
+    roots.sys.join("fs/ext4").join(name).exists().then(|| "ext4".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumpe2fs_is_read() {
+        let text = "Filesystem volume name:   <none>\nFilesystem features:      has_journal ext_attr extent\n\
+            Block count: 5\nBlock size:               4096\n";
+        let read = parse(text);
+        assert_eq!(read.features, ["has_journal", "ext_attr", "extent"]);
+        assert_eq!(read.block_size, Some(4096));
+        assert_eq!(parse(""), Inspection::default());
+    }
+}

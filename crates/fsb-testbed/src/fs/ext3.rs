@@ -1,0 +1,36 @@
+//! ext3.
+
+use std::path::Path;
+
+use super::{FileSystem, Inspection, Tools, ext};
+
+pub(super) struct Ext3;
+
+static TOOLS: Tools =
+    Tools { package: "e2fsprogs", mkfs: "mkfs.ext3", arguments: ext::ARGUMENTS, version: "-V", others: &["dumpe2fs"] };
+
+impl FileSystem for Ext3 {
+    fn name(&self) -> &'static str {
+        "ext3"
+    }
+
+    fn about(&self) -> &'static str {
+        "ext2 with a journal: data=journal, ordered or writeback."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    fn minimum_size(&self) -> u64 {
+        ext::MINIMUM_SIZE
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        ext::inspect(device)
+    }
+
+    fn served_by(&self, device: &Path) -> Option<String> {
+        ext::served_by(device)
+    }
+}

@@ -1,0 +1,32 @@
+//! ext4.
+
+use std::path::Path;
+
+use super::{FileSystem, Inspection, Tools, ext};
+
+pub(super) struct Ext4;
+
+static TOOLS: Tools =
+    Tools { package: "e2fsprogs", mkfs: "mkfs.ext4", arguments: ext::ARGUMENTS, version: "-V", others: &["dumpe2fs"] };
+
+impl FileSystem for Ext4 {
+    fn name(&self) -> &'static str {
+        "ext4"
+    }
+
+    fn about(&self) -> &'static str {
+        "The fourth extended file system: extents, delayed allocation, checksums."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    fn minimum_size(&self) -> u64 {
+        ext::MINIMUM_SIZE
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        ext::inspect(device)
+    }
+}

@@ -1,0 +1,248 @@
+//! The family of file systems: one file a member, one line in [`REGISTRY`].
+//!
+//! A member says which program makes it, with which arguments nothing is left to do behind a measurement, how it is
+//! mounted and how to read what came out. `skeleton.rs` is a commented member to copy.
+
+mod btrfs;
+mod ext;
+mod ext2;
+mod ext3;
+mod ext4;
+mod ntfs;
+mod null;
+#[cfg(test)]
+mod skeleton;
+mod tmpfs;
+mod xfs;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use fsb_model::{FileSystemSpec, Medium};
+
+use crate::error::TestbedError;
+use crate::sys::mount as kernel;
+use crate::sys::program;
+
+pub(crate) use ntfs::Server;
+pub(crate) use null::Null;
+
+/// Every file system that fsb knows.
+pub static REGISTRY: &[&dyn FileSystem] =
+    &[&ext2::Ext2, &ext3::Ext3, &ext4::Ext4, &xfs::Xfs, &btrfs::Btrfs, &ntfs::Ntfs, &tmpfs::Tmpfs, &null::NULL];
+
+/// What a file system stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Home {
+    /// A block device, from a medium.
+    Device,
+    /// Memory; no medium.
+    Memory,
+    /// Nothing at all: the null file system.
+    Nowhere,
+}
+
+/// The programs that make a file system.
+#[derive(Debug)]
+pub struct Tools {
+    /// Its Debian package.
+    pub package: &'static str,
+    /// The program that formats.
+    pub mkfs: &'static str,
+    /// Its arguments before the user's: quiet, willing to overwrite, no discard, nothing left for later.
+    pub arguments: &'static [&'static str],
+    /// The argument that makes it tell its version.
+    pub version: &'static str,
+    /// Other programs without which it cannot be measured.
+    pub others: &'static [&'static str],
+}
+
+/// What a freshly made file system says about itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspection {
+    /// Features, as its own tool names them.
+    pub features: Vec<String>,
+    /// Bytes of a block.
+    pub block_size: Option<u64>,
+}
+
+/// What is to be mounted.
+#[derive(Debug)]
+pub struct MountRequest<'a> {
+    /// The block device; for file systems in memory their own name.
+    pub source: &'a Path,
+    /// An empty directory.
+    pub point: &'a Path,
+    /// As in `mount -o`, each.
+    pub options: &'a [String],
+    /// Bytes that a file system in memory may use.
+    pub size: u64,
+    /// Who must be able to write on it, for file systems that know no owners.
+    pub owner: (u32, u32),
+}
+
+/// A mount that holds until it is unmounted.
+#[derive(Debug, Default)]
+pub struct Mounted {
+    /// The process that serves it, for FUSE.
+    pub(crate) server: Option<Server>,
+}
+
+/// A file system that can be measured.
+pub trait FileSystem: Sync {
+    /// Its name in targets, and the kernel's for it.
+    fn name(&self) -> &'static str;
+    /// One line for `fsb list filesystems`.
+    fn about(&self) -> &'static str;
+    /// What it stands on.
+    fn home(&self) -> Home {
+        Home::Device
+    }
+    /// What makes it; absent where it needs no making.
+    fn tools(&self) -> Option<&'static Tools>;
+    /// The name of the driver in /proc/filesystems; absent where the kernel has no part in it.
+    fn driver(&self) -> Option<&'static str> {
+        Some(self.name())
+    }
+    /// The fewest bytes that its mkfs program accepts with default arguments.
+    fn minimum_size(&self) -> u64;
+    /// Refuses what can be seen to be wrong before anything is touched.
+    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        let _ = spec;
+        Ok(())
+    }
+    /// The mount option without which it would discard behind a measurement on a device that can.
+    fn discard_off(&self) -> Option<&'static str> {
+        None
+    }
+    /// Reads features and block size from the unmounted device.
+    fn inspect(&self, device: &Path) -> Inspection;
+    /// Mounts it.
+    fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
+        kernel::mount(self.name(), request.source, request.point, request.options)?;
+        Ok(Mounted::default())
+    }
+    /// The driver that serves it once mounted, where that is not the one named.
+    fn served_by(&self, device: &Path) -> Option<String> {
+        let _ = device;
+        None
+    }
+}
+
+/// The file system of that name, or the nearest name.
+pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
+    REGISTRY.iter().copied().find(|member| member.name() == name).ok_or_else(|| {
+        let known: Vec<_> = REGISTRY.iter().map(|member| member.name()).collect();
+        TestbedError::request(fsb_model::nearest::unknown("file system", name, known.iter().copied()))
+            .advice("`fsb list filesystems` shows all; a directory starts with / or .")
+    })
+}
+
+/// What formatting did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Formatted {
+    /// The whole command.
+    pub command: Vec<String>,
+    /// The program's first words about itself.
+    pub version: Option<String>,
+}
+
+/// Runs the member's mkfs program on `device`: its defaults, then the user's arguments, so that the latter win.
+pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<Formatted, TestbedError> {
+    let mkfs = program::require(tools.mkfs, tools.package)?;
+    let mut arguments: Vec<OsString> = tools.arguments.iter().map(OsString::from).collect();
+    arguments.extend(extra.iter().map(OsString::from));
+    arguments.push(device.into());
+    let output = program::run(&mkfs, &arguments)?;
+    let mut command = vec![mkfs.display().to_string()];
+    command.extend(arguments.iter().map(|argument| argument.to_string_lossy().into_owned()));
+    if !output.status.success() {
+        let complaint = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+        return Err(TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status))
+            .tried(format!("{}: {}", command.join(" "), program::last_lines(complaint))));
+    }
+    Ok(Formatted { command, version: version(tools) })
+}
+
+/// The first line that the mkfs program says of itself, on whichever output.
+pub(crate) fn version(tools: &Tools) -> Option<String> {
+    let output = program::run(&program::find(tools.mkfs)?, &[tools.version]).ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    Some(line.to_owned())
+}
+
+/// What of a member's programs is missing, with the package that brings it.
+pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
+    let needed = std::iter::once(&tools.mkfs).chain(tools.others);
+    needed.filter(|name| program::find(name).is_none()).map(PathBuf::from).collect()
+}
+
+/// Output of a tool that was asked about a device.
+fn ask_about(name: &str, arguments: &[&str], device: &Path) -> String {
+    let mut words: Vec<&std::ffi::OsStr> = arguments.iter().map(std::ffi::OsStr::new).collect();
+    words.push(device.as_os_str());
+    program::ask(name, &words).unwrap_or_default()
+}
+
+/// For members without a device: a medium or mkfs arguments would be ignored, and nothing is.
+fn refuse_mkfs_and_medium(spec: &FileSystemSpec, why: &str) -> Result<(), TestbedError> {
+    let refused = |what: String| TestbedError::request(format!("{} takes no {what}: {why}", spec.fs));
+    if !spec.mkfs.is_empty() {
+        return Err(refused("mkfs arguments".to_owned()));
+    }
+    if spec.medium != Medium::default() {
+        return Err(refused(format!("medium '{}'", spec.medium)).advice(format!("leave out @{}", spec.medium)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members() -> impl Iterator<Item = &'static dyn FileSystem> {
+        REGISTRY.iter().copied().chain([&skeleton::Skeleton as &dyn FileSystem])
+    }
+
+    #[test]
+    fn members_are_unique_and_described() {
+        let mut names = std::collections::BTreeSet::new();
+        for member in members() {
+            assert!(names.insert(member.name()), "{} twice", member.name());
+            assert!(!member.about().is_empty() && !member.about().contains('\n'), "{}", member.name());
+            assert!(member.name().chars().all(|c| c.is_ascii_alphanumeric()), "{}", member.name());
+            let target: fsb_model::Target = member.name().parse().unwrap();
+            member.check(target.file_system().unwrap()).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_stands_on_a_device_has_tools_a_driver_and_a_least_size() {
+        for member in members().filter(|member| member.home() == Home::Device) {
+            let tools = member.tools().unwrap_or_else(|| panic!("{} has no tools", member.name()));
+            assert!(!tools.package.is_empty() && !tools.arguments.is_empty(), "{}", member.name());
+            assert!(member.driver().is_some() && member.minimum_size() >= 1 << 20, "{}", member.name());
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest() {
+        assert_eq!(find("xfs").unwrap().name(), "xfs");
+        let error = find("btfrs").err().unwrap();
+        assert_eq!(error.kind, crate::Kind::Request);
+        assert!(error.to_string().contains("did you mean 'btrfs'"), "{error}");
+    }
+
+    #[test]
+    fn mkfs_that_fails_says_why() {
+        let tools = Tools { package: "coreutils", mkfs: "ls", arguments: &["-d"], version: "--version", others: &[] };
+        let error = format(&tools, Path::new("/no/such/device"), &["--".to_owned()]).unwrap_err();
+        assert_eq!(error.kind, crate::Kind::Trial);
+        assert!(error.to_string().contains("No such file"), "{error}");
+        let made = format(&tools, Path::new("/dev/null"), &[]).unwrap();
+        assert!(made.command.ends_with(&["-d".to_owned(), "/dev/null".to_owned()]), "{made:?}");
+        assert!(made.version.unwrap().contains("coreutils"));
+    }
+}

@@ -1,0 +1,123 @@
+//! The null file system: nothing is formatted, mounted or touched. Whole runs are tested on it, without root.
+
+use std::path::Path;
+
+use fsb_model::FileSystemSpec;
+use fsb_model::units::parse_percent;
+
+use super::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
+use crate::error::TestbedError;
+
+pub(crate) struct Null;
+
+pub(super) static NULL: Null = Null;
+
+/// What a null target was asked to do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct NullOptions {
+    /// How much longer everything takes: 0.1 for 10 %.
+    pub slowdown: f64,
+    /// What provisioning answers instead.
+    pub failure: Option<&'static Failure>,
+}
+
+/// A way in which a target can fail.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Failure {
+    name: &'static str,
+    what: &'static str,
+    tried: &'static str,
+}
+
+static FAILURES: &[Failure] = &[
+    Failure { name: "mkfs", what: "mkfs.null failed (exit status: 1)", tried: "mkfs.null: asked to fail" },
+    Failure { name: "mount", what: "null could not be mounted", tried: "mount: Invalid argument (EINVAL)" },
+    Failure { name: "enospc", what: "null is full", tried: "mkdir: No space left on device (ENOSPC)" },
+    Failure { name: "eio", what: "null is broken", tried: "mkdir: Input/output error (EIO)" },
+    Failure { name: "erofs", what: "null is read-only", tried: "mkdir: Read-only file system (EROFS)" },
+];
+
+impl Failure {
+    pub fn error(&self) -> TestbedError {
+        TestbedError::trial(self.what).tried(self.tried)
+    }
+}
+
+impl Null {
+    pub fn options(spec: &FileSystemSpec) -> Result<NullOptions, TestbedError> {
+        let mut options = NullOptions::default();
+        for option in &spec.options {
+            match option.split_once('=') {
+                Some(("slowdown", text)) => {
+                    options.slowdown = parse_percent(text)
+                        .map_err(|error| TestbedError::request(format!("null: option '{option}'")).tried(error.to_string()))?;
+                }
+                Some(("fail", name)) => {
+                    let names = FAILURES.iter().map(|failure| failure.name);
+                    let unknown = || TestbedError::request(fsb_model::nearest::unknown("failure", name, names));
+                    options.failure = Some(FAILURES.iter().find(|known| known.name == name).ok_or_else(unknown)?);
+                }
+                _ => {
+                    return Err(TestbedError::request(format!("null: unknown option '{option}'"))
+                        .advice("it takes slowdown=10% and fail=enospc (or eio, erofs, mkfs, mount)"));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+impl FileSystem for Null {
+    fn name(&self) -> &'static str {
+        "null"
+    }
+
+    fn about(&self) -> &'static str {
+        "Touches nothing and measures fsb itself with made-up times: slowdown=10%, fail=enospc."
+    }
+
+    fn home(&self) -> Home {
+        Home::Nowhere
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        None
+    }
+
+    fn driver(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn minimum_size(&self) -> u64 {
+        0
+    }
+
+    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        refuse_mkfs_and_medium(spec, "it is nowhere")?;
+        Null::options(spec).map(drop)
+    }
+
+    fn inspect(&self, _: &Path) -> Inspection {
+        Inspection::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(text: &str) -> Result<NullOptions, TestbedError> {
+        let target: fsb_model::Target = text.parse().unwrap();
+        Null::options(target.file_system().unwrap())
+    }
+
+    #[test]
+    fn options_are_read_and_others_refused() {
+        assert_eq!(options("null").unwrap(), NullOptions::default());
+        assert!((options("null,slowdown=10%").unwrap().slowdown - 0.1).abs() < 1e-12);
+        assert!(options("null,fail=enospc").unwrap().failure.unwrap().error().to_string().contains("ENOSPC"));
+        for text in ["null,slowdown=x", "null,slowdown=-1%", "null,fail=nothing", "null,noatime"] {
+            assert!(options(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A file system to copy: it is compiled with the tests and walked by them, so what it shows is true.
+//!
+//! Copy it to `NAME.rs`, replace what it says, and add `mod NAME;` and the line in the registry to `mod.rs`.
+//! The tests beside the registry check the rest.
+
+use std::path::Path;
+
+use fsb_model::FileSystemSpec;
+
+use super::{FileSystem, Inspection, MountRequest, Mounted, Tools};
+use crate::error::TestbedError;
+use crate::sys::mount as kernel;
+
+/// A unit struct: members hold no state.
+pub(super) struct Skeleton;
+
+/// What formats it. Look in the manual for: overwrite without asking, quiet, no discard, and anything "lazy" to be
+/// switched off, for what mkfs postpones would run behind somebody's measurement.
+static TOOLS: Tools = Tools {
+    package: "skeleton-progs",
+    mkfs: "mkfs.skeleton",
+    arguments: &["-f", "-q"],
+    version: "-V",
+    others: &[],
+};
+
+impl FileSystem for Skeleton {
+    /// As users write it, and as `mount -t` takes it.
+    fn name(&self) -> &'static str {
+        "skeleton"
+    }
+
+    /// What a reader of `fsb list filesystems` should know of it, in one line.
+    fn about(&self) -> &'static str {
+        "A file system that exists only to be copied."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    /// The name in /proc/filesystems. Leave this out where it is the name above.
+    fn driver(&self) -> Option<&'static str> {
+        Some("skeleton")
+    }
+
+    /// Try it: the smallest image that mkfs takes and that can hold a file.
+    fn minimum_size(&self) -> u64 {
+        16 << 20
+    }
+
+    /// Only what would fail later with a worse message. Leave this out where there is nothing.
+    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        match spec.options.iter().find(|option| *option == "flesh") {
+            Some(option) => Err(TestbedError::request(format!("skeleton has no {option}")).advice("leave it out")),
+            None => Ok(()),
+        }
+    }
+
+    /// Only where the driver discards without being asked.
+    fn discard_off(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Ask the file system's own tool, and test the parsing with its real output.
+    fn inspect(&self, device: &Path) -> Inspection {
+        let text = super::ask_about("dump.skeleton", &["--brief"], device);
+        Inspection { features: text.split_whitespace().map(str::to_owned).collect(), block_size: None }
+    }
+
+    /// The default does just this. FUSE servers start their process here: see `ntfs.rs`.
+    fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
+        kernel::mount(self.name(), request.source, request.point, request.options)?;
+        Ok(Mounted::default())
+    }
+
+    /// Only where another driver may serve it: see `ext.rs`.
+    fn served_by(&self, _: &Path) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,52 @@
+//! tmpfs: files in memory.
+
+use std::path::Path;
+
+use fsb_model::FileSystemSpec;
+
+use super::{FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium};
+use crate::error::TestbedError;
+use crate::sys::mount as kernel;
+
+pub(super) struct Tmpfs;
+
+impl FileSystem for Tmpfs {
+    fn name(&self) -> &'static str {
+        "tmpfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "Files in memory: never cold, never durable; what the calls cost without a disk."
+    }
+
+    fn home(&self) -> Home {
+        Home::Memory
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        None
+    }
+
+    fn minimum_size(&self) -> u64 {
+        1 << 20
+    }
+
+    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        refuse_mkfs_and_medium(spec, "it lives in memory")
+    }
+
+    fn inspect(&self, _: &Path) -> Inspection {
+        Inspection { features: Vec::new(), block_size: Some(rustix::param::page_size() as u64) }
+    }
+
+    /// As large as the images of the others, unless the user says otherwise.
+    fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
+        let mut options = request.options.to_vec();
+        let limits = ["size=", "nr_blocks="];
+        if !options.iter().any(|option| limits.iter().any(|limit| option.starts_with(limit))) {
+            options.insert(0, format!("size={}", request.size));
+        }
+        kernel::mount(self.name(), request.source, request.point, &options)?;
+        Ok(Mounted::default())
+    }
+}

@@ -1,0 +1,104 @@
+//! Whom workers run as: the least user that the caller can be said to have meant.
+
+use std::path::Path;
+
+use fsb_model::Identity;
+
+use crate::error::TestbedError;
+
+/// The number that `nobody` has on every distribution, for machines whose user list lacks the name.
+const NOBODY: u32 = 65534;
+
+/// The user and group that workers run as: `--uid/--gid`, else who called sudo, else `nobody`; the caller's own
+/// where the caller is not root. Root only with `--force-root-user`.
+pub fn worker_identity(identity: &Identity) -> Result<(u32, u32), TestbedError> {
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let sudo = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let users = std::fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default();
+    choose(identity, own, sudo("SUDO_UID"), sudo("SUDO_GID"), &users)
+}
+
+fn choose(
+    identity: &Identity,
+    own: (u32, u32),
+    sudo_uid: Option<u32>,
+    sudo_gid: Option<u32>,
+    users: &str,
+) -> Result<(u32, u32), TestbedError> {
+    let (own_uid, own_gid) = own;
+    if own_uid != 0 {
+        let asked = (identity.uid.unwrap_or(own_uid), identity.gid.unwrap_or(own_gid));
+        if identity.force_root || asked != own {
+            return Err(TestbedError::machine("only root can run workers as another user")
+                .tried(format!("user {own_uid} asked for user {}, group {}", asked.0, asked.1))
+                .advice("run with sudo, or leave out --uid, --gid and --force-root-user"));
+        }
+        return Ok(own);
+    }
+    if identity.force_root {
+        return match (identity.uid, identity.gid) {
+            (None | Some(0), gid) => Ok((0, gid.unwrap_or(0))),
+            (Some(uid), _) => Err(TestbedError::request(format!("--force-root-user contradicts --uid {uid}"))
+                .advice("give one of them")),
+        };
+    }
+    let (uid, gid) = match sudo_uid {
+        Some(uid) if uid != 0 => (uid, sudo_gid.unwrap_or(uid)),
+        _ => nobody(users),
+    };
+    let chosen = (identity.uid.unwrap_or(uid), identity.gid.unwrap_or(gid));
+    if chosen.0 == 0 {
+        return Err(TestbedError::request("workers do not run as root by accident")
+            .advice("add --force-root-user if root is meant, or give another --uid"));
+    }
+    Ok(chosen)
+}
+
+/// User and group of `nobody` in the text of `/etc/passwd`.
+fn nobody(users: &str) -> (u32, u32) {
+    let entry = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next()? != "nobody" {
+            return None;
+        }
+        Some((fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?))
+    });
+    entry.filter(|(uid, _)| *uid != 0).unwrap_or((NOBODY, NOBODY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nnobody:x:99:98:nobody:/:/bin/false\n";
+
+    fn identity(uid: Option<u32>, gid: Option<u32>, force_root: bool) -> Identity {
+        Identity { uid, gid, force_root }
+    }
+
+    #[test]
+    fn root_hands_work_to_somebody_else() {
+        let none = identity(None, None, false);
+        assert_eq!(choose(&none, (0, 0), Some(1000), Some(1001), USERS).unwrap(), (1000, 1001));
+        assert_eq!(choose(&none, (0, 0), Some(0), Some(0), USERS).unwrap(), (99, 98));
+        assert_eq!(choose(&none, (0, 0), None, None, USERS).unwrap(), (99, 98));
+        assert_eq!(choose(&none, (0, 0), None, None, "").unwrap(), (NOBODY, NOBODY));
+        let asked = identity(Some(7), Some(8), false);
+        assert_eq!(choose(&asked, (0, 0), Some(1000), Some(1001), USERS).unwrap(), (7, 8));
+    }
+
+    #[test]
+    fn root_itself_only_when_forced() {
+        assert!(choose(&identity(Some(0), None, false), (0, 0), None, None, USERS).is_err());
+        assert_eq!(choose(&identity(None, None, true), (0, 0), Some(1000), None, USERS).unwrap(), (0, 0));
+        assert!(choose(&identity(Some(5), None, true), (0, 0), None, None, USERS).is_err());
+    }
+
+    #[test]
+    fn others_stay_themselves() {
+        assert_eq!(choose(&identity(None, None, false), (5, 6), None, None, USERS).unwrap(), (5, 6));
+        assert_eq!(choose(&identity(Some(5), Some(6), false), (5, 6), None, None, USERS).unwrap(), (5, 6));
+        assert!(choose(&identity(Some(7), None, false), (5, 6), None, None, USERS).is_err());
+        assert!(choose(&identity(None, None, true), (5, 6), None, None, USERS).is_err());
+    }
+}

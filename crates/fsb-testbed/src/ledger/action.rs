@@ -1,0 +1,97 @@
+//! The ways to undo.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::describe;
+use crate::sys::loopdev;
+
+/// Names of directories that [`Action::RemoveDirectory`] may remove.
+pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
+
+/// How one change is undone. Undoing twice is the same as undoing once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Action {
+    /// Write the old value back into a file of /proc or /sys.
+    WriteFile {
+        /// The file.
+        path: PathBuf,
+        /// What it held.
+        value: String,
+    },
+    /// Remove a directory that fsb made, with everything in it.
+    RemoveDirectory {
+        /// Its path, which ends in a name that only fsb gives: [`DIRECTORY_PREFIX`] and a random number.
+        path: PathBuf,
+    },
+    /// Take a loop device out of the kernel.
+    RemoveLoop {
+        /// N of `/dev/loopN`.
+        index: u32,
+        /// Put a fresh one in its place, because it was there before.
+        again: bool,
+    },
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::WriteFile { path, value } => write!(f, "write '{value}' back to {}", path.display()),
+            Action::RemoveDirectory { path } => write!(f, "remove {}", path.display()),
+            Action::RemoveLoop { index, again: true } => write!(f, "renew /dev/loop{index}"),
+            Action::RemoveLoop { index, again: false } => write!(f, "remove /dev/loop{index}"),
+        }
+    }
+}
+
+impl Action {
+    /// Whether the change outlives a reboot.
+    pub(super) fn survives_boot(&self) -> bool {
+        matches!(self, Action::RemoveDirectory { .. })
+    }
+
+    /// Undoes the change; what was done, in words, or why it was not.
+    pub(super) fn undo(&self) -> Result<String, String> {
+        match self {
+            Action::WriteFile { path, value } => restore(path, value),
+            Action::RemoveDirectory { path } => remove_directory(path),
+            Action::RemoveLoop { index, again } => loopdev::renew(*index, *again).map(|()| self.to_string()),
+        }
+    }
+}
+
+/// Gone files need nothing: what they stood for went with them.
+fn restore(path: &Path, value: &str) -> Result<String, String> {
+    if crate::sys::read_trimmed(path).as_deref() == Some(value.trim()) {
+        return Ok(format!("{} holds '{value}' already", path.display()));
+    }
+    // Not `fs::write`, which would make a file that is not there.
+    let opened = std::fs::File::options().write(true).truncate(true).open(path);
+    match opened.and_then(|mut file| std::io::Write::write_all(&mut file, value.as_bytes())) {
+        Ok(()) => Ok(format!("wrote '{value}' back to {}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
+        Err(error) => Err(describe(&error)),
+    }
+}
+
+/// Never follows a link, never removes anything whose name fsb did not give.
+fn remove_directory(path: &Path) -> Result<String, String> {
+    let named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY_PREFIX));
+    if !named {
+        return Err("its name is not one that fsb gives".to_owned());
+    }
+    let metadata = match std::fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
+        Err(error) => return Err(describe(&error)),
+    };
+    if !metadata.is_dir() {
+        return Err("something else has its name now".to_owned());
+    }
+    // Removes through descriptors and never follows a link.
+    std::fs::remove_dir_all(path).map_err(|error| describe(&error))?;
+    Ok(format!("removed {}", path.display()))
+}

@@ -1,0 +1,75 @@
+//! Who an entry belongs to: a process that lives exactly as long as the run.
+
+use serde::{Deserialize, Serialize};
+
+/// A process, told from later ones with the same number by its start time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Process id in the front's PID namespace.
+    pub pid: u32,
+    /// Clock ticks from boot to its start (proc_pid_stat(5), field 22).
+    pub start_time: u64,
+}
+
+impl Owner {
+    /// The calling process. The front calls it and hands the answer down to the agent, which cannot see itself from
+    /// outside its PID namespace.
+    pub fn current() -> Owner {
+        let pid = std::process::id();
+        Owner { pid, start_time: start_time(pid).unwrap_or(0) }
+    }
+
+    /// Whether that very process still runs. A zombie does not.
+    pub fn is_alive(self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let ended = state(&stat).is_none_or(|state| matches!(state, 'Z' | 'X'));
+        !ended && stat_field(&stat, 22) == Some(self.start_time)
+    }
+}
+
+fn start_time(pid: u32) -> Option<u64> {
+    stat_field(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 22)
+}
+
+/// What follows the name, which stands in parentheses and may itself hold blanks and parentheses.
+fn after_name(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')').map(|(_, rest)| rest)
+}
+
+fn state(stat: &str) -> Option<char> {
+    after_name(stat)?.trim_start().chars().next()
+}
+
+/// A numeric field of /proc/PID/stat beyond the third, counted from 1 as in proc_pid_stat(5).
+pub(crate) fn stat_field(stat: &str, number: usize) -> Option<u64> {
+    after_name(stat)?.split_whitespace().nth(number.checked_sub(3)?)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_counted_behind_the_name() {
+        let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 424242 9";
+        assert_eq!(stat_field(stat, 4), Some(1));
+        assert_eq!(stat_field(stat, 22), Some(424_242));
+        assert_eq!(state(stat), Some('S'));
+        assert_eq!(stat_field("", 22), None);
+    }
+
+    #[test]
+    fn only_the_very_process_is_alive() {
+        let own = Owner::current();
+        assert!(own.is_alive());
+        assert!(!Owner { start_time: own.start_time + 1, ..own }.is_alive());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let owner = Owner { pid: child.id(), start_time: start_time(child.id()).unwrap() };
+        assert!(owner.is_alive());
+        child.kill().unwrap();
+        // A zombie until it is waited for.
+        assert!(crate::sys::poll_until(std::time::Duration::from_secs(10), || !owner.is_alive()));
+        child.wait().unwrap();
+        assert!(!owner.is_alive());
+    }
+}

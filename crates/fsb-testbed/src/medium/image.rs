@@ -1,0 +1,103 @@
+//! What loop images in files and in memory share: the loop device and what is changed about it.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use fsb_model::run::MediumRecord;
+
+use super::OpenMedium;
+use crate::error::TestbedError;
+use crate::host;
+use crate::ledger::{Action, Ledger, Ticket};
+use crate::sys::block::{self, DeviceNumber};
+use crate::sys::loopdev::{self, LoopDevice, Mode};
+use crate::sys::{Roots, read_trimmed};
+
+/// An image that is attached to a loop device.
+pub(super) struct AttachedImage {
+    /// Closed before the image, or the device would outlive it.
+    device: Option<LoopDevice>,
+    image: Option<OwnedFd>,
+    path: PathBuf,
+    ticket: Option<Ticket>,
+    can_discard: bool,
+    pub record: MediumRecord,
+}
+
+impl AttachedImage {
+    /// Attaches `image`, and switches discard off unless it is the subject.
+    pub fn attach(image: OwnedFd, mode: Mode, keep_discard: bool, ledger: &Ledger) -> Result<Self, TestbedError> {
+        let roots = Roots::default();
+        let device = attach(&image, mode)?;
+        let path = device.path();
+        let queue = roots.sys.join(format!("block/loop{}/queue", device.index));
+        let mut attached =
+            AttachedImage { device: None, image: Some(image), path, ticket: None, can_discard: true, record: MediumRecord::default() };
+        let limit = queue.join("discard_max_bytes");
+        let discards = read_trimmed(&limit).is_some_and(|text| text != "0");
+        if device.is_new || (discards && !keep_discard) {
+            let action = Action::RemoveLoop { index: device.index, again: !device.is_new };
+            attached.ticket = Some(ledger.record(action)?);
+        }
+        attached.can_discard = discards && (keep_discard || std::fs::write(&limit, "0").is_err());
+        attached.record.direct = Some(is_direct(&roots, device.index));
+        if let Some(number) = block::number_of(&attached.path) {
+            attached.record.device = host::device_manifest(&roots, (number.0, number.1));
+        }
+        attached.device = Some(device);
+        Ok(attached)
+    }
+
+    pub fn image(&self) -> Option<&OwnedFd> {
+        self.image.as_ref()
+    }
+
+    /// Who holds the image: the device under a file, with what is beneath it.
+    pub fn set_backing(&mut self, backing: String, beneath: Option<DeviceNumber>) {
+        self.record.device.backing = Some(backing);
+        let roots = Roots::default();
+        self.record.device.beneath =
+            beneath.map(|number| host::device_manifest(&roots, (number.0, number.1))).into_iter().collect();
+    }
+}
+
+fn is_direct(roots: &Roots, index: u32) -> bool {
+    roots.sys_text(&format!("block/loop{index}/loop/dio")).as_deref() == Some("1")
+}
+
+/// With the smallest sectors first; where the disk beneath has 4 KiB sectors only those allow direct I/O.
+fn attach(image: &OwnedFd, mode: Mode) -> Result<LoopDevice, TestbedError> {
+    use std::os::fd::AsFd;
+    let fail = |why: String| {
+        TestbedError::machine("the image could not be attached to a loop device").tried(why).advice(
+            "check that /dev/loop-control exists and that this container may use loop devices, or measure a directory",
+        )
+    };
+    let device = loopdev::attach(image.as_fd(), mode, 0).map_err(fail)?;
+    if mode == Mode::Buffered || is_direct(&Roots::default(), device.index) {
+        return Ok(device);
+    }
+    drop(device);
+    loopdev::attach(image.as_fd(), mode, 4096).map_err(fail)
+}
+
+impl OpenMedium for AttachedImage {
+    fn device(&self) -> &Path {
+        &self.path
+    }
+
+    fn record(&self) -> &MediumRecord {
+        &self.record
+    }
+
+    fn can_discard(&self) -> bool {
+        self.can_discard
+    }
+
+    fn close(&mut self, ledger: &Ledger) -> Vec<String> {
+        self.device = None;
+        self.image = None;
+        let undone = self.ticket.take().map(|ticket| ledger.undo(ticket));
+        undone.and_then(Result::err).map(|error| error.to_string()).into_iter().collect()
+    }
+}

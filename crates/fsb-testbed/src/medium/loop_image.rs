@@ -1,0 +1,165 @@
+//! A loop device over an image in a file that has no name, written over once past the page cache.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use fsb_model::units::show_bytes;
+use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode as Permissions, OFlags};
+use rustix::io::Errno;
+
+use super::image::AttachedImage;
+use super::{MediumKind, MediumRequest, OpenMedium, filling};
+use crate::error::{TestbedError, attempt};
+use crate::host::magic;
+use crate::ledger::Ledger;
+use crate::sys::block::DeviceNumber;
+use crate::sys::loopdev::Mode;
+use crate::sys::{fill, mountinfo};
+use crate::testbed::Progress;
+
+pub(super) struct LoopImage;
+
+/// What is left free beside an image, for the file system that holds it and for the results.
+fn margin(size: u64) -> u64 {
+    (64 << 20) + size / 100
+}
+
+impl MediumKind for LoopImage {
+    fn name(&self) -> &'static str {
+        "loop"
+    }
+
+    fn about(&self) -> &'static str {
+        "A loop image of --size in --dir, fully written, used past the host's page cache (default)."
+    }
+
+    fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
+        let dir = request.dir;
+        let metadata = std::fs::metadata(dir).map_err(|error| {
+            TestbedError::request(format!("the directory for images, {}, cannot be used", dir.display()))
+                .tried(attempt("stat", dir, &error))
+                .advice("make it, or name another with --dir")
+        })?;
+        if !metadata.is_dir() {
+            return Err(TestbedError::request(format!("{} is no directory", dir.display())).advice("name one with --dir"));
+        }
+        if magic::is_memory(dir) {
+            return Err(TestbedError::machine(format!("{} is in memory: an image there has no device under it", dir.display()))
+                .advice("name a directory on a disk with --dir, or say that memory is meant with @ram"));
+        }
+        use rustix::fs::Access;
+        rustix::fs::accessat(rustix::fs::CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(
+            |errno| {
+                TestbedError::machine(format!("images cannot be made in {}", dir.display()))
+                    .tried(attempt("access", dir, &errno.into()))
+                    .advice("name a writable directory with --dir")
+            },
+        )?;
+        check_space(dir, request.size)?;
+        Ok(request.size)
+    }
+
+    fn open(
+        &self,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Box<dyn OpenMedium>, TestbedError> {
+        let size = request.size;
+        check_space(request.dir, size)?;
+        let image = make_image(request.dir, size)?;
+        let failed = |error: &std::io::Error| {
+            TestbedError::machine("the image could not be written over")
+                .tried(attempt("write to an image in", request.dir, error))
+                .advice("choose a smaller --size, or another --dir")
+        };
+        fill::fill(image.as_fd(), size, request.seed, filling("the image", size, progress)).map_err(|error| failed(&error))?;
+        let mut attached = AttachedImage::attach(image, Mode::Direct, request.keep_discard, ledger)?;
+        if attached.record.direct != Some(true) {
+            let refusal = not_direct(request.dir).tried("/sys/block/loopN/loop/dio reads 0");
+            attached.close(ledger);
+            return Err(refusal);
+        }
+        let shown = show_bytes(size as f64);
+        attached.record.filled = Some(format!("{shown} of incompressible bytes, O_DIRECT"));
+        attached.record.summary = format!("loop {shown}, direct");
+        let (text, number) = backing(request.dir);
+        attached.set_backing(text, number);
+        Ok(Box::new(attached))
+    }
+}
+
+fn check_space(dir: &Path, size: u64) -> Result<(), TestbedError> {
+    let stat = rustix::fs::statvfs(dir).map_err(|errno| {
+        TestbedError::machine("the free space is unknown").tried(attempt("statvfs", dir, &errno.into()))
+    })?;
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let needed = size.saturating_add(margin(size));
+    if free >= needed {
+        return Ok(());
+    }
+    let show = |bytes: u64| show_bytes(bytes as f64);
+    Err(TestbedError::machine(format!("too little space for the image in {}", dir.display()))
+        .tried(format!("{} free, {} needed: --size {} and a margin", show(free), show(needed), show(size)))
+        .advice("choose a smaller --size, or a --dir with more space"))
+}
+
+fn not_direct(dir: &Path) -> TestbedError {
+    TestbedError::machine(format!(
+        "{} is on a file system without O_DIRECT: the host's page cache would sit under the target",
+        dir.display()
+    ))
+    .advice("name a --dir on a file system with O_DIRECT (ext4, xfs, btrfs), or use @ram")
+}
+
+/// A file that has no name, so that it goes with its last user; its blocks are reserved in one piece where that is
+/// possible, and opened past the page cache.
+fn make_image(dir: &Path, size: u64) -> Result<OwnedFd, TestbedError> {
+    let fail = |errno: Errno| {
+        TestbedError::machine("the image cannot be made")
+            .tried(attempt("make a file in", dir, &errno.into()))
+            .advice("name another directory with --dir")
+    };
+    let image = open_nameless(dir).map_err(fail)?;
+    if magic::of(dir) == Some(magic::BTRFS) {
+        // Copy on write would scatter the image anew with every write. Only an empty file takes the flag.
+        let flags = rustix::fs::ioctl_getflags(&image).map_err(fail)?;
+        rustix::fs::ioctl_setflags(&image, flags | IFlags::NOCOW).map_err(fail)?;
+    }
+    let flags = rustix::fs::fcntl_getfl(&image).map_err(fail)?;
+    match rustix::fs::fcntl_setfl(&image, flags | OFlags::DIRECT) {
+        Err(Errno::INVAL) => return Err(not_direct(dir).tried("fcntl O_DIRECT: Invalid argument (EINVAL)")),
+        other => other.map_err(fail)?,
+    }
+    match rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size) {
+        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(image),
+        Err(errno) => Err(fail(errno)),
+    }
+}
+
+fn open_nameless(dir: &Path) -> rustix::io::Result<OwnedFd> {
+    let permissions = Permissions::RUSR | Permissions::WUSR;
+    match rustix::fs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, permissions) {
+        // File systems that cannot: a name that is taken away at once.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            let path = dir.join(format!("{}{}", crate::ledger::DIRECTORY_PREFIX, crate::host::random_name()));
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+            let image = rustix::fs::open(&path, flags, permissions)?;
+            rustix::fs::unlink(&path)?;
+            Ok(image)
+        }
+        other => other,
+    }
+}
+
+/// `ext4 on /dev/vda`, and the number of that device.
+fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    match mountinfo::holding(&mountinfo::read(), &dir) {
+        Some(mount) => {
+            let number = crate::host::device_of_mount(&mount);
+            (format!("{} on {}", mount.kind, mount.source.display()), number)
+        }
+        None => (dir.display().to_string(), None),
+    }
+}

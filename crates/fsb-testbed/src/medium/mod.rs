@@ -1,0 +1,112 @@
+//! The family of media: what file systems with a device live on. One file a member, one line in [`REGISTRY`].
+
+mod device;
+mod image;
+mod loop_image;
+mod ram;
+
+use std::path::{Path, PathBuf};
+
+use fsb_model::Medium;
+use fsb_model::run::MediumRecord;
+
+use crate::error::TestbedError;
+use crate::ledger::Ledger;
+use crate::testbed::Progress;
+
+/// Every medium that fsb can make.
+pub static REGISTRY: &[&dyn MediumKind] = &[&loop_image::LoopImage, &ram::Ram, &device::Device];
+
+/// A medium as it is asked for.
+#[derive(Debug)]
+pub struct MediumRequest<'a> {
+    /// Its name and argument.
+    pub medium: &'a Medium,
+    /// Bytes of an image.
+    pub size: u64,
+    /// Where an image lives.
+    pub dir: &'a Path,
+    /// Decides what it is filled with.
+    pub seed: u64,
+    /// Block devices whose content the user gave up.
+    pub wipe: &'a [PathBuf],
+    /// A target mounts with `discard`, so it is the subject and stays possible.
+    pub keep_discard: bool,
+}
+
+/// A sort of medium.
+pub trait MediumKind: Sync {
+    /// Its name in plans.
+    fn name(&self) -> &'static str;
+    /// One line for `fsb list media`.
+    fn about(&self) -> &'static str;
+    /// Everything that can be known before anything is touched. The answer is the size that file systems will see.
+    fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError>;
+    /// Makes it, and writes it over once.
+    fn open(
+        &self,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Box<dyn OpenMedium>, TestbedError>;
+}
+
+/// A medium in use. Dropping it lets go of device and image, but leaves the ledger's entries.
+pub trait OpenMedium {
+    /// The block device.
+    fn device(&self) -> &Path;
+    /// What it is.
+    fn record(&self) -> &MediumRecord;
+    /// Whether the device would obey a discard.
+    fn can_discard(&self) -> bool;
+    /// Lets others open the device exclusively: mkfs and mount do.
+    fn lend(&mut self) {}
+    /// Takes the device back after an unmount. Fails where somebody else took it.
+    fn take_back(&mut self) -> Result<(), TestbedError> {
+        Ok(())
+    }
+    /// Lets go of everything and undoes what was changed. The answer holds what could not be undone.
+    fn close(&mut self, ledger: &Ledger) -> Vec<String>;
+}
+
+/// The medium of that name, or the nearest name.
+pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
+    REGISTRY.iter().copied().find(|member| member.name() == name).ok_or_else(|| {
+        let what = match name {
+            "raid0" => "the medium raid0 is not available in this version".to_owned(),
+            _ => fsb_model::nearest::unknown("medium", name, REGISTRY.iter().map(|member| member.name())),
+        };
+        TestbedError::request(what).advice("use @loop (an image in a file), @ram (in memory) or @/dev/NAME (a block device)")
+    })
+}
+
+/// Says how far the filling is, in the words of all media.
+fn filling<'a>(text: &'a str, total: u64, progress: &'a mut dyn FnMut(Progress)) -> impl FnMut(u64) + 'a {
+    move |done| progress(Progress { what: format!("writing {text} over once"), done, total })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_unique_and_described() {
+        let mut names = std::collections::BTreeSet::new();
+        for member in REGISTRY {
+            assert!(names.insert(member.name()), "{} twice", member.name());
+            assert!(!member.about().is_empty() && !member.about().contains('\n'), "{}", member.name());
+        }
+        for text in ["ext4", "ext4@ram", "ext4@/dev/sdb1"] {
+            let target: fsb_model::Target = text.parse().unwrap();
+            assert!(find(&target.file_system().unwrap().medium.name).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        let error = find("raid0").err().unwrap();
+        assert_eq!(error.kind, crate::Kind::Request);
+        assert!(error.to_string().contains("not available in this version") && error.to_string().contains("@ram"));
+        assert!(find("lop").err().unwrap().to_string().contains("did you mean 'loop'"));
+    }
+}

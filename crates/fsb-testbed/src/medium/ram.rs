@@ -1,0 +1,68 @@
+//! A loop device over an image in memory: what a file system costs without a device.
+
+use std::os::fd::AsFd;
+
+use fsb_model::units::show_bytes;
+use rustix::fs::MemfdFlags;
+
+use super::image::AttachedImage;
+use super::{MediumKind, MediumRequest, OpenMedium, filling};
+use crate::error::{TestbedError, describe};
+use crate::ledger::Ledger;
+use crate::sys::loopdev::Mode;
+use crate::sys::{Roots, fill, memory};
+use crate::testbed::Progress;
+
+pub(super) struct Ram;
+
+/// Memory that stays for everything else: the page cache of the target lies beside its image.
+fn margin(size: u64) -> u64 {
+    (256 << 20) + size / 4
+}
+
+impl MediumKind for Ram {
+    fn name(&self) -> &'static str {
+        "ram"
+    }
+
+    fn about(&self) -> &'static str {
+        "A loop image of --size in memory: the CPU cost of a file system without a device."
+    }
+
+    fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
+        let roots = Roots::default();
+        let available = memory::meminfo(&roots, "MemAvailable").unwrap_or(0);
+        let available = memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit));
+        let needed = request.size.saturating_add(margin(request.size));
+        if available >= needed {
+            return Ok(request.size);
+        }
+        let show = |bytes: u64| show_bytes(bytes as f64);
+        Err(TestbedError::machine("too little memory for the RAM image")
+            .tried(format!("{} available, {} needed: --size and a margin", show(available), show(needed)))
+            .advice("choose a smaller --size, or @loop"))
+    }
+
+    fn open(
+        &self,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Box<dyn OpenMedium>, TestbedError> {
+        let size = request.size;
+        let fail = |error: &std::io::Error| {
+            TestbedError::machine("the RAM image could not be made")
+                .tried(format!("memfd of {}: {}", show_bytes(size as f64), describe(error)))
+                .advice("choose a smaller --size, or @loop")
+        };
+        let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
+        rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
+        fill::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress)).map_err(|error| fail(&error))?;
+        let mut attached = AttachedImage::attach(image, Mode::Buffered, request.keep_discard, ledger)?;
+        let shown = show_bytes(size as f64);
+        attached.record.filled = Some(format!("{shown} of incompressible bytes"));
+        attached.record.summary = format!("ram {shown}");
+        attached.set_backing("memory".to_owned(), None);
+        Ok(Box::new(attached))
+    }
+}

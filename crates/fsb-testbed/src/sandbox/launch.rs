@@ -1,0 +1,314 @@
+//! The front's side: make the namespaces and the supervisor in them.
+//!
+//! A raw `clone` and not `std::process`: the namespaces must exist before the supervisor's first instruction, and only
+//! the first process made in a new PID namespace becomes its init. Between `clone` and `exec` the child may only make
+//! system calls, so every string is prepared before.
+
+use std::ffi::{CStr, CString, OsString};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::{LIFELINE, PROTOCOL, lifeline_is_cut};
+use crate::error::{TestbedError, describe};
+
+/// What stands between the run and the rest of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Own PID and mount namespaces, made by root.
+    PidAndMount,
+    /// The same inside an own user namespace, made without root.
+    User,
+    /// The kernel refused both: death signals only.
+    None,
+}
+
+impl Isolation {
+    fn clone_flags(self) -> libc::c_int {
+        match self {
+            Isolation::PidAndMount => libc::CLONE_NEWPID | libc::CLONE_NEWNS,
+            Isolation::User => libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS,
+            Isolation::None => 0,
+        }
+    }
+}
+
+/// A supervisor that runs. Dropping it kills everything below it.
+#[derive(Debug)]
+pub struct Launched {
+    /// The supervisor's process id as the front sees it.
+    pub pid: i32,
+    /// The connection to the agent.
+    pub stream: UnixStream,
+    /// What stands between the run and the rest of the machine.
+    pub isolation: Isolation,
+    /// The supervisor ends when this closes, even if its death signal were lost.
+    _lifeline: OwnedFd,
+    status: Option<i32>,
+}
+
+/// How long the kernel may take to end a namespace: its last unmount writes back what was dirty.
+const REAP: Duration = Duration::from_secs(30);
+
+impl Launched {
+    /// The exit code of the supervisor if it has ended: the agent's, or 128 + the signal's number.
+    pub fn try_wait(&mut self) -> Option<i32> {
+        if self.status.is_none() {
+            let mut status = 0;
+            // SAFETY: waits for our own child, which nobody else waits for; `status` is valid.
+            let pid = unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) };
+            if pid == self.pid {
+                self.status = Some(exit_code(status));
+            }
+        }
+        self.status
+    }
+
+    /// Waits at most `limit` for the supervisor to end by itself.
+    pub fn wait(&mut self, limit: Duration) -> Option<i32> {
+        let start = Instant::now();
+        loop {
+            let status = self.try_wait();
+            if status.is_some() || start.elapsed() >= limit {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Kills the supervisor, and by that everything below it, and waits until it is gone (bounded). The answer says
+    /// whether it is.
+    pub fn kill(&mut self) -> bool {
+        if self.try_wait().is_none() {
+            // SAFETY: our own child, not yet waited for, so the number cannot belong to anybody else.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        }
+        self.wait(REAP).is_some()
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+pub(super) fn exit_code(status: libc::c_int) -> i32 {
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) }
+}
+
+/// Starts this program anew with `arguments` (without the program's own name) as the supervisor of new namespaces.
+///
+/// Must be called from the main thread while it is the only one: the death signal follows the *thread* that
+/// cloned, and a forked copy of a lock that another thread held would never be released.
+pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
+    let root = rustix::process::geteuid().is_root();
+    let wishes: &[Isolation] =
+        if root { &[Isolation::PidAndMount, Isolation::None] } else { &[Isolation::User, Isolation::None] };
+    let mut refusals = Vec::new();
+    for isolation in wishes {
+        match start(arguments, *isolation) {
+            Ok(launched) => return Ok(launched),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    Err(TestbedError::machine("cannot start the supervisor process")
+        .tried(refusals.join("; "))
+        .advice("check the limits on processes (ulimit -u) and the container's seccomp profile"))
+}
+
+fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, String> {
+    let (ours, theirs) = UnixStream::pair().map_err(|error| format!("socketpair: {}", describe(&error)))?;
+    let (lifeline, lifeline_writer) = pipe()?;
+    let (status, status_writer) = pipe()?;
+    let (theirs, lifeline, status_writer) = (move_away(&theirs)?, move_away(&lifeline)?, move_away(&status_writer)?);
+    let descriptors = Descriptors {
+        protocol: theirs.as_raw_fd(),
+        lifeline: lifeline.as_raw_fd(),
+        lifeline_writer: lifeline_writer.as_raw_fd(),
+        status: status_writer.as_raw_fd(),
+    };
+    let prepared = Prepared::new(arguments, isolation, descriptors)?;
+
+    let flags = isolation.clone_flags() | libc::SIGCHLD;
+    // SAFETY: like fork(): no stack is given, so the child runs on a copy of ours. This process has one thread by
+    // contract, and the child makes only system calls until it execs or exits.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    if pid == 0 {
+        prepared.become_supervisor();
+    }
+    if pid < 0 {
+        return Err(format!("clone ({isolation:?}): {}", describe(&io::Error::last_os_error())));
+    }
+    drop((theirs, lifeline, status_writer));
+    let mut launched = Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None };
+    // exec closes this pipe; what comes out of it instead is the step that failed before.
+    let mut failure = Vec::new();
+    std::fs::File::from(status).read_to_end(&mut failure).map_err(|error| describe(&error))?;
+    match failure[..] {
+        [] => Ok(launched),
+        [step, a, b, c, d] => {
+            launched.wait(REAP);
+            let error = io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
+            Err(format!("{} ({isolation:?}): {}", Step::NAMES[usize::from(step)], describe(&error)))
+        }
+        _ => Err(format!("the supervisor ended before it started ({isolation:?})")),
+    }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), String> {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| format!("pipe: {}", describe(&errno.into())))
+}
+
+/// A copy above the places that [`Prepared::place_descriptors`] overwrites.
+fn move_away(fd: impl AsFd) -> Result<OwnedFd, String> {
+    const ABOVE: RawFd = 16;
+    rustix::io::fcntl_dupfd_cloexec(fd, ABOVE).map_err(|errno| format!("moving a descriptor: {}", describe(&errno.into())))
+}
+
+/// The child's descriptors before they have their places.
+#[derive(Clone, Copy)]
+struct Descriptors {
+    protocol: RawFd,
+    lifeline: RawFd,
+    lifeline_writer: RawFd,
+    status: RawFd,
+}
+
+/// Where a child may fail before it execs.
+#[derive(Clone, Copy)]
+enum Step {
+    UserMap,
+    Mounts,
+    Descriptors,
+    Parent,
+    Exec,
+}
+
+impl Step {
+    const NAMES: [&str; 5] =
+        ["mapping the user", "making mounts private", "moving descriptors", "the parent died", "executing this program"];
+}
+
+/// Everything the child needs, made before it exists.
+struct Prepared {
+    /// Owns what `argv` points to.
+    _arguments: Vec<CString>,
+    argv: Vec<*const libc::c_char>,
+    uid_map: CString,
+    gid_map: CString,
+    descriptors: Descriptors,
+    isolation: Isolation,
+}
+
+impl Prepared {
+    fn new(arguments: &[OsString], isolation: Isolation, descriptors: Descriptors) -> Result<Self, String> {
+        let name = std::env::args_os().next().unwrap_or_else(|| OsString::from("fsb"));
+        let arguments: Vec<CString> = std::iter::once(&name)
+            .chain(arguments)
+            .map(|argument| CString::new(argument.clone().into_vec()))
+            .collect::<Result<_, _>>()
+            .map_err(|_| "an argument holds a zero byte".to_owned())?;
+        let argv = arguments.iter().map(|argument| argument.as_ptr()).chain([std::ptr::null()]).collect();
+        let uid = rustix::process::geteuid().as_raw();
+        let gid = rustix::process::getegid().as_raw();
+        let map = |id: u32| CString::new(format!("{id} {id} 1")).map_err(|error| error.to_string());
+        Ok(Prepared { _arguments: arguments, argv, uid_map: map(uid)?, gid_map: map(gid)?, descriptors, isolation })
+    }
+
+    /// The child: only system calls from here on. Never returns.
+    fn become_supervisor(&self) -> ! {
+        let step = self.try_become_supervisor();
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0).to_ne_bytes();
+        let message = [step as u8, errno[0], errno[1], errno[2], errno[3]];
+        // SAFETY: a valid buffer and the status pipe; then this copy of the process ends without running destructors.
+        unsafe {
+            libc::write(self.descriptors.status, message.as_ptr().cast(), message.len());
+            libc::_exit(127)
+        }
+    }
+
+    /// Returns the step that failed; on success the process has become another program.
+    fn try_become_supervisor(&self) -> Step {
+        // SAFETY: plain system calls on our own process and descriptors. The copy of the lifeline's write end is
+        // closed first, or this process would keep its own lifeline open.
+        unsafe {
+            libc::close(self.descriptors.lifeline_writer);
+            libc::setsid();
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        }
+        if self.isolation == Isolation::User && !self.map_user() {
+            return Step::UserMap;
+        }
+        if !self.make_mounts_private() {
+            return Step::Mounts;
+        }
+        let Some(lifeline) = self.place_descriptors() else { return Step::Descriptors };
+        // The front may have died before the death signal was asked for.
+        if lifeline_is_cut(lifeline, 0) {
+            return Step::Parent;
+        }
+        // SAFETY: `argv` is a null-terminated array of strings that live as long as `self`.
+        unsafe { libc::execv(c"/proc/self/exe".as_ptr(), self.argv.as_ptr()) };
+        Step::Exec
+    }
+
+    /// Maps our own user and group, no other, into the new user namespace.
+    fn map_user(&self) -> bool {
+        write_file(c"/proc/self/setgroups", c"deny")
+            && write_file(c"/proc/self/uid_map", &self.uid_map)
+            && write_file(c"/proc/self/gid_map", &self.gid_map)
+    }
+
+    /// Nothing mounted from here on is seen outside, and nothing mounted outside is seen here. /proc must show the
+    /// new PID namespace where that is allowed; the old one still resolves /proc/self.
+    fn make_mounts_private(&self) -> bool {
+        let null = std::ptr::null();
+        // SAFETY: system calls with constant strings or null where the kernel ignores the argument.
+        unsafe {
+            if self.isolation == Isolation::None {
+                // Refused without privilege, and then nothing can be mounted either.
+                if libc::unshare(libc::CLONE_NEWNS) != 0 {
+                    return true;
+                }
+                return libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) == 0;
+            }
+            if libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) != 0 {
+                return false;
+            }
+            let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+            libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, null.cast());
+        }
+        true
+    }
+
+    /// Puts the socket and the lifeline where the supervisor looks for them; only these two survive exec.
+    fn place_descriptors(&self) -> Option<RawFd> {
+        // SAFETY: duplicates our own descriptors, which lie above both places.
+        let placed = unsafe {
+            libc::dup2(self.descriptors.protocol, PROTOCOL) == PROTOCOL
+                && libc::dup2(self.descriptors.lifeline, LIFELINE) == LIFELINE
+        };
+        placed.then_some(LIFELINE)
+    }
+}
+
+/// Async-signal-safe `echo text > path`.
+fn write_file(path: &CStr, text: &CStr) -> bool {
+    // SAFETY: constant or prepared strings that end in zero, and a descriptor of our own.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return false;
+        }
+        let length = text.count_bytes();
+        let written = libc::write(fd, text.as_ptr().cast(), length);
+        libc::close(fd);
+        written == length as isize
+    }
+}

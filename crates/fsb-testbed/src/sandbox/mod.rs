@@ -1,0 +1,69 @@
+//! Kill-proof by construction, and workers that can write nothing but their target.
+//!
+//! Three processes, each started by re-executing this program:
+//!
+//! ```text
+//! front ──clone(NEWPID|NEWNS)──▶ supervisor (PID 1) ──▶ agent ──▶ workers
+//!   └────────── socket pair (descriptor 3) ────────────────┘
+//! ```
+//!
+//! The supervisor dies with the front: the kernel sends it SIGKILL (`PR_SET_PDEATHSIG`), and a pipe that only the
+//! front holds open tells it once more. It never changes its user, for that would clear the death signal. When PID 1
+//! of a PID namespace dies, the kernel kills everything in it; with the last process goes the mount namespace, with it
+//! every mount, and with the mounts the loop devices (autoclear) and images (unlinked). No clean-up code has to run.
+
+mod confine;
+mod launch;
+mod supervise;
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+pub use confine::{Confinement, confine};
+pub use launch::{Isolation, Launched, launch};
+pub use supervise::supervise;
+
+use crate::error::{TestbedError, describe};
+
+/// Where the supervisor and the agent find their end of the socket pair.
+const PROTOCOL: RawFd = 3;
+/// Where the supervisor finds the read end of the pipe that closes when the front dies.
+const LIFELINE: RawFd = 4;
+
+/// The agent's end of the connection to the front: the descriptor that [`launch`] made and [`supervise`] passed on.
+/// Can be taken once; afterwards children of this process do not inherit it.
+pub fn protocol() -> Result<UnixStream, TestbedError> {
+    let missing = |why: String| {
+        TestbedError::machine("no connection to the front process")
+            .tried(why)
+            .advice("this entry point is only for fsb itself: use `fsb run`")
+    };
+    // SAFETY: fcntl on a number that may or may not be open: it answers EBADF where it is not.
+    let flags = unsafe { libc::fcntl(PROTOCOL, libc::F_GETFD) };
+    if flags < 0 || flags & libc::FD_CLOEXEC != 0 {
+        return Err(missing(format!("descriptor {PROTOCOL} was not handed down")));
+    }
+    // SAFETY: the descriptor is open and came through exec, so nothing in this program owns it yet. It is marked
+    // close-on-exec below, which is what the check above recognises a second caller by.
+    let owned = unsafe { OwnedFd::from_raw_fd(PROTOCOL) };
+    let stream = UnixStream::from(owned);
+    stream.peer_addr().map_err(|error| missing(format!("descriptor {PROTOCOL}: {}", describe(&error))))?;
+    set_close_on_exec(stream.as_raw_fd()).map_err(|error| missing(describe(&error)))?;
+    Ok(stream)
+}
+
+fn set_close_on_exec(fd: RawFd) -> std::io::Result<()> {
+    // SAFETY: changes only the flag of a descriptor that the caller holds.
+    match unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// Whether the other end of the lifeline is gone. Async-signal-safe.
+fn lifeline_is_cut(fd: RawFd, timeout_ms: i32) -> bool {
+    let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
+    // SAFETY: one valid pollfd.
+    let ready = unsafe { libc::poll(&mut poll, 1, timeout_ms) };
+    ready > 0 && poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
+}

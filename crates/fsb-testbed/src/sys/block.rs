@@ -1,0 +1,113 @@
+//! Block devices as /sys/dev/block shows them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::{Roots, read_trimmed};
+
+/// The kernel counts in these, whatever the device's sectors are.
+const SECTOR: u64 = 512;
+
+/// Major and minor number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DeviceNumber(pub u32, pub u32);
+
+impl DeviceNumber {
+    pub fn from_raw(raw: u64) -> Self {
+        DeviceNumber(rustix::fs::major(raw), rustix::fs::minor(raw))
+    }
+
+    /// Its directory below /sys/devices; absent for numbers without a device (tmpfs, overlay, btrfs).
+    pub fn directory(self, roots: &Roots) -> Option<PathBuf> {
+        roots.sys.join(format!("dev/block/{}:{}", self.0, self.1)).canonicalize().ok()
+    }
+}
+
+/// The number of the block device at `path`, following links; absent where it is none.
+pub(crate) fn number_of(path: &Path) -> Option<DeviceNumber> {
+    let stat = rustix::fs::stat(path).ok()?;
+    let is_block = rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::BlockDevice;
+    is_block.then(|| DeviceNumber::from_raw(stat.st_rdev))
+}
+
+/// What a device did since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Activity {
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+    /// 0 where the kernel does not count them (before 5.5).
+    pub flushes: u64,
+}
+
+/// Reads `stat` of a device directory (Documentation/block/stat.rst).
+pub(crate) fn activity(directory: &Path) -> Option<Activity> {
+    parse_activity(&read_trimmed(&directory.join("stat"))?)
+}
+
+fn parse_activity(text: &str) -> Option<Activity> {
+    let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    Some(Activity {
+        read_bytes: fields.get(2)? * SECTOR,
+        write_bytes: fields.get(6)? * SECTOR,
+        flushes: fields.get(15).copied().unwrap_or(0),
+    })
+}
+
+/// Requests that are with the device now, reads and writes.
+pub(crate) fn in_flight(directory: &Path) -> u64 {
+    let text = read_trimmed(&directory.join("inflight")).unwrap_or_default();
+    text.split_whitespace().filter_map(|field| field.parse::<u64>().ok()).sum()
+}
+
+/// Bytes of a device.
+pub(crate) fn size(directory: &Path) -> Option<u64> {
+    Some(read_trimmed(&directory.join("size"))?.parse::<u64>().ok()? * SECTOR)
+}
+
+/// Opens a block device close-on-exec. `exclusive` fails with EBUSY where the kernel itself uses it: mounted in any
+/// namespace, swap, member of an array, or a disk with a partition in use.
+pub(crate) fn open(path: &Path, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
+    let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
+    if exclusive {
+        flags |= OFlags::EXCL;
+    }
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Whether the kernel refuses writing to an open device.
+pub(crate) fn is_read_only(device: &OwnedFd) -> io::Result<bool> {
+    let mut answer: libc::c_int = 0;
+    // SAFETY: BLKROGET writes one int.
+    match unsafe { libc::ioctl(device.as_raw_fd(), libc::BLKROGET as _, &mut answer) } {
+        0 => Ok(answer != 0),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Writes out and forgets what the page cache holds of the raw device.
+pub(crate) fn flush_buffers(device: &OwnedFd) -> io::Result<()> {
+    File::from(device.try_clone()?).sync_all()?;
+    // SAFETY: BLKFLSBUF takes no argument.
+    match unsafe { libc::ioctl(device.as_raw_fd(), libc::BLKFLSBUF as _, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activity_is_read_by_position() {
+        let text = "2510 61 20502 213 558 1448 284692 544 0 336 818 0 0 0 0 38 61";
+        let expected = Activity { read_bytes: 20502 * 512, write_bytes: 284_692 * 512, flushes: 38 };
+        assert_eq!(parse_activity(text), Some(expected));
+        assert_eq!(parse_activity("1 2 3 4 5 6 7 8").unwrap().flushes, 0);
+        assert_eq!(parse_activity("1 2"), None);
+    }
+}

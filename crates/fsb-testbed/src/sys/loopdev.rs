@@ -1,0 +1,192 @@
+//! Loop devices: attach, observe, renew.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Roots, block, poll_until};
+
+// linux/loop.h
+const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
+const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
+const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// `struct loop_info64`.
+#[repr(C)]
+struct Info {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    size_limit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+/// `struct loop_config`.
+#[repr(C)]
+struct Config {
+    fd: u32,
+    block_size: u32,
+    info: Info,
+    reserved: [u64; 8],
+}
+
+/// An attached loop device. The kernel detaches it with the last descriptor or mount that uses it (autoclear).
+#[derive(Debug)]
+pub(crate) struct LoopDevice {
+    /// N of `/dev/loopN`.
+    pub index: u32,
+    /// Keeps it attached, and locked against udev.
+    pub fd: OwnedFd,
+    /// The attaching itself made the node, so it should go with us.
+    pub is_new: bool,
+}
+
+impl LoopDevice {
+    pub fn path(&self) -> PathBuf {
+        path(self.index)
+    }
+}
+
+pub(crate) fn path(index: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/loop{index}"))
+}
+
+/// How the image is read and written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Past the page cache of the file system that holds the image.
+    Direct,
+    /// Through it: for images in memory, which are page cache themselves.
+    Buffered,
+}
+
+/// Attaches `image` to a free loop device. Others may take the same device first, so it is tried again on EBUSY.
+pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Result<LoopDevice, String> {
+    const ATTEMPTS: u32 = 64;
+    let control = open_control()?;
+    for _ in 0..ATTEMPTS {
+        let index = free_index(&control)?;
+        // Indexes are handed out lowest first, and the first ones exist from the start.
+        let is_new = index >= preallocated();
+        let device = match block::open(&path(index), true, false) {
+            Ok(device) => device,
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
+            Err(error) => return Err(crate::error::attempt("open", &path(index), &error)),
+        };
+        let flags = LO_FLAGS_AUTOCLEAR | if mode == Mode::Direct { LO_FLAGS_DIRECT_IO } else { 0 };
+        match configure(&device, image, flags, block_size) {
+            Ok(()) => {
+                let lock = rustix::fs::flock(&device, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+                lock.map_err(|errno| crate::error::attempt("lock", &path(index), &errno.into()))?;
+                return Ok(LoopDevice { index, fd: device, is_new });
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            Err(error) => return Err(crate::error::attempt("LOOP_CONFIGURE on", &path(index), &error)),
+        }
+    }
+    Err(format!("{ATTEMPTS} free loop devices in a row were taken by somebody else"))
+}
+
+/// How many loop devices the kernel made by itself.
+fn preallocated() -> u32 {
+    let max_loop = Roots::default().sys_text("module/loop/parameters/max_loop").and_then(|text| text.parse().ok());
+    max_loop.filter(|count| *count > 0).unwrap_or(8)
+}
+
+fn open_control() -> Result<OwnedFd, String> {
+    let control = std::path::Path::new("/dev/loop-control");
+    block::open(control, true, false).map_err(|error| crate::error::attempt("open", control, &error))
+}
+
+fn free_index(control: &OwnedFd) -> Result<u32, String> {
+    // SAFETY: LOOP_CTL_GET_FREE takes no argument.
+    let index = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
+    let refused = |_| format!("LOOP_CTL_GET_FREE: {}", crate::error::describe(&io::Error::last_os_error()));
+    u32::try_from(index).map_err(refused)
+}
+
+fn configure(device: &OwnedFd, image: BorrowedFd<'_>, flags: u32, block_size: u32) -> io::Result<()> {
+    let info = Info {
+        device: 0,
+        inode: 0,
+        rdevice: 0,
+        offset: 0,
+        size_limit: 0,
+        number: 0,
+        encrypt_type: 0,
+        encrypt_key_size: 0,
+        flags,
+        file_name: [0; 64],
+        crypt_name: [0; 64],
+        encrypt_key: [0; 32],
+        init: [0; 2],
+    };
+    let config = Config { fd: image.as_raw_fd() as u32, block_size, info, reserved: [0; 8] };
+    // SAFETY: the structure is laid out as linux/loop.h has it, and only read.
+    match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &config) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// How long a loop device may take to let go of its image after the last close.
+const DETACH: Duration = Duration::from_secs(10);
+
+/// Takes a detached device out of the kernel and, where `again`, puts a fresh one with the same number in its place.
+///
+/// A fresh one is the only way back from `discard_max_bytes` 0: since Linux 6.9 that also makes the discard
+/// granularity 0, which every later value fails against (EINVAL).
+pub(crate) fn renew(index: u32, again: bool) -> Result<(), String> {
+    let control = open_control()?;
+    let mut answer = 0;
+    poll_until(DETACH, || {
+        answer = control_call(&control, LOOP_CTL_REMOVE, index);
+        answer != libc::EBUSY
+    });
+    // ENODEV: it went already.
+    if answer != 0 && answer != libc::ENODEV {
+        return Err(refused("LOOP_CTL_REMOVE", index, answer));
+    }
+    if again {
+        answer = control_call(&control, LOOP_CTL_ADD, index);
+        // EEXIST: somebody else put one there.
+        if answer != 0 && answer != libc::EEXIST {
+            return Err(refused("LOOP_CTL_ADD", index, answer));
+        }
+    }
+    Ok(())
+}
+
+/// 0, or the error's number.
+fn control_call(control: &OwnedFd, request: libc::c_ulong, index: u32) -> i32 {
+    // SAFETY: both requests take a number.
+    let result = unsafe { libc::ioctl(control.as_raw_fd(), request as _, libc::c_ulong::from(index)) };
+    if result >= 0 { 0 } else { io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) }
+}
+
+fn refused(step: &str, index: u32, errno: i32) -> String {
+    format!("{step} {index}: {}", crate::error::describe(&io::Error::from_raw_os_error(errno)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_kernels_sizes() {
+        assert_eq!(size_of::<Info>(), 232);
+        assert_eq!(size_of::<Config>(), 304);
+    }
+}

@@ -1,0 +1,61 @@
+//! The kernel's files and calls, as far as this crate needs them. Nothing here knows what a target is.
+
+pub(crate) mod block;
+pub(crate) mod fill;
+pub(crate) mod loopdev;
+pub(crate) mod memory;
+pub(crate) mod mount;
+pub(crate) mod mountinfo;
+pub(crate) mod program;
+
+use std::path::{Path, PathBuf};
+
+/// Where /proc and /sys are: elsewhere only in tests, which bring their own trees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots {
+    /// `/proc`.
+    pub proc: PathBuf,
+    /// `/sys`.
+    pub sys: PathBuf,
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Roots { proc: PathBuf::from("/proc"), sys: PathBuf::from("/sys") }
+    }
+}
+
+impl Roots {
+    /// A file below /proc, trimmed; absent where it cannot be read or is empty.
+    pub(crate) fn proc_text(&self, path: &str) -> Option<String> {
+        read_trimmed(&self.proc.join(path))
+    }
+
+    /// A file below /sys, trimmed; absent where it cannot be read or is empty.
+    pub(crate) fn sys_text(&self, path: &str) -> Option<String> {
+        read_trimmed(&self.sys.join(path))
+    }
+}
+
+/// A small file without surrounding white space; absent where it cannot be read or is empty.
+pub(crate) fn read_trimmed(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Asks again and again until `done` or the limit; whether it was done.
+pub(crate) fn poll_until(limit: std::time::Duration, mut done: impl FnMut() -> bool) -> bool {
+    let start = std::time::Instant::now();
+    let mut pause = std::time::Duration::from_micros(500);
+    loop {
+        if done() {
+            return true;
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(std::time::Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,75 @@
+//! Other programs: where they are, what they say, why they fail.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::error::{TestbedError, attempt};
+
+/// Where mkfs programs live although the PATH of ordinary users, and of some sudo set-ups, does not say so.
+const ADMIN_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+/// The program of that name on PATH or in the administrators' directories.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .chain(ADMIN_DIRECTORIES.iter().map(PathBuf::from))
+        .map(|directory| directory.join(name))
+        .find(|candidate| is_executable(candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// The program of that name, or the package that brings it.
+pub(crate) fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
+    find(name).ok_or_else(|| {
+        TestbedError::machine(format!("the program {name} is missing"))
+            .tried(format!("looked on PATH and in {}", ADMIN_DIRECTORIES.join(", ")))
+            .advice(format!("install the package {package} (apt-get install {package})"))
+    })
+}
+
+/// Runs a program to its end: no input, answers in the C locale, output kept.
+pub(crate) fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Output, TestbedError> {
+    Command::new(program)
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
+}
+
+/// Standard output of a program that is only asked something; absent where it cannot be run or fails.
+pub(crate) fn ask(name: &str, arguments: &[&OsStr]) -> Option<String> {
+    let output = run(&find(name)?, arguments).ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The last lines of what a program complained about, on one line.
+pub(crate) fn last_lines(text: &[u8]) -> String {
+    const LINES: usize = 4;
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join(" / ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shell_is_found_and_nonsense_is_not() {
+        assert!(find("sh").is_some());
+        let error = require("no-such-program-at-all", "some-package").unwrap_err();
+        assert!(error.to_string().contains("apt-get install some-package"), "{error}");
+    }
+
+    #[test]
+    fn complaints_fit_a_line() {
+        assert_eq!(last_lines(b"a\n\n b \nc\nd\ne\n"), "b / c / d / e");
+        assert_eq!(last_lines(b""), "");
+    }
+}

@@ -1,0 +1,143 @@
+//! The seam to the runner: a testbed makes targets ready, keeps them so, and takes them away.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fsb_model::host::HostManifest;
+use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
+use fsb_model::{Identity, Target};
+use serde::{Deserialize, Serialize};
+
+use crate::error::TestbedError;
+
+/// Everything a testbed must know of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// All targets of the run.
+    pub targets: Vec<Target>,
+    /// Bytes of an image.
+    pub size: u64,
+    /// Where images live.
+    pub dir: PathBuf,
+    /// Block devices whose content the user gave up.
+    pub wipe: Vec<PathBuf>,
+    /// Controls that were asked for, by name; all others take their defaults.
+    pub controls: BTreeMap<String, String>,
+    /// Whom the workers run as.
+    pub identity: Identity,
+    /// Decides what media are filled with.
+    pub seed: u64,
+}
+
+/// What was found and made by [`Testbed::open`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Opened {
+    /// What the media are, by their text.
+    pub media: BTreeMap<String, MediumRecord>,
+    /// What the controls did, by name.
+    pub controls: BTreeMap<String, ControlRecord>,
+    /// The machine.
+    pub host: HostManifest,
+    /// What the reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// How far a long preparation is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What is being done: `filling the image`.
+    pub what: String,
+    /// Bytes done.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// A target that is ready for workers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Provisioned {
+    /// What it turned out to be.
+    pub record: TargetRecord,
+    /// Where workers work: it exists, is empty and belongs to the worker's user.
+    pub root: PathBuf,
+    /// What can be done and proved on it.
+    pub abilities: Abilities,
+    /// Bytes that the worker's user may fill.
+    pub free_bytes: u64,
+    /// Files that can be made; `u64::MAX` where the file system sets no limit.
+    pub free_inodes: u64,
+}
+
+/// What can be done and proved on a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Abilities {
+    /// How its data are made cold; absent where they never are.
+    pub cold: Option<ColdMethod>,
+    /// Whether data can be made durable at all.
+    pub durable: bool,
+    /// Whether device counters exist.
+    pub counters: bool,
+    /// The null file system: nothing is real, and times are this much longer (0.1 for 10 %).
+    pub fake: Option<f64>,
+    /// Why it cannot be made cold; empty where it can.
+    pub why_not_cold: String,
+    /// Why nothing is durable on it; empty where it is.
+    pub why_not_durable: String,
+}
+
+/// How data are made cold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ColdMethod {
+    /// Unmount, `drop_caches`, mount: data and metadata.
+    Remount,
+    /// `drop_caches` alone: data and metadata that nobody uses.
+    DropCaches,
+    /// `POSIX_FADV_DONTNEED` by the worker itself: data only.
+    Evict,
+}
+
+/// What device and machine did since they were started. Differences mean something, absolute values do not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Bytes the device read.
+    pub read_bytes: u64,
+    /// Bytes the device wrote.
+    pub write_bytes: u64,
+    /// Cache flushes the device served.
+    pub flushes: u64,
+    /// Seconds that all processors were busy, kernel threads included.
+    pub cpu_seconds: f64,
+}
+
+/// How long it took until nothing moved.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Quiet {
+    /// Seconds waited, the syncfs included.
+    pub waited_seconds: f64,
+    /// Whether it became quiet; false where the bound was reached first.
+    pub settled: bool,
+}
+
+/// Owns what targets stand on. One target at a time is provisioned.
+///
+/// Call order: `check`, `open`, then for each visit `provision`, any of `make_cold`, `quiesce`, `counters`, and
+/// `release`; `close` at the end.
+pub trait Testbed {
+    /// Everything that can be known before anything is touched. The answer holds warnings.
+    fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError>;
+    /// Makes and fills the media and sets the controls of the run.
+    fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError>;
+    /// Formats and mounts a target anew. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
+    fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError>;
+    /// Empties the caches of the provisioned target. Its root path stays valid, open files do not survive.
+    fn make_cold(&mut self) -> Result<(), TestbedError>;
+    /// Writes everything out and waits until nothing moves, at most ten seconds.
+    fn quiesce(&mut self) -> Result<Quiet, TestbedError>;
+    /// The counters now; absent where the device is unknown.
+    fn counters(&self) -> Option<Counters>;
+    /// Takes the provisioned target away.
+    fn release(&mut self) -> Result<(), TestbedError>;
+    /// Takes everything away. Idempotent.
+    fn close(&mut self);
+}

@@ -1,0 +1,228 @@
+//! `fsb micro`: the 2023 tool's own command line, on one directory.
+//!
+//! Its options come from a table of their own (`fsb-compat`), so that the command line and `settings.ini` cannot
+//! differ; clap is given that table.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use fsb_analysis::{describe, t_interval};
+use fsb_compat::pokorny::{KEYS, Level, Options};
+use fsb_model::units::show_seconds;
+use fsb_model::{Cell, Outcome, Plan, Trial};
+use fsb_runner::plan_file::{PlanFile, RepetitionFile, typed};
+
+use crate::front;
+use crate::journal::Nowhere;
+use crate::progress::Progress;
+use crate::{exit, results};
+
+/// Where settings are read from, in the current directory.
+const SETTINGS: &str = "settings.ini";
+
+const MORE: &str = "\
+Names are the 2023 tool's; --file-count and --fileCount are one. settings.ini here is read first.
+Examples:
+  fsb micro create --output /srv/data --fileCount 1000
+  fsb micro read --output /srv/data --blockSize 4096 --random --exportOutput read.csv
+  fsb micro --benchmark write --output /srv/data --iterations 20 --multiThreaded";
+
+/// What was typed; what it means is [`Options`].
+#[derive(Debug)]
+pub struct Arguments {
+    typed: Vec<(&'static str, String)>,
+}
+
+impl Args for Arguments {
+    fn augment_args(command: Command) -> Command {
+        let benchmark = Arg::new("operation").value_name("create|read|write").help("What to measure");
+        let command = command
+            .about("Micro-benchmark one directory: mean time of an iteration, cycle by cycle")
+            .arg(benchmark.hide(true))
+            .override_usage("fsb micro create|read|write --output DIR [OPTIONS]")
+            .help_template(super::COMPACT_HELP)
+            .after_help(MORE);
+        KEYS.iter().fold(command, |command, key| {
+            let mut arg = Arg::new(key.name).long(kebab(key.name)).alias(key.name).value_name(key.value).help(key.about);
+            if key.name != kebab(key.name) {
+                arg = arg.alias(key.name);
+            }
+            if key.switch {
+                arg = arg.num_args(0..=1).default_missing_value("true");
+            }
+            command.arg(arg)
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Arguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut typed = Vec::new();
+        if let Some(operation) = matches.get_one::<String>("operation") {
+            typed.push(("benchmark", operation.clone()));
+        }
+        for key in KEYS {
+            if let Some(value) = matches.get_one::<String>(key.name) {
+                typed.push((key.name, value.clone()));
+            }
+        }
+        Ok(Arguments { typed })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn kebab(camel: &str) -> String {
+    camel.chars().flat_map(|c| c.is_ascii_uppercase().then_some('-').into_iter().chain([c.to_ascii_lowercase()])).collect()
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let options = options(arguments)?;
+    let mut log = Log::open(&options)?;
+    if let Some(path) = &options.export_output {
+        check_writable(path)?;
+    }
+    if options.multi_threaded && options.iterations <= 10 {
+        log.write(Level::Warning, "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations")?;
+    }
+    let (plan, cells) = plan(&options)?;
+    let mut progress = Progress::new(options.min_log_level > Level::Info);
+    let trials = front::perform_unsaved(plan, cells, &mut Nowhere, &mut progress);
+    progress.finish();
+    finish(&trials?, &options, &mut log)
+}
+
+/// A path that cannot be written must not be found out after the cycles.
+fn check_writable(path: &Path) -> anyhow::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    rustix::fs::access(parent, rustix::fs::Access::WRITE_OK)
+        .map_err(|error| exit::request(format!("cannot write --exportOutput {}: {error}", path.display())))
+}
+
+fn options(arguments: &Arguments) -> anyhow::Result<Options> {
+    let mut options = Options::default();
+    if let Ok(text) = std::fs::read_to_string(SETTINGS) {
+        options.set_from_ini(&text).map_err(|error| exit::request(format!("{SETTINGS}: {error}")))?;
+    }
+    for (name, value) in &arguments.typed {
+        options.set(name, value).map_err(|error| exit::request(format!("--{error}")))?;
+    }
+    Ok(options)
+}
+
+fn plan(options: &Options) -> anyhow::Result<(Plan, Vec<Cell>)> {
+    let output = options.output.as_ref().ok_or_else(|| exit::request("name the directory to measure: --output DIR"))?;
+    let workload = options.workload().map_err(|error| exit::request(error.to_string()))?;
+    // Absolute, for a directory is told from a file system by its first character.
+    let target = std::path::absolute(output).context("cannot find the current directory")?;
+    let typed = PlanFile {
+        name: Some("micro".to_owned()),
+        targets: vec![typed(&target.display().to_string())],
+        workloads: vec![workload],
+        identity: options.identity.clone(),
+        repetition: RepetitionFile { blocks: Some(1), ..RepetitionFile::default() },
+        // The 2023 tool did not touch memory first: its convention is kept.
+        controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
+        ..PlanFile::default()
+    };
+    Ok(typed.resolve(front::cpus(), front::fresh_seed())?)
+}
+
+fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<u8> {
+    let trial = trials.first().context("no trial was made")?;
+    if trial.outcome != Outcome::Ok {
+        log.write(Level::Error, &trial.reason())?;
+        return Ok(exit::TRIALS);
+    }
+    let samples: Vec<f64> = trial
+        .observed
+        .get("seconds_per_iteration")
+        .and_then(|samples| samples.as_array())
+        .map(|samples| samples.iter().filter_map(|sample| sample.as_f64()).collect())
+        .unwrap_or_default();
+    for (cycle, sample) in samples.iter().enumerate() {
+        log.write(Level::Debug, &format!("cycle {}: {:.3} µs an iteration", cycle + 1, sample * 1e6))?;
+    }
+    log.write(Level::Info, &summary(trial, &samples)?)?;
+    if let Some(path) = &options.export_output {
+        let rows: String = samples.iter().map(|sample| format!("{}\n", sample * 1e6)).collect();
+        fsb_store::replace(path, rows.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(exit::DONE)
+}
+
+/// Mean, median, standard deviation and the two intervals of the 2023 tool.
+fn summary(trial: &Trial, samples: &[f64]) -> anyhow::Result<String> {
+    let all = describe(samples)?;
+    let count = |n: usize| if n == 1 { "1 cycle".to_owned() } else { format!("{n} cycles") };
+    let mut lines = vec![
+        format!("{}: time of one iteration, {}", trial.workload, count(all.n)),
+        format!("  mean                 {}", show_seconds(all.mean)),
+        format!("  median               {}", show_seconds(all.median)),
+        format!("  standard deviation   {}", show_seconds(all.sd)),
+    ];
+    for (name, level) in [("99 %", 0.99), ("99.9 %", 0.999)] {
+        let interval = match t_interval(samples, level)? {
+            Some(interval) => format!("{} to {}", show_seconds(interval.lo), show_seconds(interval.hi)),
+            None => "not known of one cycle".to_owned(),
+        };
+        lines.push(format!("  {name:<6} interval      {interval}"));
+    }
+    Ok(lines.join("\n"))
+}
+
+/// The 2023 tool's log: results and warnings to the sinks that were asked for.
+struct Log {
+    least: Level,
+    console: bool,
+    file: Option<File>,
+}
+
+impl Log {
+    fn open(options: &Options) -> anyhow::Result<Self> {
+        let open = |path: &Path| {
+            let file = File::options().create(true).append(true).open(path);
+            file.map_err(|error| exit::request(format!("cannot write --logFile {}: {error}", path.display())))
+        };
+        let file = options.to_file.then(|| open(&options.log_file)).transpose()?;
+        Ok(Log { least: options.min_log_level, console: options.to_console, file })
+    }
+
+    fn write(&mut self, level: Level, text: &str) -> anyhow::Result<()> {
+        if level < self.least {
+            return Ok(());
+        }
+        if self.console && level >= Level::Warning {
+            eprintln!("{text}");
+        } else if self.console {
+            results::print(&format!("{text}\n"))?;
+        }
+        if let Some(file) = &mut self.file {
+            let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+            for line in text.lines() {
+                writeln!(file, "{now} [{}] {line}", level_name(level))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    }
+}

@@ -1,0 +1,111 @@
+//! The command line: one file a subcommand.
+
+mod clean;
+mod doctor;
+mod list;
+mod micro;
+mod report;
+mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::exit;
+
+/// Compare Linux file systems: format, measure fairly, say which is faster and how surely
+#[derive(Debug, Parser)]
+#[command(name = "fsb", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo fsb run ext4 xfs btrfs            which is faster, by how much, how surely
+  sudo fsb run ext4 ext4,noatime         one file system, two mount options
+  fsb run /srv/data                      a directory as it is, without root
+
+Exit codes: 0 done, 2 wrong request, 3 the machine cannot, 4 some trials failed";
+
+/// Help in few lines: options without their own heading, for the whole must fit a terminal.
+const COMPACT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{options}\n{after-help}";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure targets against each other, or run a plan
+    Run(run::Arguments),
+    /// Micro-benchmark one directory, with the options of the 2023 tool
+    Micro(micro::Arguments),
+    /// Show a run again, in any form
+    Report(report::Arguments),
+    /// List what fsb knows: file systems, media, workloads, suites, …
+    List(list::Arguments),
+    /// Say what this machine can measure and what would disturb it
+    Doctor(doctor::Arguments),
+    /// Undo what a killed run left behind
+    Clean(clean::Arguments),
+}
+
+/// Reads the command line and does what it says.
+pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let cli = match parse(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return Ok(refuse(&error)),
+    };
+    let code = match cli.command {
+        Command::Run(arguments) => run::main(arguments)?,
+        Command::Micro(arguments) => micro::main(&arguments)?,
+        Command::Report(arguments) => report::main(&arguments)?,
+        Command::List(arguments) => list::main(&arguments)?,
+        Command::Doctor(arguments) => doctor::main(&arguments)?,
+        Command::Clean(arguments) => clean::main(&arguments)?,
+    };
+    Ok(ExitCode::from(code))
+}
+
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&Cli::command().try_get_matches_from(arguments)?)
+}
+
+/// Help and version are answers; everything else is a wrong request.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // clap styles the message for the terminal; a closed pipe is nobody to complain to.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::from(exit::DONE),
+        _ => ExitCode::from(exit::REQUEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    /// A terminal has 24 lines: help that scrolls away teaches nobody.
+    #[test]
+    fn help_fits_a_terminal_and_has_three_examples() {
+        let mut root = Cli::command();
+        root.build();
+        let names: Vec<_> = root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let mut commands = vec![root.clone()];
+        commands.extend(names.iter().filter_map(|name| root.find_subcommand(name).cloned()));
+        for mut command in commands {
+            let help = command.render_help().to_string();
+            let lines = help.lines().count();
+            assert!(lines <= 24, "{}: {lines} lines\n{help}", command.get_name());
+            let wide = help.lines().find(|line| line.chars().count() > 100);
+            assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
+            let examples = help.lines().filter(|line| line.starts_with("  ") && line.contains("fsb ")).count();
+            assert!(examples >= 3, "{}: {examples} examples\n{help}", command.get_name());
+        }
+    }
+}

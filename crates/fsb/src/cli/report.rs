@@ -1,0 +1,36 @@
+//! `fsb report`: show a run again.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::COMPACT_HELP;
+use crate::exit;
+use crate::results::{self, Output};
+
+const MORE: &str = "\
+Examples:
+  fsb report fsb-results/20261120T150405Z-ext4-xfs        the first screen again
+  fsb report fsb-results/20261120T150405Z-ext4-xfs -o report.html
+  fsb report fsb-results/20261120T150405Z-ext4-xfs --format csv | column -ts,";
+
+/// Show the run in DIR (text, csv, json, markdown, html), finished or not
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = COMPACT_HELP)]
+pub struct Arguments {
+    /// A run directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    arguments.output.resolve()?;
+    let contents = fsb_store::read(&arguments.directory)?;
+    contents.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let view = results::view(&contents.record, &contents.trials);
+    arguments.output.emit(&view, &contents.trials)?;
+    Ok(exit::DONE)
+}

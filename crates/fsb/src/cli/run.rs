@@ -1,0 +1,156 @@
+//! `fsb run`: measure targets against each other.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use fsb_model::{Bytes, Identity, Plan};
+use fsb_runner::plan_file::{self, PlanError, PlanFile, RepetitionFile, typed};
+
+use super::COMPACT_HELP;
+use crate::exit;
+use crate::front;
+use crate::results::{Output, print};
+
+const MORE: &str = "\
+Also: --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user
+Examples:
+  sudo fsb run ext4 xfs btrfs                        which is faster for what, how surely
+  sudo fsb run ext3 ext3,data=journal --blocks 20    two modes, twenty blocks
+  fsb run /srv/data /mnt/nas --budget 10m            directories as they are, without root";
+
+/// Measure file systems (FS[,OPTION…][@loop|@ram|@/dev/…]), directories, or a plan (FILE.toml).
+/// NAME= before a target names it; mkfs="…" among its options holds mkfs arguments.
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = COMPACT_HELP, verbatim_doc_comment)]
+pub struct Arguments {
+    #[arg(value_name = "TARGET", hide = true)]
+    targets: Vec<String>,
+    /// What is done: see 'fsb list suites' [quick]
+    #[arg(long, value_name = "NAME")]
+    suite: Option<String>,
+    /// Time for the run; as many blocks as fit, 5 to 30 [5m]
+    #[arg(long, value_name = "TIME", conflicts_with = "blocks")]
+    budget: Option<String>,
+    /// Exactly so many blocks
+    #[arg(long, value_name = "N", conflicts_with = "precision")]
+    blocks: Option<u32>,
+    /// Blocks until every interval is narrower than ±P, within the budget
+    #[arg(long, value_name = "P")]
+    precision: Option<String>,
+    /// The smallest difference that matters [3%]
+    #[arg(long, value_name = "P")]
+    theta: Option<String>,
+    /// Where the image lives [.]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How large the image is; files scale with it [2G]
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// Set a control: see 'fsb list controls'
+    #[arg(long, value_name = "NAME=VALUE")]
+    control: Vec<String>,
+    /// Give up what a block device holds
+    #[arg(long, value_name = "DEVICE")]
+    wipe: Vec<PathBuf>,
+    /// The run directory, new or empty [fsb-results/TIME-NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the interrupted run in DIR
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
+        "seed", "dir", "size", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
+    resume: Option<PathBuf>,
+    /// Print the plan with everything decided, and stop
+    #[arg(long)]
+    print_plan: bool,
+    /// Decides orders and data [a new one, recorded]
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    #[command(flatten)]
+    output: Output,
+    /// No progress
+    #[arg(long, short, hide = true)]
+    quiet: bool,
+    /// User that workers run as
+    #[arg(long, value_name = "ID", hide = true)]
+    uid: Option<u32>,
+    /// Group that workers run as
+    #[arg(long, value_name = "ID", hide = true)]
+    gid: Option<u32>,
+    /// Workers run as root
+    #[arg(long, hide = true)]
+    force_root_user: bool,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
+    // A form that does not exist must not be found out after an hour of measuring.
+    arguments.output.resolve()?;
+    if let Some(directory) = &arguments.resume {
+        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.quiet);
+    }
+    let cpus = front::cpus();
+    let (output, quiet, print_plan, out) =
+        (arguments.output.clone(), arguments.quiet, arguments.print_plan, arguments.out.clone());
+    let (plan, cells) = plan(arguments)?.resolve(cpus, front::fresh_seed())?;
+    if print_plan {
+        print(&plan_file::print(&plan)?)?;
+        return Ok(exit::DONE);
+    }
+    let out = out.unwrap_or_else(|| default_directory(&plan));
+    front::start(plan, cells, &out, &output, quiet)
+}
+
+/// The command line laid over the plan file, if one is named.
+fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
+    let (files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
+    let under = match files.as_slice() {
+        [] => PlanFile::default(),
+        [file] => read_plan(Path::new(file))?,
+        _ => return Err(exit::request("more than one plan: name one .toml file")),
+    };
+    let over = PlanFile {
+        targets: targets.iter().map(|text| typed(text)).collect(),
+        suite: arguments.suite,
+        seed: arguments.seed,
+        size: arguments.size,
+        dir: arguments.dir,
+        theta: arguments.theta.as_deref().map(typed),
+        wipe: arguments.wipe,
+        identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
+        repetition: RepetitionFile {
+            blocks: arguments.blocks,
+            budget: arguments.budget,
+            precision: arguments.precision,
+        },
+        controls: arguments.control.iter().map(|text| control(text)).collect::<Result<_, _>>()?,
+        ..PlanFile::default()
+    };
+    Ok(over.over(under))
+}
+
+fn is_plan(text: &str) -> bool {
+    text.ends_with(".toml")
+}
+
+fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
+    let text = std::fs::read_to_string(path).map_err(|error| exit::request(format!("cannot read the plan {}: {error}", path.display())))?;
+    let mut plan = plan_file::parse(&text, &path.display().to_string())?;
+    if plan.name.is_none() {
+        plan.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    }
+    Ok(plan)
+}
+
+fn control(text: &str) -> Result<(String, String), PlanError> {
+    let (name, value) = text.split_once('=').unwrap_or((text, "on"));
+    if name.is_empty() || value.is_empty() {
+        return Err(PlanError::Request(format!("--control {text}: write NAME=VALUE, such as guest-memory=off")));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `fsb-results/20261120T150405Z-ext4-xfs-btrfs`.
+fn default_directory(plan: &Plan) -> PathBuf {
+    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    Path::new("fsb-results").join(format!("{time}-{}", front::run_name(plan)))
+}

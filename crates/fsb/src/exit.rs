@@ -1,0 +1,96 @@
+//! Exit codes: all of them, and which failure gets which.
+
+use std::io;
+use std::process::ExitCode;
+
+use fsb_runner::agent::AgentError;
+use fsb_runner::plan_file::PlanError;
+use fsb_runner::run::RunError;
+use fsb_store::StoreError;
+use fsb_testbed::{Kind, TestbedError};
+
+/// Done.
+pub const DONE: u8 = 0;
+/// The request is wrong.
+pub const REQUEST: u8 = 2;
+/// The machine cannot: a tool, a privilege or space is missing.
+pub const MACHINE: u8 = 3;
+/// Some trials failed; the rest is saved and reported.
+pub const TRIALS: u8 = 4;
+/// Interrupted by Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
+/// Ended by SIGTERM.
+pub const TERMINATED: u8 = 143;
+
+/// An error with the code it ends the program with.
+#[derive(Debug)]
+pub struct Failure {
+    /// One of the constants above.
+    pub code: u8,
+    /// What failed, what was tried, what to do next.
+    pub message: String,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// A request that makes no sense.
+pub fn request(message: impl Into<String>) -> anyhow::Error {
+    Failure { code: REQUEST, message: message.into() }.into()
+}
+
+/// Something that the machine cannot do.
+pub fn machine(message: impl Into<String>) -> anyhow::Error {
+    Failure { code: MACHINE, message: message.into() }.into()
+}
+
+/// Prints the error and gives its code. A reader that closed the pipe has what it wanted: that is success.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if error.chain().any(is_broken_pipe) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("fsb: {error:#}");
+    ExitCode::from(code(error))
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// The code for an error, by what is deepest in it.
+pub fn code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(known).unwrap_or(MACHINE)
+}
+
+fn known(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return Some(failure.code);
+    }
+    if error.is::<PlanError>() {
+        return Some(REQUEST);
+    }
+    if let Some(error) = error.downcast_ref::<TestbedError>() {
+        return Some(of_kind(error.kind));
+    }
+    if let Some(error) = error.downcast_ref::<StoreError>() {
+        return Some(if matches!(error, StoreError::Io { .. } | StoreError::Encode(_)) { MACHINE } else { REQUEST });
+    }
+    match error.downcast_ref::<RunError>()? {
+        RunError::Agent(AgentError::Refused(error)) => Some(of_kind(error.kind)),
+        RunError::Agent(AgentError::Interrupted) => Some(INTERRUPTED),
+        RunError::Agent(AgentError::Gone(_)) | RunError::Journal(_) => Some(MACHINE),
+    }
+}
+
+fn of_kind(kind: Kind) -> u8 {
+    match kind {
+        Kind::Request => REQUEST,
+        Kind::Machine => MACHINE,
+        Kind::Trial => TRIALS,
+    }
+}

@@ -1,0 +1,299 @@
+//! The front process: checks a request whole, starts the supervisor, and makes the run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fsb_engine::{Sizing, workload};
+use fsb_model::run::{SCHEMA, Segment};
+use fsb_model::units::show_bytes;
+use fsb_model::{Cell, Plan, Repetition, RunRecord, Trial};
+use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
+use fsb_runner::event::{Journal, Observer};
+use fsb_runner::run::{self, Run, RunError};
+use fsb_runner::resume as resuming;
+use fsb_store::RunDirectory;
+use fsb_testbed::lock::Lock;
+use fsb_testbed::sandbox::{self, Launched};
+use fsb_testbed::{LocalTestbed, Testbed, host, ledger};
+
+use crate::exit::{self, Failure};
+use crate::journal::{Directory, hand_to_caller};
+use crate::progress::Progress;
+use crate::results::{self, Output};
+
+/// The signals that end a run early, with the exit code each stands for.
+const SIGNALS: [(i32, u8); 2] =
+    [(signal_hook::consts::SIGINT, exit::INTERRUPTED), (signal_hook::consts::SIGTERM, exit::TERMINATED)];
+
+/// How long an interrupted run waits for the kernel to take everything down before it says goodbye.
+const GOODBYE: Duration = Duration::from_millis(1200);
+
+/// Hardware threads that this process may use.
+pub fn cpus() -> u32 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
+}
+
+/// A seed that nobody chose, short enough to be typed again.
+pub fn fresh_seed() -> u64 {
+    let now = jiff::Timestamp::now().as_nanosecond() as u64;
+    (now ^ (u64::from(process::id()) << 17)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44
+}
+
+/// `ext4-xfs-btrfs`, of characters that a shell leaves alone.
+pub fn run_name(plan: &Plan) -> String {
+    let names: Vec<_> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
+    let name: String = names.join("-").chars().map(plain).take(60).collect();
+    name.trim_matches(['-', '.']).to_owned()
+}
+
+/// Whatever holds a measuring run together; dropping it takes everything down.
+struct Stage {
+    _lock: Lock,
+    launched: Launched,
+    interrupted: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Stage {
+    /// Checks the request against the machine, then takes the lock, cleans up after the dead, and starts the
+    /// supervisor. Until the supervisor runs, this process must have one thread.
+    fn set(record: &RunRecord) -> anyhow::Result<(Stage, Agent)> {
+        for warning in LocalTestbed::new(ledger::Owner::this_process()).check(&run::setup(record))? {
+            eprintln!("warning: {warning}");
+        }
+        check_space(record)?;
+        let lock = Lock::acquire()?;
+        for undone in ledger::replay()? {
+            eprintln!("fsb: {undone}");
+        }
+        let mut arguments = vec![OsString::from(SUPERVISOR_ARGUMENT), OsString::from(AGENT_ARGUMENT)];
+        arguments.extend(ledger::Owner::this_process().to_arguments());
+        let launched = sandbox::launch(&arguments)?;
+        let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        for (number, code) in SIGNALS {
+            // A second signal ends the program at once: the kernel takes the rest down.
+            signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(&interrupted))?;
+            signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
+            signal_hook::flag::register(number, Arc::clone(&interrupted))?;
+        }
+        let stream = launched.stream.try_clone()?;
+        let agent = Agent::connect(stream, Arc::clone(&interrupted)).map_err(RunError::from)?;
+        Ok((Stage { _lock: lock, launched, interrupted, signal }, agent))
+    }
+
+    /// Takes everything down, at once.
+    fn strike(&mut self) {
+        self.launched.kill_within(GOODBYE);
+        // Whatever the kernel does not restore stands in the ledger, and its owner is still this living process.
+        if let Err(error) = ledger::undo_own() {
+            eprintln!("fsb: {error}");
+        }
+    }
+}
+
+/// The most any workload needs must fit the image, with room for the file system's own tables.
+fn check_space(record: &RunRecord) -> anyhow::Result<()> {
+    let plan = &record.plan;
+    let sizing = Sizing { size: plan.size.0, cpus: cpus() };
+    for cell in &record.cells {
+        let profile = workload::parse(&cell.workload, &sizing).map_err(|error| exit::request(error.to_string()))?.profile();
+        let formatted = plan.targets.iter().any(|target| target.file_system().is_some_and(|spec| spec.fs != "null"));
+        if formatted && profile.space as f64 > plan.size.0 as f64 * 0.9 {
+            return Err(exit::machine(format!(
+                "'{}' needs {}, and the image has {}: give a larger --size, or a smaller file_size in the plan",
+                cell.label,
+                show_bytes(profile.space as f64),
+                show_bytes(plan.size.0 as f64)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Starts a run in the new directory `out`.
+pub fn start(plan: Plan, cells: Vec<Cell>, out: &Path, output: &Output, quiet: bool) -> anyhow::Result<u8> {
+    fsb_store::check_new(out)?;
+    let record = new_record(plan, cells);
+    let (stage, agent) = Stage::set(&record)?;
+    let directory = RunDirectory::create(out, &record)?;
+    make(stage, agent, directory, record, Vec::new(), output, quiet)
+}
+
+/// Goes on with the run in `path`.
+pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool) -> anyhow::Result<u8> {
+    let (mut directory, contents) = RunDirectory::resume(path)?;
+    let (mut record, mut trials) = (contents.record, contents.trials);
+    contents.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let again = resuming::supersede(&record, &mut trials);
+    if resuming::complete(&record, &trials) {
+        return Err(exit::request(format!("{}: the run is complete; 'fsb report' shows it", path.display())));
+    }
+    resuming::same_kernel(&record, &host::kernel()).map_err(exit::request)?;
+    if !wipe.is_empty() {
+        record.plan.wipe = wipe.to_vec();
+    }
+    record.segments.push(segment());
+    let (stage, agent) = Stage::set(&record)?;
+    directory.rewrite_trials(&trials)?;
+    if again > 0 && !quiet {
+        eprintln!("{again} trials of the unfinished block are made again");
+    }
+    make(stage, agent, directory, record, trials, output, quiet)
+}
+
+fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
+    RunRecord {
+        schema: SCHEMA.to_owned(),
+        name: format!("{} · {}", run_name(&plan), plan.name),
+        plan,
+        cells,
+        amounts: Default::default(),
+        blocks_planned: None,
+        order: Vec::new(),
+        segments: vec![segment()],
+        host: Default::default(),
+        media: Default::default(),
+        targets: Default::default(),
+        controls: Default::default(),
+        warnings: Vec::new(),
+        finished: None,
+        extra: Default::default(),
+    }
+}
+
+fn segment() -> Segment {
+    Segment {
+        boot_id: host::boot_id(),
+        kernel: host::kernel(),
+        fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: now(),
+        ended: None,
+    }
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Makes the run and shows what it found, or what was saved of it.
+fn make(
+    mut stage: Stage,
+    agent: Agent,
+    directory: RunDirectory,
+    record: RunRecord,
+    trials: Vec<Trial>,
+    output: &Output,
+    quiet: bool,
+) -> anyhow::Result<u8> {
+    let mut journal = Directory(directory);
+    let mut progress = Progress::new(quiet);
+    let ended = perform(agent, &mut journal, &mut progress, record, trials, true);
+    progress.finish();
+    if ended.is_err() {
+        stage.strike();
+    }
+    let directory = journal.0;
+    match ended {
+        Ok((mut record, trials)) => {
+            close_segment(&directory, &mut record)?;
+            show(&directory, &record, &trials, output)
+        }
+        Err(error) => Err(saved(&stage, &directory, error)),
+    }
+}
+
+/// Makes a run with the journal and observer given; what the subcommands share.
+fn perform(
+    agent: Agent,
+    journal: &mut dyn Journal,
+    observer: &mut dyn Observer,
+    record: RunRecord,
+    trials: Vec<Trial>,
+    warmup: bool,
+) -> Result<(RunRecord, Vec<Trial>), RunError> {
+    let precision = match record.plan.repetition {
+        Repetition::Precision { half_width, .. } => Some(half_width),
+        _ => None,
+    };
+    let snapshot = record.clone();
+    let mut stop = |trials: &[Trial]| results::precise_enough(&snapshot, trials, precision?);
+    run::measure(Run {
+        agent,
+        journal,
+        observer,
+        stop: &mut stop,
+        record,
+        trials,
+        cpus: cpus(),
+        warmup,
+        started: Instant::now(),
+    })
+}
+
+/// Makes a run that leaves no directory behind: the front end of the 2023 tool.
+pub fn perform_unsaved(
+    plan: Plan,
+    cells: Vec<Cell>,
+    journal: &mut dyn Journal,
+    observer: &mut dyn Observer,
+) -> anyhow::Result<Vec<Trial>> {
+    let record = new_record(plan, cells);
+    let (mut stage, agent) = Stage::set(&record)?;
+    match perform(agent, journal, observer, record, Vec::new(), false) {
+        Ok((_, trials)) => Ok(trials),
+        Err(error) => {
+            stage.strike();
+            let message = error.to_string();
+            Err(Failure { code: ending(&stage, &error.into()), message }.into())
+        }
+    }
+}
+
+fn close_segment(directory: &RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
+    if let Some(segment) = record.segments.last_mut() {
+        segment.ended = Some(now());
+    }
+    Ok(directory.write_record(record)?)
+}
+
+fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
+    let view = results::view(record, trials);
+    let report = results::write(directory, &view, trials)?;
+    hand_to_caller(directory.path());
+    output.emit(&view, trials)?;
+    // Beside a table that a program reads, the path is for the person who watches.
+    if output.is_first_screen() {
+        results::print(&format!("report: {}\n", report.display()))?;
+    } else {
+        eprintln!("report: {}", report.display());
+    }
+    Ok(results::code(trials))
+}
+
+/// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
+fn saved(stage: &Stage, directory: &RunDirectory, error: RunError) -> anyhow::Error {
+    let path = directory.path().display().to_string();
+    let mut message = error.to_string();
+    let code = ending(stage, &error.into());
+    if let Ok(mut contents) = fsb_store::read(directory.path()) {
+        // A report of what there is: it must not keep the reason from being told.
+        let _ = close_segment(directory, &mut contents.record);
+        let view = results::view(&contents.record, &contents.trials);
+        let _ = results::write(directory, &view, &contents.trials);
+        message += &format!("\n{} trials are saved in {path}; go on with: fsb run --resume {path}", contents.trials.len());
+    }
+    hand_to_caller(directory.path());
+    Failure { code, message }.into()
+}
+
+fn ending(stage: &Stage, error: &anyhow::Error) -> u8 {
+    let signal = stage.signal.load(Ordering::Relaxed) as u8;
+    let interrupted = stage.interrupted.load(Ordering::Relaxed)
+        && matches!(error.downcast_ref::<RunError>(), Some(RunError::Agent(AgentError::Interrupted)));
+    if interrupted && signal != 0 { signal } else { exit::code(error) }
+}

@@ -1,0 +1,26 @@
+//! `fsb`: which file system is faster for this work, by how much, and how sure are we?
+//!
+//! The binary is glue: it reads the command line, connects the crates, prints and exits. Three hidden arguments make
+//! the same binary the supervisor, the agent and the workers of a run; they come before everything else here, so that
+//! a worker starts in a millisecond.
+
+mod cli;
+mod exit;
+mod front;
+mod journal;
+mod progress;
+mod results;
+mod roles;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(code) = roles::play(&arguments) {
+        return code;
+    }
+    match cli::main(&arguments) {
+        Ok(code) => code,
+        Err(error) => exit::report(&error),
+    }
+}

@@ -1,0 +1,91 @@
+//! Progress on the terminal, on standard error: one line that says what is happening and how long it will take.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use fsb_model::Outcome;
+use fsb_model::units::show_duration;
+use fsb_runner::event::{Event, Observer};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Shows events as they come.
+pub struct Progress {
+    bar: ProgressBar,
+    /// Where nobody watches a bar, the few lines that a log should hold are printed instead.
+    lines: bool,
+    quiet: bool,
+    planned: bool,
+}
+
+impl Progress {
+    /// `quiet` leaves only warnings.
+    pub fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Progress { bar, lines: !terminal && !quiet, quiet, planned: false }
+    }
+
+    /// Takes the line away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn style(&self, template: &str) {
+        // The templates are constants of this file: a broken one shows in the first test that runs anything.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("━╸ "));
+        }
+    }
+
+    fn line(&self, text: &str) {
+        if self.lines {
+            eprintln!("{text}");
+        } else if !self.quiet {
+            self.bar.println(text);
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Opening(progress) => {
+                self.style("{bar:24} {bytes}/{total_bytes} {msg}, {eta} left");
+                self.bar.set_length(progress.total);
+                self.bar.set_position(progress.done);
+                self.bar.set_message(progress.what.clone());
+            }
+            Event::Visit { block, target } => {
+                let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
+                self.style("{bar:24} {pos}/{len} {msg}");
+                if self.lines {
+                    eprintln!("{what}: {target}");
+                }
+                self.bar.set_message(format!("{what}: making {target}"));
+            }
+            Event::Planned { blocks, expected, scale } => {
+                self.planned = true;
+                let shorter = if *scale < 1.0 { ", timed stretches shortened to fit the budget" } else { "" };
+                let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+                self.line(&format!("{blocks}, about {}{shorter}", show_duration(*expected)));
+            }
+            Event::Trial { target, workload } => self.bar.set_message(format!("{target}: {workload}")),
+            Event::Ended { trial, done, of, left } => {
+                self.bar.set_length(u64::from(*of));
+                self.bar.set_position(u64::from(*done));
+                if let Some(left) = left.filter(|_| self.planned) {
+                    let message = format!("{}: {}, {} left", trial.target, trial.workload, show_duration(left));
+                    self.bar.set_message(message);
+                }
+                if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
+                    self.line(&format!("{}: {}: {}", trial.target, trial.workload, trial.reason()));
+                }
+            }
+            Event::Warning(warning) => {
+                let text = format!("warning: {warning}");
+                if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(text) }
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a run leaves: tables, the report, and the first screen.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use fsb_compat::pokorny;
+use fsb_model::{Outcome, RunRecord, Trial, Unit};
+use fsb_report::view::{PublishedTable, PublishedValue, View};
+use fsb_report::{Format, find_format, terminal};
+use fsb_store::RunDirectory;
+
+use crate::exit;
+
+/// The file that `-o` or the run directory gets for a format.
+pub const TABLE_FILE: &str = "trials.csv";
+/// The report for people.
+pub const REPORT_FILE: &str = "report.html";
+
+/// Everything shown, assembled once.
+pub fn view(record: &RunRecord, trials: &[Trial]) -> View {
+    let view = View::of_run(record, trials);
+    if record.plan.name == pokorny::SUITE { view.with_published(&published()) } else { view }
+}
+
+/// The published results that a run of the 2023 suite is laid beside.
+fn published() -> PublishedTable {
+    let value = |mean: pokorny::PublishedMean| PublishedValue {
+        workload: mean.test.to_owned(),
+        target: mean.file_system,
+        value: mean.seconds,
+    };
+    PublishedTable {
+        title: pokorny::TITLE.to_owned(),
+        note: pokorny::NOTE.to_owned(),
+        unit: Unit::Seconds,
+        rows: pokorny::appendix_c().into_iter().map(value).collect(),
+    }
+}
+
+/// Whether every interval is narrower than `half_width` on either side; the reason to stop, if so.
+pub fn precise_enough(record: &RunRecord, trials: &[Trial], half_width: f64) -> Option<String> {
+    let view = View::of_run(record, trials);
+    let widest = view.widest_half_width()?;
+    (widest <= half_width).then(|| format!("every interval is within ±{:.1} %", widest * 100.0))
+}
+
+/// Writes `trials.csv` and `report.html` into the run directory.
+pub fn write(directory: &RunDirectory, view: &View, trials: &[Trial]) -> anyhow::Result<PathBuf> {
+    let table = find_format("csv")?;
+    directory.write_file(TABLE_FILE, (table.render)(view, trials).as_bytes())?;
+    let report = find_format("html")?;
+    let path = directory.write_file(REPORT_FILE, (report.render)(view, trials).as_bytes())?;
+    Ok(path)
+}
+
+/// Where results go and in which form.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Output {
+    /// Form of what is printed: text, csv, json, markdown or html
+    #[arg(long, value_name = "FORMAT", hide = true)]
+    pub format: Option<String>,
+    /// Write it to a file; the name's ending implies the form
+    #[arg(short = 'o', long = "output-file", value_name = "FILE", hide = true)]
+    pub file: Option<PathBuf>,
+}
+
+impl Output {
+    /// The format that was asked for: by name, else by the file's ending, else text.
+    pub fn resolve(&self) -> anyhow::Result<&'static Format> {
+        let ending = self.file.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+        match (&self.format, ending) {
+            (Some(name), _) => find_format(name).map_err(exit::request),
+            (None, Some(ending)) => find_format(ending).map_err(exit::request),
+            (None, None) => find_format("text").map_err(exit::request),
+        }
+    }
+
+    /// Whether standard output gets the first screen.
+    pub fn is_first_screen(&self) -> bool {
+        self.file.is_none() && self.format.as_deref().is_none_or(|name| name == "text")
+    }
+
+    /// Prints or writes the view.
+    pub fn emit(&self, view: &View, trials: &[Trial]) -> anyhow::Result<()> {
+        let format = self.resolve()?;
+        if let Some(path) = &self.file {
+            let text = (format.render)(view, trials);
+            return fsb_store::replace(path, text.as_bytes())
+                .with_context(|| format!("cannot write {}", path.display()));
+        }
+        let text = match format.name {
+            "text" => terminal::first_screen(view, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()),
+            _ => (format.render)(view, trials),
+        };
+        print(&text)
+    }
+}
+
+/// Prints to standard output; a closed pipe is an error that [`exit::report`] takes for success.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()?;
+    Ok(())
+}
+
+/// The exit code that the trials deserve.
+pub fn code(trials: &[Trial]) -> u8 {
+    let bad = |trial: &&Trial| trial.counts() && matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
+    if trials.iter().any(|trial| bad(&trial)) { exit::TRIALS } else { exit::DONE }
+}

@@ -1,0 +1,34 @@
+//! The hidden roles of the binary: supervisor, agent, worker.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT, WORKER_ARGUMENT};
+use fsb_testbed::{LocalTestbed, TestbedError, sandbox};
+
+use crate::exit;
+
+/// Plays the role that the first argument names, if it names one.
+pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
+    let code = match arguments.get(1)?.to_str()? {
+        WORKER_ARGUMENT => Ok(agent::worker_main()),
+        AGENT_ARGUMENT => agent_main(&arguments[2..]),
+        // The supervisor's arguments are those of the agent that it starts.
+        SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
+        _ => return None,
+    };
+    Some(match code {
+        Ok(code) => ExitCode::from(code.clamp(0, 255) as u8),
+        Err(error) => exit::report(&error.into()),
+    })
+}
+
+/// `__agent OWNER`: the owner of what the undo ledger notes is the front, as the front sees itself.
+fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
+    let stream = sandbox::protocol()?;
+    let mut testbed = LocalTestbed::from_arguments(arguments)?;
+    match agent::serve(stream, &mut testbed) {
+        Ok(()) => Ok(0),
+        Err(why) => Err(TestbedError::machine("the agent lost its runner").tried(why)),
+    }
+}
