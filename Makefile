@@ -28,5 +28,11 @@ bench:  ## the engine beside a bare loop and fio
 	@scripts/install bench
 	$(CARGO) run --release --locked --package xtask -- bench
 
+fuzz:  ## each parser for a minute
+	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
+	  echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 3; fi
+	@for target in target plan settings trials; do \
+	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=60 || exit 1; done
+
 clean:
 	$(CARGO) clean

@@ -34,3 +34,31 @@ pub(crate) fn t_two_sided(t: f64, degrees: f64) -> f64 {
 pub(crate) fn normal_two_sided(z: f64) -> f64 {
     if z.is_finite() { erfc(z.abs() / std::f64::consts::SQRT_2).clamp(0.0, 1.0) } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_widths_are_those_of_scipy() {
+        let oracle: serde_json::Value = serde_json::from_str(include_str!("../tests/oracle/scipy.json")).unwrap();
+        let cases = oracle["quantiles"].as_array().unwrap();
+        assert!(cases.len() > 100);
+        for case in cases {
+            let number = |key: &str| case[key].as_f64().unwrap();
+            let ours = t_quantile(number("level"), number("degrees"));
+            assert!((ours / number("t") - 1.0).abs() < 1e-11, "{case}: {ours}");
+        }
+    }
+
+    #[test]
+    fn probabilities_stay_within_bounds() {
+        for t in [0.0, 1e-300, 1e300, f64::INFINITY, f64::NAN] {
+            assert!((0.0..=1.0).contains(&t_two_sided(t, 4.0)), "{t}");
+            assert!((0.0..=1.0).contains(&normal_two_sided(t)), "{t}");
+        }
+        for degrees in [0.0, 1e-9, 1e12, f64::INFINITY] {
+            assert!(t_quantile(0.95, degrees).is_finite(), "{degrees}");
+        }
+    }
+}

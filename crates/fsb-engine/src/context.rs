@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::EngineError;
 use crate::backend::{self, Backend};
 use crate::task::{ClockSpec, Task};
-use crate::EngineError;
 
 /// A [`Task`] without the workload: what every job must know.
 #[derive(Clone)]

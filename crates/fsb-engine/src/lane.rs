@@ -78,12 +78,6 @@ impl<'t> Lane<'t> {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether the time is up; for loops that look before they start an operation.
-    #[inline]
-    pub(crate) fn expired(&self) -> bool {
-        self.last >= self.deadline
-    }
-
     /// Bytes moved so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

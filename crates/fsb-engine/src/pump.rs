@@ -105,9 +105,8 @@ impl<'s> Pump<'s> {
             Verb::Read => Source::Buffer(Memory::new(record)),
         };
         let asynchronous = stage.backend.capabilities().depth > 1;
-        let mut flights: Vec<Flight> = (0..if asynchronous { manner.depth } else { 0 })
-            .map(|tag| Flight::new(tag, manner.verb, record))
-            .collect();
+        let mut flights: Vec<Flight> =
+            (0..if asynchronous { manner.depth } else { 0 }).map(|tag| Flight::new(tag, manner.verb, record)).collect();
         let mut memory: Vec<_> = flights.iter_mut().map(|flight| (flight.request.memory, record)).collect();
         memory.push(source.whole());
         let files = if hold { stage.layout.files as usize } else { 1 };
@@ -133,13 +132,13 @@ impl<'s> Pump<'s> {
     }
 
     /// Moves the records in this order against the clock.
-    pub(crate) fn run(&mut self, visits: Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    pub(crate) fn run(&mut self, visits: &mut Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
         if self.flights.is_empty() { self.run_one_by_one(visits, lane) } else { self.run_deep(visits, lane) }
     }
 
-    fn run_one_by_one(&mut self, visits: Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn run_one_by_one(&mut self, visits: &mut Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
         let Manner { kind, record_size, access, flush_each, .. } = self.manner;
-        let last_record = self.records_per_file - 1;
+        let last_record = self.records_per_file.saturating_sub(1);
         lane.start();
         for item in visits {
             let (file, record) = self.locate(item);
@@ -231,9 +230,7 @@ impl<'s> Pump<'s> {
     #[inline]
     pub(crate) fn transfer(&mut self, slot: Slot, file: u64, offset: u64, length: u64) -> Result<(), EngineError> {
         let memory = match &mut self.source {
-            Source::Pool(data) => {
-                data.window(self.stage.layout.address(file) + offset, length as usize).as_mut_ptr()
-            }
+            Source::Pool(data) => data.window(self.stage.layout.address(file) + offset, length as usize).as_mut_ptr(),
             Source::Buffer(memory) => memory.as_mut().as_mut_ptr(),
         };
         let request = Request { slot, verb: self.manner.verb, offset, memory, length: length as usize, tag: 0 };
@@ -274,7 +271,7 @@ impl<'s> Pump<'s> {
     }
 
     /// Keeps the backend filled to its depth. All files are held: [`crate::workload`] sees to it.
-    fn run_deep(&mut self, mut visits: Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn run_deep(&mut self, visits: &mut Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
         let Manner { kind, record_size, flush_each, .. } = self.manner;
         let depth = self.flights.len();
         let mut free: Vec<u32> = (0..depth as u32).collect();

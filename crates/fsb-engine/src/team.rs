@@ -99,7 +99,8 @@ pub(crate) fn run<C: Crew>(
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.give(Word::Leave);
-                    let refusal = EngineError::new(format!("start thread {} of {}: {error}", rank + 1, profile.threads));
+                    let refusal =
+                        EngineError::new(format!("start thread {} of {}: {error}", rank + 1, profile.threads));
                     return (vec![Err(refusal)], [0.0; 2]);
                 }
             }
@@ -144,6 +145,7 @@ fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Reco
     if lane.rank == 0 {
         shared.first.get_or_init(thread::current);
     }
+    own_descriptor_table();
     let mut answer = Answer { shared, equipped: false };
     let mut kit = crew.equip(lane.rank)?;
     answer.equipped = true;
@@ -274,6 +276,14 @@ impl Drop for Leaving<'_> {
     }
 }
 
+/// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's
+/// users up and down, two atomic operations that a program of one thread is spared, and that threads would fight over.
+fn own_descriptor_table() {
+    // SAFETY: descriptors that exist stay valid in the copy under their numbers. Those that this thread opens from here
+    // on never leave it: a kit stays in its thread. Where it is refused, work is a little slower and as right.
+    unsafe { libc::unshare(libc::CLONE_FILES) };
+}
+
 /// CPU seconds of this process so far, in user mode and in the kernel.
 fn cpu_seconds() -> [f64; 2] {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -283,4 +293,123 @@ fn cpu_seconds() -> [f64; 2] {
         usage.assume_init()
     };
     [usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fsb_model::WorkloadSpec;
+
+    use super::*;
+    use crate::clock::Kind;
+    use crate::{Sizing, Step, Task, workload};
+
+    /// What each thread is told to do.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Fate {
+        Works,
+        CannotBeEquipped,
+        Fails,
+    }
+
+    struct Fated(Vec<Fate>);
+
+    impl Crew for Fated {
+        type Kit = u32;
+        type Report = u32;
+
+        fn equip(&self, rank: u32) -> Result<u32, EngineError> {
+            match self.0[rank as usize] {
+                Fate::CannotBeEquipped => Err(EngineError::new("no kit")),
+                _ => Ok(rank),
+            }
+        }
+
+        fn work(&self, kit: &mut u32, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+            lane.start();
+            if self.0[*kit as usize] == Fate::Fails {
+                return Err(EngineError::new("broken"));
+            }
+            // Endless but for the failure of another thread, where there is one.
+            let laps = if self.0.contains(&Fate::Fails) { u64::MAX } else { 10 };
+            (0..laps).take_while(|_| lane.lap(Kind::Read, 1)).for_each(drop);
+            Ok(())
+        }
+
+        fn report(&self, kit: u32) -> u32 {
+            kit
+        }
+
+        fn closes(&self) -> bool {
+            true
+        }
+
+        fn close(&self, _kit: &mut u32, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+            assert_eq!(bytes, 10 * self.0.len() as u64, "all threads are done before the end");
+            lane.tick(Kind::Sync, bytes);
+            Ok(())
+        }
+    }
+
+    struct Counted(u32);
+
+    impl Gate for Counted {
+        fn ready(&mut self, _ready: Ready) -> Result<(), EngineError> {
+            self.0 += 1;
+            Ok(())
+        }
+    }
+
+    fn run_fated(fates: &[Fate], gate: &mut Counted) -> Result<Outcome<u32>, EngineError> {
+        let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
+        let spec = WorkloadSpec { name: "read".to_owned(), params };
+        let sizing = Sizing { size: 8 << 20, cpus: 1 };
+        let profile = workload::parse(&spec, &sizing).unwrap().profile();
+        let task = Task {
+            step: Step::Measure,
+            workload: spec,
+            sizing,
+            root: "/nowhere".into(),
+            seed: 1,
+            operations: 1,
+            repetition: 0,
+            until_seconds: None,
+            evict: false,
+            backend: None,
+            clock: ClockSpec::Fake { seed: 1, slowdown: 1.0 },
+        };
+        let ready = Ready { resident_bytes: None, file_bytes: 0 };
+        run(&Fated(fates.to_vec()), &Context::new(&task).unwrap(), &profile, ready, gate)
+    }
+
+    #[test]
+    fn the_first_thread_ends_the_stretch_when_all_are_done() {
+        for _ in 0..50 {
+            let mut gate = Counted(0);
+            let outcome = run_fated(&[Fate::Works; 4], &mut gate).unwrap();
+            assert_eq!((gate.0, outcome.reports.clone()), (1, vec![0, 1, 2, 3]));
+            let measured = outcome.measurement("read");
+            assert_eq!((measured.operations, measured.bytes), (40, 40));
+            let stops: Vec<u64> = measured.workers.iter().map(|worker| worker.stop_ns).collect();
+            assert!(stops[1..].iter().all(|&stop| stop < stops[0]), "the sync is on the first thread's clock");
+        }
+    }
+
+    #[test]
+    fn who_cannot_be_equipped_keeps_the_gate_shut() {
+        let mut gate = Counted(0);
+        let error = run_fated(&[Fate::Works, Fate::CannotBeEquipped, Fate::Works], &mut gate).err().unwrap();
+        assert_eq!((gate.0, error.message.as_str()), (0, "no kit"));
+    }
+
+    #[test]
+    fn one_failure_stops_all() {
+        for failing in 0..3 {
+            let mut fates = [Fate::Works; 3];
+            fates[failing] = Fate::Fails;
+            let error = run_fated(&fates, &mut Counted(0)).err().unwrap();
+            assert_eq!(error.message, "broken");
+        }
+    }
 }

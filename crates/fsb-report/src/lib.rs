@@ -11,3 +11,7 @@ pub mod view;
 
 pub use format::{FORMATS, Format, csv, find, html, json, markdown, terminal};
 pub use view::View;
+
+#[cfg(test)]
+#[path = "../tests/sample/mod.rs"]
+mod sample;

@@ -56,7 +56,7 @@ impl Change {
         let interval = comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged);
         let scale = Scale::of(comparison.ratio, interval);
         let center = match scale {
-            Scale::Percent(_) => format!("{} %", scale.show(comparison.ratio)),
+            Scale::Percent(_) => format!("{} %", unsigned_zero(scale.show(comparison.ratio))),
             Scale::Times => format!("×{}", scale.show(comparison.ratio)),
             Scale::Over => format!("÷{}", scale.show(comparison.ratio)),
         };
@@ -82,9 +82,9 @@ impl Scale {
         match ratio {
             r if r >= 10.0 => Scale::Times,
             r if r <= 0.1 => Scale::Over,
-            // Below one percent whole numbers would print an interval as "[+0 +1]".
+            // Around equality whole numbers would print a narrow interval as "[+0 +1]".
             _ => match interval {
-                Some(Interval { lo, hi }) if hi - lo < 0.02 => Scale::Percent(1),
+                Some(Interval { lo, hi }) if hi - lo < 0.02 && (ratio - 1.0).abs() < 0.1 => Scale::Percent(1),
                 _ => Scale::Percent(0),
             },
         }
@@ -92,16 +92,15 @@ impl Scale {
 
     fn show(self, ratio: f64) -> String {
         match self {
-            Scale::Percent(decimals) => signed((ratio - 1.0) * 100.0, decimals),
+            Scale::Percent(decimals) => format!("{:+.decimals$}", (ratio - 1.0) * 100.0),
             Scale::Times => factor(ratio),
             Scale::Over => factor(1.0 / ratio),
         }
     }
 }
 
-fn signed(value: f64, decimals: usize) -> String {
-    let text = format!("{value:+.decimals$}");
-    // A sign on nothing is noise.
+/// A sign on nothing is noise in a value; at the end of an interval it says on which side of equality it lies.
+fn unsigned_zero(text: String) -> String {
     if text.bytes().any(|b| (b'1'..=b'9').contains(&b)) { text } else { text[1..].to_owned() }
 }
 

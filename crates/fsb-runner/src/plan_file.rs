@@ -88,7 +88,7 @@ pub struct PlanFile {
     pub workloads: Vec<WorkloadSpec>,
     /// The text this came from and its name, so that late errors can point into it.
     #[serde(skip)]
-    source: Option<(String, String)>,
+    pub source: Option<(String, String)>,
 }
 
 /// The table `[repetition]`.

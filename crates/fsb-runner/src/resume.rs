@@ -1,7 +1,9 @@
 //! Going on with a run that was interrupted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use fsb_model::host::DeviceManifest;
+use fsb_model::run::MediumRecord;
 use fsb_model::{Phase, RunRecord, Trial};
 
 /// Marks the trials of the unfinished block, which is made again whole. Returns how many were marked.
@@ -30,4 +32,38 @@ pub fn supersede(record: &RunRecord, trials: &mut [Trial]) -> usize {
 pub fn complete(record: &RunRecord, trials: &[Trial]) -> bool {
     let last = trials.iter().filter(|t| t.phase == Phase::Measured && !t.superseded).map(|t| t.block).max();
     record.finished.is_some() || (record.blocks_planned.is_some() && last == record.blocks_planned)
+}
+
+/// Numbers of two kernels do not belong in one run.
+pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
+    let before = record.segments.first().map_or(kernel, |segment| &segment.kernel);
+    if before == kernel {
+        return Ok(());
+    }
+    Err(format!("the run was begun on Linux {before} and this is {kernel}: boot that one, or begin a new run"))
+}
+
+/// Numbers of two devices do not belong in one run either. `before` and `now` are the record's media and the new ones.
+pub fn same_media(
+    before: &BTreeMap<String, MediumRecord>,
+    now: &BTreeMap<String, MediumRecord>,
+) -> Result<(), String> {
+    for (medium, old) in before {
+        let Some(new) = now.get(medium) else { continue };
+        let (old, new) = (identity(&old.device), identity(&new.device));
+        if old != new {
+            return Err(format!("the run was begun on another device under '{medium}': {old}, and this is {new}"));
+        }
+    }
+    Ok(())
+}
+
+/// What tells a device from another one: the number of a loop device is chance, what holds its image is not.
+fn identity(device: &DeviceManifest) -> String {
+    let own = match (&device.serial, &device.backing) {
+        (Some(serial), _) => format!("serial {serial}"),
+        (None, Some(backing)) => backing.clone(),
+        (None, None) => device.name.clone(),
+    };
+    format!("{own}, {} bytes", device.size_bytes)
 }

@@ -11,9 +11,9 @@ use fsb_testbed::{Provisioned, Setup};
 use serde_json::{Map, Value, json};
 
 use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
-use crate::calibrate::{self, Basis, Sample, expected_seconds, warmup_seconds};
+use crate::calibrate::{Basis, Sample, expected_seconds, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
-use crate::{order, values};
+use crate::{order, resume, values};
 
 /// Decides after a block whether the intervals are narrow enough; the reason, if so.
 pub type StopRule<'a> = dyn FnMut(&[Trial]) -> Option<String> + 'a;
@@ -24,6 +24,9 @@ pub enum RunError {
     /// The agent refused, is gone, or the user interrupted.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// A run is resumed on another device.
+    #[error("{0}")]
+    OtherDevice(String),
     /// A trial could not be written down.
     #[error("the run stopped, for a trial could not be saved: {0}")]
     Journal(String),
@@ -81,6 +84,7 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
         let observer = &mut *run.observer;
         run.agent.open(&setup(&run.record), &mut |progress| observer.event(&Event::Opening(&progress)))?
     };
+    resume::same_media(&run.record.media, &opened.media).map_err(RunError::OtherDevice)?;
     run.record.media = opened.media;
     run.record.controls = opened.controls;
     run.record.host = opened.host;
@@ -218,7 +222,7 @@ impl<'a> Schedule<'a> {
         };
         self.run.record.targets.insert(target.name.clone(), provisioned.record.clone());
         let mut visiting = began.elapsed();
-        let mut lost = None;
+        let mut lost: Option<String> = None;
         for label in &order.cells {
             let reply = match &lost {
                 None => self.conduct(order, target, label)?,

@@ -16,7 +16,8 @@ use fsb_runner::event::{Journal, Observer};
 use fsb_runner::run::{self, Run, RunError};
 use fsb_runner::resume as resuming;
 use fsb_store::RunDirectory;
-use fsb_testbed::lock::Lock;
+use fsb_testbed::ledger::{Owner, Replayed};
+use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched};
 use fsb_testbed::{LocalTestbed, Testbed, host, ledger};
 
@@ -53,7 +54,7 @@ pub fn run_name(plan: &Plan) -> String {
 
 /// Whatever holds a measuring run together; dropping it takes everything down.
 struct Stage {
-    _lock: Lock,
+    _lock: RunLock,
     launched: Launched,
     interrupted: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -63,16 +64,16 @@ impl Stage {
     /// Checks the request against the machine, then takes the lock, cleans up after the dead, and starts the
     /// supervisor. Until the supervisor runs, this process must have one thread.
     fn set(record: &RunRecord) -> anyhow::Result<(Stage, Agent)> {
-        for warning in LocalTestbed::new(ledger::Owner::this_process()).check(&run::setup(record))? {
+        for warning in LocalTestbed::new(Owner::current()).check(&run::setup(record))? {
             eprintln!("warning: {warning}");
         }
         check_space(record)?;
-        let lock = Lock::acquire()?;
-        for undone in ledger::replay()? {
-            eprintln!("fsb: {undone}");
+        let lock = RunLock::acquire(&std::env::args().collect::<Vec<_>>().join(" "))?;
+        for line in replay().0 {
+            eprintln!("{line}");
         }
-        let mut arguments = vec![OsString::from(SUPERVISOR_ARGUMENT), OsString::from(AGENT_ARGUMENT)];
-        arguments.extend(ledger::Owner::this_process().to_arguments());
+        let owner = serde_json::to_string(&Owner::current())?;
+        let arguments = [SUPERVISOR_ARGUMENT, AGENT_ARGUMENT, &owner].map(OsString::from);
         let launched = sandbox::launch(&arguments)?;
         let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         for (number, code) in SIGNALS {
@@ -88,12 +89,32 @@ impl Stage {
 
     /// Takes everything down, at once.
     fn strike(&mut self) {
-        self.launched.kill_within(GOODBYE);
-        // Whatever the kernel does not restore stands in the ledger, and its owner is still this living process.
-        if let Err(error) = ledger::undo_own() {
-            eprintln!("fsb: {error}");
+        self.launched.kill(GOODBYE);
+        // Whatever the kernel does not take back stands in the ledger, and its owner is this process, still alive.
+        for line in told(ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current())).0 {
+            eprintln!("{line}");
         }
     }
+}
+
+/// Undoes what dead runs left: what was done, in lines, and whether all of it could be.
+pub fn replay() -> (Vec<String>, bool) {
+    told(ledger::replay(&ledger::default_directory(), &host::boot_id()))
+}
+
+fn told(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
+    let complete = replayed.iter().all(|entry| !matches!(entry.fate, ledger::Fate::Failed(_)));
+    (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
+}
+
+/// What dead runs left and [`replay`] would undo.
+pub fn leftovers() -> (Vec<String>, bool) {
+    let describe = |(file, entry): (PathBuf, Result<ledger::Entry, String>)| match entry {
+        Ok(entry) if entry.owner.is_alive() => None,
+        Ok(entry) => Some(format!("would undo: {}", entry.action)),
+        Err(why) => Some(format!("cannot read {}: {why}", file.display())),
+    };
+    (ledger::leftovers(&ledger::default_directory()).into_iter().filter_map(describe).collect(), true)
 }
 
 /// The most any workload needs must fit the image, with room for the file system's own tables.
@@ -133,7 +154,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool) -> an
     if resuming::complete(&record, &trials) {
         return Err(exit::request(format!("{}: the run is complete; 'fsb report' shows it", path.display())));
     }
-    resuming::same_kernel(&record, &host::kernel()).map_err(exit::request)?;
+    resuming::same_kernel(&record, &kernel()).map_err(exit::request)?;
     if !wipe.is_empty() {
         record.plan.wipe = wipe.to_vec();
     }
@@ -169,11 +190,16 @@ fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
 fn segment() -> Segment {
     Segment {
         boot_id: host::boot_id(),
-        kernel: host::kernel(),
+        kernel: kernel(),
         fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
         started: now(),
         ended: None,
     }
+}
+
+/// `uname -r`.
+fn kernel() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 fn now() -> String {
@@ -203,7 +229,12 @@ fn make(
             close_segment(&directory, &mut record)?;
             show(&directory, &record, &trials, output)
         }
-        Err(error) => Err(saved(&stage, &directory, error)),
+        Err(error) => {
+            let failure = saved(&stage, &directory, error);
+            // It was struck already: dropping it would wait for the kernel, and a person waits here.
+            std::mem::forget(stage);
+            Err(failure)
+        }
     }
 }
 
@@ -249,7 +280,9 @@ pub fn perform_unsaved(
         Err(error) => {
             stage.strike();
             let message = error.to_string();
-            Err(Failure { code: ending(&stage, &error.into()), message }.into())
+            let code = ending(&stage, &error.into());
+            std::mem::forget(stage);
+            Err(Failure { code, message }.into())
         }
     }
 }

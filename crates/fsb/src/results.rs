@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fsb_compat::pokorny;
-use fsb_model::{Outcome, RunRecord, Trial, Unit};
+use fsb_model::{Outcome, RunRecord, Trial, Unit, nearest};
 use fsb_report::view::{PublishedTable, PublishedValue, View};
-use fsb_report::{Format, find_format, terminal};
+use fsb_report::{FORMATS, Format, terminal};
 use fsb_store::RunDirectory;
 
 use crate::exit;
@@ -41,15 +41,29 @@ fn published() -> PublishedTable {
 /// Whether every interval is narrower than `half_width` on either side; the reason to stop, if so.
 pub fn precise_enough(record: &RunRecord, trials: &[Trial], half_width: f64) -> Option<String> {
     let view = View::of_run(record, trials);
-    let widest = view.widest_half_width()?;
+    let cells = view.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.estimate.is_some());
+    let intervals = cells.flat_map(|cell| {
+        let estimate = cell.estimate.iter().map(|estimate| estimate.interval);
+        estimate.chain(cell.against.iter().map(|against| against.interval))
+    });
+    // An interval that is not there yet is as wide as can be.
+    let widest = intervals
+        .map(|interval| interval.map_or(f64::INFINITY, |interval| interval.relative_half_width()))
+        .fold(0.0, f64::max);
     (widest <= half_width).then(|| format!("every interval is within ±{:.1} %", widest * 100.0))
+}
+
+/// The format of that name, or of that file-name ending.
+fn format(name: &str) -> anyhow::Result<&'static Format> {
+    let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
+    known.ok_or_else(|| exit::request(nearest::unknown("format", name, FORMATS.iter().map(|format| format.name))))
 }
 
 /// Writes `trials.csv` and `report.html` into the run directory.
 pub fn write(directory: &RunDirectory, view: &View, trials: &[Trial]) -> anyhow::Result<PathBuf> {
-    let table = find_format("csv")?;
+    let table = format("csv")?;
     directory.write_file(TABLE_FILE, (table.render)(view, trials).as_bytes())?;
-    let report = find_format("html")?;
+    let report = format("html")?;
     let path = directory.write_file(REPORT_FILE, (report.render)(view, trials).as_bytes())?;
     Ok(path)
 }
@@ -70,9 +84,9 @@ impl Output {
     pub fn resolve(&self) -> anyhow::Result<&'static Format> {
         let ending = self.file.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
         match (&self.format, ending) {
-            (Some(name), _) => find_format(name).map_err(exit::request),
-            (None, Some(ending)) => find_format(ending).map_err(exit::request),
-            (None, None) => find_format("text").map_err(exit::request),
+            (Some(name), _) => format(name),
+            (None, Some(ending)) => format(ending),
+            (None, None) => format("text"),
         }
     }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT, WORKER_ARGUMENT};
+use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, sandbox};
 
 use crate::exit;
@@ -23,10 +24,12 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-/// `__agent OWNER`: the owner of what the undo ledger notes is the front, as the front sees itself.
+/// `__agent OWNER`: what the undo ledger notes belongs to the front, as the front sees itself.
 fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
+    let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
+    let owner: Owner = owner.ok_or_else(|| TestbedError::request("the agent was not told whom it works for"))?;
     let stream = sandbox::protocol()?;
-    let mut testbed = LocalTestbed::from_arguments(arguments)?;
+    let mut testbed = LocalTestbed::new(owner);
     match agent::serve(stream, &mut testbed) {
         Ok(()) => Ok(0),
         Err(why) => Err(TestbedError::machine("the agent lost its runner").tried(why)),

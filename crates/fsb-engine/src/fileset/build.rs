@@ -32,13 +32,7 @@ pub(crate) enum Content {
 }
 
 /// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
-pub(crate) fn build(
-    set: &Path,
-    layout: &Layout,
-    content: Content,
-    settle: bool,
-    seed: u64,
-) -> Result<(), EngineError> {
+pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool, seed: u64) -> Result<(), EngineError> {
     // A worker that was killed in this step leaves a part of the set behind.
     remove(set)?;
     make_directory(set)?;

@@ -70,9 +70,14 @@ fn evict(set: &Path, layout: &Layout) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// The number of files that are examined.
+pub(crate) fn examined(layout: &Layout) -> u64 {
+    layout.files.min(EXAMINED)
+}
+
 /// Resident and whole bytes of the examined files; `None` where the kernel does not tell.
 fn residency(set: &Path, layout: &Layout) -> (Option<u64>, u64) {
-    let examined = layout.files.min(EXAMINED);
+    let examined = examined(layout);
     let mut resident = Some(0);
     let mut whole = 0;
     for index in 0..examined {

@@ -56,6 +56,19 @@ impl Layout {
     }
 }
 
+/// `d00012` and a NUL.
+const DIRECTORY_STRIDE: usize = 7;
+
+/// The name of one directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DirectoryName([u8; DIRECTORY_STRIDE]);
+
+impl DirectoryName {
+    pub(crate) fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_with_nul(&self.0).expect("every name has the length of a stride")
+    }
+}
+
 /// The paths of all files of a set, written out before the clock starts.
 #[derive(Debug)]
 pub(crate) struct Names {
@@ -89,7 +102,15 @@ impl Names {
         CStr::from_bytes_with_nul(bytes).expect("every path has the length of a stride")
     }
 
-    /// The same for people, below `set`.
+    /// The name of a directory, without allocating: the front of the path of its first file.
+    pub(crate) fn directory(&self, layout: &Layout, directory: u64) -> DirectoryName {
+        let path = self.path(directory * layout.files_per_directory).to_bytes();
+        let mut name = [0; DIRECTORY_STRIDE];
+        name[..DIRECTORY_STRIDE - 1].copy_from_slice(&path[..DIRECTORY_STRIDE - 1]);
+        DirectoryName(name)
+    }
+
+    /// The path for people, below `set`.
     pub(crate) fn show(&self, set: &Path, file: u64) -> PathBuf {
         set.join(self.path(file).to_string_lossy().as_ref())
     }
@@ -127,6 +148,11 @@ mod tests {
                 prop_assert_eq!(a.path(file), b.path(file));
             }
             prop_assert!(a.bytes.len() as u64 <= 64 * files);
+            let layout = Layout { files, file_size: 1, files_per_directory: 7 };
+            for directory in 0..layout.directories() {
+                let name = a.directory(&layout, directory).as_c_str().to_owned();
+                prop_assert_eq!(name.into_string().unwrap(), Layout::directory_name(directory));
+            }
         }
     }
 }

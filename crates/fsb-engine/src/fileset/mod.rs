@@ -5,5 +5,5 @@ mod cache;
 mod layout;
 
 pub(crate) use build::{Content, build, remove};
-pub(crate) use cache::{Interest, ready, resident_after};
-pub(crate) use layout::{Layout, Names};
+pub(crate) use cache::{Interest, examined, ready, resident_after};
+pub(crate) use layout::{Layout, MOST_DIRECTORIES, MOST_FILES, Names};

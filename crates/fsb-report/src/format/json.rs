@@ -29,3 +29,21 @@ pub fn render(view: &View) -> String {
     text.push('\n');
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn the_document_names_its_schema_and_holds_numbers_only() {
+        let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 5);
+        let view = View::of_run(&record, &trials);
+        let document: serde_json::Value = serde_json::from_str(&render(&view)).unwrap();
+        assert_eq!(document["schema"], SCHEMA);
+        assert_eq!(document["rows"][0]["cells"][1]["against"]["method"], "paired");
+        assert_eq!(document["rows"][0]["cells"][2]["state"]["state"], "not_applicable");
+        assert_eq!(document["rows"][0]["unit"], "bytes_per_second");
+        assert_eq!(document["rows"][0]["cells"][0]["estimate"]["n"], 5);
+    }
+}

@@ -80,6 +80,13 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample;
+
+    #[test]
+    fn a_table_for_an_issue() {
+        let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
+        insta::assert_snapshot!(render(&View::of_run(&record, &trials)));
+    }
 
     #[test]
     fn names_cannot_break_the_table() {

@@ -124,7 +124,8 @@ fn notes(view: &View, names: &Names) -> Vec<String> {
     if any {
         let interval = if judged { ", 95 % interval" } else { "" };
         let letters = if view.is_judged() { " Same letter: not told apart." } else { "" };
-        let less = if view.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
+        let less =
+            if view.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
         let reference = names.shown(view.reference);
         notes.push(format!("Change against {reference}{interval}.{letters}{less}"));
     } else if view.rows.iter().any(|row| row.ranking.outcome != Outcome::Nothing) && !view.is_comparison() {

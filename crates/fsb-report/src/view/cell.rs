@@ -93,11 +93,5 @@ fn summary(good: &[&Trial], metric: &Metric) -> Option<Secondary> {
     let values: Vec<f64> = good.iter().filter_map(|trial| trial.metric(&metric.name)).collect();
     let description: Description = describe(&values).ok()?;
     let interval = t_interval(&values, LEVEL).ok()?.filter(|_| description.n >= FEWEST_JUDGED);
-    Some(Secondary {
-        metric: metric.name.clone(),
-        unit: metric.unit,
-        better: metric.better,
-        description,
-        interval,
-    })
+    Some(Secondary { metric: metric.name.clone(), unit: metric.unit, better: metric.better, description, interval })
 }

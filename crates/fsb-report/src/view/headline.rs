@@ -15,6 +15,10 @@ pub(super) fn headline(view: &View) -> String {
         let workloads = counted(total, "workload");
         return format!("{}: {workloads} in {}.", view.reference_name(), counted(view.blocks as usize, "block"));
     }
+    if !view.is_judged() && view.rows.iter().any(|row| row.ranking.outcome == Outcome::NotJudged) {
+        let (workloads, blocks) = (counted(total, "workload"), counted(view.blocks as usize, "block"));
+        return format!("{workloads}, {blocks}: described, not judged.");
+    }
     if let [row] = view.rows.as_slice() {
         return row.finding.clone();
     }
@@ -34,7 +38,10 @@ pub(super) fn headline(view: &View) -> String {
 /// Winners with their number of rows, most first; in the plan's order where equal.
 fn winners(view: &View) -> Vec<(&str, usize)> {
     let wins = |target: usize| {
-        view.rows.iter().filter(|row| matches!(row.ranking.outcome, Outcome::Winner(winner) if winner == target)).count()
+        view.rows
+            .iter()
+            .filter(|row| matches!(row.ranking.outcome, Outcome::Winner(winner) if winner == target))
+            .count()
     };
     let mut winners: Vec<(&str, usize)> =
         view.targets.iter().enumerate().map(|(index, target)| (target.name.as_str(), wins(index))).collect();
@@ -77,7 +84,12 @@ fn finding(view: &View, row: &Row) -> String {
         Outcome::Winner(winner) => format!("{} is fastest at {at}{}.", name(winner), margin(view, row, *winner)),
         Outcome::Tie(tied) => {
             let verb = if tied.len() == 2 { "are" } else { "are all" };
-            format!("{} {verb} equivalent at {at}, within {}{}.", names(tied), percent(view.theta), losers(view, row, tied))
+            format!(
+                "{} {verb} equivalent at {at}, within {}{}.",
+                names(tied),
+                percent(view.theta),
+                losers(view, row, tied)
+            )
         }
         Outcome::Undecided(open) => {
             format!("Undecided at {at}: {} are not told apart{}.", names(open), losers(view, row, open))

@@ -18,7 +18,9 @@ use fsb_model::{Better, RunRecord, Trial, Unit};
 use serde::Serialize;
 
 pub use environment::{EnvironmentRow, EnvironmentTable};
+pub(crate) use headline::level;
 pub use latency::{Latency, Quantile};
+pub(crate) use latency::{columns, quantile_name};
 pub use method::Paragraph;
 pub use published::{Published, PublishedRow, PublishedTable, PublishedValue};
 
@@ -251,10 +253,9 @@ impl CellView {
     pub fn reason(&self) -> Option<&str> {
         match &self.state {
             State::Measured => None,
-            State::NotApplicable(reason)
-            | State::Failed(reason)
-            | State::Invalid(reason)
-            | State::Missing(reason) => Some(reason),
+            State::NotApplicable(reason) | State::Failed(reason) | State::Invalid(reason) | State::Missing(reason) => {
+                Some(reason)
+            }
         }
     }
 }

@@ -1,0 +1,130 @@
+use super::*;
+use crate::sample;
+use fsb_analysis::{Outcome as RowOutcome, Verdict};
+use fsb_model::Outcome;
+
+fn cell<'a>(view: &'a View, workload: &str, target: usize) -> &'a CellView {
+    &view.rows.iter().find(|row| row.workload == workload).unwrap().cells[target]
+}
+
+fn view(targets: &[&str], blocks: u32) -> View {
+    let (record, trials) = sample::run(targets, blocks);
+    View::of_run(&record, &trials)
+}
+
+#[test]
+fn a_row_is_ranked_and_says_so() {
+    let view = view(&["ext4", "xfs", "btrfs"], 10);
+    let row = &view.rows[0];
+    assert_eq!(row.ranking.outcome, RowOutcome::Winner(1));
+    assert!(row.finding.starts_with("xfs is fastest at write 1M, durable: +11 % against ext4"), "{}", row.finding);
+    assert_eq!(row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
+    assert_eq!(row.cells[2].against.as_ref().unwrap().verdict, Verdict::Slower);
+    let undecided = view.rows.last().unwrap();
+    assert!(undecided.cells.iter().all(|cell| cell.mark == "?"));
+    assert!(
+        view.advice.as_ref().unwrap().starts_with("? undecided at 3 %: --blocks 33 would halve the interval (about 1")
+    );
+}
+
+#[test]
+fn lost_trials_are_left_out_and_named() {
+    let view = view(&["ext4", "xfs", "btrfs"], 10);
+    let failed = cell(&view, "write 1M, durable", 2);
+    assert_eq!((failed.trials.len(), failed.lost.len()), (9, 1));
+    assert!(failed.lost[0].reason.contains("ENOSPC"));
+    assert_eq!(cell(&view, "read 1M, cold", 0).lost[0].block, 7);
+    assert!(view.warnings.iter().any(|warning| warning.starts_with("2 trials have no value and are left out: ")));
+    assert!(view.warnings.iter().any(|warning| warning.contains("xfs at rename 4K files, -20 % from first to last")));
+}
+
+#[test]
+fn what_does_not_apply_is_said_not_faked() {
+    let view = view(&["ext4", "tmpfs"], 5);
+    let cold = cell(&view, "read 1M, cold", 1);
+    assert_eq!(cold.state, State::NotApplicable("tmpfs is never cold".to_owned()));
+    assert_eq!((cold.absence(), cold.mark.as_str()), (Some("not applicable"), ""));
+    assert!(view.problems[0].starts_with("tmpfs: not applicable: tmpfs is never cold (read 1M, cold; "));
+    assert!(view.headline.contains("on one target only"), "{}", view.headline);
+    assert_eq!(view.overall[1].as_ref().unwrap().workloads, 2);
+}
+
+#[test]
+fn a_target_that_failed_is_said_once() {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
+    trials.retain(|trial| trial.target == "ext4");
+    record.targets.get_mut("xfs").unwrap().failed = Some("mkfs.xfs: not found".to_owned());
+    let view = View::of_run(&record, &trials);
+    assert_eq!(view.problems, ["xfs: failed: mkfs.xfs: not found"]);
+    assert_eq!(cell(&view, "read 1M, cold", 1).state, State::Failed("mkfs.xfs: not found".to_owned()));
+}
+
+#[test]
+fn zeros_and_nonsense_are_no_measurements() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+    trials[0].metrics[0].value = 0.0;
+    trials[1].metrics[0].value = f64::NAN;
+    trials[2].metrics.clear();
+    let view = View::of_run(&record, &trials);
+    let lost: Vec<&Lost> = view.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.lost).collect();
+    assert_eq!(lost.len(), 3);
+    assert!(lost[0].reason.contains("0 is not a measurement"));
+    let cells = view.rows.iter().flat_map(|row| &row.cells);
+    assert!(cells.filter_map(|cell| cell.estimate.as_ref()).all(|e| e.value.is_finite() && e.value > 0.0 && e.n >= 5));
+}
+
+#[test]
+fn the_last_attempt_of_a_block_counts() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 5);
+    let mut again = trials[0].clone();
+    (again.attempt, again.order) = (2, 10_000);
+    again.metrics[0].value = 1.0;
+    trials.push(again);
+    let view = View::of_run(&record, &trials);
+    let cell = &view.rows[0].cells.iter().find(|cell| cell.trials.iter().any(|p| p.order == 10_000)).unwrap();
+    assert_eq!((cell.trials.len(), cell.estimate.as_ref().unwrap().min), (5, 1.0));
+}
+
+#[test]
+fn an_unfinished_run_says_how_far_it_came() {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+    record.finished = None;
+    record.segments[0].ended = None;
+    trials.retain(|trial| trial.block <= 5);
+    trials.last_mut().unwrap().started = "2026-11-20T15:06:05Z".to_owned();
+    let view = View::of_run(&record, &trials);
+    assert!(
+        view.facts.contains(&"5 of 6 blocks".to_owned()) && view.facts.contains(&"2 min 00 s".to_owned()),
+        "{:?}",
+        view.facts
+    );
+    assert!(view.warnings.iter().any(|warning| warning.contains("--resume")));
+}
+
+#[test]
+fn different_media_are_compared_together() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs@ram"], 5);
+    record.targets.get_mut("xfs@ram").unwrap().medium = Some("ram".to_owned());
+    let view = View::of_run(&record, &trials);
+    assert!(view.warnings.iter().any(|warning| warning.contains("file system and medium are compared together")));
+}
+
+#[test]
+fn of_times_less_is_faster() {
+    let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 8);
+    let view = View::of_run(&record, &trials);
+    let ext4 = view.rows[0].cells[1].against.as_ref().unwrap();
+    assert!(ext4.ratio < 0.12 && ext4.verdict == Verdict::Faster);
+    assert_eq!(view.rows[0].ranking.outcome, RowOutcome::Winner(1));
+    assert!(view.overall[1].as_ref().unwrap().comparison.ratio > 2.0, "overall is a ratio of speeds");
+}
+
+#[test]
+fn nothing_at_all_is_a_view_too() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 2);
+    let empty = View::of_run(&record, &[]);
+    assert_eq!((empty.headline.as_str(), empty.blocks, empty.advice), ("Nothing was measured.", 0, None));
+    trials.iter_mut().for_each(|trial| (trial.outcome, trial.metrics) = (Outcome::Failed, Vec::new()));
+    let failed = View::of_run(&record, &trials);
+    assert_eq!(failed.headline, "12 workloads: 12 without any value.");
+}

@@ -228,7 +228,7 @@ impl Conduct<'_, '_> {
             evict: self.profile.cache == CacheState::Cold && self.evicts(),
             backend: fake.map(|_| "null".to_owned()),
             clock: match fake {
-                Some(slowdown) => ClockSpec::Fake { seed, slowdown },
+                Some(slowdown) => ClockSpec::Fake { seed, slowdown: 1.0 + slowdown },
                 None => ClockSpec::Monotonic,
             },
         }

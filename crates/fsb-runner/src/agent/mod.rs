@@ -108,7 +108,8 @@ impl Server<'_> {
             Some(_) => None,
             None => {
                 let (uid, gid) = worker_identity(&setup.identity)?;
-                Some(Confinement { writable: Some(target.root.clone()), uid, gid })
+                // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
+                Some(Confinement { writable: Some(target.root.clone()), uid, gid, die_with_parent: true })
             }
         };
         let mut stage = Stage { testbed: self.testbed, target, confinement };

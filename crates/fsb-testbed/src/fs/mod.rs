@@ -22,7 +22,7 @@ use fsb_model::{FileSystemSpec, Medium};
 
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
-use crate::sys::program;
+use crate::sys::{Roots, program};
 
 pub(crate) use ntfs::Server;
 pub(crate) use null::Null;
@@ -177,6 +177,12 @@ pub(crate) fn version(tools: &Tools) -> Option<String> {
 pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
     let needed = std::iter::once(&tools.mkfs).chain(tools.others);
     needed.filter(|name| program::find(name).is_none()).map(PathBuf::from).collect()
+}
+
+/// Whether /proc/filesystems lists the driver.
+pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
+    let listed = roots.proc_text("filesystems").unwrap_or_default();
+    listed.lines().any(|line| line.split_whitespace().last() == Some(driver))
 }
 
 /// Output of a tool that was asked about a device.

@@ -17,6 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 pub use action::Action;
+pub(crate) use action::DIRECTORY_PREFIX;
 pub use owner::Owner;
 pub(crate) use owner::stat_field;
 
@@ -187,6 +188,15 @@ impl std::fmt::Display for Replayed {
 ///
 /// Must be called from the PID namespace in which owners were recorded, the front's. `boot_id` is the present boot's.
 pub fn replay(directory: &Path, boot_id: &str) -> Vec<Replayed> {
+    replay_where(directory, boot_id, |owner| !owner.is_alive())
+}
+
+/// Undoes the entries of `owner`, alive or not: what the front does with its own when it has killed its agent.
+pub fn replay_of(directory: &Path, boot_id: &str, owner: Owner) -> Vec<Replayed> {
+    replay_where(directory, boot_id, |other| other == owner || !other.is_alive())
+}
+
+fn replay_where(directory: &Path, boot_id: &str, is_over: impl Fn(Owner) -> bool) -> Vec<Replayed> {
     // Two replays at once would undo things twice, the second time after a new owner changed them.
     let Ok(lock) = File::open(directory) else { return Vec::new() };
     if flock(&lock, FlockOperation::LockExclusive).is_err() {
@@ -194,7 +204,7 @@ pub fn replay(directory: &Path, boot_id: &str) -> Vec<Replayed> {
     }
     let mut files = entry_files(directory);
     files.sort_by(|a, b| b.cmp(a));
-    files.into_iter().map(|(_, file)| replay_entry(directory, file, boot_id)).collect()
+    files.into_iter().map(|(_, file)| replay_entry(directory, file, boot_id, &is_over)).collect()
 }
 
 /// Entries that exist, replayable or not: for `fsb doctor`.
@@ -219,7 +229,7 @@ fn read_entry(file: &Path) -> Result<Entry, String> {
     serde_json::from_slice(&text).map_err(|error| error.to_string())
 }
 
-fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str) -> Replayed {
+fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str, is_over: &impl Fn(Owner) -> bool) -> Replayed {
     let entry = match read_entry(&file) {
         Ok(entry) => entry,
         Err(why) => {
@@ -228,7 +238,7 @@ fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str) -> Replayed {
         }
     };
     let same_boot = entry.boot_id == boot_id;
-    let fate = if same_boot && entry.owner.is_alive() {
+    let fate = if same_boot && !is_over(entry.owner) {
         Fate::Live
     } else if !same_boot && !entry.action.survives_boot() {
         Fate::Discarded

@@ -2,16 +2,21 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
+use rustix::fs::{FlockOperation, flock};
 
 use super::OpenMedium;
-use crate::error::TestbedError;
+use crate::error::{TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::loopdev::{self, LoopDevice, Mode};
-use crate::sys::{Roots, read_trimmed};
+use crate::sys::{Roots, poll_until, read_trimmed};
+
+/// How long the last user may take to go after an unmount.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// An image that is attached to a loop device.
 pub(super) struct AttachedImage {
@@ -46,10 +51,6 @@ impl AttachedImage {
         }
         attached.device = Some(device);
         Ok(attached)
-    }
-
-    pub fn image(&self) -> Option<&OwnedFd> {
-        self.image.as_ref()
     }
 
     /// Who holds the image: the device under a file, with what is beneath it.
@@ -92,6 +93,32 @@ impl OpenMedium for AttachedImage {
 
     fn can_discard(&self) -> bool {
         self.can_discard
+    }
+
+    fn lend(&mut self) {
+        if let Some(device) = &self.device {
+            // Unlocking what is ours cannot fail.
+            let _ = flock(&device.fd, FlockOperation::Unlock);
+        }
+    }
+
+    fn lock(&mut self) {
+        if let Some(device) = &self.device {
+            super::lock_against_udev(&device.fd);
+        }
+    }
+
+    /// Nobody else knows of it; but a mount that lingers in another namespace would make the next one warm.
+    fn take_back(&mut self) -> Result<(), TestbedError> {
+        let mut answer = Ok(());
+        poll_until(IDLE, || {
+            answer = block::open(&self.path, false, true).map(drop);
+            answer.is_ok()
+        });
+        answer.map_err(|error| {
+            TestbedError::trial("the target is still in use after it was unmounted")
+                .tried(attempt("open with O_EXCL", &self.path, &error))
+        })
     }
 
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {

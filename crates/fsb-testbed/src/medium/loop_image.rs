@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::image::AttachedImage;
 use super::{MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{TestbedError, attempt};
-use crate::host::magic;
+use crate::sys::magic;
 use crate::ledger::Ledger;
 use crate::sys::block::DeviceNumber;
 use crate::sys::loopdev::Mode;
@@ -142,7 +142,7 @@ fn open_nameless(dir: &Path) -> rustix::io::Result<OwnedFd> {
     match rustix::fs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, permissions) {
         // File systems that cannot: a name that is taken away at once.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
-            let path = dir.join(format!("{}{}", crate::ledger::DIRECTORY_PREFIX, crate::host::random_name()));
+            let path = dir.join(format!("{}{}", crate::ledger::DIRECTORY_PREFIX, crate::sys::random_name()));
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
             let image = rustix::fs::open(&path, flags, permissions)?;
             rustix::fs::unlink(&path)?;

@@ -5,10 +5,14 @@ mod image;
 mod loop_image;
 mod ram;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::error::TestbedError;
 use crate::ledger::Ledger;
@@ -59,12 +63,12 @@ pub trait OpenMedium {
     fn record(&self) -> &MediumRecord;
     /// Whether the device would obey a discard.
     fn can_discard(&self) -> bool;
-    /// Lets others open the device exclusively: mkfs and mount do.
-    fn lend(&mut self) {}
-    /// Takes the device back after an unmount. Fails where somebody else took it.
-    fn take_back(&mut self) -> Result<(), TestbedError> {
-        Ok(())
-    }
+    /// Lets mkfs open it exclusively, and lock it.
+    fn lend(&mut self);
+    /// Locks it against udev, after mkfs and before the mount.
+    fn lock(&mut self);
+    /// Makes it ours alone after an unmount. Fails where somebody else holds it.
+    fn take_back(&mut self) -> Result<(), TestbedError>;
     /// Lets go of everything and undoes what was changed. The answer holds what could not be undone.
     fn close(&mut self, ledger: &Ledger) -> Vec<String>;
 }
@@ -78,6 +82,14 @@ pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
         };
         TestbedError::request(what).advice("use @loop (an image in a file), @ram (in memory) or @/dev/NAME (a block device)")
     })
+}
+
+/// udev leaves locked devices alone. It may hold the lock itself for an instant; that it looks at the device once more
+/// is not worth a failure.
+fn lock_against_udev(device: &OwnedFd) {
+    crate::sys::poll_until(Duration::from_secs(5), || {
+        flock(device, FlockOperation::NonBlockingLockExclusive) != Err(Errno::AGAIN)
+    });
 }
 
 /// Says how far the filling is, in the words of all media.

@@ -81,20 +81,20 @@ impl Launched {
         }
     }
 
-    /// Kills the supervisor, and by that everything below it, and waits until it is gone (bounded). The answer says
-    /// whether it is.
-    pub fn kill(&mut self) -> bool {
+    /// Kills the supervisor, and by that everything below it, and waits at most `limit` until it is gone. The answer
+    /// says whether it is.
+    pub fn kill(&mut self, limit: Duration) -> bool {
         if self.try_wait().is_none() {
             // SAFETY: our own child, not yet waited for, so the number cannot belong to anybody else.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
         }
-        self.wait(REAP).is_some()
+        self.wait(limit).is_some()
     }
 }
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        self.kill();
+        self.kill(REAP);
     }
 }
 
@@ -126,7 +126,7 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Strin
     let (ours, theirs) = UnixStream::pair().map_err(|error| format!("socketpair: {}", describe(&error)))?;
     let (lifeline, lifeline_writer) = pipe()?;
     let (status, status_writer) = pipe()?;
-    let (theirs, lifeline, status_writer) = (move_away(&theirs)?, move_away(&lifeline)?, move_away(&status_writer)?);
+    let (theirs, lifeline, status_writer) = (move_away(theirs)?, move_away(lifeline)?, move_away(status_writer)?);
     let descriptors = Descriptors {
         protocol: theirs.as_raw_fd(),
         lifeline: lifeline.as_raw_fd(),

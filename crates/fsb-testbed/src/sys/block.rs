@@ -9,6 +9,10 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{Roots, read_trimmed};
 
+// linux/fs.h
+const BLKROGET: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 94);
+const BLKFLSBUF: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 97);
+
 /// The kernel counts in these, whatever the device's sectors are.
 const SECTOR: u64 = 512;
 
@@ -82,7 +86,7 @@ pub(crate) fn open(path: &Path, write: bool, exclusive: bool) -> io::Result<Owne
 pub(crate) fn is_read_only(device: &OwnedFd) -> io::Result<bool> {
     let mut answer: libc::c_int = 0;
     // SAFETY: BLKROGET writes one int.
-    match unsafe { libc::ioctl(device.as_raw_fd(), libc::BLKROGET as _, &mut answer) } {
+    match unsafe { libc::ioctl(device.as_raw_fd(), BLKROGET as _, &mut answer) } {
         0 => Ok(answer != 0),
         _ => Err(io::Error::last_os_error()),
     }
@@ -92,7 +96,7 @@ pub(crate) fn is_read_only(device: &OwnedFd) -> io::Result<bool> {
 pub(crate) fn flush_buffers(device: &OwnedFd) -> io::Result<()> {
     File::from(device.try_clone()?).sync_all()?;
     // SAFETY: BLKFLSBUF takes no argument.
-    match unsafe { libc::ioctl(device.as_raw_fd(), libc::BLKFLSBUF as _, 0) } {
+    match unsafe { libc::ioctl(device.as_raw_fd(), BLKFLSBUF as _, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

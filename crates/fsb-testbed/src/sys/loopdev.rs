@@ -47,7 +47,7 @@ struct Config {
 pub(crate) struct LoopDevice {
     /// N of `/dev/loopN`.
     pub index: u32,
-    /// Keeps it attached, and locked against udev.
+    /// Keeps it attached.
     pub fd: OwnedFd,
     /// The attaching itself made the node, so it should go with us.
     pub is_new: bool,
@@ -87,11 +87,7 @@ pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Resu
         };
         let flags = LO_FLAGS_AUTOCLEAR | if mode == Mode::Direct { LO_FLAGS_DIRECT_IO } else { 0 };
         match configure(&device, image, flags, block_size) {
-            Ok(()) => {
-                let lock = rustix::fs::flock(&device, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-                lock.map_err(|errno| crate::error::attempt("lock", &path(index), &errno.into()))?;
-                return Ok(LoopDevice { index, fd: device, is_new });
-            }
+            Ok(()) => return Ok(LoopDevice { index, fd: device, is_new }),
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
             Err(error) => return Err(crate::error::attempt("LOOP_CONFIGURE on", &path(index), &error)),
         }
@@ -142,7 +138,7 @@ fn configure(device: &OwnedFd, image: BorrowedFd<'_>, flags: u32, block_size: u3
 }
 
 /// How long a loop device may take to let go of its image after the last close.
-const DETACH: Duration = Duration::from_secs(10);
+const DETACH: Duration = Duration::from_millis(500);
 
 /// Takes a detached device out of the kernel and, where `again`, puts a fresh one with the same number in its place.
 ///

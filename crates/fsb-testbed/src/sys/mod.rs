@@ -3,6 +3,7 @@
 pub(crate) mod block;
 pub(crate) mod fill;
 pub(crate) mod loopdev;
+pub(crate) mod magic;
 pub(crate) mod memory;
 pub(crate) mod mount;
 pub(crate) mod mountinfo;
@@ -58,4 +59,15 @@ pub(crate) fn poll_until(limit: std::time::Duration, mut done: impl FnMut() -> b
         std::thread::sleep(pause);
         pause = (pause * 2).min(std::time::Duration::from_millis(20));
     }
+}
+
+/// Enough random hexadecimal digits that nobody else has the name.
+pub(crate) fn random_name() -> String {
+    let uuid = read_trimmed(Path::new("/proc/sys/kernel/random/uuid"));
+    // Without /proc, time and process id: a name that exists already is refused where it is used.
+    let uuid = uuid.unwrap_or_else(|| {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        format!("{:x}{:x}{:x}", now.tv_sec, now.tv_nsec, std::process::id())
+    });
+    uuid.chars().filter(char::is_ascii_hexdigit).take(16).collect()
 }

@@ -38,6 +38,20 @@ pub(crate) fn read() -> Vec<Mount> {
     parse(&std::fs::read("/proc/thread-self/mountinfo").unwrap_or_default())
 }
 
+/// The mounts in every mount namespace whose processes we can see, each namespace once.
+pub(crate) fn read_everywhere() -> Vec<Mount> {
+    let mut seen = std::collections::BTreeSet::new();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut mounts = read();
+    for process in processes {
+        // Kernel threads and processes that may not be looked at have no readable link.
+        if std::fs::read_link(process.join("ns/mnt")).is_ok_and(|namespace| seen.insert(namespace)) {
+            mounts.extend(parse(&std::fs::read(process.join("mountinfo")).unwrap_or_default()));
+        }
+    }
+    mounts
+}
+
 /// The topmost mount at exactly this point.
 pub(crate) fn at(point: &Path) -> Option<Mount> {
     read().into_iter().rfind(|mount| mount.point == point)

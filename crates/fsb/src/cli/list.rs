@@ -36,8 +36,8 @@ static FAMILIES: &[Family] = &[
         name: "file-systems",
         about: "What a target is formatted with",
         members: || {
-            let about = |fs: &dyn fs::FileSystem| match fs.package() {
-                Some(package) => format!("{} (Debian package {package})", fs.about()),
+            let about = |fs: &dyn fs::FileSystem| match fs.tools() {
+                Some(tools) => format!("{} (Debian package {})", fs.about(), tools.package),
                 None => fs.about().to_owned(),
             };
             fs::REGISTRY.iter().map(|fs| (fs.name().to_owned(), about(*fs))).collect()
@@ -52,7 +52,10 @@ static FAMILIES: &[Family] = &[
         name: "controls",
         about: "What is held still while a run measures",
         members: || {
-            let about = |control: &dyn control::Control| format!("{} ({})", control.about(), control.values());
+            let about = |control: &dyn control::Control| {
+                let values: Vec<_> = control.values().iter().map(|value| value.name).collect();
+                format!("{} ({})", control.about(), values.join(", "))
+            };
             control::REGISTRY.iter().map(|control| (control.name().to_owned(), about(*control))).collect()
         },
     },

@@ -58,7 +58,8 @@ fn parts(view: &View, row: &Row, cell: &CellView) -> Parts {
 
 /// Pads every part to the width of its column.
 fn aligned(parts: &[Parts]) -> Vec<String> {
-    let widest = |of: &dyn Fn(&Parts) -> Option<&str>| parts.iter().filter_map(of).map(display_width).max().unwrap_or(0);
+    let widest =
+        |of: &dyn Fn(&Parts) -> Option<&str>| parts.iter().filter_map(of).map(display_width).max().unwrap_or(0);
     let center = widest(&|part| match part {
         Parts::Change(change, _) => Some(&change.center),
         _ => None,

@@ -1,0 +1,71 @@
+use super::*;
+use crate::sample;
+use textwrap::core::display_width;
+
+fn screen(targets: &[&str], blocks: u32) -> String {
+    let (record, trials) = sample::run(targets, blocks);
+    first_screen(&View::of_run(&record, &trials), false)
+}
+
+#[test]
+fn three_targets() {
+    insta::assert_snapshot!(screen(&["ext4", "xfs", "btrfs"], 10));
+}
+
+#[test]
+fn more_targets_than_fit_side_by_side() {
+    let long = "xfs,allocsize=512k,noatime@/dev/sdb1";
+    insta::assert_snapshot!(screen(&["ext4", "xfs", "btrfs", "tmpfs", "ext3,data=journal", long], 8));
+}
+
+#[test]
+fn one_target_is_not_ranked() {
+    insta::assert_snapshot!(screen(&["ext4"], 6));
+}
+
+#[test]
+fn few_blocks_are_described() {
+    insta::assert_snapshot!(screen(&["ext4", "xfs"], 3));
+}
+
+#[test]
+fn of_times_less_is_better() {
+    let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
+    insta::assert_snapshot!(first_screen(&View::of_run(&record, &trials), false));
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen() {
+    let long = "a-rather-long-name-for-a-target=xfs,allocsize=512k";
+    for targets in [&["ext4", "xfs", "btrfs"][..], &["ext4", "xfs", "btrfs", "ext2", long][..], &[long, "ext4"][..]] {
+        for line in screen(targets, 10).lines() {
+            assert!(display_width(line) <= WIDTH, "{line}");
+            assert_eq!(line, line.trim_end());
+        }
+    }
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
+    let view = View::of_run(&record, &trials);
+    let (plain, colored) = (first_screen(&view, false), first_screen(&view, true));
+    assert!(!plain.contains('\u{1b}') && colored.contains('\u{1b}'));
+    let mut stripped = String::new();
+    let mut rest = colored.as_str();
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        stripped.push_str(before);
+        rest = after.split_once('m').unwrap().1;
+    }
+    stripped.push_str(rest);
+    let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
+    assert_eq!(trimmed, plain.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn names_that_begin_alike_stay_apart() {
+    let names = ["xfs,allocsize=512k@/dev/sda1", "xfs,allocsize=512k@/dev/sdb1"];
+    let screen = screen(&names, 5);
+    assert!(screen.contains("xfs,allocsize=5… is xfs,allocsize=512k@/dev/sda1"), "{screen}");
+    assert!(screen.contains("xfs,allocsize=5…#2 is xfs,allocsize=512k@/dev/sdb1"), "{screen}");
+}

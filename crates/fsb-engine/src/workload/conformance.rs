@@ -1,0 +1,429 @@
+//! What every member of the registry must do, on every backend.
+
+use std::fs;
+use std::path::Path;
+
+use fsb_model::{CacheState, WorkloadSpec};
+
+use super::*;
+use crate::task::{ClockSpec, Ready, Step, StepReport, Task};
+use crate::{backend, latency, worker};
+
+const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
+
+/// Lets every step start at once and remembers what it was told.
+#[derive(Default)]
+struct Open(Option<Ready>);
+
+impl Gate for Open {
+    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
+        self.0 = Some(ready);
+        Ok(())
+    }
+}
+
+fn task(step: Step, workload: &WorkloadSpec, root: &Path, operations: u64) -> Task {
+    Task {
+        step,
+        workload: workload.clone(),
+        sizing: SIZING,
+        root: root.to_owned(),
+        seed: 42,
+        operations,
+        repetition: 0,
+        until_seconds: None,
+        evict: false,
+        backend: None,
+        clock: ClockSpec::Monotonic,
+    }
+}
+
+/// All three steps; what the measure step said and what was ready before it.
+fn run(
+    workload: &WorkloadSpec,
+    root: &Path,
+    operations: u64,
+    change: impl Fn(&mut Task),
+) -> Result<(Measurement, Ready), EngineError> {
+    let mut gate = Open::default();
+    let mut measurement = None;
+    for step in [Step::Prepare, Step::Measure, Step::Cleanup] {
+        let mut task = task(step, workload, root, operations);
+        change(&mut task);
+        if let StepReport::Measured(measured) = worker::perform(&task, &mut gate)? {
+            measurement = Some(measured);
+        }
+    }
+    Ok((measurement.expect("the measure step measures"), gate.0.expect("the gate was asked")))
+}
+
+fn example(workload: &dyn Workload) -> WorkloadSpec {
+    WorkloadSpec { name: workload.name().to_owned(), params: workload.example() }
+}
+
+fn with(name: &str, pairs: &[(&str, serde_json::Value)]) -> WorkloadSpec {
+    let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    WorkloadSpec { name: name.to_owned(), params }
+}
+
+#[test]
+fn members_have_names_of_their_own_and_a_line_about_them() {
+    for (index, workload) in REGISTRY.iter().enumerate() {
+        let name = workload.name();
+        assert!(!workload.about().is_empty() && !workload.about().contains('\n'), "{name}");
+        assert!(REGISTRY[..index].iter().all(|other| other.name() != name), "{name}");
+    }
+}
+
+#[test]
+fn resolved_parameters_parse_to_themselves() {
+    for workload in REGISTRY {
+        for params in [workload.example(), Params::new()] {
+            let job = workload.parse(&params, &SIZING).unwrap();
+            let resolved = job.params();
+            let again = workload.parse(&resolved, &Sizing { size: 1, cpus: 1 }).unwrap();
+            assert_eq!(again.params(), resolved, "{}", workload.name());
+            assert_eq!(again.profile().label, job.profile().label);
+            assert_eq!(again.profile().operations, job.profile().operations);
+        }
+    }
+}
+
+#[test]
+fn unknown_parameters_are_refused_with_the_nearest_name() {
+    for workload in REGISTRY {
+        let mut params = workload.example();
+        params.insert("treads".to_owned(), 1.into());
+        let error = workload.parse(&params, &SIZING).err().expect(workload.name());
+        assert_eq!(error.key.as_deref(), Some("treads"));
+        assert!(error.message.contains("did you mean 'threads'"), "{error}");
+    }
+}
+
+#[test]
+fn every_example_runs_and_leaves_nothing_behind() {
+    for workload in REGISTRY {
+        let spec = example(*workload);
+        let profile = parse(&spec, &SIZING).unwrap().profile();
+        let root = tempfile::tempdir().unwrap();
+        let (measured, ready) = run(&spec, root.path(), profile.operations, |_| {}).unwrap();
+        let name = workload.name();
+        assert_eq!(measured.operations, profile.operations, "{name}");
+        assert_eq!(measured.workers.len(), profile.threads as usize, "{name}");
+        let histogram = &measured.latency[profile.operation];
+        assert_eq!(latency::count(histogram), Some(profile.operations), "{name}");
+        assert!(measured.timed_ns > 0, "{name}");
+        for worker in &measured.workers {
+            assert!(worker.start_ns <= worker.stop_ns, "{name}");
+        }
+        let held = ready.resident_bytes.is_some_and(|bytes| bytes == ready.file_bytes && bytes > 0);
+        assert!(profile.cache != CacheState::Warm || profile.metadata_only || held, "{name}: {ready:?}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{name} left something behind");
+    }
+}
+
+#[test]
+fn every_example_runs_on_nothing_and_repeats_to_the_last_digit() {
+    for workload in REGISTRY {
+        let spec = example(*workload);
+        let profile = parse(&spec, &SIZING).unwrap().profile();
+        let nowhere = Path::new("/nowhere/at/all");
+        let fake = |seed| {
+            let change = move |task: &mut Task| {
+                task.backend = Some("null".to_owned());
+                task.clock = ClockSpec::Fake { seed, slowdown: 1.0 };
+            };
+            run(&spec, nowhere, profile.operations, change).unwrap()
+        };
+        let (first, ready) = fake(1);
+        assert_eq!(first.operations, profile.operations, "{}", workload.name());
+        assert_eq!((first.clone(), ready), fake(1), "{}", workload.name());
+        assert_ne!(first.timed_ns, fake(2).0.timed_ns, "{}", workload.name());
+        assert!(first.user_seconds > 0.0 && first.system_seconds > 0.0);
+        assert!(!nowhere.exists());
+    }
+}
+
+/// The null backend stands in for every cache state without anybody having brought it about.
+#[test]
+fn nothing_is_as_cold_or_warm_as_asked() {
+    let nowhere = Path::new("/nowhere");
+    for (cache, before) in [("cold", 0), ("warm", 16 * 65_536)] {
+        let spec = with("read", &[("files", 20.into()), ("file_size", "64K".into()), ("cache", cache.into())]);
+        let operations = parse(&spec, &SIZING).unwrap().profile().operations;
+        let (measured, ready) = run(&spec, nowhere, operations, |task| task.backend = Some("null".to_owned())).unwrap();
+        assert_eq!(ready, Ready { resident_bytes: Some(before), file_bytes: 16 * 65_536 });
+        assert_eq!(measured.resident_after, Some(16 * 65_536));
+    }
+}
+
+#[test]
+fn an_asynchronous_backend_moves_the_same_bytes() {
+    let root = tempfile::tempdir().unwrap();
+    for (verb, durability) in [("write", "each"), ("read", "none")] {
+        let spec = with(
+            verb,
+            &[
+                ("backend", "skeleton".into()),
+                ("cache", "any".into()),
+                ("depth", 4.into()),
+                ("files", 2.into()),
+                ("file_size", "64K".into()),
+                ("block_size", "8K".into()),
+                ("durability", durability.into()),
+                ("access", "random".into()),
+            ],
+        );
+        let (measured, _) = run(&spec, root.path(), 16, |_| {}).unwrap();
+        assert_eq!((measured.operations, measured.bytes), (16, 128 << 10));
+        assert_eq!(latency::count(&measured.latency[verb]), Some(16));
+    }
+}
+
+/// What is written must be what preparation would have written, whichever way it went: whole, in records, by halves.
+#[test]
+fn written_bytes_do_not_depend_on_how_they_were_written() {
+    let root = tempfile::tempdir().unwrap();
+    let content = |spec: &WorkloadSpec, steps: &[Step]| {
+        for &step in steps {
+            let operations = parse(spec, &SIZING).unwrap().profile().operations;
+            worker::perform(&task(step, spec, root.path(), operations), &mut Open::default()).unwrap();
+        }
+        let set = root.path().join("fsb-set/d00000");
+        [fs::read(set.join("f00000000")).unwrap(), fs::read(set.join("f00000001")).unwrap()]
+    };
+    let shape = [("files", 2.into()), ("file_size", 40_960.into())];
+    let prepared = content(&with("stat", &shape), &[Step::Prepare]);
+    assert_ne!(prepared[0], prepared[1]);
+    for (backend, block, depth, threads) in [("psync", 4096, 1, 1), ("psync", 1000, 1, 3), ("skeleton", 8192, 4, 1)] {
+        let mut pairs = shape.to_vec();
+        pairs.extend([("block_size", block.into()), ("backend", backend.into())]);
+        pairs.extend([("depth", depth.into()), ("threads", threads.into())]);
+        let written = content(&with("write", &pairs), &[Step::Prepare, Step::Measure]);
+        let whole = 40_960 / block * block;
+        // Where the size is no multiple of the record, the second file begins elsewhere among the set's addresses.
+        let files = if whole == 40_960 { 2 } else { 1 };
+        for file in 0..files {
+            assert_eq!(written[file], prepared[file][..whole], "{backend}, {block} bytes, file {file}");
+        }
+    }
+}
+
+#[test]
+fn amounts_that_a_job_cannot_do_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let micro = example(&micro_create::MicroCreate);
+    let error = run(&micro, root.path(), 1, |_| {}).unwrap_err();
+    assert!(error.message.contains("1 operations, but it does 6 or none"), "{error}");
+    let create = example(&create::Create);
+    let error = run(&create, root.path(), 13, |_| {}).unwrap_err();
+    assert!(error.message.contains("13 operations, but one repetition has 12"), "{error}");
+}
+
+#[test]
+fn repetitions_in_place_and_parts_have_the_operations_asked_for() {
+    for (name, extra, operations) in
+        [("rename", "any", 31), ("stat", "warm", 40), ("scan", "warm", 7), ("scan", "warm", 29), ("readdir", "warm", 5)]
+    {
+        let spec = with(
+            name,
+            &[("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into()), ("cache", extra.into())],
+        );
+        let root = tempfile::tempdir().unwrap();
+        let (measured, _) = run(&spec, root.path(), operations, |_| {}).unwrap();
+        assert_eq!(measured.operations, operations, "{name}");
+    }
+}
+
+#[test]
+fn a_time_limit_ends_divisible_work_after_an_operation() {
+    let spec = with("read", &[("file_size", "1M".into()), ("block_size", "4K".into())]);
+    let limited = |task: &mut Task| {
+        task.until_seconds = Some(1e-4);
+        task.clock = ClockSpec::Fake { seed: 5, slowdown: 1.0 };
+        task.backend = Some("null".to_owned());
+    };
+    let (measured, _) = run(&spec, Path::new("/nowhere"), 100_000, limited).unwrap();
+    assert!((50..500).contains(&measured.operations), "{}", measured.operations);
+    assert!(measured.timed_ns >= 100_000);
+}
+
+#[test]
+fn a_gate_that_stays_shut_ends_the_step() {
+    struct Shut;
+    impl Gate for Shut {
+        fn ready(&mut self, _: Ready) -> Result<(), EngineError> {
+            Err(EngineError::new("not today"))
+        }
+    }
+    let root = tempfile::tempdir().unwrap();
+    let spec = example(&read::Read);
+    worker::perform(&task(Step::Prepare, &spec, root.path(), 16), &mut Open::default()).unwrap();
+    let error = worker::perform(&task(Step::Measure, &spec, root.path(), 16), &mut Shut).unwrap_err();
+    assert_eq!(error.message, "not today");
+}
+
+#[test]
+fn what_the_kernel_refuses_names_call_path_and_error() {
+    let root = tempfile::tempdir().unwrap();
+    let spec = example(&read::Read);
+    let measure = task(Step::Measure, &spec, root.path(), 16);
+    let error = worker::perform(&measure, &mut Open::default()).unwrap_err();
+    assert_eq!(error.errno, Some(libc::ENOENT));
+    assert!(error.message.starts_with("open /") && error.message.ends_with("(ENOENT)"), "{error}");
+    worker::perform(&task(Step::Prepare, &spec, root.path(), 16), &mut Open::default()).unwrap();
+    let file = root.path().join("fsb-set/d00000/f00000000");
+    fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(10_000).unwrap();
+    let error = worker::perform(&measure, &mut Open::default()).unwrap_err();
+    assert_eq!(error.path.as_deref(), Some(file.as_path()));
+    assert!(error.message.contains("1808 bytes came instead of 4096 at offset 8192"), "{error}");
+}
+
+#[test]
+fn a_directory_that_hides_files_is_no_result() {
+    let root = tempfile::tempdir().unwrap();
+    for workload in [&readdir::Readdir as &dyn Workload, &scan::Scan] {
+        let spec = example(workload);
+        worker::perform(&task(Step::Prepare, &spec, root.path(), 3), &mut Open::default()).unwrap();
+        fs::remove_file(root.path().join("fsb-set/d00001/f00000007")).unwrap();
+        let operations = parse(&spec, &SIZING).unwrap().profile().operations;
+        let error = worker::perform(&task(Step::Measure, &spec, root.path(), operations), &mut Open::default());
+        let message = error.unwrap_err().message;
+        assert!(message.ends_with("d00001: 4 entries came instead of 5"), "{message}");
+    }
+}
+
+#[test]
+fn an_unknown_backend_or_workload_gets_the_nearest_name() {
+    let root = tempfile::tempdir().unwrap();
+    let mut wrong = task(Step::Prepare, &example(&read::Read), root.path(), 1);
+    wrong.backend = Some("nul".to_owned());
+    let error = worker::perform(&wrong, &mut Open::default()).unwrap_err();
+    assert!(error.message.contains("did you mean 'null'"), "{error}");
+    let error = parse(&with("raed", &[]), &SIZING).err().unwrap();
+    assert!(error.message.contains("did you mean 'read'"), "{error}");
+    assert_eq!(backend::REGISTRY.len(), 3);
+}
+
+/// What is wrong, the parameter it is found in, and what is said about it.
+#[test]
+fn senseless_parameters_are_refused_with_their_key() {
+    let cases: &[(&str, &str, serde_json::Value, &str)] = &[
+        ("read", "file_size", "4X".into(), "'4X' is not a size"),
+        ("read", "file_size", 0.into(), "0 is too few: at least 1"),
+        ("read", "file_size", (1u64 << 61).into(), "is too many: at most"),
+        ("read", "file_size", "size/0".into(), "is not a size"),
+        ("read", "block_size", "128M".into(), "128M is larger than file_size, 8M"),
+        ("read", "block_size", 0.into(), "0 is too few"),
+        ("read", "block_size", (-1).into(), "-1 is not a whole number"),
+        ("read", "block_size", 1.5.into(), "1.5 is not a whole number"),
+        ("read", "files", 0.into(), "0 is too few"),
+        ("read", "files", 100_000_001u64.into(), "is too many"),
+        ("read", "files_per_directory", 0.into(), "0 is too few"),
+        ("read", "threads", 1025.into(), "1025 is too many: at most 1024"),
+        ("read", "threads", true.into(), "true is not a whole number"),
+        ("read", "access", "backwards".into(), "'backwards' cannot be: sequential or random"),
+        ("read", "access", 7.into(), "7 is not a word"),
+        ("read", "durability", "end".into(), "'end' cannot be: none"),
+        ("read", "cache", "lukewarm".into(), "cannot be: warm or cold or any"),
+        ("read", "backend", "psink".into(), "did you mean 'psync'"),
+        ("read", "depth", 32.into(), "32 is more than backend psync can do: at most 1"),
+        ("read", "label", "".into(), "is not a text of one line"),
+        ("read", "label", "two\nlines".into(), "is not a text of one line"),
+        ("write", "overwrite", "yes".into(), "\"yes\" is not true or false"),
+        ("write", "cache", "cold".into(), "new files are never cold"),
+        ("append", "access", "random".into(), "'random' cannot be: sequential"),
+        ("append", "cache", "warm".into(), "'warm' cannot be: any"),
+        ("stat", "block_size", "4K".into(), "unknown parameter 'block_size'"),
+        ("create", "overwrite", true.into(), "unknown parameter 'overwrite'"),
+        ("micro-read", "cycles", 0.into(), "0 is too few"),
+        ("micro-read", "iterations", 0.into(), "0 is too few"),
+        ("micro-read", "block_count", (1u64 << 30).into(), ""),
+        ("micro-create", "block_size", 4096.into(), "unknown parameter 'block_size'"),
+        ("micro-create", "durability", "none".into(), "unknown parameter 'durability'"),
+    ];
+    for (workload, key, value, message) in cases {
+        let result = parse(&with(workload, &[(key, value.clone())]), &SIZING);
+        if message.is_empty() {
+            assert!(result.is_ok(), "{workload} {key} {value}");
+            continue;
+        }
+        let error = result.err().unwrap_or_else(|| panic!("{workload} takes {key} = {value}"));
+        assert_eq!(error.key.as_deref(), Some(*key), "{error}");
+        assert!(error.to_string().contains(message), "'{error}' does not say '{message}'");
+        assert!(error.to_string().starts_with(&format!("workload {workload}: ")), "{error}");
+    }
+    let absurd = with("micro-read", &[("block_count", (1u64 << 30).into()), ("block_size", (1u64 << 30).into())]);
+    assert!(parse(&absurd, &SIZING).is_ok(), "a pebibyte is large, not absurd");
+    let absurd = with("read", &[("files", 100_000_000u64.into()), ("file_size", (1u64 << 40).into())]);
+    assert!(parse(&absurd, &SIZING).err().unwrap().message.contains("are absurd"));
+    let directories = with("stat", &[("files", 1_000_000.into()), ("files_per_directory", 1.into())]);
+    assert!(parse(&directories, &SIZING).err().unwrap().message.contains("more than 100000 directories"));
+    let random = with("write", &[("access", "random".into()), ("overwrite", false.into())]);
+    assert_eq!(parse(&random, &SIZING).err().unwrap().key.as_deref(), Some("overwrite"));
+}
+
+#[test]
+fn labels_say_what_makes_a_cell_another_one() {
+    let cases: &[(&str, &[(&str, serde_json::Value)], &str)] = &[
+        ("write", &[("durability", "end".into())], "write 1M, durable"),
+        ("read", &[("cache", "cold".into())], "read 1M, cold"),
+        ("read", &[], "read 1M, warm"),
+        ("read", &[("access", "random".into()), ("cache", "cold".into())], "random read 4K, cold"),
+        ("write", &[("access", "random".into()), ("durability", "each".into())], "random write 4K, durable each"),
+        ("write", &[("overwrite", true.into()), ("cache", "warm".into())], "overwrite 1M, warm"),
+        ("append", &[("durability", "each".into())], "append 4K, durable each"),
+        ("create", &[("durability", "end".into())], "create 4K files, durable"),
+        ("create", &[("durability", "end".into()), ("threads", 0.into())], "create 4K files, durable, 2 threads"),
+        ("create", &[("file_size", 0.into())], "create empty files"),
+        ("read", &[("files", 99.into()), ("file_size", "4K".into()), ("cache", "cold".into())], "read 4K files, cold"),
+        ("read", &[("files", 9.into()), ("block_size", "64K".into())], "read 64K of 8M files, warm"),
+        ("stat", &[("cache", "cold".into())], "stat 4K files, cold"),
+        ("scan", &[("cache", "cold".into())], "readdir + stat, cold"),
+        ("readdir", &[("files", 50.into()), ("cache", "any".into())], "readdir 50 entries"),
+        ("rename", &[], "rename 4K files"),
+        ("delete", &[("durability", "end".into())], "delete 4K files, durable"),
+        ("read", &[("backend", "null".into()), ("cache", "any".into())], "read 1M, null"),
+        ("read", &[("label", "mine".into())], "mine"),
+        ("micro-create", &[], "micro create 1000 files"),
+        (
+            "micro-write",
+            &[("random", true.into()), ("threads", 0.into())],
+            "micro random write 8M in 512K blocks, 2 threads",
+        ),
+        ("micro-read", &[("file_count", 3.into())], "micro read 3 files of 8M in 512K blocks"),
+    ];
+    for (workload, pairs, label) in cases {
+        assert_eq!(parse(&with(workload, pairs), &SIZING).unwrap().profile().label, *label);
+    }
+}
+
+#[test]
+fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
+    use crate::Renewal::{Never, Recreate, Remount};
+    // Renewal, repeats in place, reaches the device.
+    let cases: &[(&str, &[(&str, serde_json::Value)], (crate::Renewal, bool, bool))] = &[
+        ("write", &[("durability", "end".into())], (Recreate, false, true)),
+        ("write", &[("access", "random".into())], (Never, true, false)),
+        ("read", &[("cache", "warm".into())], (Never, true, false)),
+        ("read", &[("cache", "cold".into())], (Remount, false, true)),
+        ("append", &[], (Recreate, false, false)),
+        ("create", &[], (Recreate, false, false)),
+        ("stat", &[("cache", "cold".into())], (Remount, false, true)),
+        ("rename", &[], (Recreate, true, false)),
+        ("delete", &[], (Recreate, false, false)),
+        ("micro-read", &[], (Never, false, false)),
+    ];
+    for (workload, pairs, expected) in cases {
+        let profile = parse(&with(workload, pairs), &SIZING).unwrap().profile();
+        let found = (profile.renewal, profile.repeats_in_place, profile.reaches_device);
+        assert_eq!(found, *expected, "{}", profile.label);
+    }
+    let read = parse(&with("read", &[("cache", "cold".into())]), &SIZING).unwrap().profile();
+    assert_eq!((read.operations, read.cold_bytes_per_operation), (8, 1 << 20));
+    assert_eq!(read.primary.name, "throughput");
+    assert!(read.space >= 8 << 20 && read.inodes >= 2);
+    let odd = with("write", &[("file_size", 10_000.into()), ("block_size", "4K".into())]);
+    let odd = parse(&odd, &SIZING).unwrap().profile();
+    assert_eq!((odd.operations, odd.file_size, odd.primary.name), (2, 8192, "operation_rate"));
+}

@@ -1,0 +1,132 @@
+//! Creating files: the name, the inode and, where files are not empty, their data.
+
+use fsb_model::metric::OPERATION_RATE;
+use fsb_model::{Access, CacheState, Durability, Params};
+
+use super::conduct::conduct;
+use super::params;
+use super::spec::{Records, Rules, Spec};
+use super::{Job, Workload};
+use crate::backend::{Flush, Purpose};
+use crate::clock::Kind;
+use crate::context::Context;
+use crate::fileset::{Content, Interest};
+use crate::lane::Lane;
+use crate::order::Visits;
+use crate::profile::{Profile, Renewal};
+use crate::pump::{Pump, Stage};
+use crate::task::{Gate, Measurement};
+use crate::team::Crew;
+use crate::{EngineError, ParamError, Sizing};
+
+const RULES: Rules = Rules {
+    name: "create",
+    files: "min(10000, size/64K)",
+    file_size: "4K",
+    records: Records::WholeFile,
+    access: &[Access::Sequential],
+    durability: Durability::ALL,
+    cache: &[CacheState::Any],
+};
+
+/// The member.
+pub(super) struct Create;
+
+impl Workload for Create {
+    fn name(&self) -> &'static str {
+        RULES.name
+    }
+
+    fn about(&self) -> &'static str {
+        "create files with their data: open, write, close, and fsync where each is durable"
+    }
+
+    fn example(&self) -> Params {
+        params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(CreateJob(Spec::parse(RULES, params, sizing)?)))
+    }
+}
+
+struct CreateJob(Spec);
+
+impl Job for CreateJob {
+    fn profile(&self) -> Profile {
+        Profile {
+            renewal: Renewal::Recreate,
+            repeats_in_place: false,
+            primary: &OPERATION_RATE,
+            cold_bytes_per_operation: 0,
+            ..self.0.profile("create", self.0.files_label("create"))
+        }
+    }
+
+    fn params(&self) -> Params {
+        self.0.params()
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        self.0.prepare(context, Content::Directories)
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let stage = self.0.stage(context)?;
+        let crew = Creators { spec: &self.0, stage: &stage, context };
+        Ok(conduct(&crew, &stage, (Interest::Names, Content::Directories), &self.profile(), context, gate)?.0)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        self.0.cleanup(context)
+    }
+}
+
+struct Creators<'s> {
+    spec: &'s Spec,
+    stage: &'s Stage,
+    context: &'s Context,
+}
+
+impl<'s> Crew for Creators<'s> {
+    type Kit = (Pump<'s>, Visits);
+    type Report = ();
+
+    fn equip(&self, rank: u32) -> Result<Self::Kit, EngineError> {
+        Ok((Pump::new(self.stage, self.spec.manner(Purpose::Create))?, self.spec.visits(self.context, rank)))
+    }
+
+    fn work(&self, (pump, visits): &mut Self::Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        let size = self.spec.layout.file_size;
+        lane.start();
+        for file in visits {
+            let slot = pump.open(file)?;
+            let mut offset = 0;
+            while offset < size {
+                let length = self.spec.block_size.min(size - offset);
+                pump.transfer(slot, file, offset, length)?;
+                offset += length;
+            }
+            if self.spec.durability == Durability::Each {
+                pump.flush(slot, file, Flush::All)?;
+            }
+            pump.close(slot, file)?;
+            if !lane.lap(Kind::Create, size) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, _kit: Self::Kit) {}
+
+    fn closes(&self) -> bool {
+        self.spec.durability == Durability::End
+    }
+
+    fn close(&self, (pump, _): &mut Self::Kit, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        pump.flush_all()?;
+        lane.tick(Kind::Sync, bytes);
+        Ok(())
+    }
+}

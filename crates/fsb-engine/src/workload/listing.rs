@@ -1,0 +1,202 @@
+//! Going through directories: what readdir and scan have in common.
+//!
+//! Each thread has a contiguous share of the directories. A repetition of fewer operations than there are entries ends
+//! in the middle of a directory; one of more passes over the thread's directories again.
+
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+
+use super::conduct::conduct;
+use super::names::{open_directory, refused};
+use super::spec::Spec;
+use crate::EngineError;
+use crate::backend::Handle;
+use crate::clock::Kind;
+use crate::context::Context;
+use crate::fileset::{Content, Interest, Layout};
+use crate::lane::Lane;
+use crate::order::{self, Visits};
+use crate::profile::Profile;
+use crate::pump::Stage;
+use crate::task::{Gate, Measurement};
+use crate::team::Crew;
+
+/// What glibc's readdir uses.
+const BUFFER: usize = 32 << 10;
+
+/// What one operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A directory, read to its end.
+    Directory,
+    /// An entry, with its attributes asked for.
+    Entry,
+}
+
+/// Goes through the directories against the clock.
+pub(super) fn measure(
+    spec: &Spec,
+    unit: Unit,
+    profile: &Profile,
+    context: &Context,
+    gate: &mut dyn Gate,
+) -> Result<Measurement, EngineError> {
+    let stage = spec.stage(context)?;
+    let crew = Listers { spec, unit, stage: &stage, context };
+    Ok(conduct(&crew, &stage, (Interest::Names, Content::Full), profile, context, gate)?.0)
+}
+
+struct Listers<'a> {
+    spec: &'a Spec,
+    unit: Unit,
+    stage: &'a Stage,
+    context: &'a Context,
+}
+
+struct Kit {
+    directories: Visits,
+    /// Operations that are left, where they are entries.
+    entries: u64,
+    buffer: Vec<MaybeUninit<u8>>,
+}
+
+impl Crew for Listers<'_> {
+    type Kit = Kit;
+    type Report = ();
+
+    fn equip(&self, rank: u32) -> Result<Kit, EngineError> {
+        let Spec { layout, threads, access, .. } = *self.spec;
+        let (all, operations) = (layout.directories(), self.context.operations);
+        let mut share = match self.unit {
+            Unit::Directory => order::share(all, operations, rank, threads),
+            Unit::Entry => order::share(all, all, rank, threads),
+        };
+        let mut entries = u64::MAX;
+        if self.unit == Unit::Entry {
+            entries = entries_of(&layout, &share, operations);
+            share.operations = if entries == 0 { 0 } else { u64::MAX };
+        }
+        let directories = Visits::new(all, share, access, self.context.seed, self.context.repetition);
+        Ok(Kit { directories, entries, buffer: vec![MaybeUninit::new(0); BUFFER] })
+    }
+
+    fn work(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        lane.start();
+        while let Some(directory) = kit.directories.next() {
+            let more = match self.unit {
+                Unit::Directory => self.list(directory, kit, lane)?,
+                Unit::Entry => self.scan(directory, kit, lane)?,
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, _kit: Kit) {}
+}
+
+impl Listers<'_> {
+    /// Reads a directory to its end: one operation.
+    fn list(&self, directory: u64, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<bool, EngineError> {
+        let handle = open_directory(self.stage, directory)?;
+        let mut seen = 0;
+        self.entries(directory, &handle, kit, &mut |_, _| {
+            seen += 1;
+            ControlFlow::Continue(())
+        })?;
+        self.all_seen(directory, seen)?;
+        drop(handle);
+        Ok(lane.lap(Kind::Readdir, seen))
+    }
+
+    /// Asks for the attributes of each entry: as many operations as there are entries, or are left.
+    fn scan(&self, directory: u64, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<bool, EngineError> {
+        let handle = open_directory(self.stage, directory)?;
+        let tree = self.stage.backend.tree();
+        let (mut seen, mut going, mut failure) = (0, true, None);
+        self.entries(directory, &handle, kit, &mut |name, left| {
+            if let Err(errno) = tree.stat(&handle, name) {
+                failure = Some(self.refused_entry(directory, name, errno));
+                return ControlFlow::Break(());
+            }
+            seen += 1;
+            *left -= 1;
+            going = lane.lap(Kind::Stat, 0) && *left > 0;
+            if going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        failure.map_or(Ok(()), Err)?;
+        if going {
+            self.all_seen(directory, seen)?;
+        }
+        Ok(going)
+    }
+
+    /// Calls `visit` with each entry and the number of operations that are left.
+    fn entries(
+        &self,
+        directory: u64,
+        handle: &Handle,
+        kit: &mut Kit,
+        visit: &mut dyn FnMut(&CStr, &mut u64) -> ControlFlow<()>,
+    ) -> Result<(), EngineError> {
+        let files = self.stage.layout.files_in(directory);
+        let Kit { entries, buffer, .. } = kit;
+        let mut visit = |name: &CStr| visit(name, entries);
+        let listed = self.stage.backend.tree().list(handle, buffer, files.end - files.start, &mut visit);
+        listed.map_err(|errno| refused(self.stage, "list", directory, errno))
+    }
+
+    /// A directory that hides files would look fast.
+    fn all_seen(&self, directory: u64, seen: u64) -> Result<(), EngineError> {
+        let files = self.stage.layout.files_in(directory);
+        let expected = files.end - files.start;
+        if seen == expected {
+            return Ok(());
+        }
+        let path = self.stage.set.join(Layout::directory_name(directory));
+        let message = format!("list {}: {seen} entries came instead of {expected}", path.display());
+        Err(EngineError { message, errno: None, path: Some(path) })
+    }
+
+    #[cold]
+    fn refused_entry(&self, directory: u64, name: &CStr, errno: rustix::io::Errno) -> EngineError {
+        let path = self.stage.set.join(Layout::directory_name(directory)).join(name.to_string_lossy().as_ref());
+        EngineError::call("stat", path, errno)
+    }
+}
+
+/// How many of `operations` entries fall to a thread: whole passes over its own directories, and of the rest a part in
+/// proportion to its entries, so that the parts of all threads add up.
+fn entries_of(layout: &Layout, share: &order::Share, operations: u64) -> u64 {
+    if share.length == 0 {
+        return 0;
+    }
+    let first = layout.files_in(share.first).start;
+    let last = layout.files_in(share.first + share.length - 1).end;
+    let rest = operations % layout.files;
+    let up_to = |entry: u64| (u128::from(entry) * u128::from(rest) / u128::from(layout.files)) as u64;
+    operations / layout.files * (last - first) + up_to(last) - up_to(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn entries_add_up_and_nobody_overruns(
+            files in 1u64..500, files_per_directory in 1u64..60, operations in 0u64..1500, threads in 1u32..9,
+        ) {
+            let layout = Layout { files, file_size: 0, files_per_directory };
+            let all = layout.directories();
+            let parts: Vec<u64> = (0..threads)
+                .map(|rank| entries_of(&layout, &order::share(all, all, rank, threads), operations))
+                .collect();
+            prop_assert_eq!(parts.iter().sum::<u64>(), operations);
+        }
+    }
+}

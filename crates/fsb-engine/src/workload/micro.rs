@@ -1,0 +1,338 @@
+//! The 2023 micro-benchmarks (Pokorný 2023, §4.4.3 and §5.5 to §5.7): what create, read and write have in common.
+//!
+//! An iteration sets its files up, does the work against the clock and removes them again; only the work is timed. A
+//! cycle is a number of iterations, shared by the threads, each in a directory of its own; its sample is the mean time
+//! of one iteration. Some cycles warm up, the others are the samples. All cycles together are one trial.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fsb_model::metric::ITERATION_TIME;
+use fsb_model::{Access, Bytes, CacheState, Durability, Params};
+
+use super::Job;
+use super::conduct::conduct;
+use super::params::{self, Reader};
+use crate::backend::{self, Backend, Demands, Purpose, Verb};
+use crate::clock::Kind;
+use crate::context::Context;
+use crate::fileset::{self, Content, Interest, Layout};
+use crate::lane::Lane;
+use crate::order::{self, Visits};
+use crate::profile::{Profile, Renewal};
+use crate::pump::{Manner, Pump, Stage};
+use crate::task::{Gate, Measurement};
+use crate::team::Crew;
+use crate::{EngineError, ParamError, Sizing};
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bench {
+    /// Creating empty files.
+    Create,
+    /// Reading files that were just written.
+    Read,
+    /// Writing new files.
+    Write,
+}
+
+impl Bench {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Bench::Create => "micro-create",
+            Bench::Read => "micro-read",
+            Bench::Write => "micro-write",
+        }
+    }
+
+    fn operation(self) -> &'static str {
+        match self {
+            Bench::Create => "create",
+            Bench::Read => "read",
+            Bench::Write => "write",
+        }
+    }
+}
+
+/// A micro-benchmark with its parameters.
+pub(super) struct MicroJob {
+    bench: Bench,
+    file_count: u64,
+    block_size: u64,
+    block_count: u64,
+    access: Access,
+    iterations: u64,
+    cycles: u64,
+    warmup_cycles: u64,
+    threads: u32,
+    backend: &'static dyn Backend,
+    label: Option<String>,
+}
+
+impl MicroJob {
+    pub(super) fn parse(bench: Bench, params: &Params, sizing: &Sizing) -> Result<MicroJob, ParamError> {
+        let mut reader = Reader::new(bench.name(), params, sizing);
+        let files = if bench == Bench::Create { "1000" } else { "1" };
+        let file_count = reader.number("file_count", files, 1..=1_000_000)?;
+        let (mut block_size, mut block_count, mut random) = (0, 0, false);
+        if bench != Bench::Create {
+            block_size = reader.number("block_size", "512K", 1..=1 << 30)?;
+            block_count = reader.number("block_count", "16", 1..=1 << 30)?;
+            random = reader.flag("random", false)?;
+        }
+        let backend = reader.text("backend")?.unwrap_or_else(|| "psync".to_owned());
+        let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
+        let demands = Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: block_size };
+        backend::check(backend, demands).map_err(|(key, message)| reader.error(key, message))?;
+        let job = MicroJob {
+            bench,
+            file_count,
+            block_size,
+            block_count,
+            access: if random { Access::Random } else { Access::Sequential },
+            iterations: reader.number("iterations", "10", 1..=1_000_000)?,
+            cycles: reader.number("cycles", "30", 1..=100_000)?,
+            warmup_cycles: reader.number("warmup_cycles", "3", 0..=100_000)?,
+            threads: reader.threads()?,
+            backend,
+            label: reader.text("label")?,
+        };
+        let (files, bytes) = (job.layout().files, u128::from(block_size) * u128::from(block_count));
+        if u128::from(files) * bytes > 1 << 60 {
+            return Err(reader.error("block_count", format!("{files} files of {bytes} bytes are absurd")));
+        }
+        if files > fileset::MOST_FILES {
+            return Err(reader.error("file_count", format!("{files} files in all are too many")));
+        }
+        reader.finish()?;
+        Ok(job)
+    }
+
+    /// Each thread has a directory of its own.
+    fn layout(&self) -> Layout {
+        Layout {
+            files: self.file_count * u64::from(self.threads),
+            file_size: self.block_size.saturating_mul(self.block_count),
+            files_per_directory: self.file_count,
+        }
+    }
+
+    fn label(&self) -> String {
+        let operation = self.bench.operation();
+        let random = if self.access == Access::Random { "random " } else { "" };
+        let (size, block) = (Bytes(self.layout().file_size), Bytes(self.block_size));
+        let files = if self.file_count == 1 { String::new() } else { format!("{} files of ", self.file_count) };
+        let what = match self.bench {
+            Bench::Create => format!("micro create {} files", self.file_count),
+            Bench::Read | Bench::Write => format!("micro {random}{operation} {files}{size} in {block} blocks"),
+        };
+        if self.threads > 1 { format!("{what}, {} threads", self.threads) } else { what }
+    }
+
+    fn manner(&self, purpose: Purpose) -> Manner {
+        let (verb, kind) = match purpose {
+            Purpose::Read => (Verb::Read, Kind::Read),
+            _ => (Verb::Write, Kind::Write),
+        };
+        Manner {
+            purpose,
+            verb,
+            kind,
+            record_size: self.block_size,
+            access: self.access,
+            hold: false,
+            flush_each: false,
+            depth: 1,
+        }
+    }
+}
+
+impl Job for MicroJob {
+    fn profile(&self) -> Profile {
+        let layout = self.layout();
+        let inodes = layout.files + layout.directories() + 1;
+        Profile {
+            label: self.label.clone().unwrap_or_else(|| self.label()),
+            operation: self.bench.operation(),
+            files: layout.files,
+            file_size: layout.file_size,
+            record_size: self.block_size,
+            threads: self.threads,
+            backend: self.backend.name().to_owned(),
+            durability: Durability::None,
+            cache: CacheState::Any,
+            primary: &ITERATION_TIME,
+            renewal: Renewal::Never,
+            operations: self.iterations * self.cycles,
+            divisible: false,
+            repeats_in_place: false,
+            reaches_device: false,
+            metadata_only: self.bench == Bench::Create,
+            space: layout.files * layout.file_size.next_multiple_of(4096) + inodes * 2048,
+            inodes,
+            cold_bytes_per_operation: 0,
+        }
+    }
+
+    fn params(&self) -> Params {
+        let mut params = params::of([
+            ("backend", self.backend.name().into()),
+            ("cycles", self.cycles.into()),
+            ("file_count", self.file_count.into()),
+            ("iterations", self.iterations.into()),
+            ("threads", self.threads.into()),
+            ("warmup_cycles", self.warmup_cycles.into()),
+        ]);
+        if self.bench != Bench::Create {
+            params.insert("block_count".to_owned(), self.block_count.into());
+            params.insert("block_size".to_owned(), self.block_size.into());
+            params.insert("random".to_owned(), (self.access == Access::Random).into());
+        }
+        if let Some(label) = &self.label {
+            params.insert("label".to_owned(), label.as_str().into());
+        }
+        params
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        if !context.backend(self.backend).capabilities().real {
+            return Ok(());
+        }
+        fileset::build(&context.set(), &self.layout(), Content::Directories, false, context.seed)
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let stage = Stage::open(context.backend(self.backend), context.set(), self.layout(), context.seed)?;
+        let crew = Micro {
+            job: self,
+            stage: &stage,
+            context,
+            barrier: Barrier::new(self.threads as usize),
+            failed: AtomicBool::new(false),
+        };
+        let (mut measurement, sums) =
+            conduct(&crew, &stage, (Interest::Names, Content::Directories), &self.profile(), context, gate)?;
+        // One sum a cycle and thread; the warm-up comes first.
+        let cycle_ns = |cycle: usize| sums.iter().map(|thread: &Vec<u64>| thread[cycle]).sum::<u64>();
+        let cycles: Vec<u64> =
+            (self.warmup_cycles..self.warmup_cycles + self.cycles).map(|cycle| cycle_ns(cycle as usize)).collect();
+        measurement.timed_ns = cycles.iter().sum();
+        measurement.samples = cycles.iter().map(|&ns| ns as f64 * 1e-9 / self.iterations as f64).collect();
+        Ok(measurement)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        if context.backend(self.backend).capabilities().real { fileset::remove(&context.set()) } else { Ok(()) }
+    }
+}
+
+struct Micro<'s> {
+    job: &'s MicroJob,
+    stage: &'s Stage,
+    context: &'s Context,
+    /// All threads begin a cycle together.
+    barrier: Barrier,
+    failed: AtomicBool,
+}
+
+/// What one thread works with.
+struct Kit<'s> {
+    writer: Pump<'s>,
+    reader: Option<Pump<'s>>,
+    /// Iterations of each cycle.
+    iterations: u64,
+    /// Nanoseconds of each cycle's iterations.
+    sums: Vec<u64>,
+    /// Iterations so far: each has an order of its own.
+    turn: u32,
+}
+
+impl<'s> Crew for Micro<'s> {
+    type Kit = Kit<'s>;
+    type Report = Vec<u64>;
+
+    fn equip(&self, rank: u32) -> Result<Kit<'s>, EngineError> {
+        let reads = self.job.bench == Bench::Read;
+        let reader = reads.then(|| Pump::new(self.stage, self.job.manner(Purpose::Read))).transpose()?;
+        Ok(Kit {
+            writer: Pump::new(self.stage, self.job.manner(Purpose::Create))?,
+            reader,
+            iterations: order::share(self.job.iterations, self.job.iterations, rank, self.job.threads).length,
+            sums: Vec::with_capacity((self.job.warmup_cycles + self.job.cycles) as usize),
+            turn: 0,
+        })
+    }
+
+    fn work(&self, kit: &mut Kit<'s>, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        let mut result = Ok(());
+        for cycle in 0..self.job.warmup_cycles + self.job.cycles {
+            self.barrier.wait();
+            // Who has failed still comes to the barrier, or the others would wait for ever.
+            if result.is_ok() && !self.failed.load(Ordering::Relaxed) {
+                if cycle == self.job.warmup_cycles {
+                    lane.forget();
+                }
+                result = self.cycle(kit, lane);
+                self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            }
+        }
+        result
+    }
+
+    fn report(&self, kit: Kit<'s>) -> Vec<u64> {
+        kit.sums
+    }
+}
+
+impl Micro<'_> {
+    fn cycle(&self, kit: &mut Kit<'_>, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        let files = self.stage.layout.files_in(u64::from(lane.rank));
+        let mut sum = 0;
+        for _ in 0..kit.iterations {
+            kit.turn = kit.turn.wrapping_add(1);
+            if self.job.bench == Bench::Read {
+                for file in files.clone() {
+                    self.pass(&mut kit.writer, file, kit.turn, Access::Sequential)?;
+                }
+            }
+            let pump = kit.reader.as_mut().unwrap_or(&mut kit.writer);
+            lane.start();
+            let started = lane.last();
+            for file in files.clone() {
+                self.pass(pump, file, kit.turn, self.job.access)?;
+                lane.tick(self.kind(), self.stage.layout.file_size);
+            }
+            lane.complete(started, self.stage.layout.file_size * self.job.file_count);
+            sum += lane.last() - started;
+            for file in files.clone() {
+                self.unlink(file)?;
+            }
+        }
+        kit.sums.push(sum);
+        Ok(())
+    }
+
+    /// Opens a file, moves all its blocks, closes it.
+    fn pass(&self, pump: &mut Pump<'_>, file: u64, turn: u32, access: Access) -> Result<(), EngineError> {
+        let slot = pump.open(file)?;
+        let blocks = self.job.block_count;
+        for block in Visits::new(blocks, order::share(blocks, blocks, 0, 1), access, self.context.seed, turn) {
+            pump.transfer(slot, file, block * self.job.block_size, self.job.block_size)?;
+        }
+        pump.close(slot, file)
+    }
+
+    fn unlink(&self, file: u64) -> Result<(), EngineError> {
+        let Stage { backend, root, names, .. } = self.stage;
+        let removed = backend.tree().unlink(root, names.path(file));
+        removed.map_err(|errno| self.stage.refused("delete", file, errno))
+    }
+
+    fn kind(&self) -> Kind {
+        match self.job.bench {
+            Bench::Create => Kind::Create,
+            Bench::Read => Kind::Read,
+            Bench::Write => Kind::Write,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What is done to files.
+//!
+//! A [`Workload`] is a member of the registry: it reads its own parameters and makes a [`Job`], which knows its profile
+//! and does the three steps. A new workload is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
+
+mod append;
+mod conduct;
+#[cfg(test)]
+mod conformance;
+mod create;
+mod delete;
+mod listing;
+mod micro;
+mod micro_create;
+mod micro_read;
+mod micro_write;
+mod names;
+mod params;
+mod read;
+mod readdir;
+mod rename;
+mod scan;
+#[cfg(test)]
+mod skeleton;
+mod spec;
+mod stat;
+mod write;
+
+use fsb_model::nearest::unknown;
+use fsb_model::{Params, WorkloadSpec};
+
+use crate::context::Context;
+use crate::profile::Profile;
+use crate::task::{Gate, Measurement};
+use crate::{EngineError, ParamError, Sizing};
+
+/// All workloads.
+pub static REGISTRY: &[&dyn Workload] = &[
+    &write::Write,
+    &read::Read,
+    &append::Append,
+    &create::Create,
+    &stat::Stat,
+    &readdir::Readdir,
+    &scan::Scan,
+    &rename::Rename,
+    &delete::Delete,
+    &micro_create::MicroCreate,
+    &micro_read::MicroRead,
+    &micro_write::MicroWrite,
+    #[cfg(test)]
+    &skeleton::Skeleton,
+];
+
+/// A member of the registry.
+pub trait Workload: Sync {
+    /// The name in plans and records.
+    fn name(&self) -> &'static str;
+
+    /// One line on what it measures.
+    fn about(&self) -> &'static str;
+
+    /// Parameters of a tiny job that runs in milliseconds.
+    fn example(&self) -> Params;
+
+    /// Reads the parameters. Refuses unknown ones and those that make no sense.
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError>;
+}
+
+/// A workload with its parameters.
+pub trait Job: Send + Sync {
+    /// What the runner must know of it.
+    fn profile(&self) -> Profile;
+
+    /// Its parameters, resolved and complete: parsed again they give the same job.
+    fn params(&self) -> Params;
+
+    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced.
+    fn prepare(&self, context: &Context) -> Result<(), EngineError>;
+
+    /// Does the work against the clock; the gate is asked once everything is ready.
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError>;
+
+    /// Removes every file.
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError>;
+}
+
+/// The job that a plan describes.
+pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+    let known: Vec<_> = REGISTRY.iter().map(|workload| workload.name()).collect();
+    match REGISTRY.iter().find(|workload| workload.name() == spec.name) {
+        Some(workload) => workload.parse(&spec.params, sizing),
+        None => {
+            Err(ParamError { workload: spec.name.clone(), key: None, message: unknown("workload", &spec.name, known) })
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The parameters that workloads over a file set share.
+
+use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
+use fsb_model::{Access, Bytes, CacheState, Durability, Params};
+use serde_json::Value;
+
+use super::params::Reader;
+use crate::backend::{self, Backend, Demands};
+use crate::fileset::{Layout, MOST_DIRECTORIES, MOST_FILES};
+use crate::profile::{Profile, Renewal};
+use crate::pump::HELD_FILES;
+use crate::{ParamError, Sizing};
+
+/// Sequential records from this size on are judged by bytes a second, all others by operations a second.
+const BYTES_MATTER: u64 = 64 << 10;
+/// A buffer is reserved for each record.
+const LARGEST_RECORD: u64 = 1 << 30;
+/// The device moves whole blocks of at least this size.
+const BLOCK: u64 = 4096;
+
+/// What a workload accepts, and what it takes where nothing is said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    pub(crate) name: &'static str,
+    /// Expressions.
+    pub(crate) files: &'static str,
+    pub(crate) file_size: &'static str,
+    /// How data is cut into operations.
+    pub(crate) records: Records,
+    pub(crate) access: &'static [Access],
+    pub(crate) durability: &'static [Durability],
+    /// The first one is the default.
+    pub(crate) cache: &'static [CacheState],
+}
+
+/// How data is cut into operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Records {
+    /// No data is moved; files may be empty.
+    None,
+    /// An operation is a whole file, written in records of `block_size`; files may be empty.
+    WholeFile,
+    /// An operation is a record of `block_size`.
+    Each,
+}
+
+/// Resolved parameters.
+#[derive(Clone)]
+pub(crate) struct Spec {
+    rules: Rules,
+    pub(crate) layout: Layout,
+    /// 0 where no data is moved.
+    pub(crate) block_size: u64,
+    pub(crate) access: Access,
+    pub(crate) threads: u32,
+    pub(crate) durability: Durability,
+    pub(crate) cache: CacheState,
+    pub(crate) backend: &'static dyn Backend,
+    pub(crate) depth: u32,
+    label: Option<String>,
+}
+
+impl Spec {
+    /// Reads the shared parameters; the caller may read further ones and then finishes the reader.
+    pub(crate) fn read(rules: Rules, reader: &mut Reader<'_>) -> Result<Spec, ParamError> {
+        let access = reader.word("access", rules.access, Access::name)?.unwrap_or_default();
+        let durability = reader.word("durability", rules.durability, Durability::name)?.unwrap_or_default();
+        let cache = reader.word("cache", rules.cache, CacheState::name)?.unwrap_or(rules.cache[0]);
+        let least = u64::from(rules.records == Records::Each);
+        let files = reader.number("files", rules.files, 1..=MOST_FILES)?;
+        let file_size = reader.number("file_size", rules.file_size, least..=1 << 60)?;
+        let files_per_directory = reader.number("files_per_directory", "1000", 1..=MOST_FILES)?;
+        let layout = Layout { files, file_size, files_per_directory };
+        if layout.directories() > MOST_DIRECTORIES {
+            let message = format!("{files} files make more than {MOST_DIRECTORIES} directories");
+            return Err(reader.error("files_per_directory", message));
+        }
+        if files.checked_mul(file_size.next_multiple_of(BLOCK)).is_none_or(|bytes| bytes > 1 << 60) {
+            return Err(reader.error("file_size", format!("{files} files of {file_size} bytes are absurd")));
+        }
+        let backend = reader.text("backend")?.unwrap_or_else(|| "psync".to_owned());
+        let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
+        let threads = reader.threads()?;
+        let label = reader.text("label")?;
+        let block_size = 0;
+        let mut spec = Spec { rules, layout, block_size, access, threads, durability, cache, backend, depth: 1, label };
+        if rules.records != Records::None {
+            spec.read_records(reader)?;
+        }
+        Ok(spec)
+    }
+
+    fn read_records(&mut self, reader: &mut Reader<'_>) -> Result<(), ParamError> {
+        let usual = match self.access {
+            Access::Random => 4 << 10,
+            Access::Sequential => 1 << 20,
+        };
+        let file_size = self.layout.file_size;
+        let default = file_size.clamp(1, usual).to_string();
+        self.block_size = reader.number("block_size", &default, 1..=LARGEST_RECORD)?;
+        if self.block_size > file_size.max(1) {
+            let message = format!("{} is larger than file_size, {}", Bytes(self.block_size), Bytes(file_size));
+            return Err(reader.error("block_size", message));
+        }
+        if self.rules.records == Records::Each {
+            // Sizes follow from the image's: whatever does not fill a record is left out.
+            self.layout.file_size = file_size / self.block_size * self.block_size;
+            self.depth = reader.number("depth", "1", 1..=4096)? as u32;
+        }
+        if self.depth > 1 && self.layout.files > HELD_FILES {
+            let message = format!("more than 1 request needs all files open: at most {HELD_FILES} files");
+            return Err(reader.error("depth", message));
+        }
+        let appends = self.rules.name == "append";
+        let demands = Demands { depth: self.depth, cache: self.cache, appends, record_size: self.block_size };
+        backend::check(self.backend, demands).map_err(|(key, message)| reader.error(key, message))
+    }
+
+    /// Reads the shared parameters of a workload that has no others.
+    pub(crate) fn parse(rules: Rules, params: &Params, sizing: &Sizing) -> Result<Spec, ParamError> {
+        let mut reader = Reader::new(rules.name, params, sizing);
+        let spec = Spec::read(rules, &mut reader)?;
+        reader.finish()?;
+        Ok(spec)
+    }
+
+    /// The parameters, complete: they parse to the same.
+    pub(crate) fn params(&self) -> Params {
+        let mut params = super::params::of([
+            ("access", self.access.name().into()),
+            ("backend", self.backend.name().into()),
+            ("cache", self.cache.name().into()),
+            ("durability", self.durability.name().into()),
+            ("file_size", self.layout.file_size.into()),
+            ("files", self.layout.files.into()),
+            ("files_per_directory", self.layout.files_per_directory.into()),
+            ("threads", self.threads.into()),
+        ]);
+        let mut add = |key: &str, value: Value| params.insert(key.to_owned(), value);
+        if self.rules.records != Records::None {
+            add("block_size", self.block_size.into());
+        }
+        if self.rules.records == Records::Each {
+            add("depth", self.depth.into());
+        }
+        if let Some(label) = &self.label {
+            add("label", label.as_str().into());
+        }
+        params
+    }
+
+    /// Items that one pass visits: records, or files.
+    pub(crate) fn items(&self) -> u64 {
+        match self.rules.records {
+            Records::Each => self.layout.files * (self.layout.file_size / self.block_size),
+            Records::None | Records::WholeFile => self.layout.files,
+        }
+    }
+
+    /// The profile of a job that visits items once, is not repeated in place, and wants `what` as its label.
+    pub(crate) fn profile(&self, operation: &'static str, what: String) -> Profile {
+        let cold = self.cache == CacheState::Cold;
+        let direct = self.backend.capabilities().direct;
+        let record_size = match self.rules.records {
+            Records::None => 0,
+            Records::WholeFile => self.layout.file_size,
+            Records::Each => self.block_size,
+        };
+        let inodes = self.layout.files + self.layout.directories() + 1;
+        let metadata_only = self.rules.records == Records::None;
+        Profile {
+            label: self.label.clone().unwrap_or_else(|| self.label(what)),
+            operation,
+            files: self.layout.files,
+            file_size: self.layout.file_size,
+            record_size,
+            threads: self.threads,
+            backend: self.backend.name().to_owned(),
+            durability: self.durability,
+            cache: self.cache,
+            primary: self.primary(),
+            renewal: if cold { Renewal::Remount } else { Renewal::Never },
+            operations: self.items(),
+            divisible: true,
+            repeats_in_place: !cold,
+            reaches_device: cold || direct || self.durability != Durability::None,
+            metadata_only,
+            // Inodes and directory entries, generously: btrfs keeps two copies.
+            space: self.layout.files * self.layout.file_size.next_multiple_of(BLOCK) + inodes * 2048,
+            inodes,
+            // Smaller files and records share blocks, or lie in the inode.
+            cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK { 64 } else { record_size },
+        }
+    }
+
+    fn primary(&self) -> &'static MetricKind {
+        let stream =
+            self.rules.records == Records::Each && self.access == Access::Sequential && self.block_size >= BYTES_MATTER;
+        if stream { &THROUGHPUT } else { &OPERATION_RATE }
+    }
+
+    /// `what` and everything else that makes it another cell.
+    fn label(&self, what: String) -> String {
+        let mut label = what;
+        match self.cache {
+            CacheState::Any => {}
+            CacheState::Cold => label += ", cold",
+            CacheState::Warm => label += ", warm",
+        }
+        match self.durability {
+            Durability::None => {}
+            Durability::End => label += ", durable",
+            Durability::Each => label += ", durable each",
+        }
+        if self.backend.name() != "psync" {
+            label = format!("{label}, {}", self.backend.name());
+        }
+        if self.depth > 1 {
+            label = format!("{label}, depth {}", self.depth);
+        }
+        if self.threads > 1 {
+            label = format!("{label}, {} threads", self.threads);
+        }
+        label
+    }
+
+    /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`.
+    pub(crate) fn data_label(&self, verb: &str) -> String {
+        let random = if self.access == Access::Random { "random " } else { "" };
+        let (record, size) = (Bytes(self.block_size), Bytes(self.layout.file_size));
+        match self.layout.files {
+            1 => format!("{random}{verb} {record}"),
+            _ if self.block_size == self.layout.file_size => format!("{random}{verb} {size} files"),
+            _ => format!("{random}{verb} {record} of {size} files"),
+        }
+    }
+
+    /// `create 4K files`, `delete empty files`.
+    pub(crate) fn files_label(&self, verb: &str) -> String {
+        let random = if self.access == Access::Random { "random " } else { "" };
+        match self.layout.file_size {
+            0 => format!("{random}{verb} empty files"),
+            size => format!("{random}{verb} {} files", Bytes(size)),
+        }
+    }
+}

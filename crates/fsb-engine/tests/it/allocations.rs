@@ -1,0 +1,87 @@
+//! Between the first and the last timed call nothing allocates: four times the operations, not one allocation more.
+//!
+//! The counting needs a process of its own, for other tests allocate too. So the test starts this binary again, with
+//! only the counting in it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fsb_engine::Step;
+use serde_json::json;
+
+use crate::{measure, perform};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Set in the thread that makes the files and encodes the answers, which may allocate.
+    static EXCUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !EXCUSED.try_with(Cell::get).unwrap_or(true) {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller keeps to the allocator's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps to the allocator's contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of the worker threads alone while so many operations are measured.
+fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
+    let root = tempfile::tempdir().expect("a directory");
+    perform(Step::Prepare, root.path(), workload).expect("prepared");
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let measured = measure(root.path(), operations, workload).expect("measured");
+    assert_eq!(measured.operations, operations);
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+#[test]
+#[ignore = "started by the test below, alone in its process"]
+fn count() {
+    EXCUSED.set(true);
+    for workload in [
+        json!({"name": "read", "access": "random", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "read", "access": "random", "file_size": "4M", "block_size": "4K", "threads": 2}),
+        json!({"name": "write", "access": "random", "file_size": "4M", "block_size": "4K", "durability": "end"}),
+        json!({"name": "write", "file_size": "4M", "block_size": "4K", "durability": "each"}),
+        json!({"name": "append", "file_size": "4M", "block_size": "1K"}),
+        json!({"name": "read", "files": 800, "file_size": "4K", "files_per_directory": 100}),
+        json!({"name": "create", "files": 800, "files_per_directory": 100, "threads": 2, "durability": "end"}),
+        json!({"name": "stat", "files": 800, "files_per_directory": 100, "access": "random"}),
+        json!({"name": "scan", "files": 800, "files_per_directory": 100, "threads": 2}),
+        json!({"name": "readdir", "files": 800, "files_per_directory": 10}),
+        json!({"name": "rename", "files": 800, "files_per_directory": 10, "durability": "each"}),
+        json!({"name": "delete", "files": 800, "files_per_directory": 100}),
+    ] {
+        let whole = if workload["name"] == "readdir" { 80 } else { 800 };
+        let (few, many) = (counted(&workload, whole / 4), counted(&workload, whole));
+        assert!(few > 0, "the count works: equipping a thread allocates");
+        assert_eq!(few, many, "{workload}: {few} allocations, then {many} with four times the operations");
+    }
+    println!("COUNTED");
+}
+
+#[test]
+fn the_hot_loop_allocates_nothing() {
+    let this = std::env::current_exe().expect("this binary");
+    let arguments = ["--ignored", "--exact", "allocations::count", "--nocapture", "--test-threads=1"];
+    let output = Command::new(this).args(arguments).output().expect("started");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("COUNTED"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+}

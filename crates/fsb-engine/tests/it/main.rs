@@ -1,0 +1,59 @@
+//! Tests on the real kernel: what is written and called, and what the hot loop costs.
+
+mod allocations;
+mod determinism;
+mod disk_full;
+mod extents;
+mod serve;
+mod syscalls;
+
+use std::path::Path;
+
+use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
+use fsb_model::WorkloadSpec;
+
+/// A gate that opens at once.
+pub struct Open;
+
+impl Gate for Open {
+    fn ready(&mut self, _ready: Ready) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// A task as a plan would make it; `workload` is `{"name": …, parameters}`.
+pub fn task(step: Step, root: &Path, operations: u64, workload: &serde_json::Value) -> Task {
+    let workload: WorkloadSpec = serde_json::from_value(workload.clone()).expect("a workload");
+    Task {
+        step,
+        workload,
+        sizing: Sizing { size: 64 << 20, cpus: 2 },
+        root: root.to_owned(),
+        seed: 42,
+        operations,
+        repetition: 0,
+        until_seconds: None,
+        evict: false,
+        backend: None,
+        clock: ClockSpec::Monotonic,
+    }
+}
+
+/// Prepares or cleans up.
+pub fn perform(step: Step, root: &Path, workload: &serde_json::Value) -> Result<(), EngineError> {
+    worker::perform(&task(step, root, 0, workload), &mut Open).map(drop)
+}
+
+/// Measures.
+pub fn measure(root: &Path, operations: u64, workload: &serde_json::Value) -> Result<Measurement, EngineError> {
+    match worker::perform(&task(Step::Measure, root, operations, workload), &mut Open)? {
+        StepReport::Measured(measurement) => Ok(measurement),
+        StepReport::Done => panic!("a measure step measures"),
+    }
+}
+
+/// Says why a test was not run; where nothing may be left out (CI), that is a failure.
+pub fn skip(reason: &str) {
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "not run here: {reason}");
+    eprintln!("SKIPPED: {reason}");
+}

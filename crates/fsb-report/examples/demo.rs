@@ -1,0 +1,18 @@
+//! Writes the report of a made-up run, to look at: `cargo run --example demo -- FILE [BLOCKS TARGET…]`.
+
+#[path = "../tests/sample/mod.rs"]
+mod sample;
+
+use fsb_report::View;
+
+fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let file = arguments.first().map_or("report.html", String::as_str);
+    let blocks = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(10);
+    let targets: Vec<&str> = arguments.iter().skip(2).map(String::as_str).collect();
+    let targets = if targets.is_empty() { vec!["ext4", "xfs", "btrfs"] } else { targets };
+    let (record, trials) = sample::run(&targets, blocks);
+    let view = View::of_run(&record, &trials);
+    print!("{}", fsb_report::terminal::first_screen(&view, false));
+    std::fs::write(file, fsb_report::html::render(&view, &trials))
+}

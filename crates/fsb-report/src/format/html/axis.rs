@@ -1,0 +1,141 @@
+//! Units and ticks of chart axes.
+
+use fsb_model::Unit;
+
+/// A unit that an axis is labelled with, and what base units are divided by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct AxisUnit {
+    pub(super) divisor: f64,
+    pub(super) name: &'static str,
+}
+
+/// The unit in which values around `typical` are easy to read.
+pub(super) fn unit(unit: Unit, typical: f64) -> AxisUnit {
+    let scales: &[(f64, &str)] = match unit {
+        Unit::BytesPerSecond => &[(1.0, "B/s"), (1024.0, "KiB/s"), (1048576.0, "MiB/s"), (1073741824.0, "GiB/s")],
+        Unit::OperationsPerSecond => {
+            &[(1.0, "operations/s"), (1e3, "thousand operations/s"), (1e6, "million operations/s")]
+        }
+        Unit::Seconds => &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")],
+        Unit::Bytes => &[(1.0, "B"), (1024.0, "KiB"), (1048576.0, "MiB"), (1073741824.0, "GiB")],
+        Unit::Count => &[(1.0, ""), (1e3, "thousand"), (1e6, "million")],
+    };
+    let fitting = scales.iter().rev().find(|(divisor, _)| typical >= *divisor).unwrap_or(&scales[0]);
+    AxisUnit { divisor: fitting.0, name: fitting.1 }
+}
+
+/// Ratios that make good ticks.
+const RATIOS: [f64; 25] = [
+    0.001,
+    0.01,
+    0.05,
+    0.1,
+    0.2,
+    1.0 / 3.0,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    0.95,
+    1.0,
+    1.05,
+    1.1,
+    1.2,
+    1.3,
+    1.5,
+    2.0,
+    3.0,
+    5.0,
+    10.0,
+    20.0,
+    100.0,
+    1000.0,
+];
+
+/// Ticks for an axis of ln(ratio) between two ratios: places and texts, at most nine, equality always among them.
+pub(super) fn ratio_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
+    let mut ticks: Vec<f64> = RATIOS.iter().copied().filter(|ratio| (lo..=hi).contains(ratio)).collect();
+    let span = (hi / lo).ln();
+    // Neighbours closer than this share of the axis would print over each other.
+    let gap = span / 9.0;
+    let mut kept: Vec<f64> = vec![1.0];
+    ticks.sort_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
+    for tick in ticks {
+        if kept.iter().all(|other| (other.ln() - tick.ln()).abs() >= gap) {
+            kept.push(tick);
+        }
+    }
+    kept.sort_by(f64::total_cmp);
+    let texts = kept.iter().map(|ratio| ratio_text(*ratio)).collect();
+    (kept.into_iter().map(f64::ln).collect(), texts)
+}
+
+fn ratio_text(ratio: f64) -> String {
+    match ratio {
+        1.0 => "equal".to_owned(),
+        r if r >= 10.0 => format!("×{r:.0}"),
+        r if r <= 0.1 => format!("÷{:.0}", 1.0 / r),
+        r if r > 1.0 => format!("+{:.0} %", (r - 1.0) * 100.0),
+        r => format!("−{:.0} %", (1.0 - r) * 100.0),
+    }
+}
+
+/// Ticks for a logarithmic axis of seconds: places and texts such as `2 ms`, from a series of round numbers that gives
+/// at least three.
+pub(super) fn second_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
+    const SERIES: [&[f64]; 4] =
+        [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0]];
+    let within = |series: &[f64]| -> Vec<f64> {
+        let powers = (-9..=4).map(|power| 10f64.powi(power));
+        powers
+            .flat_map(|power| series.iter().map(move |step| step * power))
+            .filter(|tick| (lo..=hi).contains(tick))
+            .collect()
+    };
+    let ticks = SERIES.iter().map(|series| within(series)).find(|ticks| ticks.len() >= 3);
+    let ticks = ticks.unwrap_or_else(|| within(SERIES[3]));
+    let texts = ticks.iter().map(|tick| second_text(*tick)).collect();
+    (ticks, texts)
+}
+
+/// Round numbers need no digits after the point.
+fn second_text(seconds: f64) -> String {
+    let (factor, name) = match seconds {
+        s if s >= 0.9995 => (1.0, "s"),
+        s if s >= 0.9995e-3 => (1e3, "ms"),
+        s if s >= 0.9995e-6 => (1e6, "µs"),
+        _ => (1e9, "ns"),
+    };
+    format!("{} {name}", (seconds * factor * 10.0).round() / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_fit_their_values() {
+        assert_eq!(unit(Unit::BytesPerSecond, 412.0 * 1048576.0).name, "MiB/s");
+        assert_eq!(unit(Unit::Seconds, 0.012).name, "ms");
+        assert_eq!(unit(Unit::Seconds, 1e-12).name, "ns");
+        assert_eq!(unit(Unit::OperationsPerSecond, 61_300.0).divisor, 1e3);
+    }
+
+    #[test]
+    fn seconds_have_round_ticks() {
+        assert_eq!(second_ticks(0.7e-3, 7e-3).1, ["1 ms", "2 ms", "5 ms"]);
+        assert_eq!(second_ticks(2e-6, 2.0).1[..3], ["10 µs", "100 µs", "1 ms"]);
+        assert_eq!(second_ticks(1.1e-3, 1.9e-3).1, ["1.2 ms", "1.5 ms"]);
+    }
+
+    #[test]
+    fn ticks_leave_room_and_show_equality() {
+        for (lo, hi) in [(0.65, 1.2), (0.99, 1.01), (0.01, 14.0), (0.9, 30.0)] {
+            let (places, texts) = ratio_ticks(lo, hi);
+            assert!(texts.contains(&"equal".to_owned()) && texts.len() <= 10, "{texts:?}");
+            assert!(places.windows(2).all(|two| two[1] - two[0] >= (hi / lo).ln() / 9.0 - 1e-9), "{texts:?}");
+        }
+        assert_eq!((ratio_text(0.1), ratio_text(0.8), ratio_text(20.0)), ("÷10".into(), "−20 %".into(), "×20".into()));
+    }
+}

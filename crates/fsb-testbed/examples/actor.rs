@@ -1,0 +1,164 @@
+//! Plays the processes of a run for the tests on the real kernel: front, supervisor, agent and worker in one binary,
+//! as in `fsb` itself. Usage: `actor ROLE ARGUMENT…`; answers are lines of JSON.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use fsb_testbed::ledger::{Action, Ledger, Owner};
+use fsb_testbed::sandbox::{self, Confinement};
+use fsb_testbed::{LocalTestbed, Setup, Testbed, TestbedError};
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    let rest: Vec<OsString> = std::env::args_os().skip(2).collect();
+    let result = match arguments.get(1).map(String::as_str) {
+        Some("front") => front(&rest),
+        Some("supervisor") => sandbox::supervise(&rest),
+        Some("agent") => agent(&arguments[2..]),
+        Some("confined") => confined(&arguments[2]),
+        Some("change") => change(Path::new(&arguments[2]), Path::new(&arguments[3])),
+        _ => Ok(2),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code.clamp(0, 255) as u8),
+        Err(error) => {
+            println!("{}", json!({ "error": error }));
+            ExitCode::from(1)
+        }
+    }
+}
+
+/// Starts a supervisor and an agent on the same arguments, and repeats what the agent says.
+fn front(arguments: &[OsString]) -> Result<i32, TestbedError> {
+    let owner = serde_json::to_string(&Owner::current()).expect("an owner is JSON");
+    let mut command = vec![OsString::from("supervisor"), "agent".into(), owner.into()];
+    command.extend_from_slice(arguments);
+    let mut launched = sandbox::launch(&command)?;
+    println!("{}", json!({ "supervisor": launched.pid, "isolation": launched.isolation }));
+    let stream = launched.stream.try_clone().expect("a descriptor");
+    for line in BufReader::new(stream).lines().map_while(Result::ok) {
+        println!("{line}");
+    }
+    Ok(launched.wait(Duration::from_secs(30)).unwrap_or(99))
+}
+
+/// `OWNER SETUP SCENARIO`: `visit` goes through a whole visit of the first target, `hold` stays in the middle of it.
+fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
+    let mut stream = sandbox::protocol()?;
+    let mut say = |value: Value| writeln!(stream, "{value}").expect("the front listens");
+    let owner: Owner = serde_json::from_str(&arguments[0]).expect("an owner");
+    let setup: Setup = serde_json::from_str(&arguments[1]).expect("a setup");
+    let mut testbed = LocalTestbed::new(owner);
+    let result = visit(&mut testbed, &setup, &arguments[2], &mut say);
+    if let Err(error) = &result {
+        say(json!({ "error": error }));
+    }
+    testbed.close();
+    Ok(i32::from(result.is_err()))
+}
+
+fn visit(
+    testbed: &mut LocalTestbed,
+    setup: &Setup,
+    scenario: &str,
+    say: &mut dyn FnMut(Value),
+) -> Result<(), TestbedError> {
+    const SIZE: usize = 4 << 20;
+    let warnings = testbed.check(setup)?;
+    let mut filled = 0;
+    let opened = testbed.open(setup, &mut |progress| filled = progress.done)?;
+    say(json!({ "opened": opened, "warnings": warnings, "filled": filled }));
+    for target in &setup.targets {
+        let provisioned = testbed.provision(target)?;
+        say(json!({ "provisioned": provisioned, "pid": std::process::id() }));
+        if scenario == "hold" {
+            write_as_worker(&provisioned.root.join("held"), SIZE);
+            std::thread::sleep(Duration::from_secs(600));
+        }
+        if provisioned.abilities.fake.is_none() {
+            let file = provisioned.root.join("file");
+            write_as_worker(&file, SIZE);
+            let quiet = testbed.quiesce()?;
+            let written = testbed.counters();
+            let cold = if provisioned.abilities.cold.is_some() { testbed.make_cold().map(|()| true)? } else { false };
+            let before = testbed.counters();
+            let bytes = std::fs::read(&file).expect("the file is still there");
+            assert!(bytes == vec![7u8; SIZE], "the file kept its content");
+            let after = testbed.counters();
+            let warm = std::fs::read(&file).map(|_| testbed.counters()).expect("the file is still there");
+            say(json!({
+                "quiet": quiet, "cold": cold, "written": written, "before": before, "after": after, "warm": warm,
+            }));
+        }
+        testbed.release()?;
+        say(json!({ "released": target.name, "exists": provisioned.root.exists() }));
+    }
+    Ok(())
+}
+
+fn write_as_worker(path: &Path, size: usize) {
+    let file = std::fs::File::create(path).expect("the root of a target can be written to");
+    file.write_all_at(&vec![7u8; size], 0).expect("there is space");
+    file.sync_all().expect("the device works");
+}
+
+/// Confines itself as its argument says, then tries everything that must fail.
+fn confined(order: &str) -> Result<i32, TestbedError> {
+    let order: Value = serde_json::from_str(order).expect("an order");
+    let confinement: Confinement = serde_json::from_value(order["confinement"].clone()).expect("a confinement");
+    let notes = sandbox::confine(&confinement)?;
+    let target = confinement.writable.clone().unwrap_or_default();
+    let attempts: Vec<Value> = order["outside"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(|directory| json!({ "path": directory, "errno": errno(std::fs::write(PathBuf::from(directory).join("intruder"), "x")) }))
+        .collect();
+    let mut limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
+    // SAFETY: must fail, or asks only; `limit` is valid.
+    let regained = unsafe {
+        libc::getrlimit(libc::RLIMIT_CORE, &mut limit);
+        confinement.uid != 0 && libc::setuid(0) == 0
+    };
+    let mut status = String::new();
+    std::fs::File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status)).expect("/proc");
+    let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned();
+    println!(
+        "{}",
+        json!({
+            "notes": notes,
+            "inside": errno(std::fs::write(target.join("mine"), "x")),
+            "attempts": attempts,
+            "devices": errno(std::fs::read("/dev/zero").map(drop)),
+            "regained": regained,
+            "core": limit.rlim_max,
+            "capabilities": field("CapPrm:"),
+            "bounding": field("CapBnd:"),
+            "no_new_privileges": field("NoNewPrivs:"),
+            "users": field("Uid:"),
+            "groups": field("Groups:"),
+        })
+    );
+    Ok(0)
+}
+
+fn errno(result: std::io::Result<()>) -> i32 {
+    result.err().and_then(|error| error.raw_os_error()).unwrap_or(0)
+}
+
+/// Changes FILE under a ledger in DIRECTORY, says so, and waits to be killed.
+fn change(file: &Path, directory: &Path) -> Result<i32, TestbedError> {
+    let ledger = Ledger::open(directory, Owner::current())?;
+    let value = std::fs::read_to_string(file).expect("the file is there");
+    let _ticket = ledger.record(Action::WriteFile { path: file.to_owned(), value })?;
+    std::fs::write(file, "changed").expect("the file can be written");
+    println!("{}", json!({ "changed": true }));
+    std::thread::sleep(Duration::from_secs(600));
+    Ok(0)
+}

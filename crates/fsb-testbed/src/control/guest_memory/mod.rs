@@ -1,0 +1,171 @@
+//! Guest memory: in a virtual machine, memory that was never touched (or was given back as free) is a promise, and
+//! keeping it costs the hypervisor a fault inside somebody's measurement.
+//!
+//! Unbacked memory made durable writes up to seven times slower and turned a ranking round. So before the first block
+//! free memory is touched once, and free-page reporting, which would give it back, is stopped.
+
+mod touch;
+
+use std::path::PathBuf;
+
+use fsb_model::units::show_bytes;
+
+use super::{Applied, Control, Value};
+use crate::error::TestbedError;
+use crate::host;
+use crate::ledger::{Action, Ledger, Ticket};
+use crate::sys::{Roots, memory, read_trimmed};
+use crate::testbed::Progress;
+
+pub(super) struct GuestMemory;
+
+const AUTO: &str = "auto";
+const OFF: &str = "off";
+
+impl Control for GuestMemory {
+    fn name(&self) -> &'static str {
+        "guest-memory"
+    }
+
+    fn about(&self) -> &'static str {
+        "In a virtual machine: touch free memory once, and keep the hypervisor from taking it back."
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: AUTO, about: "in a virtual machine whose memory is not backed (default)" },
+            Value { name: OFF, about: "leave memory as it is: results may be off by factors" },
+        ]
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        if !host::is_virtual_machine(roots) {
+            return Err("not a virtual machine: nothing to do".to_owned());
+        }
+        let order = order_file(roots);
+        if order.exists() && rustix::fs::access(&order, rustix::fs::Access::WRITE_OK).is_err() {
+            return Err(format!("free-page reporting cannot be stopped: {} cannot be written", order.display()));
+        }
+        Ok(())
+    }
+
+    fn set(
+        &self,
+        value: &str,
+        roots: &Roots,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Applied, TestbedError> {
+        if !host::is_virtual_machine(roots) {
+            return Ok(Applied { effective: true, observed: "not a virtual machine".to_owned(), ..Applied::default() });
+        }
+        if value == OFF {
+            let observed = "left as it was".to_owned();
+            let warnings = vec![unreliable("guest memory was left as it was (--control guest-memory=off)")];
+            return Ok(Applied { effective: true, observed, warnings, tickets: Vec::new() });
+        }
+        let (ticket, mut warnings) = stop_reporting(roots, ledger)?;
+        let stopped = warnings.is_empty();
+        let outcome = touch::touch_free_memory(roots, progress);
+        let observed = match &outcome {
+            touch::Outcome::Warm => "memory was backed already".to_owned(),
+            touch::Outcome::Touched { bytes, seconds } => {
+                format!("{} of free memory touched in {seconds:.1} s", show_bytes(*bytes as f64))
+            }
+            touch::Outcome::Impossible { why } => {
+                warnings.push(unreliable(&format!("free memory could not be touched: {why}")));
+                format!("not touched: {why}")
+            }
+        };
+        let effective = stopped && !matches!(outcome, touch::Outcome::Impossible { .. });
+        Ok(Applied { effective, observed, warnings, tickets: ticket.into_iter().collect() })
+    }
+
+    fn observe(&self, roots: &Roots) -> String {
+        let free = memory::meminfo(roots, "MemFree").unwrap_or(0);
+        let free = format!("{} of memory free", show_bytes(free as f64));
+        match read_trimmed(&order_file(roots)) {
+            Some(order) => format!("{free}, free pages reported from order {order}"),
+            None => format!("{free}, no free-page reporting"),
+        }
+    }
+}
+
+fn unreliable(why: &str) -> String {
+    format!("unreliable: {why}; in this virtual machine, rates of durable writes can be off by factors")
+}
+
+fn order_file(roots: &Roots) -> PathBuf {
+    roots.sys.join("module/page_reporting/parameters/page_reporting_order")
+}
+
+/// Stops free-page reporting: only free blocks of at least this order are reported, and no block is as large as the
+/// largest value that the kernel accepts (`MAX_PAGE_ORDER` + 1 on most).
+fn stop_reporting(roots: &Roots, ledger: &Ledger) -> Result<(Option<Ticket>, Vec<String>), TestbedError> {
+    const LARGEST: u32 = 20;
+    let path = order_file(roots);
+    let Some(before) = read_trimmed(&path) else { return Ok((None, Vec::new())) };
+    // It is negative where no device asks for reports.
+    let Ok(present) = before.parse::<u32>() else { return Ok((None, Vec::new())) };
+    let ticket = ledger.record(Action::WriteFile { path: path.clone(), value: before })?;
+    let write = |order: u32| std::fs::File::options().write(true).truncate(true).open(&path).and_then(|mut file| {
+        std::io::Write::write_all(&mut file, order.to_string().as_bytes())
+    });
+    let accepted = (present + 1..=LARGEST).rev().find(|order| write(*order).is_ok());
+    // What is the largest already refuses every larger value, and then reporting is stopped already.
+    let warnings = match accepted {
+        Some(_) => Vec::new(),
+        None if write(present).is_ok() => Vec::new(),
+        None => vec![unreliable(&format!("free-page reporting goes on: {} cannot be written", path.display()))],
+    };
+    if accepted.is_none() {
+        ledger.undo(ticket)?;
+        return Ok((None, warnings));
+    }
+    Ok((Some(ticket), warnings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Owner;
+
+    fn machine(cpuinfo: &str) -> (tempfile::TempDir, Roots, Ledger) {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+        let order = order_file(&roots);
+        std::fs::create_dir_all(order.parent().unwrap()).unwrap();
+        std::fs::create_dir_all(&roots.proc).unwrap();
+        std::fs::write(order, "9\n").unwrap();
+        std::fs::write(roots.proc.join("cpuinfo"), cpuinfo).unwrap();
+        // Too little to touch anything.
+        std::fs::write(roots.proc.join("meminfo"), "MemTotal: 2048 kB\nMemFree: 1024 kB\nMemAvailable: 1024 kB\n").unwrap();
+        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap();
+        (tree, roots, ledger)
+    }
+
+    fn order(roots: &Roots) -> String {
+        read_trimmed(&order_file(roots)).unwrap()
+    }
+
+    #[test]
+    fn reporting_stops_and_comes_back() {
+        let (_keep, roots, ledger) = machine("flags : hypervisor\n");
+        let applied = GuestMemory.set(AUTO, &roots, &ledger, &mut |_| {}).unwrap();
+        assert_eq!(order(&roots), "20");
+        assert!(!applied.effective && applied.warnings[0].starts_with("unreliable"), "{applied:?}");
+        assert!(GuestMemory.restore(applied.tickets, &ledger).is_empty());
+        assert_eq!(order(&roots), "9");
+    }
+
+    #[test]
+    fn real_machines_and_off_change_nothing() {
+        for (cpuinfo, value) in [("flags : fpu\n", AUTO), ("flags : hypervisor\n", OFF)] {
+            let (_keep, roots, ledger) = machine(cpuinfo);
+            let applied = GuestMemory.set(value, &roots, &ledger, &mut |_| {}).unwrap();
+            assert!(applied.effective && applied.tickets.is_empty());
+            assert_eq!(applied.warnings.len(), usize::from(value == OFF));
+            assert_eq!(order(&roots), "9");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! How data are made cold between preparation and measurement.
+//!
+//! Nothing is changed for the length of a run: the control decides what the testbed does before each cold repetition.
+
+use super::{Applied, Control, Value};
+use crate::error::TestbedError;
+use crate::ledger::Ledger;
+use crate::sys::Roots;
+use crate::testbed::{ColdMethod, Progress};
+
+pub(crate) struct PageCache;
+
+/// Its name, for those who ask for its value.
+pub(crate) const PAGE_CACHE: &str = "page-cache";
+
+const REMOUNT: &str = "remount";
+const DROP_CACHES: &str = "drop-caches";
+const EVICT: &str = "evict";
+
+impl Control for PageCache {
+    fn name(&self) -> &'static str {
+        PAGE_CACHE
+    }
+
+    fn about(&self) -> &'static str {
+        "How caches are emptied before what is measured cold."
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: REMOUNT, about: "unmount, drop_caches, mount; directories: drop_caches (default)" },
+            Value { name: DROP_CACHES, about: "drop_caches alone; what somebody uses stays" },
+            Value { name: EVICT, about: "POSIX_FADV_DONTNEED on the files: data only, needs no root" },
+        ]
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        if can_drop(roots) {
+            Ok(())
+        } else {
+            Err("/proc/sys/vm/drop_caches cannot be written: only data can be made cold".to_owned())
+        }
+    }
+
+    fn set(
+        &self,
+        value: &str,
+        roots: &Roots,
+        _: &Ledger,
+        _: &mut dyn FnMut(Progress),
+    ) -> Result<Applied, TestbedError> {
+        let effective = value == EVICT || can_drop(roots);
+        Ok(Applied { effective, observed: self.observe(roots), ..Applied::default() })
+    }
+
+    fn observe(&self, roots: &Roots) -> String {
+        self.probe(roots).map_or_else(|why| why, |()| "drop_caches can be written".to_owned())
+    }
+}
+
+fn can_drop(roots: &Roots) -> bool {
+    rustix::fs::access(roots.proc.join("sys/vm/drop_caches"), rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// What can be done for the value of this control: only a file system that we mounted can be remounted.
+pub(crate) fn cold_method(value: &str, can_remount: bool, roots: &Roots) -> ColdMethod {
+    match value {
+        EVICT => ColdMethod::Evict,
+        _ if !can_drop(roots) => ColdMethod::Evict,
+        REMOUNT if can_remount => ColdMethod::Remount,
+        _ => ColdMethod::DropCaches,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_that_is_possible_is_done() {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        assert_eq!(cold_method(REMOUNT, false, &roots), ColdMethod::Evict);
+        assert!(PageCache.probe(&roots).is_err());
+        std::fs::create_dir_all(tree.path().join("sys/vm")).unwrap();
+        std::fs::write(tree.path().join("sys/vm/drop_caches"), "0").unwrap();
+        assert!(PageCache.probe(&roots).is_ok());
+        assert_eq!(cold_method(REMOUNT, true, &roots), ColdMethod::Remount);
+        assert_eq!(cold_method(REMOUNT, false, &roots), ColdMethod::DropCaches);
+        assert_eq!(cold_method(DROP_CACHES, true, &roots), ColdMethod::DropCaches);
+        assert_eq!(cold_method(EVICT, true, &roots), ColdMethod::Evict);
+    }
+}

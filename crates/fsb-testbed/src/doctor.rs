@@ -1,0 +1,233 @@
+//! What this machine can measure, and what would disturb a run. Nothing is changed by looking.
+
+use std::path::Path;
+
+use fsb_model::units::show_bytes;
+
+use crate::control;
+use crate::fs::{self, FileSystem};
+use crate::ledger;
+use crate::sys::{Roots, magic, memory, program};
+use crate::{host, lock};
+
+/// How a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// It works, but results may suffer.
+    Warning,
+    /// It does not work here.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at, in a word or two.
+    pub topic: String,
+    /// How it is.
+    pub state: State,
+    /// What was found.
+    pub text: String,
+    /// What to do about it; empty where nothing is to be done.
+    pub advice: String,
+}
+
+fn finding(topic: &str, state: State, text: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding { topic: topic.to_owned(), state, text: text.into(), advice: advice.into() }
+}
+
+/// Looks at everything that a run needs, for images in `dir`.
+pub fn examine(dir: &Path) -> Vec<Finding> {
+    let roots = Roots::default();
+    let mut findings = vec![privileges()];
+    findings.extend(fs::REGISTRY.iter().filter_map(|member| file_system(*member, &roots)));
+    findings.push(loop_devices());
+    findings.push(image_directory(dir));
+    findings.push(signature_tools());
+    findings.extend(control::REGISTRY.iter().map(|member| control_of(*member, &roots)));
+    findings.extend(governor(&roots));
+    findings.extend(swap(&roots));
+    findings.extend(surroundings(&roots));
+    findings.push(lock_holder());
+    findings.push(undo_entries());
+    findings
+}
+
+fn privileges() -> Finding {
+    if rustix::process::geteuid().is_root() {
+        finding("privileges", State::Ok, "root: file systems can be made and mounted", "")
+    } else {
+        let text = "not root: directories can be measured, file systems cannot be made";
+        finding("privileges", State::Warning, text, "run with sudo")
+    }
+}
+
+/// Whether tools and kernel have it. A driver may still be a module that is not loaded.
+fn file_system(member: &dyn FileSystem, roots: &Roots) -> Option<Finding> {
+    let driver = member.driver()?;
+    if let Some(tools) = member.tools() {
+        let missing = fs::missing_programs(tools);
+        if !missing.is_empty() {
+            let names: Vec<_> = missing.iter().map(|name| name.display().to_string()).collect();
+            let advice = format!("install the package {0} (apt-get install {0})", tools.package);
+            return Some(finding(member.name(), State::Missing, format!("missing: {}", names.join(", ")), advice));
+        }
+    }
+    let text = member.tools().and_then(fs::version).unwrap_or_else(|| "needs no tools".to_owned());
+    Some(if fs::kernel_has(roots, driver) {
+        finding(member.name(), State::Ok, format!("here ({text})"), "")
+    } else {
+        let advice = format!("modprobe fs-{driver}, or boot a kernel that has it");
+        finding(member.name(), State::Warning, format!("tools are here ({text}), but no driver is loaded"), advice)
+    })
+}
+
+fn loop_devices() -> Finding {
+    let control = Path::new("/dev/loop-control");
+    if rustix::fs::access(control, rustix::fs::Access::WRITE_OK | rustix::fs::Access::READ_OK).is_ok() {
+        finding("loop devices", State::Ok, "can be attached", "")
+    } else if control.exists() {
+        finding("loop devices", State::Warning, "/dev/loop-control cannot be opened", "run with sudo")
+    } else {
+        let advice = "modprobe loop, or give the container /dev/loop-control and loop devices";
+        finding("loop devices", State::Missing, "/dev/loop-control is not there", advice)
+    }
+}
+
+fn image_directory(dir: &Path) -> Finding {
+    let topic = "image directory";
+    let shown = dir.display();
+    let Ok(stat) = rustix::fs::statvfs(dir) else {
+        return finding(topic, State::Missing, format!("{shown} cannot be used"), "name another with --dir");
+    };
+    if magic::is_memory(dir) {
+        let text = format!("{shown} is in memory: no image can be measured there");
+        return finding(topic, State::Missing, text, "name a directory on a disk with --dir, or use @ram");
+    }
+    if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_err() {
+        return finding(topic, State::Missing, format!("{shown} cannot be written to"), "name another with --dir");
+    }
+    let (free, total) = (stat.f_bavail * stat.f_frsize, (stat.f_blocks * stat.f_frsize).max(1));
+    let text = format!("{} free in {shown}", show_bytes(free as f64));
+    if free < total / 20 {
+        let advice = "free some space: file systems that are nearly full are slow";
+        return finding(topic, State::Warning, format!("{text}, it is nearly full"), advice);
+    }
+    finding(topic, State::Ok, text, "")
+}
+
+/// Without one of them no block device is ever taken for empty.
+fn signature_tools() -> Finding {
+    match ["wipefs", "blkid"].iter().find(|name| program::find(name).is_some()) {
+        Some(name) => finding("block devices", State::Ok, format!("{name} can tell whether one is empty"), ""),
+        None => {
+            let advice = "install the package util-linux (apt-get install util-linux)";
+            finding("block devices", State::Warning, "wipefs and blkid are missing: every device is refused", advice)
+        }
+    }
+}
+
+fn control_of(member: &dyn control::Control, roots: &Roots) -> Finding {
+    let name = member.name();
+    match member.probe(roots) {
+        Ok(()) => finding(name, State::Ok, member.observe(roots), ""),
+        // What a machine has no use for is no defect.
+        Err(why) if !host::is_virtual_machine(roots) && why.starts_with("not a virtual machine") => {
+            finding(name, State::Ok, why, "")
+        }
+        Err(why) => finding(name, State::Warning, why, "run with sudo"),
+    }
+}
+
+fn governor(roots: &Roots) -> Option<Finding> {
+    let governor = roots.sys_text("devices/system/cpu/cpu0/cpufreq/scaling_governor")?;
+    Some(if governor == "performance" {
+        finding("governor", State::Ok, governor, "")
+    } else {
+        let advice = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+        finding("governor", State::Warning, format!("{governor}: frequencies change while fsb measures"), advice)
+    })
+}
+
+fn swap(roots: &Roots) -> Option<Finding> {
+    let swap = memory::meminfo(roots, "SwapTotal").filter(|bytes| *bytes > 0)?;
+    let text = format!("{} of swap are on: paging may disturb a run", show_bytes(swap as f64));
+    Some(finding("swap", State::Warning, text, "swapoff -a while measuring, where memory allows"))
+}
+
+fn surroundings(roots: &Roots) -> Vec<Finding> {
+    let manifest = host::manifest_at(roots);
+    let mut findings = Vec::new();
+    if let Some(hypervisor) = manifest.hypervisor {
+        let text = format!("a virtual machine ({hypervisor}): others may share its processors and disks");
+        findings.push(finding("virtual machine", State::Warning, text, "compare only results of the same machine"));
+    }
+    if let Some(container) = manifest.container {
+        let text = format!("inside a container ({container}): others share the kernel");
+        findings.push(finding("container", State::Warning, text, "measure outside where that is possible"));
+    }
+    findings
+}
+
+fn lock_holder() -> Finding {
+    match lock::current_holder() {
+        Some(holder) => {
+            let text = format!("another fsb measures now: {holder}");
+            finding("other runs", State::Warning, text, "wait for it to end")
+        }
+        None => finding("other runs", State::Ok, "none", ""),
+    }
+}
+
+fn undo_entries() -> Finding {
+    let entries = ledger::leftovers(&ledger::default_directory());
+    let dead: Vec<String> = entries
+        .into_iter()
+        .filter_map(|(file, entry)| match entry {
+            Ok(entry) if entry.owner.is_alive() => None,
+            Ok(entry) => Some(entry.action.to_string()),
+            Err(why) => Some(format!("{} is unreadable ({why})", file.display())),
+        })
+        .collect();
+    match dead[..] {
+        [] => finding("undo ledger", State::Ok, "nothing is left to undo", ""),
+        _ => finding("undo ledger", State::Warning, format!("left by a killed run: {}", dead.join("; ")), "run `fsb clean`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_system_and_control_is_looked_at() {
+        let findings = examine(Path::new("/"));
+        let topics: Vec<_> = findings.iter().map(|finding| finding.topic.as_str()).collect();
+        for member in fs::REGISTRY.iter().filter(|member| member.driver().is_some()) {
+            assert!(topics.contains(&member.name()), "{}", member.name());
+        }
+        for member in control::REGISTRY {
+            assert!(topics.contains(&member.name()), "{}", member.name());
+        }
+        for finding in &findings {
+            assert!(!finding.text.is_empty() && !finding.text.contains('\n'), "{finding:?}");
+            assert!(finding.state == State::Ok || !finding.advice.is_empty(), "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn directories_without_a_disk_are_said() {
+        assert_eq!(image_directory(Path::new("/nonexistent")).state, State::Missing);
+        assert!(!image_directory(Path::new("/")).text.is_empty());
+    }
+
+    #[test]
+    fn a_missing_driver_is_no_missing_tool() {
+        let roots = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
+        let found = file_system(fs::find("tmpfs").unwrap(), &roots).unwrap();
+        assert_eq!(found.state, State::Warning);
+        assert!(found.advice.contains("modprobe"));
+    }
+}

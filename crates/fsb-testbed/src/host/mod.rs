@@ -1,0 +1,147 @@
+//! The host manifest: read once, from /proc and /sys, which tests replace.
+
+mod device;
+mod virtualization;
+
+use std::collections::BTreeMap;
+
+use fsb_model::host::HostManifest;
+
+pub use device::device_manifest;
+pub(crate) use device::device_of_mount;
+
+use crate::sys::{Roots, memory};
+
+/// The machine as it is now.
+pub fn manifest() -> HostManifest {
+    manifest_at(&Roots::default())
+}
+
+/// The kernel's boot id; `unknown` where it has none.
+pub fn boot_id() -> String {
+    Roots::default().proc_text("sys/kernel/random/boot_id").unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Whether a hypervisor is beneath: memory may then be a promise.
+pub fn is_virtual_machine(roots: &Roots) -> bool {
+    virtualization::hypervisor(roots).is_some()
+}
+
+/// The machine as the trees under `roots` show it.
+pub fn manifest_at(roots: &Roots) -> HostManifest {
+    let kernel = |file: &str| roots.proc_text(&format!("sys/kernel/{file}"));
+    HostManifest {
+        kernel: kernel("osrelease").unwrap_or_default(),
+        kernel_build: kernel("version").unwrap_or_default(),
+        command_line: roots.proc_text("cmdline"),
+        distribution: distribution(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        cpu: cpu_name(&roots.proc_text("cpuinfo").unwrap_or_default()),
+        cpus: count_list(&roots.sys_text("devices/system/cpu/online").unwrap_or_default()).unwrap_or(1),
+        numa_nodes: count_list(&roots.sys_text("devices/system/node/online").unwrap_or_default()),
+        memory_bytes: memory::meminfo(roots, "MemTotal").unwrap_or(0),
+        swap_bytes: memory::meminfo(roots, "SwapTotal").unwrap_or(0),
+        governor: roots.sys_text("devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        turbo: turbo(roots),
+        mitigations: files(roots, "devices/system/cpu/vulnerabilities"),
+        clock_source: roots.sys_text("devices/system/clocksource/clocksource0/current_clocksource"),
+        hypervisor: virtualization::hypervisor(roots),
+        container: virtualization::container(roots),
+        cgroup_limits: cgroup_limits(roots),
+        sysctls: sysctls(roots),
+        fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+        fsb_commit: option_env!("FSB_COMMIT").map(str::to_owned),
+    }
+}
+
+fn distribution() -> Option<String> {
+    let text = ["/etc/os-release", "/usr/lib/os-release"].iter().find_map(|path| std::fs::read_to_string(path).ok())?;
+    let value = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(value.trim_matches('"').to_owned())
+}
+
+/// x86 says `model name`, Arm `Processor` or a part number, others `cpu`.
+fn cpu_name(text: &str) -> Option<String> {
+    let value = |key: &str| {
+        text.lines().find_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == key)).map(|(_, value)| value)
+    };
+    let name = ["model name", "Processor", "cpu model", "uarch", "cpu", "CPU part"].iter().find_map(|key| value(key))?;
+    Some(name.trim().to_owned())
+}
+
+/// How many numbers `0-3,8` names.
+fn count_list(text: &str) -> Option<u32> {
+    text.split(',')
+        .map(|range| {
+            let (first, last) = range.trim().split_once('-').unwrap_or((range.trim(), range.trim()));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first)?.checked_add(1)
+        })
+        .sum()
+}
+
+/// acpi-cpufreq and others say `boost`, intel_pstate the opposite.
+fn turbo(roots: &Roots) -> Option<bool> {
+    let cpu = |file: &str| roots.sys_text(&format!("devices/system/cpu/{file}"));
+    cpu("cpufreq/boost").map(|text| text == "1").or_else(|| cpu("intel_pstate/no_turbo").map(|text| text == "0"))
+}
+
+/// All readable small files of a directory below /sys, by name.
+fn files(roots: &Roots, directory: &str) -> BTreeMap<String, String> {
+    let entries = std::fs::read_dir(roots.sys.join(directory)).into_iter().flatten();
+    entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            Some((entry.file_name().to_string_lossy().into_owned(), crate::sys::read_trimmed(&entry.path())?))
+        })
+        .collect()
+}
+
+/// The limits of our own cgroups, by controller and file.
+fn cgroup_limits(roots: &Roots) -> BTreeMap<String, String> {
+    const FILES: [(&str, &[&str]); 4] = [
+        ("", &["memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus.effective", "io.max", "pids.max"]),
+        ("memory", &["memory.limit_in_bytes", "memory.soft_limit_in_bytes"]),
+        ("cpu", &["cpu.cfs_quota_us", "cpu.cfs_period_us"]),
+        ("cpuset", &["cpuset.effective_cpus"]),
+    ];
+    let mut limits = BTreeMap::new();
+    for line in roots.proc_text("self/cgroup").unwrap_or_default().lines() {
+        let fields: Vec<&str> = line.splitn(3, ':').collect();
+        let [_, controllers, path] = fields[..] else { continue };
+        for (controller, names) in FILES {
+            if !controllers.split(',').any(|known| known == controller) {
+                continue;
+            }
+            let directory = roots.sys.join("fs/cgroup").join(controller).join(path.trim_start_matches('/'));
+            for name in names {
+                if let Some(text) = crate::sys::read_trimmed(&directory.join(name)) {
+                    limits.insert((*name).to_owned(), text);
+                }
+            }
+        }
+    }
+    limits
+}
+
+/// What decides when dirty pages are written and how memory is found.
+fn sysctls(roots: &Roots) -> BTreeMap<String, String> {
+    const NAMES: [&str; 11] = [
+        "dirty_ratio",
+        "dirty_bytes",
+        "dirty_background_ratio",
+        "dirty_background_bytes",
+        "dirty_expire_centisecs",
+        "dirty_writeback_centisecs",
+        "dirtytime_expire_seconds",
+        "swappiness",
+        "vfs_cache_pressure",
+        "min_free_kbytes",
+        "laptop_mode",
+    ];
+    let read = |name: &str| Some((format!("vm.{name}"), roots.proc_text(&format!("sys/vm/{name}"))?));
+    NAMES.iter().filter_map(|name| read(name)).collect()
+}
+
+#[cfg(test)]
+mod tests;

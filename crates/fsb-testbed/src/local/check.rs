@@ -1,0 +1,223 @@
+//! Everything that can be known before anything is touched.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fsb_model::units::show_bytes;
+use fsb_model::{FileSystemSpec, Target};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use super::file_system::is_about_discard;
+use crate::control;
+use crate::error::{TestbedError, attempt};
+use crate::fs::{self, FileSystem, Home};
+use crate::host;
+use crate::identity::worker_identity;
+use crate::medium::{self, MediumRequest};
+use crate::sys::{Roots, block, magic, program};
+use crate::testbed::Setup;
+
+/// Places that belong to fsb itself.
+const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
+
+/// Wrong requests first, whatever the machine can do; then the machine. The answer holds warnings.
+pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+    if setup.targets.is_empty() {
+        return Err(TestbedError::request("there is nothing to measure").advice("name a target, such as ext4 or /srv/data"));
+    }
+    control::check(&setup.controls)?;
+    for (target, spec, member) in file_systems(setup)? {
+        member.check(spec).map_err(|error| naming(target, error))?;
+        if member.home() == Home::Device {
+            medium::find(&spec.medium.name)?;
+        }
+    }
+    check_same_device(setup)?;
+    worker_identity(&setup.identity)?;
+    setup.targets.iter().filter_map(Target::directory).try_for_each(check_directory)?;
+    check_privileges(setup)?;
+    for (_, _, member) in file_systems(setup)? {
+        check_tools(member)?;
+        check_kernel(member)?;
+    }
+    let sizes = media(setup)
+        .into_iter()
+        .map(|(text, request)| Ok((text, medium::find(&request.medium.name)?.check(&request)?)))
+        .collect::<Result<BTreeMap<_, _>, TestbedError>>()?;
+    check_sizes(setup, &sizes)?;
+    Ok(warnings(setup))
+}
+
+/// The error with the target's name, where it has one of its own.
+fn naming(target: &Target, error: TestbedError) -> TestbedError {
+    let what = format!("target {}: {}", target.name, error.what);
+    TestbedError { what, ..error }
+}
+
+fn file_systems(setup: &Setup) -> Result<Vec<(&Target, &FileSystemSpec, &'static dyn FileSystem)>, TestbedError> {
+    setup
+        .targets
+        .iter()
+        .filter_map(|target| target.file_system().map(|spec| (target, spec)))
+        .map(|(target, spec)| Ok((target, spec, fs::find(&spec.fs)?)))
+        .collect()
+}
+
+fn homes(setup: &Setup) -> impl Iterator<Item = Home> {
+    let specs = setup.targets.iter().filter_map(Target::file_system);
+    specs.filter_map(|spec| fs::find(&spec.fs).ok()).map(FileSystem::home)
+}
+
+/// Whether the run does anything to the machine: null targets do not.
+pub(super) fn touches_something(setup: &Setup) -> bool {
+    mounts_something(setup) || setup.targets.iter().any(|target| target.directory().is_some())
+}
+
+/// Whether a target must be mounted.
+pub(super) fn mounts_something(setup: &Setup) -> bool {
+    homes(setup).any(|home| home != Home::Nowhere)
+}
+
+/// The media of the run, each once, by their text. All targets with the same text share one.
+pub(super) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
+    let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
+    for spec in setup.targets.iter().filter_map(Target::file_system) {
+        if !fs::find(&spec.fs).is_ok_and(|member| member.home() == Home::Device) {
+            continue;
+        }
+        let discards = spec.options.iter().any(|option| is_about_discard(option) && !option.starts_with("no"));
+        media
+            .entry(spec.medium.to_string())
+            .or_insert_with(|| MediumRequest {
+                medium: &spec.medium,
+                size: setup.size,
+                dir: &setup.dir,
+                seed: setup.seed,
+                wipe: &setup.wipe,
+                keep_discard: false,
+            })
+            .keep_discard |= discards;
+    }
+    media
+}
+
+/// Two names of one device would be formatted over each other.
+fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
+    let mut seen: BTreeMap<block::DeviceNumber, String> = BTreeMap::new();
+    for (text, request) in media(setup) {
+        let Some(number) = request.medium.argument.as_deref().and_then(|path| block::number_of(Path::new(path))) else {
+            continue;
+        };
+        if let Some(other) = seen.insert(number, text.clone()) {
+            return Err(TestbedError::request(format!("{other} and {text} are the same device"))
+                .advice("use one name for it, so that the targets take turns on it"));
+        }
+    }
+    Ok(())
+}
+
+fn check_directory(path: &Path) -> Result<(), TestbedError> {
+    let shown = path.display();
+    let metadata = std::fs::metadata(path).map_err(|error| {
+        TestbedError::request(format!("the directory {shown} cannot be measured"))
+            .tried(attempt("stat", path, &error))
+            .advice("name a directory that exists")
+    })?;
+    if !metadata.is_dir() {
+        let advice = match block::number_of(path) {
+            Some(_) => format!("to measure a device, say which file system: ext4@{shown}"),
+            None => "name a directory".to_owned(),
+        };
+        return Err(TestbedError::request(format!("{shown} is no directory")).advice(advice));
+    }
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if OWN.iter().any(|own| real.starts_with(own)) {
+        return Err(TestbedError::request(format!("{shown} belongs to fsb itself")).advice("name another directory"));
+    }
+    if magic::is_pseudo(path) {
+        return Err(TestbedError::request(format!("{shown} holds no real files")).advice("name another directory"));
+    }
+    accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|errno| {
+        TestbedError::machine(format!("the directory {shown} cannot be written to"))
+            .tried(attempt("access", path, &errno.into()))
+            .advice("name a writable directory, or run with sudo")
+    })
+}
+
+fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
+    if !mounts_something(setup) || rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(TestbedError::machine("formatting needs root")
+        .advice("run with sudo, or measure a directory (fsb run /path)"))
+}
+
+fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
+    let Some(tools) = member.tools() else { return Ok(()) };
+    match fs::missing_programs(tools).first() {
+        Some(name) => program::require(&name.to_string_lossy(), tools.package).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The driver may be built in, loaded, or a module that waits to be loaded.
+fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
+    let Some(driver) = member.driver() else { return Ok(()) };
+    let roots = Roots::default();
+    if fs::kernel_has(&roots, driver) {
+        return Ok(());
+    }
+    let answer = load_module(&format!("fs-{driver}"));
+    if fs::kernel_has(&roots, driver) {
+        return Ok(());
+    }
+    Err(TestbedError::machine(format!("this kernel has no {}", member.name()))
+        .tried(format!("{driver} is not in /proc/filesystems; {answer}"))
+        .advice("leave it out, or boot a kernel that has it"))
+}
+
+/// What modprobe answered.
+fn load_module(alias: &str) -> String {
+    let Some(modprobe) = program::find("modprobe") else { return "modprobe is missing".to_owned() };
+    match program::run(&modprobe, &[alias]) {
+        Ok(output) => format!("modprobe {alias}: {}", program::last_lines(&output.stderr)),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Each file system on each medium must at least be able to exist.
+fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Result<(), TestbedError> {
+    for (target, spec, member) in file_systems(setup)? {
+        let size = match member.home() {
+            Home::Device => sizes.get(&spec.medium.to_string()).copied().unwrap_or(setup.size),
+            Home::Memory => setup.size,
+            Home::Nowhere => continue,
+        };
+        let least = member.minimum_size();
+        if size < least {
+            let show = |bytes: u64| show_bytes(bytes as f64);
+            let advice = match spec.medium.name.as_str() {
+                "device" => "choose a larger device".to_owned(),
+                _ => format!("choose --size {} or more", fsb_model::Bytes(least)),
+            };
+            let error = TestbedError::request(format!("{} needs at least {}", member.name(), show(least)))
+                .tried(format!("{} has {}", spec.medium, show(size)))
+                .advice(advice);
+            return Err(if target.name == member.name() { error } else { naming(target, error) });
+        }
+    }
+    Ok(())
+}
+
+fn warnings(setup: &Setup) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if media(setup).len() > 1 {
+        warnings.push("the targets are on different media: file system and medium are compared together".to_owned());
+    }
+    let memory = setup.targets.iter().filter_map(Target::directory).filter(|path| magic::is_memory(path));
+    warnings.extend(memory.map(|path| format!("{} is in memory: never cold, never durable", path.display())));
+    if let Some(container) = host::manifest().container.filter(|_| touches_something(setup)) {
+        warnings.push(format!("in a container ({container}): other containers share the machine"));
+    }
+    warnings
+}

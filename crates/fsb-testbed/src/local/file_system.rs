@@ -1,0 +1,257 @@
+//! A visit to a file system: formatted, mounted, made cold, unmounted.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fsb_model::FileSystemSpec;
+use fsb_model::run::TargetRecord;
+
+use super::quiet;
+use crate::control::cold_method;
+use crate::error::{TestbedError, attempt};
+use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted};
+use crate::medium::OpenMedium;
+use crate::sys::{Roots, block, mount as kernel, mountinfo};
+use crate::testbed::{Abilities, ColdMethod, Provisioned};
+
+/// How long an unmount is tried while something still ends there.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The directory on the target that belongs to the worker's user.
+const ROOT: &str = "fsb";
+
+/// What a visit needs to know.
+pub(super) struct VisitRequest<'a> {
+    pub member: &'static dyn FileSystem,
+    pub spec: &'a FileSystemSpec,
+    pub point: PathBuf,
+    pub size: u64,
+    pub user: (u32, u32),
+    pub page_cache: &'a str,
+}
+
+/// A file system that is formatted and, between its ends, mounted.
+pub(super) struct FileSystemVisit {
+    member: &'static dyn FileSystem,
+    medium: Option<String>,
+    source: PathBuf,
+    point: PathBuf,
+    root: PathBuf,
+    options: Vec<String>,
+    size: u64,
+    user: (u32, u32),
+    mounted: Option<Mounted>,
+    device_directory: Option<PathBuf>,
+    cold: Option<ColdMethod>,
+}
+
+impl FileSystemVisit {
+    /// Formats and mounts. On failure nothing stays mounted.
+    pub fn begin(
+        request: &VisitRequest<'_>,
+        mut medium: Option<&mut dyn OpenMedium>,
+    ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
+        let VisitRequest { member, spec, point, size, user, page_cache } = request;
+        let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
+        let (formatted, inspection) = match medium.as_deref_mut() {
+            Some(medium) => format(*member, spec, medium)?,
+            None => (Formatted::default(), member.inspect(&source)),
+        };
+        let roots = Roots::default();
+        let on_device = member.home() == Home::Device;
+        let mut visit = FileSystemVisit {
+            member: *member,
+            medium: on_device.then(|| spec.medium.to_string()),
+            device_directory: block::number_of(&source).and_then(|number| number.directory(&roots)),
+            root: point.join(ROOT),
+            point: point.clone(),
+            options: options(*member, spec, medium.as_deref()),
+            source,
+            size: *size,
+            user: *user,
+            mounted: None,
+            cold: on_device.then(|| cold_method(page_cache, true, &roots)),
+        };
+        let provisioned =
+            visit.mount().and_then(|()| visit.make_root()).and_then(|()| visit.describe(spec, formatted, inspection));
+        match provisioned {
+            Ok(provisioned) => Ok((visit, provisioned)),
+            Err(error) => {
+                // The first error is the one that explains.
+                let _ = visit.end(medium);
+                Err(error)
+            }
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn device_directory(&self) -> Option<&Path> {
+        self.device_directory.as_deref()
+    }
+
+    /// The text of the medium it is on.
+    pub fn medium(&self) -> Option<&str> {
+        self.medium.as_deref()
+    }
+
+    fn mount(&mut self) -> Result<(), TestbedError> {
+        let request = MountRequest {
+            source: &self.source,
+            point: &self.point,
+            options: &self.options,
+            size: self.size,
+            owner: self.user,
+        };
+        self.mounted = Some(self.member.mount(&request)?);
+        Ok(())
+    }
+
+    /// A directory that the worker's user owns; the file system's own root stays root's.
+    fn make_root(&self) -> Result<(), TestbedError> {
+        let fail = |verb: &str, error: &std::io::Error| {
+            TestbedError::trial(format!("{} cannot be written to", self.member.name()))
+                .tried(attempt(verb, &self.root, error))
+        };
+        std::fs::create_dir(&self.root).map_err(|error| fail("make", &error))?;
+        let (uid, gid) = self.user;
+        // File systems without owners refuse this, and show the owner that the mount named.
+        let changed = std::os::unix::fs::chown(&self.root, Some(uid), Some(gid));
+        let shown = std::fs::metadata(&self.root).map_err(|error| fail("stat", &error))?;
+        if std::os::unix::fs::MetadataExt::uid(&shown) != uid {
+            changed.map_err(|error| fail("chown", &error))?;
+        }
+        rustix::fs::chmod(&self.root, 0o755.into()).map_err(|errno| fail("chmod", &errno.into()))
+    }
+
+    fn describe(
+        &self,
+        spec: &FileSystemSpec,
+        formatted: Formatted,
+        inspection: Inspection,
+    ) -> Result<Provisioned, TestbedError> {
+        let space = free_space(&self.root)?;
+        let mut notes = Vec::new();
+        if self.options != spec.options {
+            notes.push(format!("mounted with {} so that nothing is discarded behind a measurement", self.options.join(",")));
+        }
+        let record = TargetRecord {
+            mkfs_version: formatted.version,
+            mkfs_command: formatted.command,
+            features: inspection.features,
+            block_size: inspection.block_size,
+            requested_options: spec.options.clone(),
+            mount_options: mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default(),
+            driver: self.member.served_by(&self.source),
+            medium: self.medium.clone(),
+            notes,
+            failed: None,
+        };
+        let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };
+        let durable = self.member.home() == Home::Device;
+        let abilities = Abilities {
+            cold: self.cold,
+            durable,
+            counters: self.device_directory.is_some(),
+            fake: None,
+            why_not_cold: why(self.cold.is_some(), "keeps its files in memory: they are never cold"),
+            why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
+        };
+        Ok(Provisioned {
+            record,
+            root: self.root.clone(),
+            abilities,
+            free_bytes: space.bytes,
+            free_inodes: space.inodes,
+        })
+    }
+
+    /// Empties the caches as the control says; the root path stays valid.
+    pub fn make_cold(&mut self, medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
+        let roots = Roots::default();
+        match self.cold {
+            None => Err(TestbedError::trial(format!("{} is never cold", self.member.name()))),
+            Some(ColdMethod::Evict) => quiet::sync(&self.root),
+            Some(ColdMethod::DropCaches) => {
+                quiet::sync(&self.root)?;
+                quiet::drop_caches(&roots)
+            }
+            Some(ColdMethod::Remount) => {
+                let medium = medium.ok_or_else(|| TestbedError::machine("the medium is closed"))?;
+                self.unmount()?;
+                medium.take_back()?;
+                quiet::drop_caches(&roots)?;
+                medium.lock();
+                self.mount()
+            }
+        }
+    }
+
+    /// After it the device is free, or this is an error: a mount that lingers would make the next one warm.
+    fn unmount(&mut self) -> Result<(), TestbedError> {
+        let Some(mounted) = self.mounted.take() else { return Ok(()) };
+        let lazily = kernel::unmount_patiently(&self.point, PATIENCE)?;
+        let ended = mounted.server.is_none_or(|mut server| server.end_patiently());
+        match lazily {
+            Some(note) => Err(TestbedError::trial("the target is still in use").tried(note)),
+            None if !ended => Err(TestbedError::trial("the FUSE server did not end after the unmount and was killed")),
+            None => Ok(()),
+        }
+    }
+
+    /// Unmounts and makes the device the medium's own again.
+    pub fn end(mut self, medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
+        let unmounted = self.unmount();
+        // Empty, on a tmpfs of ours.
+        let _ = std::fs::remove_dir(&self.point);
+        unmounted.and(medium.map_or(Ok(()), OpenMedium::take_back))
+    }
+}
+
+fn format(
+    member: &dyn FileSystem,
+    spec: &FileSystemSpec,
+    medium: &mut dyn OpenMedium,
+) -> Result<(Formatted, Inspection), TestbedError> {
+    let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default())) };
+    medium.lend();
+    let formatted = fs::format(tools, medium.device(), &spec.mkfs);
+    medium.lock();
+    Ok((formatted?, member.inspect(medium.device())))
+}
+
+/// The user's options, and what keeps the file system from discarding on a device that can.
+fn options(member: &dyn FileSystem, spec: &FileSystemSpec, medium: Option<&dyn OpenMedium>) -> Vec<String> {
+    let mut options = spec.options.clone();
+    let decided = options.iter().any(|option| is_about_discard(option));
+    if let Some(option) = member.discard_off().filter(|_| !decided && medium.is_some_and(OpenMedium::can_discard)) {
+        options.push(option.to_owned());
+    }
+    options
+}
+
+/// `discard`, `discard=async`, `nodiscard`.
+pub(super) fn is_about_discard(option: &str) -> bool {
+    matches!(option.split('=').next(), Some("discard" | "nodiscard"))
+}
+
+/// What a user who is not root may still fill.
+pub(super) struct Space {
+    pub bytes: u64,
+    pub inodes: u64,
+    pub block_size: u64,
+}
+
+pub(super) fn free_space(root: &Path) -> Result<Space, TestbedError> {
+    let stat = rustix::fs::statvfs(root).map_err(|errno| {
+        TestbedError::trial("the target's free space is unknown").tried(attempt("statvfs", root, &errno.into()))
+    })?;
+    Ok(Space {
+        bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        // File systems that make inodes as needed say that they have none at all.
+        inodes: if stat.f_files == 0 { u64::MAX } else { stat.f_favail },
+        block_size: stat.f_bsize,
+    })
+}

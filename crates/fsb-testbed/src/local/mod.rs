@@ -1,0 +1,284 @@
+//! The testbed of this machine: media, mounts and controls, one target at a time.
+
+mod check;
+mod directory;
+mod file_system;
+mod mounts;
+mod quiet;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fsb_model::{Target, TargetKind};
+
+use self::directory::DirectoryVisit;
+use self::file_system::FileSystemVisit;
+use self::mounts::MountRoot;
+use crate::control::{self, ActiveControls, PAGE_CACHE};
+use crate::error::TestbedError;
+use crate::fs::{self, Home, Null};
+use crate::host;
+use crate::identity::worker_identity;
+use crate::ledger::{self, Ledger, Owner};
+use crate::medium::{self, OpenMedium};
+use crate::sys::{Roots, block};
+use crate::testbed::{
+    Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed,
+};
+
+/// Makes targets ready on this machine.
+///
+/// For file systems it must live in a process of its own mount namespace (the agent below
+/// [`sandbox::launch`](crate::sandbox::launch)): it mounts where it is. Targets on the null file system touch nothing
+/// at all, and directories need no root.
+pub struct LocalTestbed {
+    owner: Owner,
+    ledger: Option<Ledger>,
+    session: Option<Session>,
+    media: BTreeMap<String, Box<dyn OpenMedium>>,
+    controls: ActiveControls,
+    mounts: Option<MountRoot>,
+    visit: Visit,
+}
+
+/// What [`Testbed::open`] learnt of the setup.
+struct Session {
+    size: u64,
+    user: (u32, u32),
+    page_cache: String,
+}
+
+/// The target that is ready now.
+enum Visit {
+    None,
+    Null,
+    FileSystem(Box<FileSystemVisit>),
+    Directory(Box<DirectoryVisit>),
+}
+
+impl LocalTestbed {
+    /// A testbed whose undo entries belong to `owner`: a process that lives exactly as long as the run, as its own PID
+    /// namespace numbers it. The front gives itself.
+    pub fn new(owner: Owner) -> LocalTestbed {
+        LocalTestbed {
+            owner,
+            ledger: None,
+            session: None,
+            media: BTreeMap::new(),
+            controls: ActiveControls::default(),
+            mounts: None,
+            visit: Visit::None,
+        }
+    }
+
+    fn open_media(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
+        let mut opened = Opened::default();
+        let Some(ledger) = &self.ledger else { return Ok(opened) };
+        for (text, request) in check::media(setup) {
+            let medium = medium::find(&request.medium.name)?.open(&request, ledger, progress)?;
+            if medium.can_discard() && !request.keep_discard {
+                opened.warnings.push(format!("{text} can discard: mkfs and mount options keep discards out"));
+            }
+            opened.media.insert(text.clone(), medium.record().clone());
+            self.media.insert(text, medium);
+        }
+        Ok(opened)
+    }
+
+    fn set_controls(
+        &mut self,
+        setup: &Setup,
+        opened: &mut Opened,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), TestbedError> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        for member in control::REGISTRY {
+            let value = control::value_of(*member, &setup.controls);
+            let (record, warnings) = self.controls.set(*member, &value, ledger, progress)?;
+            opened.controls.insert(member.name().to_owned(), record);
+            opened.warnings.extend(warnings);
+        }
+        Ok(())
+    }
+
+    fn session(&self) -> Result<&Session, TestbedError> {
+        self.session.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))
+    }
+
+    fn provision_null(&mut self, target: &Target, spec: &fsb_model::FileSystemSpec) -> Result<Provisioned, TestbedError> {
+        let options = Null::options(spec)?;
+        if let Some(failure) = options.failure {
+            return Err(failure.error());
+        }
+        self.visit = Visit::Null;
+        let record = fsb_model::run::TargetRecord {
+            requested_options: spec.options.clone(),
+            notes: vec!["null: nothing is real, times are made up".to_owned()],
+            ..Default::default()
+        };
+        Ok(Provisioned {
+            record,
+            root: PathBuf::from("/nonexistent/fsb-null").join(target.name.replace('/', "_")),
+            abilities: Abilities {
+                cold: Some(ColdMethod::Remount),
+                durable: true,
+                counters: false,
+                fake: Some(options.slowdown),
+                why_not_cold: String::new(),
+                why_not_durable: String::new(),
+            },
+            free_bytes: u64::MAX,
+            free_inodes: u64::MAX,
+        })
+    }
+
+    fn provision_directory(&mut self, path: &Path) -> Result<Provisioned, TestbedError> {
+        let session = self.session()?;
+        let (user, page_cache) = (session.user, session.page_cache.clone());
+        let ledger = self.ledger.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
+        let (visit, provisioned) = DirectoryVisit::begin(path, user, &page_cache, ledger, self.mounts.as_mut())?;
+        self.visit = Visit::Directory(Box::new(visit));
+        Ok(provisioned)
+    }
+
+    fn provision_file_system(&mut self, spec: &fsb_model::FileSystemSpec) -> Result<Provisioned, TestbedError> {
+        let session = self.session()?;
+        let (size, user, page_cache) = (session.size, session.user, session.page_cache.clone());
+        let closed = || TestbedError::machine("the testbed is not open");
+        let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
+        let member = fs::find(&spec.fs)?;
+        let medium = match member.home() {
+            Home::Device => Some(self.media.get_mut(&spec.medium.to_string()).ok_or_else(closed)?),
+            Home::Memory | Home::Nowhere => None,
+        };
+        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache: &page_cache };
+        let (visit, provisioned) = FileSystemVisit::begin(&request, medium.map(lent))?;
+        self.visit = Visit::FileSystem(Box::new(visit));
+        Ok(provisioned)
+    }
+
+    /// The provisioned target's root and the device's directory below /sys.
+    fn place(&self) -> Option<(&Path, Option<&Path>)> {
+        match &self.visit {
+            Visit::None | Visit::Null => None,
+            Visit::FileSystem(visit) => Some((visit.root(), visit.device_directory())),
+            Visit::Directory(visit) => Some((visit.root(), visit.device_directory())),
+        }
+    }
+}
+
+/// Shortens the lifetime of what is in the box, which an `Option` around the reference would not.
+fn lent(medium: &mut Box<dyn OpenMedium>) -> &mut dyn OpenMedium {
+    medium.as_mut()
+}
+
+impl Testbed for LocalTestbed {
+    fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError> {
+        check::check(setup)
+    }
+
+    fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
+        self.close();
+        let page_cache = control::REGISTRY
+            .iter()
+            .find(|member| member.name() == PAGE_CACHE)
+            .map_or_else(String::new, |member| control::value_of(*member, &setup.controls));
+        self.session = Some(Session { size: setup.size, user: worker_identity(&setup.identity)?, page_cache });
+        if !check::touches_something(setup) {
+            return Ok(Opened { host: host::manifest(), ..Opened::default() });
+        }
+        self.ledger = Some(Ledger::open(&ledger::default_directory(), self.owner)?);
+        // Memory before media: an image in memory must lie in memory that is backed.
+        let mut controlled = Opened::default();
+        let result = self.set_controls(setup, &mut controlled, progress).and_then(|()| {
+            self.mounts = MountRoot::make_if_needed(setup)?;
+            self.open_media(setup, progress)
+        });
+        match result {
+            Ok(mut opened) => {
+                opened.controls = controlled.controls;
+                opened.warnings.splice(0..0, controlled.warnings);
+                opened.host = host::manifest();
+                Ok(opened)
+            }
+            Err(error) => {
+                self.close();
+                Err(error)
+            }
+        }
+    }
+
+    fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError> {
+        self.release()?;
+        match &target.kind {
+            TargetKind::Directory(path) => self.provision_directory(path),
+            TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
+                self.provision_null(target, spec)
+            }
+            TargetKind::FileSystem(spec) => self.provision_file_system(spec),
+        }
+    }
+
+    fn make_cold(&mut self) -> Result<(), TestbedError> {
+        match &mut self.visit {
+            Visit::None => Err(TestbedError::machine("no target is provisioned")),
+            Visit::Null => Ok(()),
+            Visit::Directory(visit) => visit.make_cold(),
+            Visit::FileSystem(visit) => {
+                let medium = visit.medium().and_then(|text| self.media.get_mut(text));
+                visit.make_cold(medium.map(lent))
+            }
+        }
+    }
+
+    fn quiesce(&mut self) -> Result<Quiet, TestbedError> {
+        match self.place() {
+            Some((root, device)) => quiet::quiesce(root, device),
+            None => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+        }
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        let (_, device) = self.place()?;
+        let activity = block::activity(device?)?;
+        Some(Counters {
+            read_bytes: activity.read_bytes,
+            write_bytes: activity.write_bytes,
+            flushes: activity.flushes,
+            cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
+        })
+    }
+
+    fn release(&mut self) -> Result<(), TestbedError> {
+        match std::mem::replace(&mut self.visit, Visit::None) {
+            Visit::None | Visit::Null => Ok(()),
+            Visit::Directory(visit) => match &self.ledger {
+                Some(ledger) => visit.end(ledger),
+                None => Ok(()),
+            },
+            Visit::FileSystem(visit) => {
+                let medium = visit.medium().and_then(|text| self.media.get_mut(text));
+                visit.end(medium.map(lent))
+            }
+        }
+    }
+
+    /// What cannot be undone here stays in the ledger, and the next run or `fsb clean` reports it.
+    fn close(&mut self) {
+        let _ = self.release();
+        if let Some(ledger) = self.ledger.take() {
+            for (_, mut medium) in std::mem::take(&mut self.media) {
+                medium.close(&ledger);
+            }
+            self.controls.restore(&ledger);
+        }
+        self.mounts = None;
+        self.session = None;
+    }
+}
+
+impl Drop for LocalTestbed {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

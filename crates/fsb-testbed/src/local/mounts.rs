@@ -1,0 +1,108 @@
+//! Where targets are mounted: a tmpfs of our own, outside everything that is measured.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{UnmountFlags, unmount};
+
+use super::check;
+use crate::error::{TestbedError, attempt};
+use crate::sys::mount as kernel;
+use crate::testbed::Setup;
+
+/// The usual place. Workers must be able to walk through it, whoever they run as.
+const USUAL: &str = "/run/fsb/mnt";
+/// Directories that exist on most systems, for those where the usual one cannot be made. The mount hides what is in
+/// them, but only from us.
+const OTHERS: [&str; 2] = ["/mnt", "/media"];
+
+/// The private tmpfs with the mount points.
+pub(super) struct MountRoot {
+    path: PathBuf,
+    next: u32,
+}
+
+impl MountRoot {
+    /// Mounts the tmpfs where a target needs it. Directories alone can do without.
+    pub fn make_if_needed(setup: &Setup) -> Result<Option<MountRoot>, TestbedError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        match MountRoot::make(setup) {
+            Ok(mounts) => Ok(Some(mounts)),
+            Err(error) if check::mounts_something(setup) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn make(setup: &Setup) -> Result<MountRoot, TestbedError> {
+        let mut refusals = Vec::new();
+        for place in std::iter::once(USUAL).chain(OTHERS).map(PathBuf::from) {
+            if hides_something(&place, setup) {
+                refusals.push(format!("{} holds what is to be measured", place.display()));
+                continue;
+            }
+            match make_directory(&place).and_then(|()| mount_tmpfs(&place)) {
+                Ok(()) => return Ok(MountRoot { path: place, next: 0 }),
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        Err(TestbedError::machine("there is no place for mount points").tried(refusals.join("; ")).advice(
+            "run as root outside a container that forbids mounting, or measure a directory (fsb run /path)",
+        ))
+    }
+
+    /// A new, empty directory to mount on.
+    pub fn point(&mut self) -> Result<PathBuf, TestbedError> {
+        let point = self.path.join(format!("t{}", self.next));
+        self.next += 1;
+        std::fs::DirBuilder::new()
+            .mode(0o755)
+            .create(&point)
+            .map_err(|error| TestbedError::machine("no mount point").tried(attempt("make", &point, &error)))?;
+        Ok(point)
+    }
+}
+
+impl Drop for MountRoot {
+    /// Lazily: whatever still lies under it goes with our namespace anyway.
+    fn drop(&mut self) {
+        let _ = unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+        if self.path == Path::new(USUAL) {
+            // Only empty directories go, so that nobody else's are hurt.
+            let _ = std::fs::remove_dir(&self.path);
+            let _ = self.path.parent().map(std::fs::remove_dir);
+        }
+    }
+}
+
+fn hides_something(place: &Path, setup: &Setup) -> bool {
+    let directories = setup.targets.iter().filter_map(|target| target.directory());
+    let images = std::iter::once(setup.dir.as_path());
+    directories.chain(images).any(|path| {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        real.starts_with(place)
+    })
+}
+
+fn make_directory(place: &Path) -> Result<(), String> {
+    if place != Path::new(USUAL) {
+        return if place.is_dir() { Ok(()) } else { Err(format!("{} is not there", place.display())) };
+    }
+    let mut path = PathBuf::from("/run");
+    for part in ["fsb", "mnt"] {
+        path.push(part);
+        match std::fs::DirBuilder::new().mode(0o755).create(&path) {
+            // The umask may have taken rights that workers need.
+            Ok(()) => rustix::fs::chmod(&path, 0o755.into()).map_err(|errno| attempt("chmod", &path, &errno.into()))?,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(attempt("make", &path, &error)),
+        }
+    }
+    Ok(())
+}
+
+fn mount_tmpfs(place: &Path) -> Result<(), String> {
+    let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "nodev".to_owned()];
+    kernel::mount("tmpfs", Path::new("fsb"), place, &options).map_err(|error| error.to_string())
+}

@@ -1,0 +1,89 @@
+//! Before each clock nothing may move; and how busy the machine was.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::error::{TestbedError, attempt};
+use crate::sys::{Roots, block, memory, poll_until};
+use crate::testbed::Quiet;
+
+/// A machine that is never quiet must not stop a run.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Writes everything out and waits until nothing is under way.
+pub(super) fn quiesce(root: &Path, device: Option<&Path>) -> Result<Quiet, TestbedError> {
+    let start = Instant::now();
+    sync(root)?;
+    let roots = Roots::default();
+    let settled = poll_until(LONGEST, || {
+        let writeback = memory::meminfo(&roots, "Writeback").unwrap_or(0);
+        writeback == 0 && device.is_none_or(|device| block::in_flight(device) == 0)
+    });
+    Ok(Quiet { waited_seconds: start.elapsed().as_secs_f64(), settled })
+}
+
+/// Writes out the file system that `root` is on.
+pub(super) fn sync(root: &Path) -> Result<(), TestbedError> {
+    let directory = rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    directory.and_then(rustix::fs::syncfs).map_err(|errno| {
+        TestbedError::trial("the target could not be written out").tried(attempt("syncfs", root, &errno.into()))
+    })
+}
+
+/// Empties page cache, dentries and inodes of the whole machine. Dirty ones stay: sync first.
+pub(super) fn drop_caches(roots: &Roots) -> Result<(), TestbedError> {
+    let path = roots.proc.join("sys/vm/drop_caches");
+    std::fs::write(&path, "3").map_err(|error| {
+        TestbedError::machine("the caches could not be emptied")
+            .tried(attempt("write 3 to", &path, &error))
+            .advice("run with sudo, or with --control page-cache=evict")
+    })
+}
+
+/// Seconds that all processors were not idle since boot, kernel threads and interrupts included. Steal is not: then
+/// somebody else's work was done.
+pub(super) fn busy_cpu_seconds(roots: &Roots) -> Option<f64> {
+    parse_busy(&roots.proc_text("stat")?, rustix::param::clock_ticks_per_second())
+}
+
+/// The first line of /proc/stat: user nice system idle iowait irq softirq steal guest guest_nice. Guest time is counted
+/// in user time already.
+fn parse_busy(text: &str, ticks_per_second: u64) -> Option<f64> {
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let [user, nice, system, _idle, _iowait, irq, softirq, ..] = fields[..] else { return None };
+    Some((user + nice + system + irq + softirq) as f64 / ticks_per_second as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_waiting_and_stolen_time_is_not_busy() {
+        let text = "cpu  100 10 50 9000 800 3 7 66 5 5\ncpu0 1 2 3\n";
+        assert_eq!(parse_busy(text, 100), Some(1.7));
+        assert_eq!(parse_busy("cpu0 1 2 3\n", 100), None);
+        assert_eq!(parse_busy("cpu 1 2\n", 100), None);
+    }
+
+    #[test]
+    fn caches_are_dropped_by_a_three() {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        assert!(drop_caches(&roots).unwrap_err().to_string().contains("page-cache=evict"));
+        std::fs::create_dir_all(tree.path().join("sys/vm")).unwrap();
+        drop_caches(&roots).unwrap();
+        assert_eq!(std::fs::read_to_string(tree.path().join("sys/vm/drop_caches")).unwrap(), "3");
+    }
+
+    #[test]
+    fn a_quiet_directory_is_quiet() {
+        let directory = tempfile::tempdir().unwrap();
+        let quiet = quiesce(directory.path(), None).unwrap();
+        assert!(quiet.waited_seconds >= 0.0 && quiet.waited_seconds < 60.0);
+        assert!(quiesce(Path::new("/nonexistent"), None).is_err());
+    }
+}

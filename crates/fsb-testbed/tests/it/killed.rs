@@ -1,0 +1,129 @@
+//! However a run dies, nothing of it stays: no process, no mount, no loop device, no image.
+
+use std::io::BufRead;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use fsb_testbed::{host, ledger};
+
+use crate::stage::{Front, actor, backing_files, directory, eventually, is_root, nothing_is_left, setup};
+
+/// Processes below `ancestor`, itself included, as /proc shows them now.
+fn family(ancestor: i32) -> Vec<i32> {
+    let parent = |pid: i32| -> Option<i32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let all: Vec<i32> = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    let mut family = vec![ancestor];
+    let mut next = 0;
+    while next < family.len() {
+        let known = family[next];
+        family.extend(all.iter().filter(|pid| parent(**pid) == Some(known)));
+        next += 1;
+    }
+    family
+}
+
+fn is_running(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+fn kill(pid: i32) {
+    // SAFETY: a process of this test's own family.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+}
+
+/// Starts a run, waits until its target is in use, kills the process that `choose` names of (front, supervisor,
+/// agent), and looks for leftovers.
+fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent: i32) -> i32) {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let mut front = Front::start(&setup(&[target], size, dir.path()), "hold", |_| {});
+    let supervisor = front.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
+    front.wait_for("provisioned");
+    let shown = dir.path().to_string_lossy().into_owned();
+    assert!(backing_files().iter().any(|file| file.contains(&shown)), "the image is attached");
+    let family = family(supervisor);
+    assert!(family.len() >= 2 + usize::from(target == "ntfs"), "{family:?}");
+    let victim = choose(front.child.id() as i32, supervisor, family[1]);
+    kill(victim);
+    eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
+    // The front ends too, for its connection is closed, and with it the owner of the ledger's entries.
+    front.child.wait().unwrap();
+    nothing_is_left(dir.path());
+    for replayed in ledger::replay(&ledger::default_directory(), &host::boot_id()) {
+        assert!(!matches!(replayed.fate, ledger::Fate::Failed(_) | ledger::Fate::Unreadable(_)), "{replayed}");
+    }
+}
+
+#[test]
+fn the_front_is_killed() {
+    killed("ext4", 32 << 20, |front, _, _| front);
+}
+
+#[test]
+fn the_front_is_killed_while_fuse_serves() {
+    killed("ntfs", 32 << 20, |front, _, _| front);
+}
+
+#[test]
+fn the_supervisor_is_killed() {
+    killed("btrfs", 128 << 20, |_, supervisor, _| supervisor);
+}
+
+#[test]
+fn the_agent_is_killed() {
+    killed("ext4", 32 << 20, |_, _, agent| agent);
+}
+
+#[test]
+fn a_directory_is_cleaned_by_the_next_run() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("precious"), "untouched").unwrap();
+    let mut front = Front::start(&setup(&[data.to_str().unwrap()], 0, dir.path()), "hold", |_| {});
+    front.wait_for("provisioned");
+    eventually("the file is there", || own_files(&data) == 1);
+    drop(front);
+    let replayed = ledger::replay(&ledger::default_directory(), &host::boot_id());
+    assert!(replayed.iter().any(|entry| entry.to_string().contains(data.to_str().unwrap())), "{replayed:?}");
+    assert_eq!(own_files(&data), 0);
+    assert_eq!(std::fs::read_to_string(data.join("precious")).unwrap(), "untouched");
+}
+
+/// Files in sub-directories of fsb.
+fn own_files(data: &Path) -> usize {
+    let entries = std::fs::read_dir(data).unwrap().filter_map(Result::ok);
+    let own = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(".fsb-"));
+    own.filter_map(|entry| std::fs::read_dir(entry.path()).ok()).flatten().count()
+}
+
+#[test]
+fn what_a_killed_process_changed_is_restored() {
+    let dir = directory();
+    let (file, undo) = (dir.path().join("value"), dir.path().join("undo"));
+    std::fs::write(&file, "original").unwrap();
+    let mut child = Command::new(actor()).arg("change").args([&file, &undo]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "changed");
+    // As long as it lives, its entries are its own.
+    let replayed = ledger::replay(&undo, &host::boot_id());
+    assert!(matches!(replayed[..], [ledger::Replayed { fate: ledger::Fate::Live, .. }]), "{replayed:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let replayed = ledger::replay(&undo, &host::boot_id());
+    assert!(matches!(replayed[..], [ledger::Replayed { fate: ledger::Fate::Undone(_), .. }]), "{replayed:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "original");
+}

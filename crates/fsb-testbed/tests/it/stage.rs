@@ -1,0 +1,150 @@
+//! What the tests share: the actor, set-ups, loop devices of our own, and what must be gone afterwards.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fsb_model::{Identity, Target};
+use fsb_testbed::Setup;
+use serde_json::Value;
+
+/// Whether the test can run. Skipping is loud, and a failure where it would hide everything.
+pub fn is_root() -> bool {
+    if rustix::process::geteuid().is_root() {
+        return true;
+    }
+    assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "CI must run the tests that need root");
+    eprintln!("SKIPPED: needs root");
+    false
+}
+
+/// The binary that plays front, supervisor, agent and worker: Cargo builds it beside the tests.
+pub fn actor() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let target = test.ancestors().nth(2).expect("target/debug/deps/it-*");
+    target.join("examples/actor")
+}
+
+/// A set-up with these targets, as small as can be.
+pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
+    let mut targets: Vec<Target> = targets.iter().map(|text| text.parse().expect("a target")).collect();
+    fsb_model::target::make_names_unique(&mut targets);
+    Setup {
+        targets,
+        size,
+        dir: dir.to_owned(),
+        wipe: Vec::new(),
+        controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
+        identity: Identity { uid: Some(65534), gid: Some(65534), force_root: false },
+        seed: 1,
+    }
+}
+
+/// A temporary directory on a disk: /tmp may be in memory.
+pub fn directory() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("fsb-it-").tempdir_in("/var/tmp").expect("/var/tmp can be written to")
+}
+
+/// A front process that runs; killed with its owner.
+pub struct Front {
+    pub child: Child,
+    pub lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Front {
+    pub fn start(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Front {
+        let mut command = Command::new(actor());
+        command.arg("front").arg(serde_json::to_string(setup).expect("JSON")).arg(scenario).stdout(Stdio::piped());
+        prepare(&mut command);
+        let mut child = command.spawn().expect("the actor is built with the tests");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Front { child, lines }
+    }
+
+    /// The next line that has this key; an `error` line fails the test.
+    pub fn wait_for(&mut self, key: &str) -> Value {
+        for line in self.lines.by_ref() {
+            let value: Value = serde_json::from_str(&line.expect("a line")).expect("JSON");
+            assert!(value.get("error").is_none(), "{value}");
+            if value.get(key).is_some() {
+                return value;
+            }
+        }
+        panic!("the front ended before it said '{key}'");
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Every line that a whole run says.
+pub fn run(setup: &Setup, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
+    let mut front = Front::start(setup, "visit", prepare);
+    let lines = front.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
+    front.child.wait().expect("the front ends");
+    lines
+}
+
+/// The first line with this key.
+pub fn find<'a>(lines: &'a [Value], key: &str) -> &'a Value {
+    lines.iter().find_map(|line| line.get(key)).unwrap_or_else(|| panic!("no '{key}' in {lines:#?}"))
+}
+
+/// Waits for what the kernel does after a process is gone.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "not so after 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Files behind attached loop devices, as the kernel names them.
+pub fn backing_files() -> Vec<String> {
+    let devices = std::fs::read_dir("/sys/block").expect("/sys").filter_map(Result::ok);
+    devices.filter_map(|device| std::fs::read_to_string(device.path().join("loop/backing_file")).ok()).collect()
+}
+
+/// Nothing of a run whose images were in `dir` is left: no loop device on them, no mount of ours, no directory.
+pub fn nothing_is_left(dir: &Path) {
+    let shown = dir.to_string_lossy().into_owned();
+    eventually("no loop device", || backing_files().iter().all(|file| !file.contains(&shown)));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("/proc");
+    assert!(!mounts.contains("/run/fsb"), "{mounts}");
+    let left: Vec<_> = std::fs::read_dir(dir).expect("the directory").map(|entry| entry.unwrap().path()).collect();
+    assert!(left.iter().all(|path| !path.to_string_lossy().contains(".fsb-")), "{left:?}");
+}
+
+/// A loop device that the test attached itself, over a sparse file.
+pub struct TestDevice {
+    pub path: PathBuf,
+}
+
+impl TestDevice {
+    pub fn new(dir: &Path, size: u64, arguments: &[&str]) -> TestDevice {
+        let image = dir.join(format!("device-{}", std::process::id()));
+        std::fs::File::create(&image).and_then(|file| file.set_len(size)).expect("an image");
+        let output = Command::new("losetup").args(arguments).args(["-f", "--show"]).arg(&image).output().expect("losetup");
+        assert!(output.status.success(), "{output:?}");
+        // Nothing else may find it by name.
+        std::fs::remove_file(&image).expect("the image");
+        TestDevice { path: PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim()) }
+    }
+}
+
+impl Drop for TestDevice {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.path).status();
+    }
+}
+
+/// Runs a program that must succeed.
+pub fn must(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
+}

@@ -1,0 +1,68 @@
+//! The arrows of the house: who may depend on whom.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Crate by crate: the crates of this workspace that it may depend on.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("fsb-model", &[]),
+    ("fsb-testbed", &["fsb-model"]),
+    ("fsb-engine", &["fsb-model"]),
+    ("fsb-store", &["fsb-model"]),
+    ("fsb-compat", &["fsb-model"]),
+    ("fsb-analysis", &["fsb-model"]),
+    ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine"]),
+    ("fsb-report", &["fsb-model", "fsb-analysis"]),
+    ("fsb", &["fsb-model", "fsb-testbed", "fsb-engine", "fsb-store", "fsb-compat", "fsb-analysis", "fsb-runner", "fsb-report"]),
+    ("xtask", &["fsb-model", "fsb-engine"]),
+];
+
+#[test]
+fn dependencies_point_down() {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline", "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .output()
+        .expect("cargo metadata runs");
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("metadata is JSON");
+    let allowed: BTreeMap<_, _> = ALLOWED.iter().copied().collect();
+    let packages = metadata["packages"].as_array().expect("packages");
+    assert_eq!(packages.len(), ALLOWED.len(), "a crate is missing from the list above, or from the workspace");
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let may = allowed.get(name).unwrap_or_else(|| panic!("{name} is not in the list"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let on = dependency["name"].as_str().unwrap();
+            let ours = allowed.contains_key(on) && dependency["kind"].is_null();
+            assert!(!ours || may.contains(&on), "{name} must not depend on {on}");
+        }
+    }
+}
+
+/// Only engine and testbed may hold `unsafe`, and only the binary and xtask print.
+#[test]
+fn unsafe_and_printing_stay_in_their_rooms() {
+    let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let mut files = vec![std::path::PathBuf::from(crates)];
+    let mut seen = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
+            continue;
+        }
+        let name = path.strip_prefix(crates).unwrap().display().to_string();
+        if !name.ends_with(".rs") || !name.contains("/src/") {
+            continue;
+        }
+        seen += 1;
+        let text = std::fs::read_to_string(&path).unwrap();
+        let body = text.split("#[cfg(test)]").next().unwrap();
+        let code: Vec<&str> = body.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let has = |what: &str| code.iter().any(|line| line.contains(what));
+        let may_be_unsafe = ["fsb-engine/", "fsb-testbed/", "xtask/"].iter().any(|home| name.starts_with(home));
+        assert!(may_be_unsafe || !has("unsafe {"), "unsafe in {name}");
+        let may_print = ["fsb/", "xtask/"].iter().any(|home| name.starts_with(home));
+        assert!(may_print || !(has("println!(") || has("eprintln!(") || has("process::exit(")), "{name} prints or exits");
+    }
+    assert!(seen > 50, "only {seen} files found");
+}

@@ -1,0 +1,78 @@
+//! The report in a headless browser: no console error, no network, the charts drawn, the numbers those of the table.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::*;
+
+/// The page after its scripts ran, and what the browser logged.
+fn dump(page: &Path, profile: &Path) -> (String, String) {
+    let output = Command::new("chromium")
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--window-size=1280,20000", "--virtual-time-budget=20000", "--enable-logging=stderr", "--v=0"])
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND")
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}#print", page.display()))
+        .output()
+        .expect("chromium runs");
+    (stdout(&output), stderr(&output))
+}
+
+#[test]
+fn the_report_draws_its_charts_without_network_or_errors() {
+    if !program_or_skip("the_report_draws_its_charts", "chromium") {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    let arguments = ["run", "null", "slow=null,slowdown=8%", "--blocks", "6", "--seed", "11", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let page = scratch.path().join("run/report.html");
+    let source = fs::read_to_string(&page).unwrap();
+    let without_script = source.split("<script").next().unwrap();
+    assert!(!without_script.contains("http://") && !without_script.contains("https://"), "an address before the scripts");
+    for external in ["<link ", "src=\"http", "@import"] {
+        assert!(!source.contains(external) || external == "@import" && !without_script.contains(external), "{external}");
+    }
+
+    let (dom, log) = dump(&page, &scratch.path().join("profile"));
+    for line in log.lines().filter(|line| line.contains("CONSOLE")) {
+        panic!("the browser's console says: {line}");
+    }
+    assert!(!log.contains("ERR_NAME_NOT_RESOLVED") || !log.contains("report.html"), "{log}");
+    let charts = dom.matches("class=\"chart").count();
+    let drawn = dom.matches("js-plotly-plot").count();
+    assert!(charts >= 10, "{charts} charts");
+    assert_eq!(drawn, charts, "every chart is drawn");
+
+    // The numbers: the data block of the page against trials.csv.
+    let data = source.split("id=\"data\">").nth(1).expect("a data block").split("</script>").next().unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).expect("the data block is JSON");
+    let mut from_page = BTreeMap::new();
+    for row in data["rows"].as_array().unwrap() {
+        for (cell, target) in row["cells"].as_array().unwrap().iter().zip(data["targets"].as_array().unwrap()) {
+            for point in cell["trials"].as_array().unwrap() {
+                let key = (row["workload"].to_string(), target["name"].to_string(), point["block"].to_string());
+                from_page.insert(key, point["value"].as_f64().unwrap());
+            }
+        }
+    }
+    let table = fs::read(scratch.path().join("run/trials.csv")).unwrap();
+    let mut reader = csv::Reader::from_reader(table.as_slice());
+    let header = reader.headers().unwrap().clone();
+    let column = |name: &str| header.iter().position(|field| field == name).unwrap();
+    let mut from_table = BTreeMap::new();
+    for row in reader.records().flatten() {
+        if ["throughput", "operation_rate"].contains(&&row[column("metric")]) {
+            let quoted = |name: &str| serde_json::Value::from(&row[column(name)]).to_string();
+            let key = (quoted("workload"), quoted("target"), row[column("block")].to_owned());
+            from_table.insert(key, row[column("value")].parse::<f64>().unwrap());
+        }
+    }
+    assert_eq!(from_page.len(), 12 * 2 * 6);
+    assert_eq!(from_page, from_table);
+}

@@ -1,0 +1,218 @@
+//! What the tests share: running the program, small plans, and looking for what it may have left.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// The program under test.
+pub const FSB: &str = env!("CARGO_BIN_EXE_fsb");
+
+/// One measuring run a machine: the tests of this binary take turns. A test that panicked holds nobody up.
+pub fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Runs the program in `directory`.
+pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory, arguments).output().expect("the program starts")
+}
+
+/// The program with `arguments`, to be run in `directory`.
+pub fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(FSB);
+    command.current_dir(directory).args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
+    command
+}
+
+/// Standard output as text.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Standard error as text.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts the exit code, showing what was said otherwise.
+pub fn expect_code(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
+}
+
+/// A new directory on a real disk, for images.
+pub fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("fsb-test-").tempdir().expect("a temporary directory")
+}
+
+/// Whether a test that needs root may run. Elsewhere it says so; in CI it must run.
+pub fn root_or_skip(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        assert!(std::env::var_os("CI").is_none(), "{test} needs root, and CI must not skip it");
+        eprintln!("SKIPPED {test}: needs root");
+    }
+    root
+}
+
+/// Whether a program is there. Elsewhere the test says so; in CI it must be there.
+pub fn program_or_skip(test: &str, program: &str) -> bool {
+    let directories = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];
+    let there = directories.iter().any(|directory| Path::new(directory).join(program).exists());
+    if !there {
+        assert!(std::env::var_os("CI").is_none(), "{test} needs {program}, and CI must not skip it");
+        eprintln!("SKIPPED {test}: needs the program {program}");
+    }
+    there
+}
+
+/// A plan with few small workloads, written to `directory`.
+pub fn tiny_plan(directory: &Path) -> PathBuf {
+    let path = directory.join("tiny.toml");
+    fs::write(&path, TINY).expect("the plan is written");
+    path
+}
+
+/// One of each kind of workload, each done in milliseconds.
+pub const TINY: &str = r#"
+name = "tiny"
+[controls]
+guest-memory = "off"
+[repetition]
+blocks = 1
+[[workload]]
+name = "write"
+file_size = "2M"
+block_size = "256K"
+durability = "end"
+[[workload]]
+name = "read"
+file_size = "2M"
+block_size = "256K"
+cache = "cold"
+[[workload]]
+name = "read"
+file_size = "2M"
+block_size = "256K"
+cache = "warm"
+[[workload]]
+name = "create"
+files = 50
+file_size = "4K"
+durability = "end"
+[[workload]]
+name = "scan"
+files = 50
+file_size = "4K"
+cache = "cold"
+[[workload]]
+name = "rename"
+files = 50
+[[workload]]
+name = "delete"
+files = 50
+durability = "end"
+"#;
+
+/// Everything of this machine that a run must not leave: mounts, loop devices with a backing file, processes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traces {
+    mounts: Vec<String>,
+    loops: Vec<String>,
+    processes: Vec<String>,
+}
+
+/// What is there now.
+pub fn traces() -> Traces {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mut loops: Vec<String> = Vec::new();
+    for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        if let Ok(backing) = fs::read_to_string(entry.path().join("loop/backing_file")) {
+            loops.push(format!("{} {}", entry.file_name().to_string_lossy(), backing.trim()));
+        }
+    }
+    loops.sort();
+    Traces {
+        mounts: mounts.lines().filter(|line| line.contains("fsb") || line.contains("/dev/loop")).map(str::to_owned).collect(),
+        loops,
+        processes: processes(),
+    }
+}
+
+/// Processes of the program itself, and FUSE servers that it started.
+fn processes() -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains("__supervisor") || line.contains("__agent") || line.contains("__worker") || line.starts_with("ntfs-3g") {
+            found.push(format!("{pid} {line}"));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Waits until a run has left nothing: the kernel takes things away asynchronously.
+pub fn expect_no_traces(before: &Traces) {
+    let start = Instant::now();
+    loop {
+        let now = traces();
+        if now == *before {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "left behind: {now:#?}\nbefore: {before:#?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until `done` or panics with `what`.
+pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < limit, "waited {limit:?} for: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The trials of a run directory, as JSON.
+pub fn trials(run: &Path) -> Vec<serde_json::Value> {
+    let text = fs::read_to_string(run.join("trials.jsonl")).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The record of a run directory, as JSON.
+pub fn record(run: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(run.join("run.json")).expect("run.json is there");
+    serde_json::from_str(&text).expect("run.json is JSON")
+}
+
+/// A copy of the program where every user may execute it.
+pub fn public_copy() -> tempfile::NamedTempFile {
+    use std::os::unix::fs::PermissionsExt;
+    let copy = tempfile::Builder::new().prefix("fsb-public-").tempfile().unwrap();
+    fs::copy(FSB, copy.path()).unwrap();
+    fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    // Executing a file that is open for writing is refused (ETXTBSY): keep only its path open.
+    let (_, path) = copy.into_parts();
+    tempfile::NamedTempFile::from_parts(fs::File::open(&path).unwrap(), path)
+}
+
+/// Runs a copy of the program as the user nobody.
+pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output {
+    Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(binary)
+        .args(arguments)
+        .current_dir(directory)
+        .env("HOME", directory)
+        .env_remove("SUDO_UID")
+        .env_remove("SUDO_GID")
+        .output()
+        .expect("setpriv runs")
+}

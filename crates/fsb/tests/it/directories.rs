@@ -1,0 +1,99 @@
+//! Existing directories are measured as they are: only fsb's own sub-directory is touched, and it is removed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::common::*;
+
+#[test]
+fn a_directory_is_measured_and_left_as_it_was() {
+    if !root_or_skip("a_directory_is_measured") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("precious"), "mine").unwrap();
+    let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--out", "run", "-q"]);
+    expect_code(&output, 0);
+    let left: Vec<_> = fs::read_dir(&data).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["precious"]);
+    assert_eq!(fs::read_to_string(data.join("precious")).unwrap(), "mine");
+    let outcomes: Vec<_> = trials(&scratch.path().join("run"));
+    assert!(outcomes.iter().all(|trial| trial["outcome"] == "ok"), "{outcomes:#?}");
+    expect_no_traces(&before);
+}
+
+#[test]
+fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
+    if !root_or_skip("without_root_a_directory") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    let output = as_nobody(binary.path(), scratch.path(), &["run", "tiny.toml", ".", "--out", "run", "-q"]);
+    expect_code(&output, 0);
+    for trial in trials(&scratch.path().join("run")) {
+        let metadata = trial["operation"] == "scan";
+        let expected = if metadata { "not_applicable" } else { "ok" };
+        assert_eq!(trial["outcome"], expected, "{}: {}", trial["workload"], trial["error"]);
+        if trial["params"]["cache"] == "cold" && !metadata {
+            assert_eq!(trial["observed"]["resident_bytes_before"], 0, "{trial:#}");
+        }
+    }
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_refused() {
+    if !root_or_skip("a_directory_that_cannot_be_written") {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let binary = public_copy();
+    let output = as_nobody(binary.path(), std::path::Path::new("/"), &["run", scratch.path().to_str().unwrap()]);
+    assert!(matches!(output.status.code(), Some(2 | 3)), "{}", stderr(&output));
+    assert!(stderr(&output).contains("writ") || stderr(&output).contains("Permission denied"), "{}", stderr(&output));
+}
+
+/// The kernel cannot take a sub-directory away: the ledger remembers it, and `fsb clean` removes it.
+#[test]
+fn what_a_killed_run_left_in_a_directory_is_cleaned() {
+    if !root_or_skip("what_a_killed_run_left") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let mut child = command(scratch.path(), &["run", "tiny.toml", "./data", "--blocks", "50", "--out", "run", "-q"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("trials", Duration::from_secs(30), || trials(&scratch.path().join("run")).len() > 8);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    expect_no_traces(&before);
+    let listed = fsb(scratch.path(), &["clean", "--list"]);
+    expect_code(&listed, 0);
+    assert!(stdout(&listed).contains("data"), "{}", stdout(&listed));
+    let cleaned = fsb(scratch.path(), &["clean"]);
+    expect_code(&cleaned, 0);
+    assert_eq!(fs::read_dir(&data).unwrap().count(), 0);
+    let again = fsb(scratch.path(), &["clean"]);
+    assert!(stdout(&again).contains("nothing to undo"), "{}", stdout(&again));
+}

@@ -1,0 +1,154 @@
+//! Full, failing, read-only, missing: one trial or target is marked, the others go on.
+
+use std::fs;
+use std::process::Command;
+
+use crate::common::*;
+
+fn tiny(target: &[&str], out: &str, directory: &std::path::Path) -> std::process::Output {
+    tiny_plan(directory);
+    let mut arguments = vec!["run", "tiny.toml", "--size", "64M", "-q", "--out", out];
+    arguments.extend(target);
+    fsb(directory, &arguments)
+}
+
+/// The outcomes of a target's measured trials by workload.
+fn outcomes(run: &std::path::Path, target: &str) -> Vec<(String, String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    trials(run)
+        .iter()
+        .filter(|trial| trial["phase"] == "measured" && trial["target"] == target)
+        .map(|trial| (text(&trial["workload"]), text(&trial["outcome"]), text(&trial["error"])))
+        .collect()
+}
+
+#[test]
+fn a_full_file_system_costs_its_trials_and_no_others() {
+    if !root_or_skip("a_full_file_system") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    // Too few inodes for fifty files.
+    let output = tiny(&["few=ext4,mkfs=\"-N 32\"", "ext4"], "run", scratch.path());
+    expect_code(&output, 4);
+    let run = scratch.path().join("run");
+    let few = outcomes(&run, "few");
+    assert!(few.iter().any(|(workload, outcome, _)| workload.contains("write") && outcome == "ok"), "{few:#?}");
+    let create = few.iter().find(|(workload, _, _)| workload.contains("create")).unwrap();
+    assert_eq!(create.1, "failed");
+    assert!(create.2.contains("ENOSPC") || create.2.contains("needs"), "{create:?}");
+    assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
+    assert!(stdout(&output).contains("few"), "{}", stdout(&output));
+    assert!(run.join("report.html").exists());
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
+    if !root_or_skip("a_refused_mount") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let targets = ["ext4,nonsense=1", "bad=ext4,mkfs=\"-O no_such_feature\"", "readonly=ext4,ro", "ext4"];
+    let output = tiny(&targets, "run", scratch.path());
+    expect_code(&output, 4);
+    let run = scratch.path().join("run");
+    for (target, reason) in [("ext4,nonsense=1", "nonsense"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
+        let all = outcomes(&run, target);
+        assert_eq!(all.len(), 7, "{target}");
+        assert!(all.iter().all(|(_, outcome, error)| outcome == "failed" && error.contains(reason)), "{target}: {all:#?}");
+    }
+    assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
+    expect_no_traces(&before);
+}
+
+#[test]
+fn pretended_failures_are_marked_with_their_reason() {
+    let _turn = turn();
+    let scratch = scratch();
+    for (name, reason) in [("enospc", "ENOSPC"), ("eio", "EIO"), ("erofs", "EROFS")] {
+        let target = format!("bad=null,fail={name}");
+        let output = tiny(&[&target, "good=null"], name, scratch.path());
+        expect_code(&output, 4);
+        let run = scratch.path().join(name);
+        assert!(outcomes(&run, "bad").iter().all(|(_, outcome, error)| outcome == "failed" && error.contains(reason)));
+        assert!(outcomes(&run, "good").iter().all(|(_, outcome, _)| outcome == "ok"));
+    }
+}
+
+#[test]
+fn a_missing_tool_names_its_package() {
+    if !root_or_skip("a_missing_tool") {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    // An empty directory over the places where mkfs programs live, in a mount namespace of its own.
+    let script = format!("mount -t tmpfs none /usr/sbin && exec {FSB} run xfs --out run");
+    let output =
+        Command::new("unshare").args(["--mount", "/bin/sh", "-c", &script]).current_dir(scratch.path()).output().unwrap();
+    expect_code(&output, 3);
+    assert!(stderr(&output).contains("apt-get install xfsprogs"), "{}", stderr(&output));
+    assert!(!scratch.path().join("run").exists());
+}
+
+#[test]
+fn without_root_the_message_says_what_can_be_done() {
+    if !root_or_skip("without_root") {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    let output = as_nobody(binary.path(), scratch.path(), &["run", "ext4"]);
+    expect_code(&output, 3);
+    let said = stderr(&output);
+    assert!(said.contains("sudo") && said.contains("directory"), "{said}");
+}
+
+#[test]
+fn too_little_space_is_said_before_anything_starts() {
+    if !root_or_skip("too_little_space") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let huge = fsb(scratch.path(), &["run", "ext4", "--size", "900T", "--out", "run"]);
+    expect_code(&huge, 3);
+    assert!(stderr(&huge).contains("space") || stderr(&huge).contains("free"), "{}", stderr(&huge));
+    fs::write(scratch.path().join("big.toml"), "targets=['ext4']\nsize='64M'\n[[workload]]\nname='read'\nfile_size='1G'\n").unwrap();
+    let suite = fsb(scratch.path(), &["run", "big.toml", "--out", "run"]);
+    expect_code(&suite, 3);
+    assert!(stderr(&suite).contains("--size"), "{}", stderr(&suite));
+    let small = fsb(scratch.path(), &["run", "xfs", "--size", "16M", "--out", "run"]);
+    assert!(matches!(small.status.code(), Some(2 | 3)), "{}", stderr(&small));
+    assert!(stderr(&small).contains("xfs"), "{}", stderr(&small));
+    assert!(!scratch.path().join("run").exists());
+    assert_eq!(traces(), before);
+}
+
+#[test]
+fn a_run_directory_that_fills_up_stops_the_run() {
+    if !root_or_skip("a_run_directory_that_fills_up") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let script = format!(
+        "mkdir small && mount -t tmpfs -o size=64k none small && \
+         {FSB} run tiny.toml null --blocks 500 -q --out small/run; code=$?; umount small; exit $code"
+    );
+    let output =
+        Command::new("unshare").args(["--mount", "/bin/sh", "-c", &script]).current_dir(scratch.path()).output().unwrap();
+    expect_code(&output, 3);
+    assert!(stderr(&output).contains("could not be saved"), "{}", stderr(&output));
+    expect_no_traces(&before);
+}

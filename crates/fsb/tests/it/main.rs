@@ -1,0 +1,16 @@
+//! Whole runs of the program: on the null file system to the last digit, and on real ones as root.
+
+mod arrows;
+mod bad_input;
+mod browser;
+mod common;
+mod directories;
+mod failures;
+mod families;
+mod honesty;
+mod killed;
+mod micro;
+mod null_run;
+mod real_file_systems;
+mod resume;
+mod schemas;

@@ -1,0 +1,60 @@
+//! `fsb micro`: the 2023 tool's command line.
+
+use std::fs;
+
+use crate::common::*;
+
+#[test]
+fn samples_are_exported_and_the_statistics_are_theirs() {
+    let _turn = turn();
+    let scratch = scratch();
+    for (operation, extra) in [
+        ("create", &["--fileCount", "20"][..]),
+        ("read", &["--blockSize", "16", "--block-count", "8", "--random"]),
+        ("write", &["--blockSize", "16", "--blockCount", "8", "--random", "1"]),
+    ] {
+        let common = ["--output", ".", "--iterations", "12", "--runCount", "9", "--exportOutput", "out.csv"];
+        let arguments = [&["micro", operation][..], &common, &["--multiThreaded", "--threadCount", "2"], extra].concat();
+        let output = fsb(scratch.path(), &arguments);
+        expect_code(&output, 0);
+        let exported = fs::read_to_string(scratch.path().join("out.csv")).unwrap();
+        let samples: Vec<f64> = exported.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(samples.len(), 9, "{exported}");
+        assert!(samples.iter().all(|sample| *sample > 0.0));
+        let text = stdout(&output);
+        for line in ["mean", "median", "standard deviation", "99 %", "99.9 %"] {
+            assert!(text.contains(line), "{operation}: {line} in {text}");
+        }
+        fs::remove_file(scratch.path().join("out.csv")).unwrap();
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0, "{operation} left something");
+    }
+}
+
+#[test]
+fn settings_are_read_and_the_command_line_wins() {
+    let _turn = turn();
+    let scratch = scratch();
+    fs::write(
+        scratch.path().join("settings.ini"),
+        "output=.\nbenchmark=create\nfileCount=5\niterations=2\nrunCount=7\nsink=console,file\nlogFile=my.log\nminLogLevel=debug\n",
+    )
+    .unwrap();
+    let output = fsb(scratch.path(), &["micro", "--runCount", "4"]);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("4 cycles"), "{}", stdout(&output));
+    let log = fs::read_to_string(scratch.path().join("my.log")).unwrap();
+    assert!(log.contains("[debug] cycle 4:") && log.contains("[info]"), "{log}");
+    let quiet = fsb(scratch.path(), &["micro", "--minLogLevel", "error"]);
+    expect_code(&quiet, 0);
+    assert!(quiet.stdout.is_empty(), "{}", stdout(&quiet));
+}
+
+#[test]
+fn few_iterations_stay_in_one_thread_and_say_so() {
+    let _turn = turn();
+    let scratch = scratch();
+    let arguments = ["micro", "create", "--output", ".", "--fileCount", "3", "--runCount", "2", "--multiThreaded"];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    assert!(stderr(&output).contains("one thread"), "{}", stderr(&output));
+}

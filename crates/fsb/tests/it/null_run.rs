@@ -1,0 +1,183 @@
+//! Whole runs on the null file system: front, agent, workers, store and report, with pretended calls and a pretended
+//! clock. Everything is exact.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{command, expect_code, expect_no_traces, fsb, record, scratch, stdout, traces, trials, turn};
+
+/// What differs between two runs of the same plan: times of day, durations, paths, the machine.
+fn redacted(text: &str) -> String {
+    text.lines()
+        .filter(|line| !line.starts_with("report: ") && !line.contains("CPU steal"))
+        .map(|line| match line.split_once(" · Linux ") {
+            Some((before, after)) => {
+                let parts: Vec<&str> = after.split(" · ").collect();
+                let middle = &parts[1..parts.len() - 1];
+                format!("{before} · Linux [kernel] · {} · [time]\n", middle.join(" · "))
+            }
+            None => format!("{line}\n"),
+        })
+        .collect()
+}
+
+fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
+    let mut all = vec!["run", "--seed", "42", "--out", out, "--quiet"];
+    all.extend(arguments);
+    fsb(directory, &all)
+}
+
+#[test]
+fn a_whole_run_is_the_same_to_the_last_digit() {
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let targets = ["null", "slow=null,slowdown=10%", "same=null", "--blocks", "6"];
+    let first = run(scratch.path(), "one", &targets);
+    expect_code(&first, 0);
+    let second = run(scratch.path(), "two", &targets);
+    expect_code(&second, 0);
+    let table = |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
+    let kernel = record(&scratch.path().join("one"))["host"]["kernel"].as_str().unwrap().to_owned();
+    assert_eq!(table("one"), table("two"));
+    insta::assert_snapshot!("first_screen", redacted(&stdout(&first)));
+    insta::assert_snapshot!("trials_csv", table("one").replace(&kernel, "[kernel]"));
+    expect_no_traces(&before);
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let _turn = turn();
+    let scratch = scratch();
+    for (seed, out) in [("1", "one"), ("2", "two")] {
+        let output = fsb(scratch.path(), &["run", "null", "--seed", seed, "--blocks", "1", "--out", out, "-q"]);
+        expect_code(&output, 0);
+    }
+    let table = |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
+    assert_ne!(table("one"), table("two"));
+}
+
+#[test]
+fn a_known_slowdown_is_found_and_no_difference_is_not() {
+    let _turn = turn();
+    let scratch = scratch();
+    let output = run(scratch.path(), "run", &["a=null", "b=null", "c=null,slowdown=30%", "--blocks", "10"]);
+    expect_code(&output, 0);
+    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
+    expect_code(&report, 0);
+    let view: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
+    assert_eq!(view["schema"], "fsbench/report/1");
+    for row in view["rows"].as_array().unwrap() {
+        let verdict = |cell: usize| row["cells"][cell]["against"]["verdict"].as_str().unwrap().to_owned();
+        assert_eq!(verdict(2), "slower", "{}", row["workload"]);
+        assert!(!["faster", "slower"].contains(&verdict(1).as_str()), "{}", row["workload"]);
+    }
+}
+
+#[test]
+fn each_block_visits_every_target_and_cell_once_in_its_own_order() {
+    let _turn = turn();
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "run", &["a=null", "b=null", "c=null", "--blocks", "4"]), 0);
+    let record = record(&scratch.path().join("run"));
+    let cells = record["cells"].as_array().unwrap().len();
+    let trials = trials(&scratch.path().join("run"));
+    assert_eq!(trials.len(), cells * 3 * 5, "a warm-up block and four measured ones");
+    let order: Vec<_> = record["order"].as_array().unwrap().iter().filter(|order| order["block"] != 0).collect();
+    assert!(order.windows(2).any(|pair| pair[0]["targets"] != pair[1]["targets"]), "always the same order of targets");
+    for (position, trial) in trials.iter().enumerate() {
+        assert_eq!(trial["order"], position);
+        let block = trial["block"].as_u64().unwrap() as usize;
+        assert_eq!(trial["phase"], if block == 0 { "warmup" } else { "measured" });
+        let visit = &record["order"][block];
+        let place = position % (cells * 3);
+        assert_eq!(trial["target"], visit["targets"][place / cells]);
+        assert_eq!(trial["workload"], visit["cells"][place % cells]);
+    }
+}
+
+#[test]
+fn the_plan_that_is_printed_resolves_to_itself() {
+    let _turn = turn();
+    let scratch = scratch();
+    let arguments = ["run", "null", "b=null,slowdown=2%", "--seed", "7", "--theta", "5%", "--print-plan"];
+    let first = fsb(scratch.path(), &[&arguments[..], &["--budget", "90s", "--size", "1G"]].concat());
+    expect_code(&first, 0);
+    fs::write(scratch.path().join("plan.toml"), &first.stdout).unwrap();
+    let second = fsb(scratch.path(), &["run", "plan.toml", "--print-plan"]);
+    expect_code(&second, 0);
+    assert_eq!(stdout(&first), stdout(&second));
+    assert!(stdout(&first).contains("file_size = 134217728"), "{}", stdout(&first));
+    let entries: Vec<_> = fs::read_dir(scratch.path()).unwrap().collect();
+    assert_eq!(entries.len(), 1, "printing a plan makes nothing");
+}
+
+#[test]
+fn precision_stops_as_soon_as_every_interval_is_narrow_enough() {
+    let _turn = turn();
+    let scratch = scratch();
+    let output = run(scratch.path(), "run", &["a=null", "b=null", "--precision", "20%", "--budget", "2m"]);
+    expect_code(&output, 0);
+    let finished = record(&scratch.path().join("run"))["finished"].as_str().unwrap().to_owned();
+    assert!(finished.contains("--precision 20%") && finished.starts_with("5 blocks"), "{finished}");
+}
+
+#[test]
+fn every_format_can_be_printed_and_written() {
+    let _turn = turn();
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "run", &["a=null", "b=null", "--blocks", "2"]), 0);
+    for (format, file, needle) in [
+        ("text", "r.txt", "write 1M, durable"),
+        ("csv", "r.csv", "target,workload,operation,"),
+        ("json", "r.json", "\"schema\""),
+        ("markdown", "r.md", "| "),
+        ("html", "r.html", "<!doctype html>"),
+    ] {
+        let printed = fsb(scratch.path(), &["report", "run", "--format", format]);
+        expect_code(&printed, 0);
+        assert!(stdout(&printed).to_lowercase().contains(&needle.to_lowercase()), "{format}: {}", stdout(&printed));
+        expect_code(&fsb(scratch.path(), &["report", "run", "-o", file]), 0);
+        let written = fs::read_to_string(scratch.path().join(file)).unwrap();
+        assert!(written.to_lowercase().contains(&needle.to_lowercase()), "{file}");
+    }
+    let table = fs::read_to_string(scratch.path().join("run/trials.csv")).unwrap();
+    assert_eq!(fs::read_to_string(scratch.path().join("r.csv")).unwrap(), table);
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let _turn = turn();
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "run", &["null", "--blocks", "1"]), 0);
+    let mut child = command(scratch.path(), &["report", "run", "--format", "html"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    expect_code(&output, 0);
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_second_run_is_told_who_holds_the_machine() {
+    let _turn = turn();
+    let scratch = scratch();
+    let mut first = command(scratch.path(), &["run", "null", "--blocks", "200", "--out", "one", "-q"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    crate::common::wait_until("the first run has trials", std::time::Duration::from_secs(20), || {
+        !trials(&scratch.path().join("one")).is_empty()
+    });
+    let second = fsb(scratch.path(), &["run", "null", "--out", "two"]);
+    let _ = first.kill();
+    let _ = first.wait();
+    expect_code(&second, 3);
+    let said = crate::common::stderr(&second);
+    assert!(said.contains(&first.id().to_string()), "{said}");
+    assert!(!scratch.path().join("two").exists());
+}

@@ -1,0 +1,178 @@
+//! The hot loop beside its peers: 4 KiB random reads of one file in the page cache, the same number of operations each,
+//! in interleaved rounds, so that whatever drifts drifts for all of them alike.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
+use fsb_model::{Bytes, WorkloadSpec};
+use serde_json::json;
+
+use crate::count;
+use crate::peers::{self, BareLoop};
+use crate::summary::Median;
+
+const BLOCK_SIZE: u64 = 4096;
+/// The budget: the engine may take so much longer than the bare loop.
+const BARE_LOOP_SHARE: f64 = 0.95;
+
+/// What to measure, and where.
+#[derive(Args)]
+pub struct Options {
+    /// Where the file lies.
+    #[arg(long, default_value = ".")]
+    dir: PathBuf,
+    /// Size of the file; it must fit the page cache.
+    #[arg(long, default_value = "256M")]
+    size: Bytes,
+    /// Operations of each measurement.
+    #[arg(long, default_value = "2000000", value_parser = clap::value_parser!(u64).range(1000..))]
+    operations: u64,
+    /// Interleaved rounds.
+    #[arg(long, default_value = "11", value_parser = clap::value_parser!(u32).range(9..))]
+    rounds: u32,
+}
+
+/// Nanoseconds an operation, of one round.
+struct Round {
+    engine: f64,
+    bare: f64,
+    fio: Option<f64>,
+}
+
+/// Measures and prints.
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    count::excuse_this_thread();
+    ensure!(options.size.0 >= BLOCK_SIZE, "--size {}: less than a block of {BLOCK_SIZE} bytes", options.size);
+    let directory = tempfile::Builder::new()
+        .prefix("fsb-bench-")
+        .tempdir_in(&options.dir)
+        .with_context(|| format!("cannot work in {}", options.dir.display()))?;
+    let engine = Engine { root: directory.path(), size: options.size };
+    let bare = BareLoop::compile(directory.path())?;
+    let with_fio = peers::fio_is_here();
+    if !with_fio {
+        println!("fio is missing and left out: apt-get install fio");
+    }
+    engine.step(Step::Prepare, 0)?;
+    let file = engine.file();
+    println!("random read {}, page cache, {} file, {} operations", Bytes(BLOCK_SIZE), options.size, options.operations);
+    println!("{} interleaved rounds, ns an operation:\n", options.rounds);
+    println!("{:>6} {:>9} {:>9} {:>9}", "round", "engine", "C loop", "fio");
+    let mut rounds = Vec::new();
+    for number in 0..options.rounds {
+        let seed = u64::from(number) + 1;
+        let mut round = Round { engine: 0.0, bare: 0.0, fio: None };
+        // Who comes first changes from round to round.
+        for turn in 0..3 {
+            match (turn + number) % 3 {
+                0 => round.engine = engine.measure(options.operations)?,
+                1 => round.bare = bare.measure(&file, BLOCK_SIZE, options.operations, seed)?,
+                _ if with_fio => round.fio = Some(peers::fio(&file, BLOCK_SIZE, options.operations, seed)?),
+                _ => {}
+            }
+        }
+        let fio = round.fio.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.1}"));
+        println!("{:>6} {:>9.1} {:>9.1} {fio:>9}", number + 1, round.engine, round.bare);
+        rounds.push(round);
+    }
+    print_summary(&rounds);
+    print_allocations(&engine, options.operations)?;
+    engine.step(Step::Cleanup, 0).map(drop)
+}
+
+fn print_summary(rounds: &[Round]) {
+    let median = |of: &dyn Fn(&Round) -> Option<f64>| {
+        let values: Vec<f64> = rounds.iter().filter_map(of).collect();
+        (!values.is_empty()).then(|| Median::of(values))
+    };
+    println!("\nmedians, with the 95 % interval of the median:");
+    let line = |name: &str, value: Option<Median>, decimals: usize, verdict: &str| match value {
+        Some(value) => println!("{name:<28} {value:.decimals$}{verdict}"),
+        None => println!("{name:<28} not measured"),
+    };
+    line("engine, ns an operation", median(&|round| Some(round.engine)), 1, "");
+    line("C loop, ns an operation", median(&|round| Some(round.bare)), 1, "");
+    line("fio psync, ns an operation", median(&|round| round.fio), 1, "");
+    let bare = median(&|round| Some(round.bare / round.engine));
+    let fio = median(&|round| round.fio.map(|fio| fio / round.engine));
+    let verdict = |ratio: Option<Median>, budget: f64| match ratio {
+        Some(ratio) if ratio.value >= budget => format!("  (budget {budget}: kept)"),
+        _ => format!("  (budget {budget}: MISSED)"),
+    };
+    line("C loop / engine", bare, 3, &verdict(bare, BARE_LOOP_SHARE));
+    line("fio / engine", fio, 3, &verdict(fio, 1.0));
+}
+
+/// Four times the operations, the allocations compared.
+fn print_allocations(engine: &Engine<'_>, operations: u64) -> anyhow::Result<()> {
+    let (few, many) = (operations / 4, operations / 4 * 4);
+    let mut counted = [0, 0];
+    for (count, operations) in counted.iter_mut().zip([few, many]) {
+        let before = count::so_far();
+        engine.measure(operations)?;
+        *count = count::so_far() - before;
+    }
+    let each = (counted[1] as f64 - counted[0] as f64) / (many - few) as f64;
+    println!(
+        "{:<28} {each} ({} with {few} operations, {} with {many})",
+        "allocations an operation", counted[0], counted[1]
+    );
+    Ok(())
+}
+
+/// The engine, through the path that every trial takes.
+struct Engine<'d> {
+    root: &'d Path,
+    size: Bytes,
+}
+
+impl Engine<'_> {
+    fn step(&self, step: Step, operations: u64) -> anyhow::Result<StepReport> {
+        let workload: WorkloadSpec = serde_json::from_value(json!({
+            "name": "read", "file_size": self.size.0, "block_size": BLOCK_SIZE, "access": "random", "cache": "warm",
+        }))?;
+        let task = Task {
+            step,
+            workload,
+            sizing: Sizing { size: self.size.0, cpus: 1 },
+            root: self.root.to_owned(),
+            seed: 42,
+            operations,
+            repetition: 0,
+            until_seconds: None,
+            evict: false,
+            backend: None,
+            clock: ClockSpec::Monotonic,
+        };
+        Ok(worker::perform(&task, &mut Open)?)
+    }
+
+    /// Nanoseconds an operation.
+    fn measure(&self, operations: u64) -> anyhow::Result<f64> {
+        match self.step(Step::Measure, operations)? {
+            StepReport::Measured(Measurement { timed_ns, operations: done, .. }) => {
+                ensure!(done == operations, "the engine did {done} operations instead of {operations}");
+                Ok(timed_ns as f64 / done as f64)
+            }
+            StepReport::Done => bail!("the measure step measured nothing"),
+        }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.root.join("fsb-set/d00000/f00000000")
+    }
+}
+
+/// A gate that opens at once, if the file is in the page cache as it should be.
+struct Open;
+
+impl Gate for Open {
+    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
+        match ready.resident_bytes {
+            Some(resident) if resident == ready.file_bytes => Ok(()),
+            _ => Err(EngineError::new("the file does not stay in the page cache: take a smaller --size")),
+        }
+    }
+}
