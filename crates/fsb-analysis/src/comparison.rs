@@ -158,7 +158,7 @@ impl Difference {
     /// The interval on the scale of logarithms.
     pub(crate) fn interval(&self, level: f64) -> Option<Interval> {
         let half = t_quantile(level, self.degrees) * self.error;
-        (self.n >= 2).then(|| Interval { lo: self.mean - half, hi: self.mean + half })
+        (self.n >= 2).then_some(Interval { lo: self.mean - half, hi: self.mean + half })
     }
 
     pub(crate) fn judged(&self, level: f64, better: Better, theta: f64) -> Comparison {

@@ -7,7 +7,7 @@ use fsb_model::Better;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-const RUNS: usize = 4000;
+const RUNS: usize = 2000;
 
 /// Sum of twelve uniforms: close enough to normal where a trial's scatter is concerned.
 fn normal(random: &mut Pcg64Mcg) -> f64 {

@@ -21,6 +21,7 @@ mod order;
 mod permutation;
 mod profile;
 mod pump;
+mod start;
 mod task;
 mod team;
 pub mod worker;

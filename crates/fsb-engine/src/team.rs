@@ -5,9 +5,8 @@
 //! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
 
 use std::panic;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::atomic::Ordering;
+use std::thread;
 
 use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
@@ -16,6 +15,7 @@ use crate::clock::{Circumstances, Clock};
 use crate::context::Context;
 use crate::lane::Lane;
 use crate::profile::Profile;
+use crate::start::{Answer, Leaving, Shared, Word};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, clock, latency};
 
@@ -170,110 +170,6 @@ fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Reco
     result?;
     let (span, histogram) = lane.finish();
     Ok(Some((span, histogram, crew.report(kit))))
-}
-
-/// What sleeping threads are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
-    Go,
-    Leave,
-}
-
-#[derive(Debug, Default)]
-struct Start {
-    answered: u32,
-    unequipped: bool,
-    word: Option<Word>,
-}
-
-/// What the threads share.
-#[derive(Debug)]
-struct Shared {
-    threads: u32,
-    start: Mutex<Start>,
-    changed: Condvar,
-    failed: AtomicBool,
-    /// Threads that have not finished their work.
-    working: AtomicU32,
-    /// What the finished ones have moved.
-    bytes: AtomicU64,
-    first: OnceLock<Thread>,
-}
-
-impl Shared {
-    fn new(threads: u32) -> Shared {
-        Shared {
-            threads,
-            start: Mutex::default(),
-            changed: Condvar::new(),
-            failed: AtomicBool::new(false),
-            working: AtomicU32::new(threads),
-            bytes: AtomicU64::new(0),
-            first: OnceLock::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Start> {
-        self.start.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until every thread has answered; whether all of them are equipped.
-    fn all_equipped(&self) -> bool {
-        let waiting = |start: &mut Start| start.answered < self.threads;
-        let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
-        !start.unequipped
-    }
-
-    fn give(&self, word: Word) {
-        self.lock().word = Some(word);
-        self.changed.notify_all();
-    }
-
-    /// Sleeps until the word is given.
-    fn word(&self) -> Word {
-        let waiting = |start: &mut Start| start.word.is_none();
-        let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
-        start.word.unwrap_or(Word::Leave)
-    }
-
-    fn wait_for_others(&self) {
-        while self.working.load(Ordering::Acquire) > 0 {
-            thread::park();
-        }
-    }
-}
-
-/// Tells, when it is dropped, whether a thread could be equipped: also when it could not because of a panic.
-struct Answer<'s> {
-    shared: &'s Shared,
-    equipped: bool,
-}
-
-impl Drop for Answer<'_> {
-    fn drop(&mut self) {
-        let mut start = self.shared.lock();
-        start.answered += 1;
-        start.unequipped |= !self.equipped;
-        self.shared.changed.notify_all();
-    }
-}
-
-/// Counts a thread out when it is dropped.
-struct Leaving<'s> {
-    shared: &'s Shared,
-    rank: u32,
-}
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.shared.failed.store(true, Ordering::Relaxed);
-        }
-        let last = self.shared.working.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last && self.rank != 0 {
-            self.shared.first.get().inspect(|first| first.unpark());
-        }
-    }
 }
 
 /// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's

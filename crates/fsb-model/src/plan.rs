@@ -17,6 +17,14 @@ pub const MOST_BLOCKS: u32 = 30;
 /// More blocks than this cannot be asked for.
 pub const BLOCK_LIMIT: u32 = 10_000;
 
+/// Seconds that a timed stretch should last where something reaches the device: the first tenths of a second of
+/// durable writes run at half speed.
+pub const STRETCH: f64 = 2.0;
+
+fn default_stretch() -> f64 {
+    STRETCH
+}
+
 /// How many blocks a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -66,6 +74,9 @@ pub struct Plan {
     pub controls: BTreeMap<String, String>,
     /// How often.
     pub repetition: Repetition,
+    /// Seconds that a timed stretch should last where something reaches the device.
+    #[serde(default = "default_stretch")]
+    pub stretch: f64,
     /// Decides the order of everything and every byte of data.
     pub seed: u64,
     /// Size of the image that a medium is made of; suites scale with it.

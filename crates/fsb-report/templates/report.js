@@ -40,7 +40,7 @@
     for (const key of Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name))) {
       const axis = layout[key];
       axis.fixedrange = true;
-      axis.automargin = true;
+      axis.automargin = key.startsWith("y");
       axis.gridcolor = color("--grid");
       axis.linecolor = color("--rule");
       axis.zerolinecolor = color("--muted");
@@ -48,6 +48,7 @@
       if (axis.title) axis.title.standoff = 10;
       // Long labels beside a small chart would leave nothing of it: they go above their row instead.
       if (small && key === "yaxis" && axis.ticktext) {
+        axis.automargin = false;
         axis.ticklabelposition = "inside top";
         axis.tickfont = { size: 11, color: color("--ink") };
         axis.ticklabelstandoff = 0;
@@ -63,7 +64,7 @@
 
   const draw = (chart) => {
     const { data, layout } = figure(chart, width(chart));
-    Plotly.react(chart, data, layout, { displayModeBar: false, responsive: false });
+    Plotly.newPlot(chart, data, layout, { displayModeBar: false, responsive: false });
     if (!drawn.has(chart)) {
       drawn.add(chart);
       window.fsbChartsDrawn = drawn.size;
@@ -72,6 +73,9 @@
   };
   window.fsbDrawAll = () => charts.forEach(draw);
 
+  // Drawn a little before they scroll into view; those that are in view from the start at once, without waiting for
+  // the browser's first report, which a busy machine may put off.
+  const ahead = 400;
   const seen = new IntersectionObserver(
     (entries) => {
       for (const entry of entries.filter((item) => item.isIntersecting)) {
@@ -79,9 +83,12 @@
         draw(entry.target);
       }
     },
-    { rootMargin: "400px" },
+    { rootMargin: `${ahead}px` },
   );
-  charts.forEach((chart) => seen.observe(chart));
+  for (const chart of charts) {
+    if (chart.getBoundingClientRect().top < window.innerHeight + ahead) draw(chart);
+    else seen.observe(chart);
+  }
 
   let pending = 0;
   let last = window.innerWidth;

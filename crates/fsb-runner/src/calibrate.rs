@@ -1,7 +1,8 @@
 //! How much each cell does and how many blocks are made: fixed once, after the warm-up block, the same for all targets.
 //!
 //! A timed stretch should last 2 s where something reaches the device and 0.1 s where nothing does (DESIGN §5.6). The
-//! fastest target decides, so that no target's stretch is shorter. Where five blocks of that do not fit the budget, all
+//! fastest target decides, so that no target's stretch is shorter. But where restoring the state takes much longer than
+//! the stretch (a remount for a read of milliseconds), a trial ends after five times the stretch. And where five blocks of that do not fit the budget, all
 //! stretches are made shorter together, never below one repetition, and the run says so: five blocks of a shorter
 //! stretch tell more than two of a long one, for the spread between blocks is what an interval is made of.
 
@@ -9,12 +10,12 @@ use std::collections::BTreeMap;
 
 use fsb_engine::{Profile, Renewal};
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
-use fsb_model::{Amount, Durability, Repetition};
+use fsb_model::{Amount, Durability, Plan, Repetition};
 
 use crate::agent::Spent;
 
-/// Seconds a timed stretch should last where the device works.
-const DEVICE_SECONDS: f64 = 2.0;
+/// A trial may take this many times its stretch: what is not timed must not eat the run.
+const PATIENCE: f64 = 5.0;
 /// Seconds it should last, and must always, where it does not.
 const MEMORY_SECONDS: f64 = 0.1;
 /// Durable single writes start at half speed for some tenths of a second: their stretch is not made shorter than this.
@@ -63,6 +64,8 @@ pub struct Basis<'a> {
     pub visits: f64,
     /// What was asked for.
     pub repetition: Repetition,
+    /// Seconds that a stretch should last where the device works.
+    pub stretch: f64,
     /// Seconds of the budget that are left.
     pub left: f64,
 }
@@ -105,22 +108,29 @@ impl Basis<'_> {
     }
 
     fn amount(&self, label: &str, profile: &Profile, scale: f64) -> Amount {
-        let fastest = self
-            .samples
-            .iter()
-            .filter(|sample| sample.label == label && sample.seconds > 0.0)
-            .map(|sample| sample.operations as f64 / sample.seconds)
-            .fold(0.0, f64::max);
-        let wanted = (fastest * seconds(profile, scale) * MARGIN).ceil().max(1.0) as u64;
+        let samples = || self.samples.iter().filter(|sample| sample.label == label && sample.seconds > 0.0);
+        let seconds = self.seconds(profile, scale);
+        let fastest = samples().map(|sample| sample.operations as f64 / sample.seconds).fold(0.0, f64::max);
         let pass = profile.operations.max(1);
+        if fastest == 0.0 {
+            return Amount { repetitions: 1, operations: pass };
+        }
+        let wanted = (fastest * seconds * MARGIN).ceil().max(1.0) as u64;
         if profile.repeats_in_place {
             let operations = if profile.divisible { wanted } else { wanted.div_ceil(pass) * pass };
             return Amount { repetitions: 1, operations };
         }
         // Without renewal there is no state to restore: such a workload is one whole, and one is a trial.
-        let repetitions = if profile.renewal == Renewal::Never { 1 } else { wanted.div_ceil(pass).min(10_000) };
+        let repetitions = if profile.renewal == Renewal::Never { 1 } else { wanted.div_ceil(pass) };
         let operations = if profile.divisible { wanted.div_ceil(repetitions).min(pass) } else { pass };
-        Amount { repetitions: repetitions as u32, operations }
+        let one = Amount { repetitions: 1, operations };
+        let longest = samples().map(|sample| expected_seconds(profile, one, sample)).fold(0.0, f64::max);
+        let patience = (seconds * PATIENCE / longest).floor().max(1.0);
+        Amount { repetitions: (repetitions as f64).min(patience) as u32, operations }
+    }
+
+    fn seconds(&self, profile: &Profile, scale: f64) -> f64 {
+        seconds(profile, self.stretch, scale)
     }
 
     /// Seconds that a trial with these amounts should take, by what warm-up saw of it.
@@ -142,18 +152,19 @@ pub fn expected_seconds(profile: &Profile, amount: Amount, sample: &Sample) -> f
     (sample.spent.prepare + sample.spent.cleanup) * renewed + sample.spent.settle * repetitions + timed + around
 }
 
-fn seconds(profile: &Profile, scale: f64) -> f64 {
+fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
+    let memory = MEMORY_SECONDS.min(stretch);
     if !profile.reaches_device {
-        return MEMORY_SECONDS;
+        return memory;
     }
-    let floor = if profile.durability == Durability::Each { EACH_SECONDS } else { MEMORY_SECONDS };
-    (DEVICE_SECONDS * scale).max(floor)
+    let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(stretch) } else { memory };
+    (stretch * scale).max(floor)
 }
 
 /// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
-pub fn warmup_seconds(profile: &Profile, repetition: Repetition, trials: usize) -> f64 {
-    let share = repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
-    seconds(profile, 1.0).min(share).max(MEMORY_SECONDS)
+pub fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
+    let share = plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
+    seconds(profile, plan.stretch, 1.0).min(share).max(MEMORY_SECONDS.min(plan.stretch))
 }
 
 #[cfg(test)]
@@ -175,7 +186,7 @@ mod tests {
     }
 
     fn basis<'a>(cells: &'a [(String, Profile)], samples: &'a [Sample], left: f64) -> Basis<'a> {
-        Basis { cells, samples, visits: 1.0, repetition: Repetition::Budget { seconds: left }, left }
+        Basis { cells, samples, visits: 1.0, repetition: Repetition::Budget { seconds: left }, stretch: 2.0, left }
     }
 
     #[test]
@@ -194,10 +205,11 @@ mod tests {
         let cells = [("c".to_owned(), create)];
         let samples = [sample("c", "a", 1000, 0.1), sample("c", "b", 1000, 0.1)];
         let rich = basis(&cells, &samples, 600.0).decide();
-        assert_eq!(rich.amounts["c"], Amount { repetitions: 22, operations: 1000 });
+        // Two seconds would be 22 repetitions, but each takes half a second: five times the stretch is 20 of them.
+        assert_eq!(rich.amounts["c"], Amount { repetitions: 20, operations: 1000 });
         let poor = basis(&cells, &samples, 30.0).decide();
         assert_eq!(poor.blocks, FEWEST_BLOCKS_JUDGED);
-        assert!(poor.scale < 1.0 && poor.amounts["c"].repetitions < 22, "{poor:?}");
+        assert!(poor.scale < 1.0 && poor.amounts["c"].repetitions < 20, "{poor:?}");
         assert!(poor.block_seconds * 5.0 <= 30.0, "{poor:?}");
     }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use fsb_engine::{ParamError, Sizing, workload};
-use fsb_model::plan::{BLOCK_LIMIT, Identity, Plan, Repetition};
+use fsb_model::plan::{BLOCK_LIMIT, Identity, Plan, Repetition, STRETCH};
 use fsb_model::target::make_names_unique;
 use fsb_model::units::{parse_duration, parse_percent};
 use fsb_model::{Bytes, Cell, Target, WorkloadSpec};
@@ -104,6 +104,9 @@ pub struct RepetitionFile {
     /// Half-width to reach, such as `2%`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<String>,
+    /// Time that a timed stretch should last where something reaches the device, such as `2s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<String>,
 }
 
 impl RepetitionFile {
@@ -137,9 +140,21 @@ impl RepetitionFile {
         }
     }
 
-    /// The two ways of saying how many blocks replace each other: the upper layer wins as a whole.
+    fn resolve_stretch(&self) -> Result<f64, PlanError> {
+        let Some(text) = &self.stretch else { return Ok(STRETCH) };
+        let seconds = parse_duration(text).map_err(|error| PlanError::Request(error.to_string()))?.as_secs_f64();
+        if (0.001..=3600.0).contains(&seconds) {
+            Ok(seconds)
+        } else {
+            Err(PlanError::Request(format!("stretch {text}: give between 1 millisecond and an hour")))
+        }
+    }
+
+    /// The ways of saying how many blocks replace each other: the upper layer wins as a whole.
     fn over(self, under: RepetitionFile) -> RepetitionFile {
-        if self.is_empty() { under } else { self }
+        let stretch = self.stretch.clone().or(under.stretch.clone());
+        let says_blocks = self.blocks.is_some() || self.budget.is_some() || self.precision.is_some();
+        RepetitionFile { stretch, ..if says_blocks { self } else { under } }
     }
 }
 
@@ -191,11 +206,13 @@ impl PlanFile {
         let cells = self.cells(&workloads, &Sizing { size: size.0, cpus })?;
         let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
+        let repetition = self.repetition.clone().over(under.repetition);
         let plan = Plan {
             name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
             targets: self.resolved_targets()?,
             workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
-            repetition: self.repetition.clone().over(under.repetition).resolve()?,
+            stretch: repetition.resolve_stretch()?,
+            repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
             size,
             dir: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
@@ -297,9 +314,10 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         Repetition::Precision { half_width, seconds } => RepetitionFile {
             precision: Some(format!("{}%", half_width * 100.0)),
             budget: Some(format!("{seconds}s")),
-            blocks: None,
+            ..RepetitionFile::default()
         },
     };
+    let repetition = RepetitionFile { stretch: Some(format!("{}s", plan.stretch)), ..repetition };
     let file = PlanFile {
         name: Some(plan.name.clone()),
         targets: plan.targets.iter().map(|target| typed(&target.to_string())).collect(),

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Profile, Sizing, workload};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
-use fsb_model::{Amount, Cell, Outcome, Phase, Repetition, RunRecord, Target, Trial};
+use fsb_model::units::show_duration;
+use fsb_model::{Amount, Cell, Outcome, Phase, Plan, Repetition, RunRecord, Target, Trial};
 use fsb_testbed::{Provisioned, Setup};
 use serde_json::{Map, Value, json};
 
@@ -151,13 +152,14 @@ impl<'a> Schedule<'a> {
             samples: &self.samples,
             visits: self.visit_seconds.values().sum(),
             repetition: self.run.record.plan.repetition,
+            stretch: self.run.record.plan.stretch,
             left,
         };
         let decided = basis.decide();
         self.run.record.amounts = decided.amounts;
         self.run.record.blocks_planned = Some(decided.blocks);
         if decided.scale < 1.0 {
-            let warning = short_stretches(decided.scale, decided.block_seconds, budget.unwrap_or_default(), left);
+            let warning = short_stretches(decided.scale, &self.run.record.plan, decided.block_seconds, left);
             self.run.record.warnings.push(warning);
         }
         self.run.observer.event(&Event::Planned {
@@ -268,7 +270,7 @@ impl<'a> Schedule<'a> {
             trial_seed: mix(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
             amount: self.amount(label),
             until_seconds: warmup
-                .then(|| warmup_seconds(profile, plan.repetition, self.cells.len() * plan.targets.len())),
+                .then(|| warmup_seconds(profile, plan, self.cells.len() * plan.targets.len())),
             deadline: deadline(profile, self.expected(&target.name, label)),
         };
         Ok(self.run.agent.trial(request)?)
@@ -424,15 +426,19 @@ impl<'a> Schedule<'a> {
     }
 }
 
-fn short_stretches(scale: f64, block_seconds: f64, budget: Duration, left: f64) -> String {
+fn short_stretches(scale: f64, plan: &Plan, block_seconds: f64, left: f64) -> String {
+    let budget = plan.repetition.budget().unwrap_or_default().as_secs_f64();
     // What was spent before block 1 stays; five blocks at full length would take the rest.
-    let spent = budget.as_secs_f64() - left;
-    let minutes = ((spent + block_seconds * 5.0 / scale.max(0.05)) / 60.0).ceil();
+    let minutes = ((budget - left + block_seconds * 5.0 / scale.max(0.05)) / 60.0).ceil();
+    let (now, wanted) = (show_duration_of(plan.stretch * scale), show_duration_of(plan.stretch));
     format!(
-        "the budget made timed stretches shorter than they should be ({:.1} s instead of 2 s): \
-         --budget {minutes:.0}m would be enough",
-        2.0 * scale
+        "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
+         --budget {minutes:.0}m would be enough"
     )
+}
+
+fn show_duration_of(seconds: f64) -> String {
+    show_duration(Duration::from_secs_f64(seconds))
 }
 
 fn skipped(why: &str) -> TrialReply {

@@ -193,7 +193,12 @@ fn undo_entries() -> Finding {
         .collect();
     match dead[..] {
         [] => finding("undo ledger", State::Ok, "nothing is left to undo", ""),
-        _ => finding("undo ledger", State::Warning, format!("left by a killed run: {}", dead.join("; ")), "run `fsb clean`"),
+        _ => finding(
+            "undo ledger",
+            State::Warning,
+            format!("left by a killed run: {}", dead.join("; ")),
+            "run `fsb clean`",
+        ),
     }
 }
 

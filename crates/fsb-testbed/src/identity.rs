@@ -38,8 +38,10 @@ fn choose(
     if identity.force_root {
         return match (identity.uid, identity.gid) {
             (None | Some(0), gid) => Ok((0, gid.unwrap_or(0))),
-            (Some(uid), _) => Err(TestbedError::request(format!("--force-root-user contradicts --uid {uid}"))
-                .advice("give one of them")),
+            (Some(uid), _) => {
+                Err(TestbedError::request(format!("--force-root-user contradicts --uid {uid}"))
+                    .advice("give one of them"))
+            }
         };
     }
     let (uid, gid) = match sudo_uid {

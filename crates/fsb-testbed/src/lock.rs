@@ -90,7 +90,9 @@ fn lock(mut file: File, path: PathBuf, command: &str) -> Result<RunLock, Testbed
                 .tried(format!("lock {}", path.display()))
                 .advice("wait for it to end: two runs at once would measure each other"))
         }
-        Err(errno) => Err(TestbedError::machine("the lock cannot be taken").tried(attempt("lock", &path, &errno.into()))),
+        Err(errno) => {
+            Err(TestbedError::machine("the lock cannot be taken").tried(attempt("lock", &path, &errno.into())))
+        }
     }
 }
 

@@ -24,19 +24,18 @@ impl Median {
     }
 }
 
-/// How many of the smallest and of the largest values may be left out: the largest k with P(X ≤ k−1) ≤ 0.025 where X is
-/// binomial with n and ½.
+/// How many of the smallest and of the largest values may be left out. The interval between the r-th value from either
+/// end encloses the median with probability 1 − 2·P(X ≤ r−1), X binomial with n and ½; the largest r is looked for.
 fn values_outside(n: usize) -> usize {
-    let (mut probability, mut sum, mut outside) = (0.5f64.powi(n as i32), 0.0, 0);
-    while outside < n / 2 {
-        sum += probability;
-        if sum > 0.025 {
-            break;
-        }
-        outside += 1;
-        probability *= (n - outside + 1) as f64 / outside as f64;
+    let mut probability = 0.5f64.powi(n as i32);
+    let mut below = probability;
+    let mut r = 0;
+    while below <= 0.025 && r < n / 2 {
+        r += 1;
+        probability *= (n - r + 1) as f64 / r as f64;
+        below += probability;
     }
-    outside
+    r.saturating_sub(1)
 }
 
 impl fmt::Display for Median {
@@ -53,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_interval_is_the_tabled_one() {
-        // Tables of the sign test: of 9 values the 2nd and the 8th, of 15 the 4th and the 12th; below 6 all of them.
+        // Tables of the sign test: of 9 values the 2nd and the 8th, of 15 the 4th and the 12th, of 5 all.
         assert_eq!(values_outside(9), 1);
         assert_eq!(values_outside(15), 3);
         assert_eq!(values_outside(5), 0);

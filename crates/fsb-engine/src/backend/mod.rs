@@ -4,7 +4,7 @@
 //! *committed* to the kernel together, and finished ones are *reaped*. A synchronous backend finishes a request as it is
 //! queued and needs neither of the other two. Its [`Tree`] makes the calls on names (stat, rename, …), which most
 //! backends leave to the kernel's usual calls. What a backend can do stands in its [`Capabilities`] and is checked
-//! against a workload in one place, [`check`], before anything runs.
+//! against a workload in one place, the function `check`, before anything runs.
 //!
 //! A new backend is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 

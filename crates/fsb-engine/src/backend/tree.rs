@@ -44,6 +44,9 @@ pub struct KernelTree;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
+/// From linux/magic.h.
+const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
+
 impl Handle {
     /// The descriptor; the working directory's where there is none, which only happens to a handle of another tree.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -95,6 +98,10 @@ impl Tree for KernelTree {
     }
 
     fn sync_file_system(&self, directory: &Handle) -> Result<(), Errno> {
-        rustix::fs::syncfs(directory.fd())
+        rustix::fs::syncfs(directory.fd())?;
+        // Over FUSE, syncfs writes what the kernel holds to the device, but nobody tells the device to flush its cache
+        // (seen with ntfs-3g); the server does when a directory is synced.
+        let over_fuse = rustix::fs::fstatfs(directory.fd())?.f_type == FUSE_SUPER_MAGIC;
+        if over_fuse { rustix::fs::fsync(directory.fd()) } else { Ok(()) }
     }
 }

@@ -4,6 +4,8 @@
 //! and does the three steps. A new workload is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 mod append;
+#[cfg(test)]
+mod cells;
 mod conduct;
 #[cfg(test)]
 mod conformance;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fsb_engine::Step;
 use serde_json::json;
 
-use crate::{measure, perform};
+use crate::{measure, perform, scratch};
 
 struct Counting;
 
@@ -43,7 +43,7 @@ static ALLOCATOR: Counting = Counting;
 
 /// Allocations of the worker threads alone while so many operations are measured.
 fn counted(workload: &serde_json::Value, operations: u64) -> u64 {
-    let root = tempfile::tempdir().expect("a directory");
+    let root = scratch();
     perform(Step::Prepare, root.path(), workload).expect("prepared");
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let measured = measure(root.path(), operations, workload).expect("measured");

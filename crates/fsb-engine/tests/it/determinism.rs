@@ -8,7 +8,7 @@ use fsb_engine::Step;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::{measure, perform};
+use crate::{measure, perform, scratch};
 
 /// All files below a directory with their bytes.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -30,7 +30,7 @@ proptest! {
         threads in 1u32..7, count in 1u64..20, size in 1u64..20_000, block in 1u64..8192,
     ) {
         let created = |threads: u32, block: u64| {
-            let root = tempfile::tempdir().expect("a directory");
+            let root = scratch();
             let workload = json!({
                 "name": "create", "files": count, "file_size": size, "block_size": block.min(size),
                 "threads": threads, "files_per_directory": 7,
@@ -40,7 +40,7 @@ proptest! {
             files(root.path())
         };
         let prepared = {
-            let root = tempfile::tempdir().expect("a directory");
+            let root = scratch();
             let workload = json!({"name": "stat", "files": count, "file_size": size, "files_per_directory": 7});
             perform(Step::Prepare, root.path(), &workload).expect("prepared");
             files(root.path())

@@ -52,6 +52,13 @@ pub fn measure(root: &Path, operations: u64, workload: &serde_json::Value) -> Re
     }
 }
 
+/// A directory in memory where there is one: for tests that ask nothing of a device and would wait for it for nothing.
+pub fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a directory")
+}
+
 /// Says why a test was not run; where nothing may be left out (CI), that is a failure.
 pub fn skip(reason: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "not run here: {reason}");

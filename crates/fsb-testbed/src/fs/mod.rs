@@ -92,7 +92,7 @@ pub struct Mounted {
 pub trait FileSystem: Sync {
     /// Its name in targets, and the kernel's for it.
     fn name(&self) -> &'static str;
-    /// One line for `fsb list filesystems`.
+    /// One line for `fsb list file-systems`.
     fn about(&self) -> &'static str;
     /// What it stands on.
     fn home(&self) -> Home {
@@ -134,7 +134,7 @@ pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
     REGISTRY.iter().copied().find(|member| member.name() == name).ok_or_else(|| {
         let known: Vec<_> = REGISTRY.iter().map(|member| member.name()).collect();
         TestbedError::request(fsb_model::nearest::unknown("file system", name, known.iter().copied()))
-            .advice("`fsb list filesystems` shows all; a directory starts with / or .")
+            .advice("`fsb list file-systems` shows all; a directory starts with / or .")
     })
 }
 
@@ -158,8 +158,11 @@ pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<F
     command.extend(arguments.iter().map(|argument| argument.to_string_lossy().into_owned()));
     if !output.status.success() {
         let complaint = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-        return Err(TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status))
-            .tried(format!("{}: {}", command.join(" "), program::last_lines(complaint))));
+        return Err(TestbedError::trial(format!("{} failed ({})", tools.mkfs, output.status)).tried(format!(
+            "{}: {}",
+            command.join(" "),
+            program::last_lines(complaint)
+        )));
     }
     Ok(Formatted { command, version: version(tools) })
 }

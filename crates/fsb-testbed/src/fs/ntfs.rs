@@ -94,7 +94,8 @@ impl Server {
         let complaints = rustix::fs::memfd_create("ntfs-3g", rustix::fs::MemfdFlags::CLOEXEC)
             .map_err(|errno| TestbedError::machine("no memory for a log").tried(describe(&errno.into())))?;
         let complaints = File::from(complaints);
-        let log = complaints.try_clone().map_err(|error| TestbedError::machine("descriptor").tried(describe(&error)))?;
+        let log =
+            complaints.try_clone().map_err(|error| TestbedError::machine("descriptor").tried(describe(&error)))?;
         let child = Command::new(&path)
             .args(["-o", options])
             .args([device, point])
@@ -116,8 +117,7 @@ impl Server {
         let why = ended.map_or_else(|| "it did not mount in time".to_owned(), |status| status.to_string());
         let complaint = server.complaint();
         server.end(Duration::ZERO);
-        Err(TestbedError::trial("ntfs could not be mounted")
-            .tried(format!("ntfs-3g -o {options}: {why}: {complaint}")))
+        Err(TestbedError::trial("ntfs could not be mounted").tried(format!("ntfs-3g -o {options}: {why}: {complaint}")))
     }
 
     fn complaint(&mut self) -> String {

@@ -49,8 +49,9 @@ impl Null {
         for option in &spec.options {
             match option.split_once('=') {
                 Some(("slowdown", text)) => {
-                    options.slowdown = parse_percent(text)
-                        .map_err(|error| TestbedError::request(format!("null: option '{option}'")).tried(error.to_string()))?;
+                    options.slowdown = parse_percent(text).map_err(|error| {
+                        TestbedError::request(format!("null: option '{option}'")).tried(error.to_string())
+                    })?;
                 }
                 Some(("fail", name)) => {
                     let names = FAILURES.iter().map(|failure| failure.name);

@@ -16,13 +16,8 @@ pub(super) struct Skeleton;
 
 /// What formats it. Look in the manual for: overwrite without asking, quiet, no discard, and anything "lazy" to be
 /// switched off, for what mkfs postpones would run behind somebody's measurement.
-static TOOLS: Tools = Tools {
-    package: "skeleton-progs",
-    mkfs: "mkfs.skeleton",
-    arguments: &["-f", "-q"],
-    version: "-V",
-    others: &[],
-};
+static TOOLS: Tools =
+    Tools { package: "skeleton-progs", mkfs: "mkfs.skeleton", arguments: &["-f", "-q"], version: "-V", others: &[] };
 
 impl FileSystem for Skeleton {
     /// As users write it, and as `mount -t` takes it.
@@ -30,7 +25,7 @@ impl FileSystem for Skeleton {
         "skeleton"
     }
 
-    /// What a reader of `fsb list filesystems` should know of it, in one line.
+    /// What a reader of `fsb list file-systems` should know of it, in one line.
     fn about(&self) -> &'static str {
         "A file system that exists only to be copied."
     }

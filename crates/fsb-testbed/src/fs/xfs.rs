@@ -36,8 +36,19 @@ impl FileSystem for Xfs {
 /// `key=value` pairs; features are those that are 1 among the switches. The first `bsize` is the data section's.
 fn parse(text: &str) -> Inspection {
     const SWITCHES: [&str; 13] = [
-        "crc", "finobt", "sparse", "rmapbt", "reflink", "bigtime", "inobtcount", "nrext64", "projid32bit", "exchange",
-        "parent", "ftype", "attr2",
+        "crc",
+        "finobt",
+        "sparse",
+        "rmapbt",
+        "reflink",
+        "bigtime",
+        "inobtcount",
+        "nrext64",
+        "projid32bit",
+        "exchange",
+        "parent",
+        "ftype",
+        "attr2",
     ];
     let mut inspection = Inspection::default();
     let words = text.split(|c: char| c.is_whitespace() || c == ',');

@@ -38,12 +38,12 @@ const QUEUE: [&str; 19] = [
 /// The device of that number (major, minor), with what is beneath it down to the disks.
 pub fn device_manifest(roots: &Roots, number: (u32, u32)) -> DeviceManifest {
     match DeviceNumber(number.0, number.1).directory(roots) {
-        Some(directory) => of_directory(roots, &directory, DEPTH),
+        Some(directory) => of_directory(&directory, DEPTH),
         None => DeviceManifest { name: format!("{}:{}", number.0, number.1), ..DeviceManifest::default() },
     }
 }
 
-fn of_directory(roots: &Roots, directory: &Path, depth: u32) -> DeviceManifest {
+fn of_directory(directory: &Path, depth: u32) -> DeviceManifest {
     let text = |file: &str| read_trimmed(&directory.join(file));
     let first = |files: &[&str]| files.iter().find_map(|file| text(file));
     let queue = QUEUE.iter().filter_map(|name| Some(((*name).to_owned(), text(&format!("queue/{name}"))?)));
@@ -51,13 +51,13 @@ fn of_directory(roots: &Roots, directory: &Path, depth: u32) -> DeviceManifest {
     let mut beneath = Vec::new();
     if depth > 0 {
         if text("partition").is_some() {
-            beneath.extend(directory.parent().map(|disk| of_directory(roots, disk, depth - 1)));
+            beneath.extend(directory.parent().map(|disk| of_directory(disk, depth - 1)));
         }
         let members = std::fs::read_dir(directory.join("slaves")).into_iter().flatten();
         let mut members: Vec<_> = members.filter_map(|entry| entry.ok()?.path().canonicalize().ok()).collect();
         members.retain(|member| member.is_dir());
         members.sort();
-        beneath.extend(members.iter().map(|member| of_directory(roots, member, depth - 1)));
+        beneath.extend(members.iter().map(|member| of_directory(member, depth - 1)));
     }
     DeviceManifest {
         name: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),

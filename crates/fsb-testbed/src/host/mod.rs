@@ -63,9 +63,12 @@ fn distribution() -> Option<String> {
 /// x86 says `model name`, Arm `Processor` or a part number, others `cpu`.
 fn cpu_name(text: &str) -> Option<String> {
     let value = |key: &str| {
-        text.lines().find_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == key)).map(|(_, value)| value)
+        text.lines()
+            .find_map(|line| line.split_once(':').filter(|(name, _)| name.trim() == key))
+            .map(|(_, value)| value)
     };
-    let name = ["model name", "Processor", "cpu model", "uarch", "cpu", "CPU part"].iter().find_map(|key| value(key))?;
+    let name =
+        ["model name", "Processor", "cpu model", "uarch", "cpu", "CPU part"].iter().find_map(|key| value(key))?;
     Some(name.trim().to_owned())
 }
 
@@ -100,7 +103,10 @@ fn files(roots: &Roots, directory: &str) -> BTreeMap<String, String> {
 /// The limits of our own cgroups, by controller and file.
 fn cgroup_limits(roots: &Roots) -> BTreeMap<String, String> {
     const FILES: [(&str, &[&str]); 4] = [
-        ("", &["memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus.effective", "io.max", "pids.max"]),
+        (
+            "",
+            &["memory.max", "memory.high", "memory.swap.max", "cpu.max", "cpuset.cpus.effective", "io.max", "pids.max"],
+        ),
         ("memory", &["memory.limit_in_bytes", "memory.soft_limit_in_bytes"]),
         ("cpu", &["cpu.cfs_quota_us", "cpu.cfs_period_us"]),
         ("cpuset", &["cpuset.effective_cpus"]),

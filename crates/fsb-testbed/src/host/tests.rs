@@ -103,9 +103,15 @@ fn a_partition_stands_on_its_disk() {
     assert_eq!((mapped.name.as_str(), mapped.model.as_deref()), ("dm-0", Some("vg-data")));
     assert_eq!(mapped.serial.as_deref(), Some("LVM-abc"));
     let partition = &mapped.beneath[0];
-    assert_eq!((partition.name.as_str(), partition.partition_start, partition.size_bytes), ("sda1", Some(2048), 512 << 10));
+    assert_eq!(
+        (partition.name.as_str(), partition.partition_start, partition.size_bytes),
+        ("sda1", Some(2048), 512 << 10)
+    );
     let disk = &partition.beneath[0];
-    assert_eq!((disk.name.as_str(), disk.model.as_deref(), disk.serial.as_deref()), ("sda", Some("Fast Disk"), Some("S123")));
+    assert_eq!(
+        (disk.name.as_str(), disk.model.as_deref(), disk.serial.as_deref()),
+        ("sda", Some("Fast Disk"), Some("S123"))
+    );
     assert_eq!(disk.queue["scheduler"], "[none] mq-deadline");
     assert_eq!(disk.size_bytes, 1 << 20);
     assert_eq!(device_manifest(&roots, (9, 9)).name, "9:9");

@@ -24,7 +24,7 @@ pub enum Action {
     },
     /// Remove a directory that fsb made, with everything in it.
     RemoveDirectory {
-        /// Its path, which ends in a name that only fsb gives: [`DIRECTORY_PREFIX`] and a random number.
+        /// Its path, which ends in a name that only fsb gives: `.fsb-` and a random number.
         path: PathBuf,
     },
     /// Take a loop device out of the kernel.

@@ -88,12 +88,7 @@ impl Ledger {
         if !ours || metadata.mode() & 0o022 != 0 {
             return Err(fail(&io::Error::other("it belongs to, or can be written by, somebody else")));
         }
-        Ok(Ledger {
-            directory: directory.to_owned(),
-            boot_id: crate::host::boot_id(),
-            owner,
-            next: AtomicU32::new(0),
-        })
+        Ok(Ledger { directory: directory.to_owned(), boot_id: crate::host::boot_id(), owner, next: AtomicU32::new(0) })
     }
 
     /// Writes down how to undo something, durably. To be called *before* the thing is changed.
@@ -204,12 +199,13 @@ fn replay_where(directory: &Path, boot_id: &str, is_over: impl Fn(Owner) -> bool
     }
     let mut files = entry_files(directory);
     files.sort_by(|a, b| b.cmp(a));
-    files.into_iter().map(|(_, file)| replay_entry(directory, file, boot_id, &is_over)).collect()
+    files.into_iter().filter_map(|(_, file)| replay_entry(directory, file, boot_id, &is_over)).collect()
 }
 
 /// Entries that exist, replayable or not: for `fsb doctor`.
 pub fn leftovers(directory: &Path) -> Vec<(PathBuf, Result<Entry, String>)> {
-    entry_files(directory).into_iter().map(|(_, file)| (file.clone(), read_entry(&file))).collect()
+    let read = |(_, file): (_, PathBuf)| read_entry(&file).map(|entry| (file, entry));
+    entry_files(directory).into_iter().filter_map(read).collect()
 }
 
 fn entry_files(directory: &Path) -> Vec<((i64, i64), PathBuf)> {
@@ -224,17 +220,21 @@ fn entry_files(directory: &Path) -> Vec<((i64, i64), PathBuf)> {
         .collect()
 }
 
-fn read_entry(file: &Path) -> Result<Entry, String> {
-    let text = std::fs::read(file).map_err(|error| crate::error::describe(&error))?;
-    serde_json::from_slice(&text).map_err(|error| error.to_string())
+/// Nothing where the entry is gone: a live owner undid it since the directory was read.
+fn read_entry(file: &Path) -> Option<Result<Entry, String>> {
+    match std::fs::read(file) {
+        Ok(text) => Some(serde_json::from_slice(&text).map_err(|error| error.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(Err(crate::error::describe(&error))),
+    }
 }
 
-fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str, is_over: &impl Fn(Owner) -> bool) -> Replayed {
-    let entry = match read_entry(&file) {
+fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str, is_over: &impl Fn(Owner) -> bool) -> Option<Replayed> {
+    let entry = match read_entry(&file)? {
         Ok(entry) => entry,
         Err(why) => {
             let what = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            return Replayed { file, what, fate: Fate::Unreadable(why) };
+            return Some(Replayed { file, what, fate: Fate::Unreadable(why) });
         }
     };
     let same_boot = entry.boot_id == boot_id;
@@ -250,7 +250,7 @@ fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str, is_over: &impl F
         Ok(()) => fate,
         Err(error) => Fate::Failed(attempt("remove", &file, &error)),
     };
-    Replayed { what: entry.action.to_string(), file, fate }
+    Some(Replayed { what: entry.action.to_string(), file, fate })
 }
 
 #[cfg(test)]

@@ -8,13 +8,14 @@ use fsb_model::{FileSystemSpec, Target};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::file_system::is_about_discard;
+use super::foreign;
 use crate::control;
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Home};
 use crate::host;
 use crate::identity::worker_identity;
-use crate::medium::{self, MediumRequest};
-use crate::sys::{Roots, block, magic, program};
+use crate::medium::{self, GRANULE, MediumRequest};
+use crate::sys::{Roots, block, magic, memory, program};
 use crate::testbed::Setup;
 
 /// Places that belong to fsb itself.
@@ -23,11 +24,14 @@ const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 /// Wrong requests first, whatever the machine can do; then the machine. The answer holds warnings.
 pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
     if setup.targets.is_empty() {
-        return Err(TestbedError::request("there is nothing to measure").advice("name a target, such as ext4 or /srv/data"));
+        return Err(
+            TestbedError::request("there is nothing to measure").advice("name a target, such as ext4 or /srv/data")
+        );
     }
     control::check(&setup.controls)?;
     for (target, spec, member) in file_systems(setup)? {
         member.check(spec).map_err(|error| naming(target, error))?;
+        foreign::check(spec).map_err(|error| naming(target, error))?;
         if member.home() == Home::Device {
             medium::find(&spec.medium.name)?;
         }
@@ -90,7 +94,7 @@ pub(super) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
             .entry(spec.medium.to_string())
             .or_insert_with(|| MediumRequest {
                 medium: &spec.medium,
-                size: setup.size,
+                size: setup.size / GRANULE * GRANULE,
                 dir: &setup.dir,
                 seed: setup.seed,
                 wipe: &setup.wipe,
@@ -148,8 +152,7 @@ fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
     if !mounts_something(setup) || rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(TestbedError::machine("formatting needs root")
-        .advice("run with sudo, or measure a directory (fsb run /path)"))
+    Err(TestbedError::machine("formatting needs root").advice("run with sudo, or measure a directory (fsb run /path)"))
 }
 
 fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
@@ -216,6 +219,15 @@ fn warnings(setup: &Setup) -> Vec<String> {
     }
     let memory = setup.targets.iter().filter_map(Target::directory).filter(|path| magic::is_memory(path));
     warnings.extend(memory.map(|path| format!("{} is in memory: never cold, never durable", path.display())));
+    let available = memory::meminfo(&Roots::default(), "MemAvailable").unwrap_or(u64::MAX);
+    if homes(setup).any(|home| home == Home::Memory) && available < setup.size {
+        let show = |bytes: u64| show_bytes(bytes as f64);
+        warnings.push(format!(
+            "tmpfs may grow to {}, but only {} of memory are available: choose a smaller --size",
+            show(setup.size),
+            show(available)
+        ));
+    }
     if let Some(container) = host::manifest().container.filter(|_| touches_something(setup)) {
         warnings.push(format!("in a container ({container}): other containers share the machine"));
     }

@@ -51,7 +51,10 @@ impl DirectoryVisit {
             root: own,
             bound: None,
             ticket,
-            device_directory: mount.as_ref().and_then(host::device_of_mount).and_then(|number| number.directory(&roots)),
+            device_directory: mount
+                .as_ref()
+                .and_then(host::device_of_mount)
+                .and_then(|number| number.directory(&roots)),
             cold: (!memory).then(|| cold_method(page_cache, false, &roots)),
         };
         let described = bound.and_then(|bound| {
@@ -97,7 +100,8 @@ impl DirectoryVisit {
             notes,
             ..TargetRecord::default()
         };
-        let why = |known: bool, why: &str| if known { String::new() } else { format!("the directory is in memory: {why}") };
+        let why =
+            |known: bool, why: &str| if known { String::new() } else { format!("the directory is in memory: {why}") };
         let abilities = Abilities {
             cold: self.cold,
             durable: !memory,

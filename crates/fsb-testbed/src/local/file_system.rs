@@ -135,7 +135,10 @@ impl FileSystemVisit {
         let space = free_space(&self.root)?;
         let mut notes = Vec::new();
         if self.options != spec.options {
-            notes.push(format!("mounted with {} so that nothing is discarded behind a measurement", self.options.join(",")));
+            notes.push(format!(
+                "mounted with {} so that nothing is discarded behind a measurement",
+                self.options.join(",")
+            ));
         }
         let record = TargetRecord {
             mkfs_version: formatted.version,
@@ -219,7 +222,14 @@ fn format(
     medium.lend();
     let formatted = fs::format(tools, medium.device(), &spec.mkfs);
     medium.lock();
-    Ok((formatted?, member.inspect(medium.device())))
+    match formatted {
+        Ok(formatted) => Ok((formatted, member.inspect(medium.device()))),
+        Err(error) => {
+            // The first error is the one that explains.
+            let _ = medium.take_back();
+            Err(error)
+        }
+    }
 }
 
 /// The user's options, and what keeps the file system from discarding on a device that can.

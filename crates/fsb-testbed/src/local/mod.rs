@@ -3,6 +3,7 @@
 mod check;
 mod directory;
 mod file_system;
+mod foreign;
 mod mounts;
 mod quiet;
 
@@ -22,9 +23,7 @@ use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, OpenMedium};
 use crate::sys::{Roots, block};
-use crate::testbed::{
-    Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed,
-};
+use crate::testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
 
 /// Makes targets ready on this machine.
 ///
@@ -105,7 +104,11 @@ impl LocalTestbed {
         self.session.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))
     }
 
-    fn provision_null(&mut self, target: &Target, spec: &fsb_model::FileSystemSpec) -> Result<Provisioned, TestbedError> {
+    fn provision_null(
+        &mut self,
+        target: &Target,
+        spec: &fsb_model::FileSystemSpec,
+    ) -> Result<Provisioned, TestbedError> {
         let options = Null::options(spec)?;
         if let Some(failure) = options.failure {
             return Err(failure.error());

@@ -47,9 +47,9 @@ impl MountRoot {
                 Err(refusal) => refusals.push(refusal),
             }
         }
-        Err(TestbedError::machine("there is no place for mount points").tried(refusals.join("; ")).advice(
-            "run as root outside a container that forbids mounting, or measure a directory (fsb run /path)",
-        ))
+        Err(TestbedError::machine("there is no place for mount points")
+            .tried(refusals.join("; "))
+            .advice("run as root outside a container that forbids mounting, or measure a directory (fsb run /path)"))
     }
 
     /// A new, empty directory to mount on.
@@ -65,14 +65,10 @@ impl MountRoot {
 }
 
 impl Drop for MountRoot {
-    /// Lazily: whatever still lies under it goes with our namespace anyway.
+    /// Lazily: whatever still lies under it goes with our namespace anyway. The empty directory stays, for removing it
+    /// would detach what another namespace has mounted on it (see `detach_mounts` in the kernel).
     fn drop(&mut self) {
         let _ = unmount(&self.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
-        if self.path == Path::new(USUAL) {
-            // Only empty directories go, so that nobody else's are hurt.
-            let _ = std::fs::remove_dir(&self.path);
-            let _ = self.path.parent().map(std::fs::remove_dir);
-        }
     }
 }
 

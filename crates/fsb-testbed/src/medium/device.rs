@@ -55,7 +55,8 @@ impl MediumKind for Device {
         let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
         rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
         let name = path.display().to_string();
-        fill::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress)).map_err(|error| failed(&error))?;
+        fill::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress))
+            .map_err(|error| failed(&error))?;
         block::flush_buffers(&claim).map_err(|error| failed(&error))?;
 
         let roots = Roots::default();
@@ -238,8 +239,11 @@ impl OpenMedium for OpenDevice {
             answer.is_ok()
         });
         let claim = answer.map_err(|error| {
-            TestbedError::machine(format!("{} was taken by somebody else", self.path.display()))
-                .tried(attempt("open with O_EXCL", &self.path, &error))
+            TestbedError::machine(format!("{} was taken by somebody else", self.path.display())).tried(attempt(
+                "open with O_EXCL",
+                &self.path,
+                &error,
+            ))
         })?;
         super::lock_against_udev(&claim);
         self.claim = Some(claim);

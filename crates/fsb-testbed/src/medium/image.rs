@@ -36,11 +36,17 @@ impl AttachedImage {
         let device = attach(&image, mode)?;
         let path = device.path();
         let queue = roots.sys.join(format!("block/loop{}/queue", device.index));
-        let mut attached =
-            AttachedImage { device: None, image: Some(image), path, ticket: None, can_discard: true, record: MediumRecord::default() };
+        let mut attached = AttachedImage {
+            device: None,
+            image: Some(image),
+            path,
+            ticket: None,
+            can_discard: true,
+            record: MediumRecord::default(),
+        };
         let limit = queue.join("discard_max_bytes");
         let discards = read_trimmed(&limit).is_some_and(|text| text != "0");
-        if device.is_new || (discards && !keep_discard) {
+        if device.is_new || !keep_discard {
             let action = Action::RemoveLoop { index: device.index, again: !device.is_new };
             attached.ticket = Some(ledger.record(action)?);
         }
@@ -116,8 +122,11 @@ impl OpenMedium for AttachedImage {
             answer.is_ok()
         });
         answer.map_err(|error| {
-            TestbedError::trial("the target is still in use after it was unmounted")
-                .tried(attempt("open with O_EXCL", &self.path, &error))
+            TestbedError::trial("the target is still in use after it was unmounted").tried(attempt(
+                "open with O_EXCL",
+                &self.path,
+                &error,
+            ))
         })
     }
 

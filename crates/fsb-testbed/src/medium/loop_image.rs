@@ -10,10 +10,10 @@ use rustix::io::Errno;
 use super::image::AttachedImage;
 use super::{MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{TestbedError, attempt};
-use crate::sys::magic;
 use crate::ledger::Ledger;
 use crate::sys::block::DeviceNumber;
 use crate::sys::loopdev::Mode;
+use crate::sys::magic;
 use crate::sys::{fill, mountinfo};
 use crate::testbed::Progress;
 
@@ -41,11 +41,16 @@ impl MediumKind for LoopImage {
                 .advice("make it, or name another with --dir")
         })?;
         if !metadata.is_dir() {
-            return Err(TestbedError::request(format!("{} is no directory", dir.display())).advice("name one with --dir"));
+            return Err(
+                TestbedError::request(format!("{} is no directory", dir.display())).advice("name one with --dir")
+            );
         }
         if magic::is_memory(dir) {
-            return Err(TestbedError::machine(format!("{} is in memory: an image there has no device under it", dir.display()))
-                .advice("name a directory on a disk with --dir, or say that memory is meant with @ram"));
+            return Err(TestbedError::machine(format!(
+                "{} is in memory: an image there has no device under it",
+                dir.display()
+            ))
+            .advice("name a directory on a disk with --dir, or say that memory is meant with @ram"));
         }
         use rustix::fs::Access;
         rustix::fs::accessat(rustix::fs::CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(
@@ -73,7 +78,8 @@ impl MediumKind for LoopImage {
                 .tried(attempt("write to an image in", request.dir, error))
                 .advice("choose a smaller --size, or another --dir")
         };
-        fill::fill(image.as_fd(), size, request.seed, filling("the image", size, progress)).map_err(|error| failed(&error))?;
+        fill::fill(image.as_fd(), size, request.seed, filling("the image", size, progress))
+            .map_err(|error| failed(&error))?;
         let mut attached = AttachedImage::attach(image, Mode::Direct, request.keep_discard, ledger)?;
         if attached.record.direct != Some(true) {
             let refusal = not_direct(request.dir).tried("/sys/block/loopN/loop/dio reads 0");

@@ -7,7 +7,7 @@ mod ram;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
@@ -21,12 +21,15 @@ use crate::testbed::Progress;
 /// Every medium that fsb can make.
 pub static REGISTRY: &[&dyn MediumKind] = &[&loop_image::LoopImage, &ram::Ram, &device::Device];
 
+/// Images are whole multiples of the largest sectors, in bytes: direct I/O takes nothing less.
+pub(crate) const GRANULE: u64 = 4096;
+
 /// A medium as it is asked for.
 #[derive(Debug)]
 pub struct MediumRequest<'a> {
     /// Its name and argument.
     pub medium: &'a Medium,
-    /// Bytes of an image.
+    /// Bytes of an image, a multiple of 4096.
     pub size: u64,
     /// Where an image lives.
     pub dir: &'a Path,
@@ -80,7 +83,8 @@ pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
             "raid0" => "the medium raid0 is not available in this version".to_owned(),
             _ => fsb_model::nearest::unknown("medium", name, REGISTRY.iter().map(|member| member.name())),
         };
-        TestbedError::request(what).advice("use @loop (an image in a file), @ram (in memory) or @/dev/NAME (a block device)")
+        TestbedError::request(what)
+            .advice("use @loop (an image in a file), @ram (in memory) or @/dev/NAME (a block device)")
     })
 }
 
@@ -92,9 +96,16 @@ fn lock_against_udev(device: &OwnedFd) {
     });
 }
 
-/// Says how far the filling is, in the words of all media.
+/// Says how far the filling is, in the words of all media, and not more often than anybody reads.
 fn filling<'a>(text: &'a str, total: u64, progress: &'a mut dyn FnMut(Progress)) -> impl FnMut(u64) + 'a {
-    move |done| progress(Progress { what: format!("writing {text} over once"), done, total })
+    let mut last: Option<Instant> = None;
+    move |done| {
+        let due = last.is_none_or(|last| last.elapsed() >= Duration::from_millis(100));
+        if due || done == total {
+            last = Some(Instant::now());
+            progress(Progress { what: format!("writing {text} over once"), done, total });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -57,7 +57,8 @@ impl MediumKind for Ram {
         };
         let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
         rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
-        fill::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress)).map_err(|error| fail(&error))?;
+        fill::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress))
+            .map_err(|error| fail(&error))?;
         let mut attached = AttachedImage::attach(image, Mode::Buffered, request.keep_discard, ledger)?;
         let shown = show_bytes(size as f64);
         attached.record.filled = Some(format!("{shown} of incompressible bytes"));

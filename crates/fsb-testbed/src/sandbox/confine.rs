@@ -120,14 +120,7 @@ fn mount_setattr(path: &std::ffi::CStr, flags: u32, attr: &MountAttr) -> Result<
     let raw: [u64; 4] = [attr.set, attr.clear, 0, 0];
     // SAFETY: a valid path and a structure of the size that is passed.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            flags,
-            raw.as_ptr(),
-            size_of_val(&raw),
-        )
+        libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, path.as_ptr(), flags, raw.as_ptr(), size_of_val(&raw))
     };
     if result == 0 { Ok(()) } else { Err(describe(&io::Error::last_os_error())) }
 }

@@ -162,13 +162,15 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Strin
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), String> {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| format!("pipe: {}", describe(&errno.into())))
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .map_err(|errno| format!("pipe: {}", describe(&errno.into())))
 }
 
 /// A copy above the places that [`Prepared::place_descriptors`] overwrites.
 fn move_away(fd: impl AsFd) -> Result<OwnedFd, String> {
     const ABOVE: RawFd = 16;
-    rustix::io::fcntl_dupfd_cloexec(fd, ABOVE).map_err(|errno| format!("moving a descriptor: {}", describe(&errno.into())))
+    rustix::io::fcntl_dupfd_cloexec(fd, ABOVE)
+        .map_err(|errno| format!("moving a descriptor: {}", describe(&errno.into())))
 }
 
 /// The child's descriptors before they have their places.
@@ -191,8 +193,13 @@ enum Step {
 }
 
 impl Step {
-    const NAMES: [&str; 5] =
-        ["mapping the user", "making mounts private", "moving descriptors", "the parent died", "executing this program"];
+    const NAMES: [&str; 5] = [
+        "mapping the user",
+        "making mounts private",
+        "moving descriptors",
+        "the parent died",
+        "executing this program",
+    ];
 }
 
 /// Everything the child needs, made before it exists.

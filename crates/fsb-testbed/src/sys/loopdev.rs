@@ -1,5 +1,6 @@
 //! Loop devices: attach, observe, renew.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -77,9 +78,9 @@ pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Resu
     const ATTEMPTS: u32 = 64;
     let control = open_control()?;
     for _ in 0..ATTEMPTS {
+        let before = existing(&Roots::default());
         let index = free_index(&control)?;
-        // Indexes are handed out lowest first, and the first ones exist from the start.
-        let is_new = index >= preallocated();
+        let is_new = !before.contains(&index);
         let device = match block::open(&path(index), true, false) {
             Ok(device) => device,
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
@@ -95,10 +96,10 @@ pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Resu
     Err(format!("{ATTEMPTS} free loop devices in a row were taken by somebody else"))
 }
 
-/// How many loop devices the kernel made by itself.
-fn preallocated() -> u32 {
-    let max_loop = Roots::default().sys_text("module/loop/parameters/max_loop").and_then(|text| text.parse().ok());
-    max_loop.filter(|count| *count > 0).unwrap_or(8)
+/// The loop devices that there are, attached or not.
+fn existing(roots: &Roots) -> BTreeSet<u32> {
+    let devices = std::fs::read_dir(roots.sys.join("block")).into_iter().flatten();
+    devices.filter_map(|device| device.ok()?.file_name().to_str()?.strip_prefix("loop")?.parse().ok()).collect()
 }
 
 fn open_control() -> Result<OwnedFd, String> {
@@ -179,6 +180,16 @@ fn refused(step: &str, index: u32, errno: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_are_known_by_their_names() {
+        let tree = tempfile::tempdir().unwrap();
+        for name in ["loop0", "loop12", "loopback", "sda"] {
+            std::fs::create_dir_all(tree.path().join("block").join(name)).unwrap();
+        }
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        assert_eq!(existing(&roots), BTreeSet::from([0, 12]));
+    }
 
     #[test]
     fn structures_have_the_kernels_sizes() {

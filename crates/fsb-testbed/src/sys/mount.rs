@@ -140,6 +140,9 @@ pub(crate) fn unmount_patiently(point: &Path, limit: std::time::Duration) -> Res
 }
 
 fn refused(point: &Path, errno: Errno) -> TestbedError {
-    TestbedError::trial("the target could not be unmounted")
-        .tried(format!("umount {}: {}", point.display(), describe(&errno.into())))
+    TestbedError::trial("the target could not be unmounted").tried(format!(
+        "umount {}: {}",
+        point.display(),
+        describe(&errno.into())
+    ))
 }

@@ -32,11 +32,12 @@ pub(crate) fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError
     })
 }
 
-/// Runs a program to its end: no input, answers in the C locale, output kept.
+/// Runs a program to its end, in the root directory: no input, answers in the C locale, output kept.
 pub(crate) fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Output, TestbedError> {
     Command::new(program)
         .args(arguments)
         .env("LC_ALL", "C")
+        .current_dir("/")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))

@@ -3,11 +3,17 @@
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::stage::{actor, directory, is_root};
+use crate::actor::actor;
+use crate::stage::{directory, is_root};
+
+tests! {
+    a_worker_of_root_is_nobody_and_held_to_its_target,
+    a_forced_root_has_power_over_files_only,
+    without_root_the_worker_holds_itself_or_says_that_it_cannot,
+}
 
 const NOBODY: u32 = 65534;
 
@@ -16,7 +22,7 @@ fn confined(target: &Path, uid: u32, caller: u32) -> Value {
         "confinement": { "writable": target, "uid": uid, "gid": uid, "die_with_parent": true },
         "outside": ["/tmp", "/var/tmp", "/dev/shm", "/root", "/run", "/", target.parent().unwrap(), env!("CARGO_MANIFEST_DIR")],
     });
-    let output = Command::new(actor()).args(["confined", &order.to_string()]).uid(caller).gid(caller).output().unwrap();
+    let output = actor("confined").arg(order.to_string()).uid(caller).gid(caller).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -42,7 +48,6 @@ fn nothing_outside(answer: &Value) {
     assert_eq!(own_parent["errno"], libc::EROFS, "{own_parent}");
 }
 
-#[test]
 fn a_worker_of_root_is_nobody_and_held_to_its_target() {
     if !is_root() {
         return;
@@ -53,13 +58,15 @@ fn a_worker_of_root_is_nobody_and_held_to_its_target() {
     assert_eq!(answer["notes"], json!([]));
     assert_eq!(answer["devices"], libc::EACCES);
     assert_eq!((&answer["regained"], &answer["core"]), (&json!(false), &json!(0)));
-    assert_eq!((&answer["capabilities"], &answer["bounding"]), (&json!("0000000000000000"), &json!("0000000000000000")));
+    assert_eq!(
+        (&answer["capabilities"], &answer["bounding"]),
+        (&json!("0000000000000000"), &json!("0000000000000000"))
+    );
     assert_eq!((&answer["no_new_privileges"], &answer["groups"]), (&json!("1"), &json!("")));
     assert_eq!(answer["users"], "65534\t65534\t65534\t65534");
     assert!(target.join("mine").exists());
 }
 
-#[test]
 fn a_forced_root_has_power_over_files_only() {
     if !is_root() {
         return;
@@ -67,11 +74,13 @@ fn a_forced_root_has_power_over_files_only() {
     let (_dir, target) = scene();
     let answer = confined(&target, 0, 0);
     nothing_outside(&answer);
-    assert_eq!((&answer["capabilities"], &answer["bounding"]), (&json!("000000000000001f"), &json!("0000000000000000")));
+    assert_eq!(
+        (&answer["capabilities"], &answer["bounding"]),
+        (&json!("000000000000001f"), &json!("0000000000000000"))
+    );
     assert_eq!(answer["devices"], libc::EACCES);
 }
 
-#[test]
 fn without_root_the_worker_holds_itself_or_says_that_it_cannot() {
     if !is_root() {
         return;

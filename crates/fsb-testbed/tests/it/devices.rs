@@ -8,6 +8,19 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::stage::{TestDevice, directory, find, is_root, must, run, setup};
 
+tests! {
+    an_empty_device_is_written_over_and_used_whole,
+    a_signature_needs_consent_by_whatever_name,
+    a_partition_table_is_a_signature,
+    a_mounted_device_is_refused_even_with_consent,
+    a_device_mounted_only_in_another_namespace_is_refused,
+    a_disk_with_a_mounted_partition_is_refused_even_with_consent,
+    a_device_in_use_is_refused_even_with_consent,
+    a_read_only_device_is_refused,
+    what_is_no_block_device_is_refused,
+    two_names_of_one_device_are_refused,
+}
+
 const SIZE: u64 = 32 << 20;
 
 fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
@@ -31,7 +44,6 @@ fn first_block(device: &TestDevice) -> Vec<u8> {
     block
 }
 
-#[test]
 fn an_empty_device_is_written_over_and_used_whole() {
     if !is_root() {
         return;
@@ -49,7 +61,6 @@ fn an_empty_device_is_written_over_and_used_whole() {
     assert!(check(&careful).unwrap_err().to_string().contains("ext4"));
 }
 
-#[test]
 fn a_signature_needs_consent_by_whatever_name() {
     if !is_root() {
         return;
@@ -70,26 +81,46 @@ fn a_signature_needs_consent_by_whatever_name() {
     check(&Setup { wipe: vec!["/dev/null".into(), dir.path().join("nothing")], ..careful }).unwrap_err();
 }
 
-#[test]
+/// An MBR with the boot signature, and one Linux partition of 16 MiB that starts at 1 MiB.
+fn write_partition_table(device: &TestDevice) {
+    let mut mbr = [0u8; 512];
+    mbr[446 + 4] = 0x83;
+    mbr[446 + 8..446 + 16].copy_from_slice(&[0, 8, 0, 0, 0, 128, 0, 0]);
+    mbr[510..].copy_from_slice(&[0x55, 0xAA]);
+    let file = std::fs::File::options().write(true).open(&device.path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &mbr, 0).unwrap();
+    file.sync_all().unwrap();
+}
+
+fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {
+    if !is_root() {
+        return;
+    }
+    let (dir, device, _, wiping) = scene(&[]);
+    // Told to the kernel directly: not every kernel reads partition tables. In sectors.
+    must("addpart", &[device.path.to_str().unwrap(), "1", "2048", "32768"]);
+    let partition = format!("{}p1", device.path.display());
+    must("mkfs.ext4", &["-q", "-F", &partition]);
+    let point = dir.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    must("mount", &[&partition, point.to_str().unwrap()]);
+    let refusal = check(&wiping);
+    must("umount", &[point.to_str().unwrap()]);
+    assert!(refusal.unwrap_err().to_string().contains("a partition in use"));
+    check(&wiping).unwrap();
+    must("delpart", &[device.path.to_str().unwrap(), "1"]);
+}
+
 fn a_partition_table_is_a_signature() {
     if !is_root() {
         return;
     }
     let (_dir, device, careful, wiping) = scene(&[]);
-    // The boot signature, and one Linux partition in the first entry of an MBR.
-    let mut mbr = [0u8; 512];
-    mbr[446 + 4] = 0x83;
-    mbr[446 + 8..446 + 16].copy_from_slice(&[0, 8, 0, 0, 0, 16, 0, 0]);
-    mbr[510..].copy_from_slice(&[0x55, 0xAA]);
-    let file = std::fs::File::options().write(true).open(&device.path).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, &mbr, 0).unwrap();
-    file.sync_all().unwrap();
-    drop(file);
+    write_partition_table(&device);
     assert!(check(&careful).unwrap_err().to_string().contains("dos"));
     check(&wiping).unwrap();
 }
 
-#[test]
 fn a_mounted_device_is_refused_even_with_consent() {
     if !is_root() {
         return;
@@ -108,14 +139,13 @@ fn a_mounted_device_is_refused_even_with_consent() {
     check(&wiping).unwrap();
 }
 
-#[test]
 fn a_device_mounted_only_in_another_namespace_is_refused() {
     if !is_root() {
         return;
     }
     let (dir, device, _, wiping) = scene(&[]);
     must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
-    let script = format!("mount {} {} && echo mounted && sleep 600", device.path.display(), dir.path().display());
+    let script = format!("mount {} {} && echo mounted && exec sleep 600", device.path.display(), dir.path().display());
     let mut other = std::process::Command::new("unshare")
         .args(["--mount", "--kill-child", "--fork", "sh", "-c", &script])
         .stdout(std::process::Stdio::piped())
@@ -131,7 +161,6 @@ fn a_device_mounted_only_in_another_namespace_is_refused() {
     crate::stage::eventually("the other namespace is gone", || check(&wiping).is_ok());
 }
 
-#[test]
 fn a_device_in_use_is_refused_even_with_consent() {
     if !is_root() {
         return;
@@ -147,7 +176,6 @@ fn a_device_in_use_is_refused_even_with_consent() {
     check(&wiping).unwrap();
 }
 
-#[test]
 fn a_read_only_device_is_refused() {
     if !is_root() {
         return;
@@ -156,7 +184,6 @@ fn a_read_only_device_is_refused() {
     assert!(check(&wiping).unwrap_err().to_string().contains("read-only"));
 }
 
-#[test]
 fn what_is_no_block_device_is_refused() {
     let dir = directory();
     std::fs::write(dir.path().join("file"), "precious").unwrap();
@@ -169,7 +196,6 @@ fn what_is_no_block_device_is_refused() {
     }
 }
 
-#[test]
 fn two_names_of_one_device_are_refused() {
     if !is_root() {
         return;

@@ -9,6 +9,14 @@ use serde_json::Value;
 
 use crate::stage::{directory, find, is_root, nothing_is_left, run, setup};
 
+tests! {
+    root_measures_a_directory_that_the_worker_cannot_reach,
+    without_root_data_are_evicted_and_nothing_else_is_possible,
+    places_that_cannot_be_measured_are_refused,
+    null_targets_touch_nothing_and_need_no_root,
+    requests_are_checked_whole,
+}
+
 const NOBODY: u32 = 65534;
 
 fn names(dir: &Path) -> Vec<String> {
@@ -18,12 +26,12 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-#[test]
 fn root_measures_a_directory_that_the_worker_cannot_reach() {
     if !is_root() {
         return;
     }
     let dir = directory();
+    // tempfile makes it 0700, for root alone.
     let inner = dir.path().join("data");
     std::fs::create_dir(&inner).unwrap();
     std::fs::write(inner.join("precious"), "untouched").unwrap();
@@ -32,12 +40,12 @@ fn root_measures_a_directory_that_the_worker_cannot_reach() {
     assert!(provisioned["root"].as_str().unwrap().starts_with("/run/fsb/mnt/"), "{provisioned:#}");
     assert_eq!(provisioned["abilities"]["cold"], "drop_caches");
     assert_eq!((find(&lines, "cold"), find(&lines, "exists")), (&Value::Bool(true), &Value::Bool(false)));
+    assert_eq!(find(&lines, "worker")["inside"], 0);
     assert_eq!(std::fs::read_to_string(inner.join("precious")).unwrap(), "untouched");
     assert_eq!(names(&inner), ["precious"]);
     nothing_is_left(dir.path());
 }
 
-#[test]
 fn without_root_data_are_evicted_and_nothing_else_is_possible() {
     if !is_root() {
         return;
@@ -68,7 +76,6 @@ fn without_root_data_are_evicted_and_nothing_else_is_possible() {
     assert!(error["advice"].as_str().unwrap().contains("sudo"), "{error:#}");
 }
 
-#[test]
 fn places_that_cannot_be_measured_are_refused() {
     let dir = directory();
     std::fs::write(dir.path().join("file"), "x").unwrap();
@@ -86,7 +93,6 @@ fn places_that_cannot_be_measured_are_refused() {
     }
 }
 
-#[test]
 fn null_targets_touch_nothing_and_need_no_root() {
     let mut plan = setup(&["null", "null,slowdown=10%", "null,fail=enospc"], 1 << 30, Path::new("/nonexistent"));
     plan.identity = fsb_model::Identity::default();
@@ -105,7 +111,6 @@ fn null_targets_touch_nothing_and_need_no_root() {
     assert!(failure.to_string().contains("ENOSPC"));
 }
 
-#[test]
 fn requests_are_checked_whole() {
     let dir = directory();
     for (target, size, words) in [

@@ -4,7 +4,22 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::stage::{directory, find, is_root, nothing_is_left, run, setup};
+use crate::stage::{TestDevice, directory, eventually, find, is_root, must, nothing_is_left, run, setup};
+
+tests! {
+    ext2,
+    ext3_with_its_journal_modes,
+    ext4_with_arguments_for_mkfs,
+    xfs,
+    btrfs,
+    ntfs_through_fuse,
+    tmpfs_is_neither_cold_nor_durable,
+    images_in_memory,
+    images_on_other_file_systems,
+    targets_take_turns_on_one_medium,
+    what_mkfs_and_mount_refuse_is_told_in_their_words,
+    discard_stays_possible_after_a_run,
+}
 
 const FILE: u64 = 4 << 20;
 
@@ -21,6 +36,11 @@ fn visit(target: &str, size: u64) -> Option<(Vec<Value>, Value)> {
     let lines = run(&setup(&[target], size, dir.path()), |_| {});
     assert_eq!(find(&lines, "isolation"), "pid_and_mount");
     assert_eq!(find(&lines, "exists"), false, "the root is gone after the release: {lines:#?}");
+    let worker = find(&lines, "worker");
+    assert_eq!((&worker["inside"], &worker["notes"]), (&Value::from(0), &serde_json::json!([])), "{worker:#}");
+    for attempt in worker["attempts"].as_array().unwrap() {
+        assert_eq!(attempt["errno"], libc::EROFS, "{attempt}");
+    }
     nothing_is_left(dir.path());
     let record = find(&lines, "provisioned")["record"].clone();
     Some((lines, record))
@@ -41,8 +61,9 @@ fn on_a_device(target: &str, size: u64) -> Option<(Vec<Value>, Value)> {
     assert_eq!(find(&lines, "cold"), true);
     let cold = bytes(&lines, "after", "read_bytes") - bytes(&lines, "before", "read_bytes");
     let warm = bytes(&lines, "warm", "read_bytes") - bytes(&lines, "after", "read_bytes");
-    assert!(cold >= FILE && cold < 3 * FILE, "{cold} bytes read cold");
-    assert_eq!(warm, 0, "{warm} bytes read warm");
+    assert!((FILE..3 * FILE).contains(&cold), "{cold} bytes read cold");
+    // Unless somebody else, who measures too, emptied all caches in between.
+    assert!(warm == 0 || find(&lines, "disturbed") == true, "{warm} bytes read warm");
     assert!(bytes(&lines, "written", "write_bytes") > FILE);
     assert_eq!(find(&lines, "quiet")["settled"], true);
     Some((lines, record))
@@ -53,7 +74,6 @@ fn command(record: &Value) -> String {
     words.join(" ")
 }
 
-#[test]
 fn ext2() {
     let Some((_, record)) = on_a_device("ext2,noatime", 32 << 20) else { return };
     assert_eq!(record["driver"], "ext4");
@@ -61,7 +81,6 @@ fn ext2() {
     assert_eq!(record["requested_options"], serde_json::json!(["noatime"]));
 }
 
-#[test]
 fn ext3_with_its_journal_modes() {
     for mode in ["journal", "writeback"] {
         let Some((_, record)) = on_a_device(&format!("ext3,data={mode}"), 64 << 20) else { return };
@@ -70,36 +89,34 @@ fn ext3_with_its_journal_modes() {
     }
 }
 
-#[test]
 fn ext4_with_arguments_for_mkfs() {
     let Some((_, record)) = on_a_device(r#"ext4,mkfs="-b 1024 -L 'a b'""#, 64 << 20) else { return };
     assert_eq!(record["block_size"], 1024);
     assert_eq!(record["driver"], Value::Null);
     let command = command(&record);
-    assert!(command.contains("-F -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -b 1024 -L a b /dev/loop"), "{command}");
+    assert!(
+        command.contains("-F -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 -b 1024 -L a b /dev/loop"),
+        "{command}"
+    );
 }
 
-#[test]
 fn xfs() {
     let Some((_, record)) = on_a_device("xfs,allocsize=512k", 300 << 20) else { return };
     assert!(command(&record).contains("-f -q -K"), "{record:#}");
     assert!(record["mount_options"].as_array().unwrap().contains(&"allocsize=512k".into()), "{record:#}");
 }
 
-#[test]
 fn btrfs() {
     let Some((_, record)) = on_a_device("btrfs", 128 << 20) else { return };
     let options = record["mount_options"].as_array().unwrap();
     assert!(!options.iter().any(|option| option.as_str().unwrap().starts_with("discard")), "{record:#}");
 }
 
-#[test]
 fn ntfs_through_fuse() {
     let Some((_, record)) = on_a_device("ntfs", 32 << 20) else { return };
     assert_eq!(record["driver"], "ntfs-3g (FUSE)");
 }
 
-#[test]
 fn tmpfs_is_neither_cold_nor_durable() {
     let Some((lines, record)) = visit("tmpfs", 64 << 20) else { return };
     let provisioned = find(&lines, "provisioned");
@@ -110,7 +127,6 @@ fn tmpfs_is_neither_cold_nor_durable() {
     assert!(record["mkfs_command"].as_array().unwrap().is_empty());
 }
 
-#[test]
 fn images_in_memory() {
     if !is_root() {
         return;
@@ -123,7 +139,32 @@ fn images_in_memory() {
     nothing_is_left(dir.path());
 }
 
-#[test]
+fn images_on_other_file_systems() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    for (mkfs, size) in [("mkfs.btrfs", 300 << 20), ("mkfs.xfs", 320 << 20)] {
+        let device = TestDevice::new(dir.path(), size, &[]);
+        let path = device.path.to_str().unwrap();
+        must(mkfs, &["-q", "-f", path]);
+        let point = dir.path().join(mkfs);
+        std::fs::create_dir(&point).unwrap();
+        must("mount", &[path, point.to_str().unwrap()]);
+        // An odd size, too: images are rounded down.
+        let lines = run(&setup(&["ext2"], (16 << 20) + 777, &point), |_| {});
+        eventually("the image is gone", || Command::new("umount").arg(&point).status().unwrap().success());
+        let medium = &find(&lines, "opened")["media"]["loop"]["device"];
+        let kind = mkfs.strip_prefix("mkfs.").unwrap();
+        assert_eq!(medium["backing"], format!("{kind} on {path}"), "{medium:#}");
+        assert_eq!(medium["beneath"][0]["name"], path.strip_prefix("/dev/").unwrap());
+        assert_eq!((&medium["size_bytes"], find(&lines, "exists")), (&Value::from(16 << 20), &Value::Bool(false)));
+    }
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let error = run(&setup(&["ext2"], 16 << 20, memory.path()), |_| {});
+    assert!(find(&error, "error")["advice"].as_str().unwrap().contains("@ram"), "{error:#?}");
+}
+
 fn targets_take_turns_on_one_medium() {
     if !is_root() {
         return;
@@ -136,7 +177,6 @@ fn targets_take_turns_on_one_medium() {
     nothing_is_left(dir.path());
 }
 
-#[test]
 fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
     if !is_root() {
         return;
@@ -146,7 +186,7 @@ fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
         (r#"ext4,mkfs="-b 7""#, "invalid block size"),
         ("ext4,no_such_option", "no_such_option"),
         ("xfs,logbufs=99", "logbufs"),
-        ("ntfs,no_such_option", "no_such_option"),
+        ("ntfs,streams_interface=nonsense", "nonsense"),
         ("ext4,ro", "Read-only file system (EROFS)"),
     ] {
         let size = if target.starts_with("xfs") { 300 << 20 } else { 32 << 20 };
@@ -158,7 +198,6 @@ fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
     }
 }
 
-#[test]
 fn discard_stays_possible_after_a_run() {
     if !is_root() {
         return;

@@ -6,7 +6,18 @@ use std::process::{Command, Stdio};
 
 use fsb_testbed::{host, ledger};
 
-use crate::stage::{Front, actor, backing_files, directory, eventually, is_root, nothing_is_left, setup};
+use crate::actor::actor;
+use crate::stage::{Front, backing_files, directory, eventually, is_root, nothing_is_left, setup};
+
+tests! {
+    the_front_is_killed,
+    the_front_is_killed_while_fuse_serves,
+    the_supervisor_is_killed,
+    the_agent_is_killed,
+    without_namespaces_death_signals_do,
+    a_directory_is_cleaned_by_the_next_run,
+    what_a_killed_process_changed_is_restored,
+}
 
 /// Processes below `ancestor`, itself included, as /proc shows them now.
 fn family(ancestor: i32) -> Vec<i32> {
@@ -63,27 +74,54 @@ fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent
     }
 }
 
-#[test]
 fn the_front_is_killed() {
     killed("ext4", 32 << 20, |front, _, _| front);
 }
 
-#[test]
 fn the_front_is_killed_while_fuse_serves() {
     killed("ntfs", 32 << 20, |front, _, _| front);
 }
 
-#[test]
 fn the_supervisor_is_killed() {
     killed("btrfs", 128 << 20, |_, supervisor, _| supervisor);
 }
 
-#[test]
 fn the_agent_is_killed() {
     killed("ext4", 32 << 20, |_, _, agent| agent);
 }
 
-#[test]
+/// In a user namespace that may make no further ones: containers are like that.
+fn without_namespaces_death_signals_do() {
+    if !is_root() {
+        return;
+    }
+    for choose in
+        [(|front, _, _| front) as fn(i32, i32, i32) -> i32, |_, supervisor, _| supervisor, |_, _, agent| agent]
+    {
+        let dir = directory();
+        let mut plan = setup(&[dir.path().to_str().unwrap()], 0, dir.path());
+        plan.identity = fsb_model::Identity { uid: None, gid: None, force_root: true };
+        let mut front = Front::start(&plan, "hold", |command| {
+            let limit = "for kind in pid mnt; do echo 0 > /proc/sys/user/max_${kind}_namespaces; done; exec \"$@\"";
+            let mut limited = Command::new("unshare");
+            limited.args(["--user", "--map-root-user", "sh", "-c", limit, "sh"]);
+            limited.arg(command.get_program()).args(command.get_args()).stdout(Stdio::piped());
+            *command = limited;
+        });
+        let line = front.wait_for("supervisor");
+        assert_eq!(line["isolation"], "none");
+        let supervisor = line["supervisor"].as_i64().unwrap() as i32;
+        let agent = front.wait_for("provisioned")["pid"].as_i64().unwrap() as i32;
+        let family = family(supervisor);
+        assert_eq!(family, [supervisor, agent]);
+        kill(choose(front.child.id() as i32, supervisor, agent));
+        eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
+        front.child.wait().unwrap();
+        ledger::replay(&ledger::default_directory(), &host::boot_id());
+        nothing_is_left(dir.path());
+    }
+}
+
 fn a_directory_is_cleaned_by_the_next_run() {
     if !is_root() {
         return;
@@ -109,12 +147,11 @@ fn own_files(data: &Path) -> usize {
     own.filter_map(|entry| std::fs::read_dir(entry.path()).ok()).flatten().count()
 }
 
-#[test]
 fn what_a_killed_process_changed_is_restored() {
     let dir = directory();
     let (file, undo) = (dir.path().join("value"), dir.path().join("undo"));
     std::fs::write(&file, "original").unwrap();
-    let mut child = Command::new(actor()).arg("change").args([&file, &undo]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = actor("change").args([&file, &undo]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "changed");

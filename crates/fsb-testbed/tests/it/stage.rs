@@ -9,6 +9,8 @@ use fsb_model::{Identity, Target};
 use fsb_testbed::Setup;
 use serde_json::Value;
 
+use crate::actor::actor;
+
 /// Whether the test can run. Skipping is loud, and a failure where it would hide everything.
 pub fn is_root() -> bool {
     if rustix::process::geteuid().is_root() {
@@ -17,13 +19,6 @@ pub fn is_root() -> bool {
     assert!(std::env::var_os("CI").is_none_or(|value| value != "true"), "CI must run the tests that need root");
     eprintln!("SKIPPED: needs root");
     false
-}
-
-/// The binary that plays front, supervisor, agent and worker: Cargo builds it beside the tests.
-pub fn actor() -> PathBuf {
-    let test = std::env::current_exe().expect("a test has a path");
-    let target = test.ancestors().nth(2).expect("target/debug/deps/it-*");
-    target.join("examples/actor")
 }
 
 /// A set-up with these targets, as small as can be.
@@ -54,8 +49,8 @@ pub struct Front {
 
 impl Front {
     pub fn start(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Front {
-        let mut command = Command::new(actor());
-        command.arg("front").arg(serde_json::to_string(setup).expect("JSON")).arg(scenario).stdout(Stdio::piped());
+        let mut command = actor("front");
+        command.arg(serde_json::to_string(setup).expect("JSON")).arg(scenario).stdout(Stdio::piped());
         prepare(&mut command);
         let mut child = command.spawn().expect("the actor is built with the tests");
         let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
@@ -92,7 +87,8 @@ pub fn run(setup: &Setup, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
 
 /// The first line with this key.
 pub fn find<'a>(lines: &'a [Value], key: &str) -> &'a Value {
-    lines.iter().find_map(|line| line.get(key)).unwrap_or_else(|| panic!("no '{key}' in {lines:#?}"))
+    let told = |key: &str| lines.iter().find_map(|line| line.get(key));
+    told(key).unwrap_or_else(|| panic!("no '{key}'; error: {:?}; lines: {lines:?}", told("error")))
 }
 
 /// Waits for what the kernel does after a process is gone.
@@ -129,7 +125,8 @@ impl TestDevice {
     pub fn new(dir: &Path, size: u64, arguments: &[&str]) -> TestDevice {
         let image = dir.join(format!("device-{}", std::process::id()));
         std::fs::File::create(&image).and_then(|file| file.set_len(size)).expect("an image");
-        let output = Command::new("losetup").args(arguments).args(["-f", "--show"]).arg(&image).output().expect("losetup");
+        let output =
+            Command::new("losetup").args(arguments).args(["-f", "--show"]).arg(&image).output().expect("losetup");
         assert!(output.status.success(), "{output:?}");
         // Nothing else may find it by name.
         std::fs::remove_file(&image).expect("the image");

@@ -122,8 +122,8 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
 }
 
 fn plan(options: &Options) -> anyhow::Result<(Plan, Vec<Cell>)> {
-    let output = options.output.as_ref().ok_or_else(|| exit::request("name the directory to measure: --output DIR"))?;
     let workload = options.workload().map_err(|error| exit::request(error.to_string()))?;
+    let output = options.output.as_ref().ok_or_else(|| exit::request("name the directory to measure: --output DIR"))?;
     // Absolute, for a directory is told from a file system by its first character.
     let target = std::path::absolute(output).context("cannot find the current directory")?;
     let typed = PlanFile {

@@ -121,6 +121,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             blocks: arguments.blocks,
             budget: arguments.budget,
             precision: arguments.precision,
+            stretch: None,
         },
         controls: arguments.control.iter().map(|text| control(text)).collect::<Result<_, _>>()?,
         ..PlanFile::default()

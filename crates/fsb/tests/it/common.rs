@@ -84,6 +84,7 @@ name = "tiny"
 guest-memory = "off"
 [repetition]
 blocks = 1
+stretch = "1ms"
 [[workload]]
 name = "write"
 file_size = "2M"

@@ -12,17 +12,18 @@ const PLAN: &str = r#"
 guest-memory = "off"
 [repetition]
 blocks = 1
+stretch = "200ms"
 [[workload]]
 name = "read"
 label = "cold"
-file_size = "4M"
+file_size = "1M"
 block_size = "4K"
 access = "random"
 cache = "cold"
 [[workload]]
 name = "read"
 label = "warm"
-file_size = "4M"
+file_size = "1M"
 block_size = "4K"
 cache = "warm"
 [[workload]]
@@ -174,7 +175,7 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
     }
     assert!(timed.iter().filter(|lines| count(lines, "syncfs") == 1).count() >= 2, "one syncfs for a set of files");
     // Random reads cover the file: every block once before any block twice.
-    let blocks = 4 * 1024 / 4;
+    let blocks = 1024 / 4;
     let random: Vec<BTreeSet<u64>> = timed
         .iter()
         .filter(|lines| count(lines, "pread64") >= blocks)

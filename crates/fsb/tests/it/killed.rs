@@ -58,7 +58,7 @@ fn survives(role: &str) {
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
-    let mut child = start(scratch.path());
+    let child = start(scratch.path());
     let victim = if role == "front" { child.id() as i32 } else { find_soon(role) };
     kill(victim, rustix::process::Signal::KILL);
     let output = child.wait_with_output().unwrap();
@@ -121,7 +121,7 @@ fn a_killed_worker_costs_one_trial() {
     let scratch = scratch();
     std::fs::write(
         scratch.path().join("slow.toml"),
-        "targets = ['ext4']\nsize = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 2\n\
+        "targets = ['ext4']\nsize = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 2\nstretch = '1s'\n\
          [[workload]]\nname = 'write'\nfile_size = '8M'\nblock_size = '4K'\naccess = 'random'\ndurability = 'each'\n\
          [[workload]]\nname = 'rename'\nfiles = 10\n",
     )

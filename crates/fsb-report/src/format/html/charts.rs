@@ -8,7 +8,7 @@ use fsb_analysis::{Comparison, Estimate};
 use fsb_model::Better;
 use plotly::common::{ErrorData, ErrorType, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode, Title};
 use plotly::layout::{Axis, AxisType, Shape, ShapeLayer, ShapeLine, ShapeType};
-use plotly::{Layout, Plot, Scatter};
+use plotly::{Layout, Plot, Scatter, Trace};
 use serde_json::Value;
 
 use super::axis::{ratio_ticks, second_ticks, unit};
@@ -40,17 +40,6 @@ const SYMBOLS: [MarkerSymbol; STYLES] = [
     MarkerSymbol::Hexagon,
 ];
 
-const OPEN: [MarkerSymbol; STYLES] = [
-    MarkerSymbol::CircleOpen,
-    MarkerSymbol::SquareOpen,
-    MarkerSymbol::DiamondOpen,
-    MarkerSymbol::TriangleUpOpen,
-    MarkerSymbol::CrossOpen,
-    MarkerSymbol::XOpen,
-    MarkerSymbol::StarOpen,
-    MarkerSymbol::HexagonOpen,
-];
-
 fn color(target: usize) -> String {
     format!("var(--t{})", target % STYLES)
 }
@@ -69,7 +58,7 @@ fn speed(comparison: &Comparison, better: Better) -> Comparison {
     if better == Better::Higher { comparison.clone() } else { comparison.inverse() }
 }
 
-fn json(traces: Vec<Box<Scatter<f64, f64>>>, layout: Layout) -> String {
+fn json(traces: Vec<Box<dyn Trace>>, layout: Layout) -> String {
     let mut plot = Plot::new();
     for trace in traces {
         plot.add_trace(trace);
@@ -84,7 +73,7 @@ fn json(traces: Vec<Box<Scatter<f64, f64>>>, layout: Layout) -> String {
 pub(super) fn ratios(view: &View) -> Option<Chart> {
     let others = view.targets.len().saturating_sub(1);
     let mut extremes = (0.9f64, 1.1f64);
-    let mut traces: Vec<Box<Scatter<f64, f64>>> = Vec::new();
+    let mut traces: Vec<Box<dyn Trace>> = Vec::new();
     for target in 1..view.targets.len() {
         let (mut x, mut y, mut up, mut down, mut texts) = (vec![], vec![], vec![], vec![], vec![]);
         for (index, row) in view.rows.iter().enumerate() {
@@ -141,7 +130,6 @@ pub(super) fn ratios(view: &View) -> Option<Chart> {
                 .range(vec![view.rows.len() as f64 - 0.4, -0.6])
                 .tick_values((0..view.rows.len()).map(|index| index as f64).collect())
                 .tick_text(view.rows.iter().map(|row| plain(&row.workload)).collect::<Vec<_>>())
-                .auto_margin(true)
                 .show_grid(false)
                 .zero_line(false),
         )
@@ -206,11 +194,12 @@ pub(super) fn trials(view: &View, row: &Row, index: usize) -> Option<Chart> {
                 .domain(&[0.29, 1.0])
                 .range(vec![0.4, last + 0.6])
                 .title(Title::with_text("block"))
-                .tick_format("d")
+                .tick0(1.0)
+                .dtick((last / 10.0).ceil())
                 .show_grid(false)
                 .zero_line(false),
         )
-        .y_axis(Axis::new().title(Title::with_text(axis_unit.name)).auto_margin(true).zero_line(false));
+        .y_axis(Axis::new().title(Title::with_text(axis_unit.name)).zero_line(false));
     Some(Chart {
         id: format!("trials-{index}"),
         height: 300,
@@ -228,7 +217,7 @@ fn letter_of(row: &Row, target: usize) -> String {
     if mark.is_empty() { " ".to_owned() } else { mark.clone() }
 }
 
-fn estimate_trace(view: &View, row: &Row, target: usize, estimate: &Estimate, divisor: f64) -> Box<Scatter<f64, f64>> {
+fn estimate_trace(view: &View, row: &Row, target: usize, estimate: &Estimate, divisor: f64) -> Box<dyn Trace> {
     let interval = estimate.interval.filter(|_| estimate.is_judged());
     let (lo, hi) = interval.map_or((estimate.value, estimate.value), |i| (i.lo, i.hi));
     let text = match interval {
@@ -251,7 +240,7 @@ fn estimate_trace(view: &View, row: &Row, target: usize, estimate: &Estimate, di
 }
 
 /// Trials of one target, and rings around its outliers.
-fn run_order(view: &View, row: &Row, target: usize, divisor: f64) -> Vec<Box<Scatter<f64, f64>>> {
+fn run_order(view: &View, row: &Row, target: usize, divisor: f64) -> Vec<Box<dyn Trace>> {
     let cell = &row.cells[target];
     let name = plain(&view.targets[target].name);
     let place = |block: u32, order: u32| f64::from(block) + offset(row, block, order);
@@ -261,15 +250,13 @@ fn run_order(view: &View, row: &Row, target: usize, divisor: f64) -> Vec<Box<Sca
         cell.trials.iter().map(|p| format!("{name}, block {}: {}", p.block, row.unit.show(p.value))).collect();
     let outliers: Vec<usize> = (0..x.len()).filter(|index| cell.trials[*index].outlier).collect();
     let pick = |values: &[f64]| outliers.iter().map(|index| values[*index]).collect::<Vec<f64>>();
-    let rings = (!outliers.is_empty()).then(|| {
-        let ring = Marker::new().color(color(target)).symbol(OPEN[0].clone()).size(15).line(Line::new().width(1.5));
-        Scatter::new(pick(&x), pick(&y))
-            .name("outlier")
-            .mode(Mode::Markers)
-            .marker(ring)
-            .x_axis("x2")
-            .hover_info(HoverInfo::Skip)
-    });
+    let mut traces: Vec<Box<dyn Trace>> = Vec::new();
+    if !outliers.is_empty() {
+        let ring =
+            Marker::new().color(color(target)).symbol(MarkerSymbol::CircleOpen).size(15).line(Line::new().width(1.5));
+        let rings = Scatter::new(pick(&x), pick(&y)).name("outlier").mode(Mode::Markers).marker(ring);
+        traces.push(rings.x_axis("x2").hover_info(HoverInfo::Skip));
+    }
     let points = Scatter::new(x, y)
         .name(name)
         .mode(Mode::LinesMarkers)
@@ -278,7 +265,8 @@ fn run_order(view: &View, row: &Row, target: usize, divisor: f64) -> Vec<Box<Sca
         .x_axis("x2")
         .hover_text_array(texts)
         .hover_info(HoverInfo::Text);
-    rings.into_iter().chain([points]).collect()
+    traces.push(points);
+    traces
 }
 
 /// Trials of a block stand beside each other in the order in which they were made.
@@ -341,7 +329,7 @@ fn stretched(q: f64) -> f64 {
     -(1.0 - q).log10()
 }
 
-fn curve_trace(name: &str, target: usize, curve: &[Quantile]) -> Box<Scatter<f64, f64>> {
+fn curve_trace(name: &str, target: usize, curve: &[Quantile]) -> Box<dyn Trace> {
     let name = plain(name);
     let text = |point: &Quantile| {
         let seconds = fsb_model::units::show_seconds(point.seconds);

@@ -101,12 +101,14 @@ pub(super) fn overview(view: &View) -> Table {
         link: Some(format!("#workload-{index}")),
         cells: row.cells.iter().enumerate().map(|(target, cell)| summary(row, target, cell)).collect(),
     });
-    let caption = if view.is_comparison() {
-        let letters =
-            if view.is_judged() { " Targets that share a letter are not told apart; ? is undecided." } else { "" };
-        format!("Change against {}, with its interval and verdict.{letters}", view.reference_name())
-    } else {
-        "Estimates with their 95 % intervals.".to_owned()
+    let reference = view.reference_name();
+    let caption = match (view.is_comparison(), view.is_judged()) {
+        (false, _) => "Estimates with their 95 % intervals.".to_owned(),
+        (true, false) => format!("Change against {reference}. Too few blocks to judge."),
+        (true, true) => format!(
+            "Change against {reference}, with its interval and verdict. Targets that share a letter are not told apart; \
+             ? is undecided."
+        ),
     };
     Table { caption, head: head(view, "Workload"), rows: rows.collect(), foot: total(view), head_targets: true }
 }

@@ -64,24 +64,25 @@ fn aligned(parts: &[Parts]) -> Vec<String> {
         Parts::Change(change, _) => Some(&change.center),
         _ => None,
     });
-    let lo = widest(&|part| match part {
-        Parts::Change(Change { ends: Some((lo, _)), .. }, _) => Some(lo),
+    let ends = parts.iter().filter_map(|part| match part {
+        Parts::Change(Change { ends: Some((lo, hi)), .. }, _) => Some(display_width(lo) + display_width(hi)),
         _ => None,
     });
-    let hi = widest(&|part| match part {
-        Parts::Change(Change { ends: Some((_, hi)), .. }, _) => Some(hi),
-        _ => None,
-    });
+    let inner = ends.max().unwrap_or(0);
     let value = widest(&|part| match part {
         Parts::Value(value, _) => Some(value),
         _ => None,
     });
-    let interval = if lo > 0 { lo + hi + 4 } else { 0 };
+    let interval = if inner > 0 { inner + 4 } else { 0 };
     let shown = |part: &Parts| match part {
         Parts::Words(words) => words.clone(),
         Parts::Value(text, mark) => format!("{} {mark}", pad_left(text, value)),
         Parts::Change(change, mark) => {
-            let ends = change.ends.as_ref().map(|(l, h)| format!(" [{} {}]", pad_left(l, lo), pad_left(h, hi)));
+            // The lower end stands at the left bracket, the upper one at the right.
+            let ends = change.ends.as_ref().map(|(lo, hi)| {
+                let hi = pad_left(hi, inner - display_width(lo));
+                format!(" [{lo} {hi}]")
+            });
             format!("{}{:interval$} {mark}", pad_left(&change.center, center), ends.unwrap_or_default())
         }
     };

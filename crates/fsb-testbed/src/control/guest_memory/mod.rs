@@ -108,9 +108,13 @@ fn stop_reporting(roots: &Roots, ledger: &Ledger) -> Result<(Option<Ticket>, Vec
     // It is negative where no device asks for reports.
     let Ok(present) = before.parse::<u32>() else { return Ok((None, Vec::new())) };
     let ticket = ledger.record(Action::WriteFile { path: path.clone(), value: before })?;
-    let write = |order: u32| std::fs::File::options().write(true).truncate(true).open(&path).and_then(|mut file| {
-        std::io::Write::write_all(&mut file, order.to_string().as_bytes())
-    });
+    let write = |order: u32| {
+        std::fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(&path)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, order.to_string().as_bytes()))
+    };
     let accepted = (present + 1..=LARGEST).rev().find(|order| write(*order).is_ok());
     // What is the largest already refuses every larger value, and then reporting is stopped already.
     let warnings = match accepted {
@@ -139,7 +143,8 @@ mod tests {
         std::fs::write(order, "9\n").unwrap();
         std::fs::write(roots.proc.join("cpuinfo"), cpuinfo).unwrap();
         // Too little to touch anything.
-        std::fs::write(roots.proc.join("meminfo"), "MemTotal: 2048 kB\nMemFree: 1024 kB\nMemAvailable: 1024 kB\n").unwrap();
+        std::fs::write(roots.proc.join("meminfo"), "MemTotal: 2048 kB\nMemFree: 1024 kB\nMemAvailable: 1024 kB\n")
+            .unwrap();
         let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap();
         (tree, roots, ledger)
     }

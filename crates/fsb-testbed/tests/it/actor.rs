@@ -1,11 +1,11 @@
-//! Plays the processes of a run for the tests on the real kernel: front, supervisor, agent and worker in one binary,
-//! as in `fsb` itself. Usage: `actor ROLE ARGUMENT…`; answers are lines of JSON.
+//! Plays the processes of a run: front, supervisor, agent and worker in one binary, as in `fsb` itself. Their answers
+//! are lines of JSON.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use fsb_testbed::ledger::{Action, Ledger, Owner};
@@ -13,30 +13,40 @@ use fsb_testbed::sandbox::{self, Confinement};
 use fsb_testbed::{LocalTestbed, Setup, Testbed, TestbedError};
 use serde_json::{Value, json};
 
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().collect();
-    let rest: Vec<OsString> = std::env::args_os().skip(2).collect();
-    let result = match arguments.get(1).map(String::as_str) {
-        Some("front") => front(&rest),
-        Some("supervisor") => sandbox::supervise(&rest),
-        Some("agent") => agent(&arguments[2..]),
-        Some("confined") => confined(&arguments[2]),
-        Some("change") => change(Path::new(&arguments[2]), Path::new(&arguments[3])),
-        _ => Ok(2),
+/// Plays the role that the first argument names, if it names one.
+pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
+    let words: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let result = match words.get(1)?.strip_prefix(ROLE)? {
+        "front" => front(&arguments[2..]),
+        "supervisor" => sandbox::supervise(&arguments[2..]),
+        "agent" => agent(&words[2..]),
+        "confined" => confined(&words[2]),
+        "change" => change(Path::new(&words[2]), Path::new(&words[3])),
+        other => panic!("no role '{other}'"),
     };
-    match result {
+    Some(match result {
         Ok(code) => ExitCode::from(code.clamp(0, 255) as u8),
         Err(error) => {
             println!("{}", json!({ "error": error }));
-            ExitCode::from(1)
+            ExitCode::FAILURE
         }
-    }
+    })
 }
+
+/// A command that plays a role: this binary again.
+pub fn actor(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a test has a path"));
+    command.arg(format!("{ROLE}{role}"));
+    command
+}
+
+/// What the harness of tests takes for none of its own arguments.
+const ROLE: &str = "__";
 
 /// Starts a supervisor and an agent on the same arguments, and repeats what the agent says.
 fn front(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = serde_json::to_string(&Owner::current()).expect("an owner is JSON");
-    let mut command = vec![OsString::from("supervisor"), "agent".into(), owner.into()];
+    let mut command = vec![OsString::from("__supervisor"), "__agent".into(), owner.into()];
     command.extend_from_slice(arguments);
     let mut launched = sandbox::launch(&command)?;
     println!("{}", json!({ "supervisor": launched.pid, "isolation": launched.isolation }));
@@ -77,22 +87,24 @@ fn visit(
         let provisioned = testbed.provision(target)?;
         say(json!({ "provisioned": provisioned, "pid": std::process::id() }));
         if scenario == "hold" {
-            write_as_worker(&provisioned.root.join("held"), SIZE);
+            write_file(&provisioned.root.join("held"), SIZE);
             std::thread::sleep(Duration::from_secs(600));
         }
         if provisioned.abilities.fake.is_none() {
+            say(json!({ "worker": worker(&provisioned.root, setup.identity.uid) }));
             let file = provisioned.root.join("file");
-            write_as_worker(&file, SIZE);
+            write_file(&file, SIZE);
             let quiet = testbed.quiesce()?;
             let written = testbed.counters();
             let cold = if provisioned.abilities.cold.is_some() { testbed.make_cold().map(|()| true)? } else { false };
             let before = testbed.counters();
             let bytes = std::fs::read(&file).expect("the file is still there");
             assert!(bytes == vec![7u8; SIZE], "the file kept its content");
-            let after = testbed.counters();
+            let (after, drops) = (testbed.counters(), dropped_caches());
             let warm = std::fs::read(&file).map(|_| testbed.counters()).expect("the file is still there");
             say(json!({
                 "quiet": quiet, "cold": cold, "written": written, "before": before, "after": after, "warm": warm,
+                "disturbed": dropped_caches() != drops,
             }));
         }
         testbed.release()?;
@@ -101,7 +113,22 @@ fn visit(
     Ok(())
 }
 
-fn write_as_worker(path: &Path, size: usize) {
+/// How often anybody emptied the page cache of this machine.
+fn dropped_caches() -> Option<String> {
+    let counters = std::fs::read_to_string("/proc/vmstat").ok()?;
+    counters.lines().find(|line| line.starts_with("drop_pagecache")).map(str::to_owned)
+}
+
+/// What a confined process can do there: it runs as the user of the set-up, else as ours.
+fn worker(root: &Path, uid: Option<u32>) -> Value {
+    let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+    let confinement = Confinement { writable: Some(root.to_owned()), uid, gid: uid, die_with_parent: false };
+    let order = json!({ "confinement": confinement, "outside": ["/tmp", root.parent().expect("a mount point")] });
+    let output = actor("confined").arg(order.to_string()).output().expect("a worker");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+fn write_file(path: &Path, size: usize) {
     let file = std::fs::File::create(path).expect("the root of a target can be written to");
     file.write_all_at(&vec![7u8; size], 0).expect("there is space");
     file.sync_all().expect("the device works");
@@ -128,7 +155,8 @@ fn confined(order: &str) -> Result<i32, TestbedError> {
     };
     let mut status = String::new();
     std::fs::File::open("/proc/self/status").and_then(|mut file| file.read_to_string(&mut status)).expect("/proc");
-    let field = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned();
+    let field =
+        |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned();
     println!(
         "{}",
         json!({
