@@ -48,6 +48,7 @@ struct Conduct<'a, 'b> {
     histograms: Vec<(String, String)>,
     cpu_seconds: f64,
     settled: bool,
+    before_cold: Option<Counters>,
 }
 
 /// Conducts one trial. Every way in which it can go wrong is in the reply.
@@ -69,6 +70,7 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
         histograms: Vec::new(),
         cpu_seconds: 0.0,
         settled: true,
+        before_cold: None,
     };
     let ended = conduct.repetitions();
     // Whatever happened, the next trial finds an empty target.
@@ -135,7 +137,9 @@ impl Conduct<'_, '_> {
     /// Cold where cold is asked for, and quiet always.
     fn settle(&mut self) -> Result<(), TestbedError> {
         let started = Instant::now();
+        self.before_cold = None;
         if self.profile.cache == CacheState::Cold && !self.evicts() {
+            self.before_cold = self.stage.testbed.counters();
             self.stage.testbed.make_cold()?;
         }
         let quiet = self.stage.testbed.quiesce()?;
@@ -171,6 +175,9 @@ impl Conduct<'_, '_> {
         let write = after.write_bytes.saturating_sub(before.write_bytes);
         let flushes = after.flushes.saturating_sub(before.flushes);
         self.seen.device(read, write);
+        if let Some(before_cold) = self.before_cold {
+            self.seen.since_cold(after.read_bytes.saturating_sub(before_cold.read_bytes));
+        }
         *self.measured.device_bytes.get_or_insert(0) += read + write;
         *self.measured.device_flushes.get_or_insert(0) += flushes;
         self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;

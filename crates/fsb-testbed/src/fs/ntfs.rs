@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::{FileSystem, Inspection, MountRequest, Mounted, Tools, ask_about};
 use crate::error::{TestbedError, attempt, describe};
-use crate::sys::{mountinfo, poll_until, program};
+use crate::sys::mount::unmount_patiently;
+use crate::sys::{apart, mountinfo, poll_until, program};
 
 pub(super) struct Ntfs;
 
@@ -96,14 +97,12 @@ impl Server {
         let complaints = File::from(complaints);
         let log =
             complaints.try_clone().map_err(|error| TestbedError::machine("descriptor").tried(describe(&error)))?;
-        let child = Command::new(&path)
-            .args(["-o", options])
-            .args([device, point])
-            .env("LC_ALL", "C")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
+        let mut command = Command::new(&path);
+        command.args(["-o", options]).args([device, point]).env("LC_ALL", "C");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let root = point.parent().unwrap_or(Path::new("/"));
+        let child = apart::start_apart(&mut command, root)
+            .and_then(|()| command.spawn())
             .map_err(|error| TestbedError::machine(attempt("cannot execute", &path, &error)))?;
         let mut server = Server { child, complaints };
         let mut ended = None;
@@ -112,7 +111,15 @@ impl Server {
             ended.is_some() || mountinfo::at(point).is_some()
         });
         if ended.is_none() && mountinfo::at(point).is_some() {
-            return Ok(server);
+            return match apart::let_go(server.child.id(), root, point) {
+                Ok(()) => Ok(server),
+                Err(error) => {
+                    let _ = unmount_patiently(point, PATIENCE);
+                    server.end(PATIENCE);
+                    let tried = attempt("separate the server of", point, &error);
+                    Err(TestbedError::trial("ntfs could not be mounted safely").tried(tried))
+                }
+            };
         }
         let why = ended.map_or_else(|| "it did not mount in time".to_owned(), |status| status.to_string());
         let complaint = server.complaint();

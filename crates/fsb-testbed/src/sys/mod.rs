@@ -1,5 +1,6 @@
 //! The kernel's files and calls, as far as this crate needs them. Nothing here knows what a target is.
 
+pub(crate) mod apart;
 pub(crate) mod block;
 pub(crate) mod fill;
 pub(crate) mod loopdev;

@@ -29,7 +29,8 @@ fn the_report_draws_its_charts_without_network_or_errors() {
     }
     let _turn = turn();
     let scratch = scratch();
-    let arguments = ["run", "null", "slow=null,slowdown=8%", "--blocks", "6", "--seed", "11", "--out", "run", "-q"];
+    fast_plan(scratch.path());
+    let arguments = ["run", "fast.toml", "null", "slow=null,slowdown=8%", "--blocks", "6", "--seed", "11", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let page = scratch.path().join("run/report.html");
     let source = fs::read_to_string(&page).unwrap();

@@ -119,6 +119,13 @@ files = 50
 durability = "end"
 "#;
 
+/// The suite `quick` with stretches of a millisecond, written to `directory`: many trials, each of one repetition.
+pub fn fast_plan(directory: &Path) -> PathBuf {
+    let path = directory.join("fast.toml");
+    fs::write(&path, "suite = 'quick'\n[repetition]\nstretch = '1ms'\n").expect("the plan is written");
+    path
+}
+
 /// Everything of this machine that a run must not leave: mounts, loop devices with a backing file, processes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
@@ -216,4 +223,41 @@ pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output 
         .env_remove("SUDO_GID")
         .output()
         .expect("setpriv runs")
+}
+
+/// A program that runs. It is killed when a test panics before it waits for it, for the tests share one machine.
+pub struct Running(Option<std::process::Child>);
+
+impl Running {
+    /// Starts the program with its output kept.
+    pub fn start(directory: &Path, arguments: &[&str]) -> Running {
+        let mut command = command(directory, arguments);
+        let command = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
+        Running(Some(command.stderr(std::process::Stdio::piped()).spawn().expect("the program starts")))
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().expect("not waited for yet").id()
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.id() as i32).expect("a process id");
+        rustix::process::kill_process(pid, signal).expect("our own child");
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Output {
+        self.0.take().expect("not waited for yet").wait_with_output().expect("the program ends")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 use std::time::Duration;
 
 use crate::common::*;
@@ -79,14 +78,10 @@ fn what_a_killed_run_left_in_a_directory_is_cleaned() {
     tiny_plan(scratch.path());
     let data = scratch.path().join("data");
     fs::create_dir(&data).unwrap();
-    let mut child = command(scratch.path(), &["run", "tiny.toml", "./data", "--blocks", "50", "--out", "run", "-q"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let child = Running::start(scratch.path(), &["run", "tiny.toml", "./data", "--blocks", "50", "--out", "run", "-q"]);
     wait_until("trials", Duration::from_secs(30), || trials(&scratch.path().join("run")).len() > 8);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.signal(rustix::process::Signal::KILL);
+    child.wait();
     expect_no_traces(&before);
     let listed = fsb(scratch.path(), &["clean", "--list"]);
     expect_code(&listed, 0);

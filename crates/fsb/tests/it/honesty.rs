@@ -109,8 +109,8 @@ fn traced_run(directory: &Path) -> Vec<Traced> {
     fs::create_dir(directory.join("trace")).unwrap();
     let output = Command::new("strace")
         .args(["-f", "-ff", "-qq", "-s", "64", "-o", "trace/t"])
-        .args(["-e", "trace=execve,openat,open,creat,unlink,unlinkat,mkdir,mkdirat,rename,renameat,renameat2,pread64,pwrite64"])
-        .args(["-e", "trace=+fsync,fdatasync,syncfs,sync,read,recvfrom,write,sendto,truncate,ftruncate"])
+        .args(["-e", "trace=execve,openat,open,creat,unlink,unlinkat,mkdir,mkdirat,rename,renameat,renameat2,pread64,pwrite64,\
+               fsync,fdatasync,syncfs,read,recvfrom,write,sendto"])
         .arg(FSB)
         .args(["run", "plan.toml", "./data", "--out", "run", "-q"])
         .current_dir(directory)

@@ -1,16 +1,15 @@
 //! However a run ends, nothing is left, and what had ended is on disk.
 
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::*;
 
 /// Starts a run of many blocks on real file systems, and waits until it is in the middle of a measured trial.
-fn start(directory: &Path) -> Child {
+fn start(directory: &Path) -> Running {
     tiny_plan(directory);
     let arguments = ["run", "tiny.toml", "ext4", "ntfs", "--size", "64M", "--blocks", "50", "--out", "run", "-q"];
-    let child = command(directory, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = Running::start(directory, &arguments);
     let run = directory.join("run");
     wait_until("trials of the second target", Duration::from_secs(60), || {
         let trials = trials(&run);
@@ -61,7 +60,7 @@ fn survives(role: &str) {
     let child = start(scratch.path());
     let victim = if role == "front" { child.id() as i32 } else { find_soon(role) };
     kill(victim, rustix::process::Signal::KILL);
-    let output = child.wait_with_output().unwrap();
+    let output = child.wait();
     if role != "front" {
         expect_code(&output, 3);
         assert!(stderr(&output).contains("--resume"), "{}", stderr(&output));
@@ -126,11 +125,7 @@ fn a_killed_worker_costs_one_trial() {
          [[workload]]\nname = 'rename'\nfiles = 10\n",
     )
     .unwrap();
-    let child = command(scratch.path(), &["run", "slow.toml", "--out", "run", "-q"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = Running::start(scratch.path(), &["run", "slow.toml", "--out", "run", "-q"]);
     let run = scratch.path().join("run");
     wait_until("warm-up is over", Duration::from_secs(60), || trials(&run).len() >= 2);
     // A worker that lives for a while is the one that measures.
@@ -146,7 +141,7 @@ fn a_killed_worker_costs_one_trial() {
         std::thread::sleep(Duration::from_millis(150));
     }
     kill(last.unwrap(), rustix::process::Signal::KILL);
-    let output = child.wait_with_output().unwrap();
+    let output = child.wait();
     expect_code(&output, 4);
     let trials = trials(&run);
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
@@ -167,8 +162,8 @@ fn ctrl_c_ends_within_two_seconds_and_says_what_was_saved() {
         let scratch = scratch();
         let child = start(scratch.path());
         let asked = Instant::now();
-        kill(child.id() as i32, signal);
-        let output = child.wait_with_output().unwrap();
+        child.signal(signal);
+        let output = child.wait();
         assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
         expect_code(&output, code);
         let said = stderr(&output);

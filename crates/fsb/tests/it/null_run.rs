@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{command, expect_code, expect_no_traces, fsb, record, scratch, stdout, traces, trials, turn};
+use crate::common::{Running, command, expect_code, expect_no_traces, fast_plan, fsb, record, scratch, stdout, traces, trials, turn};
 
 /// What differs between two runs of the same plan: times of day, durations, paths, the machine.
 fn redacted(text: &str) -> String {
@@ -22,7 +22,8 @@ fn redacted(text: &str) -> String {
 }
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
-    let mut all = vec!["run", "--seed", "42", "--out", out, "--quiet"];
+    fast_plan(directory);
+    let mut all = vec!["run", "fast.toml", "--seed", "42", "--out", out, "--quiet"];
     all.extend(arguments);
     fsb(directory, &all)
 }
@@ -49,8 +50,9 @@ fn a_whole_run_is_the_same_to_the_last_digit() {
 fn another_seed_is_another_run() {
     let _turn = turn();
     let scratch = scratch();
+    fast_plan(scratch.path());
     for (seed, out) in [("1", "one"), ("2", "two")] {
-        let output = fsb(scratch.path(), &["run", "null", "--seed", seed, "--blocks", "1", "--out", out, "-q"]);
+        let output = fsb(scratch.path(), &["run", "fast.toml", "null", "--seed", seed, "--blocks", "1", "--out", out, "-q"]);
         expect_code(&output, 0);
     }
     let table = |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
@@ -165,19 +167,16 @@ fn a_closed_pipe_is_success() {
 fn a_second_run_is_told_who_holds_the_machine() {
     let _turn = turn();
     let scratch = scratch();
-    let mut first = command(scratch.path(), &["run", "null", "--blocks", "200", "--out", "one", "-q"])
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
+    fast_plan(scratch.path());
+    let first = Running::start(scratch.path(), &["run", "fast.toml", "null", "--blocks", "500", "--out", "one", "-q"]);
     crate::common::wait_until("the first run has trials", std::time::Duration::from_secs(20), || {
         !trials(&scratch.path().join("one")).is_empty()
     });
     let second = fsb(scratch.path(), &["run", "null", "--out", "two"]);
-    let _ = first.kill();
-    let _ = first.wait();
+    let holder = first.id().to_string();
+    drop(first);
     expect_code(&second, 3);
     let said = crate::common::stderr(&second);
-    assert!(said.contains(&first.id().to_string()), "{said}");
+    assert!(said.contains(&holder), "{said}");
     assert!(!scratch.path().join("two").exists());
 }

@@ -7,7 +7,8 @@ use crate::common::*;
 /// A run on the null file system whose last trials are cut off, as a kill would.
 fn interrupted(keep: usize) -> tempfile::TempDir {
     let scratch = scratch();
-    let arguments = ["run", "a=null", "b=null", "--blocks", "3", "--seed", "5", "--out", "run", "-q"];
+    fast_plan(scratch.path());
+    let arguments = ["run", "fast.toml", "a=null", "b=null", "--blocks", "3", "--seed", "5", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &arguments), 0);
     let run = scratch.path().join("run");
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap();
@@ -65,7 +66,8 @@ fn an_interrupted_warm_up_is_made_again() {
 fn a_complete_run_and_another_kernel_are_refused() {
     let _turn = turn();
     let scratch = scratch();
-    expect_code(&fsb(scratch.path(), &["run", "null", "--blocks", "1", "--out", "run", "-q"]), 0);
+    fast_plan(scratch.path());
+    expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "run", "-q"]), 0);
     let complete = fsb(scratch.path(), &["run", "--resume", "run"]);
     expect_code(&complete, 2);
     assert!(stderr(&complete).contains("complete"), "{}", stderr(&complete));

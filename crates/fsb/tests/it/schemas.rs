@@ -1,6 +1,6 @@
 //! What a run writes is what the published schemas say.
 
-use crate::common::{expect_code, fsb, record, scratch, trials, turn};
+use crate::common::{expect_code, fast_plan, fsb, record, scratch, trials, turn};
 
 fn validator(text: &str) -> jsonschema::Validator {
     let schema: serde_json::Value = serde_json::from_str(text).expect("the schema is JSON");
@@ -11,7 +11,8 @@ fn validator(text: &str) -> jsonschema::Validator {
 fn run_record_and_trials_fit_their_schemas() {
     let _turn = turn();
     let scratch = scratch();
-    let targets = ["run", "null", "broken=null,fail=enospc", "--blocks", "2", "--out", "run", "-q", "--seed", "3"];
+    fast_plan(scratch.path());
+    let targets = ["run", "fast.toml", "null", "broken=null,fail=enospc", "--blocks", "2", "--out", "run", "-q", "--seed", "3"];
     expect_code(&fsb(scratch.path(), &targets), 4);
     let run = scratch.path().join("run");
     let of_runs = validator(include_str!("../../../../docs/schema/run.json"));
