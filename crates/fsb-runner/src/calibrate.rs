@@ -98,11 +98,8 @@ impl Basis<'_> {
     }
 
     fn at_scale(&self, scale: f64) -> Calibration {
-        let amounts: BTreeMap<String, Amount> = self
-            .cells
-            .iter()
-            .map(|(label, profile)| (label.clone(), self.amount(label, profile, scale)))
-            .collect();
+        let amounts: BTreeMap<String, Amount> =
+            self.cells.iter().map(|(label, profile)| (label.clone(), self.amount(label, profile, scale))).collect();
         let trials: f64 = self.samples.iter().map(|sample| self.expected(sample, &amounts)).sum();
         Calibration { amounts, blocks: 0, block_seconds: (self.visits + trials).max(1e-3), scale }
     }
@@ -163,7 +160,8 @@ fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
 
 /// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
 pub fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
-    let share = plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
+    let share =
+        plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
     seconds(profile, plan.stretch, 1.0).min(share).max(MEMORY_SECONDS.min(plan.stretch))
 }
 
@@ -191,7 +189,10 @@ mod tests {
 
     #[test]
     fn the_fastest_target_gets_two_seconds_and_the_others_no_less() {
-        let random = profile("write", json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"}));
+        let random = profile(
+            "write",
+            json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"}),
+        );
         let cells = [("w".to_owned(), random)];
         let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 1_000, 1.0)];
         let decided = basis(&cells, &samples, 3600.0).decide();

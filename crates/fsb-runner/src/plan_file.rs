@@ -160,8 +160,7 @@ impl RepetitionFile {
 
 /// Reads a plan. `origin` is what errors call it.
 pub fn parse(text: &str, origin: &str) -> Result<PlanFile, PlanError> {
-    let mut plan: PlanFile =
-        toml::from_str(text).map_err(|error| at(text, origin, error.span(), error.message()))?;
+    let mut plan: PlanFile = toml::from_str(text).map_err(|error| at(text, origin, error.span(), error.message()))?;
     plan.source = Some((text.to_owned(), origin.to_owned()));
     Ok(plan)
 }

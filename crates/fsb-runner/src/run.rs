@@ -146,7 +146,8 @@ impl<'a> Schedule<'a> {
         let cells: Vec<_> =
             self.cells.iter().map(|cell| (cell.label.clone(), self.profiles[&cell.label].clone())).collect();
         let budget = self.run.record.plan.repetition.budget();
-        let left = budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
+        let left =
+            budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
         let basis = Basis {
             cells: &cells,
             samples: &self.samples,
@@ -174,7 +175,8 @@ impl<'a> Schedule<'a> {
         let planned = self.run.record.blocks_planned.unwrap_or(1);
         let names: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
         let labels: Vec<_> = self.cells.iter().map(|cell| cell.label.clone()).collect();
-        let first = self.run.trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).max().unwrap_or(0) + 1;
+        let first =
+            self.run.trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).max().unwrap_or(0) + 1;
         for block in first..=planned {
             let began = Instant::now();
             self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
@@ -231,7 +233,10 @@ impl<'a> Schedule<'a> {
                 Some(why) => skipped(why),
             };
             if reply.target_lost {
-                lost = Some(format!("the target was lost earlier in this visit: {}", reply.error.clone().unwrap_or_default()));
+                lost = Some(format!(
+                    "the target was lost earlier in this visit: {}",
+                    reply.error.clone().unwrap_or_default()
+                ));
             }
             self.keep(order, target, label, reply, Some(&provisioned))?;
         }
@@ -269,8 +274,7 @@ impl<'a> Schedule<'a> {
             seed: mix(&[plan.seed, u64::from(order.block)]),
             trial_seed: mix(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
             amount: self.amount(label),
-            until_seconds: warmup
-                .then(|| warmup_seconds(profile, plan, self.cells.len() * plan.targets.len())),
+            until_seconds: warmup.then(|| warmup_seconds(profile, plan, self.cells.len() * plan.targets.len())),
             deadline: deadline(profile, self.expected(&target.name, label)),
         };
         Ok(self.run.agent.trial(request)?)
@@ -329,7 +333,12 @@ impl<'a> Schedule<'a> {
         provisioned: Option<&Provisioned>,
     ) -> Trial {
         let profile = &self.profiles[label];
-        let attempt = 1 + self.run.trials.iter().filter(|t| t.block == order.block && t.target == target.name && t.workload == label).count();
+        let attempt = 1 + self
+            .run
+            .trials
+            .iter()
+            .filter(|t| t.block == order.block && t.target == target.name && t.workload == label)
+            .count();
         let mut outcome = reply.outcome;
         let mut error = reply.error;
         let measured = reply.measured.unwrap_or_default();
@@ -348,7 +357,12 @@ impl<'a> Schedule<'a> {
             observed.insert("seconds_per_iteration".to_owned(), json!(measured.samples));
         }
         let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
-        let mut params = self.cells.iter().find(|cell| cell.label == label).map(|cell| cell.workload.params.clone()).unwrap_or_default();
+        let mut params = self
+            .cells
+            .iter()
+            .find(|cell| cell.label == label)
+            .map(|cell| cell.workload.params.clone())
+            .unwrap_or_default();
         let member = self.cells.iter().find(|cell| cell.label == label).map(|cell| cell.workload.name.clone());
         params.insert("name".to_owned(), json!(member));
         Trial {
@@ -403,7 +417,8 @@ impl<'a> Schedule<'a> {
         let current = order.targets.iter().position(|name| *name == ended.target).unwrap_or(0);
         let cell = order.cells.iter().position(|label| *label == ended.workload).unwrap_or(0);
         let rest = self.cells_seconds(&order.targets[current], &order.cells[cell + 1..]);
-        let later: f64 = order.targets[current + 1..].iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
+        let later: f64 =
+            order.targets[current + 1..].iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
         let seconds = rest + later + whole * f64::from(blocks.saturating_sub(order.block));
         (of, Some(Duration::from_secs_f64(seconds)))
     }

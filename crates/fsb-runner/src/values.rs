@@ -50,6 +50,7 @@ fn costs(measured: &Measured) -> Vec<Metric> {
     let operations = measured.operations as f64;
     let cpu = (measured.user_seconds + measured.system_seconds) / operations;
     let bytes = measured.device_bytes.map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.of(bytes as f64 / operations));
-    let flushes = measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.of(count as f64 / operations));
+    let flushes =
+        measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.of(count as f64 / operations));
     [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes].into_iter().flatten().collect()
 }

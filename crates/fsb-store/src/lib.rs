@@ -131,11 +131,7 @@ pub fn read(path: &Path) -> Result<Contents, StoreError> {
 
 fn open_journal(path: &Path) -> Result<File, StoreError> {
     let journal = path.join(TRIALS_FILE);
-    File::options()
-        .create(true)
-        .append(true)
-        .open(&journal)
-        .map_err(|error| StoreError::io("open", &journal, error))
+    File::options().create(true).append(true).open(&journal).map_err(|error| StoreError::io("open", &journal, error))
 }
 
 /// `ours` is `NAME/MAJOR`: another name is no file of ours, a larger major is a newer program's.

@@ -13,8 +13,8 @@ use fsb_model::units::show_bytes;
 use fsb_model::{Cell, Plan, Repetition, RunRecord, Trial};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::event::{Journal, Observer};
-use fsb_runner::run::{self, Run, RunError};
 use fsb_runner::resume as resuming;
+use fsb_runner::run::{self, Run, RunError};
 use fsb_store::RunDirectory;
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
@@ -121,7 +121,8 @@ fn check_space(record: &RunRecord) -> anyhow::Result<()> {
     let plan = &record.plan;
     let sizing = Sizing { size: plan.size.0, cpus: cpus() };
     for cell in &record.cells {
-        let profile = workload::parse(&cell.workload, &sizing).map_err(|error| exit::request(error.to_string()))?.profile();
+        let profile =
+            workload::parse(&cell.workload, &sizing).map_err(|error| exit::request(error.to_string()))?.profile();
         let formatted = plan.targets.iter().any(|target| target.file_system().is_some_and(|spec| spec.fs != "null"));
         if formatted && profile.space as f64 > plan.size.0 as f64 * 0.9 {
             return Err(exit::machine(format!(
@@ -317,7 +318,8 @@ fn saved(stage: &Stage, directory: &RunDirectory, error: RunError) -> anyhow::Er
         let _ = close_segment(directory, &mut contents.record);
         let view = results::view(&contents.record, &contents.trials);
         let _ = results::write(directory, &view, &contents.trials);
-        message += &format!("\n{} trials are saved in {path}; go on with: fsb run --resume {path}", contents.trials.len());
+        message +=
+            &format!("\n{} trials are saved in {path}; go on with: fsb run --resume {path}", contents.trials.len());
     }
     hand_to_caller(directory.path());
     Failure { code, message }.into()

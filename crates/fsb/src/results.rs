@@ -104,7 +104,9 @@ impl Output {
                 .with_context(|| format!("cannot write {}", path.display()));
         }
         let text = match format.name {
-            "text" => terminal::first_screen(view, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()),
+            "text" => {
+                terminal::first_screen(view, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+            }
             _ => (format.render)(view, trials),
         };
         print(&text)

@@ -6,7 +6,7 @@
 mod options;
 mod published;
 
-pub use options::{Benchmark, KEYS, Key, Level, OptionError, Options};
+pub use options::{Benchmark, KEYS, Key, Level, OptionError, Options, Sinks};
 pub use published::{NOTE, PublishedMean, TITLE, appendix_c};
 
 /// The suite that repeats its tests.

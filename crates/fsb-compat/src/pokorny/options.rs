@@ -31,6 +31,15 @@ pub enum Level {
     Error,
 }
 
+/// Where results go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sinks {
+    /// To the terminal.
+    pub console: bool,
+    /// To the log file.
+    pub file: bool,
+}
+
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -64,10 +73,8 @@ pub struct Options {
     pub identity: Identity,
     /// `minLogLevel`.
     pub min_log_level: Level,
-    /// `sink` holds `console`.
-    pub to_console: bool,
-    /// `sink` holds `file`.
-    pub to_file: bool,
+    /// `sink`.
+    pub sinks: Sinks,
     /// `logFile`.
     pub log_file: PathBuf,
 }
@@ -90,8 +97,7 @@ impl Default for Options {
             export_output: None,
             identity: Identity::default(),
             min_log_level: Level::Info,
-            to_console: true,
-            to_file: false,
+            sinks: Sinks { console: true, file: false },
             log_file: PathBuf::from("fsb.log"),
         }
     }
@@ -112,21 +118,23 @@ pub struct Key {
     pub value: &'static str,
     /// One line of help.
     pub about: &'static str,
-    /// Takes `true` and `false`, and means `true` where no value is given.
-    pub switch: bool,
     set: Set,
 }
 
-/// Declares a key that is a number, a switch, or read by a function.
+impl Key {
+    /// Whether it takes `true` and `false`, and means `true` where no value is given.
+    pub fn is_switch(&self) -> bool {
+        self.value == "BOOL"
+    }
+}
+
+/// Declares a key: its name, value and help, and the field with the value that a text sets it to.
 macro_rules! key {
-    ($name:literal, $value:literal, $about:literal, $set:expr) => {
-        Key { name: $name, value: $value, about: $about, switch: false, set: $set }
-    };
-    (switch $name:literal, $about:literal, $field:ident) => {
-        Key { name: $name, value: "BOOL", about: $about, switch: true, set: |o, v| Ok(o.$field = switch(v)?) }
-    };
-    (number $name:literal, $value:literal, $about:literal, $range:expr, $field:ident) => {
-        Key { name: $name, value: $value, about: $about, switch: false, set: |o, v| Ok(o.$field = number(v, $range)?) }
+    ($name:literal, $value:literal, $about:literal, $text:ident => $($field:ident).+ = $set:expr) => {
+        Key { name: $name, value: $value, about: $about, set: |options, $text| {
+            options.$($field).+ = $set;
+            Ok(())
+        } }
     };
 }
 
@@ -134,48 +142,36 @@ macro_rules! key {
 const MANY: u64 = 100_000_000;
 
 /// Every option, in the order of the user guide.
+#[rustfmt::skip] // a table reads as one
 pub static KEYS: &[Key] = &[
-    key!("output", "DIR", "Directory to measure", |o, v| Ok(o.output = Some(path(v)?))),
-    key!("benchmark", "NAME", "create, read or write", |o, v| Ok(o.benchmark = Some(benchmark(v)?))),
-    key!("fileCount", "N", "Files an iteration [1000 for create, 1 else]", |o, v| {
-        Ok(o.file_count = Some(number(v, 1..=MANY)?))
-    }),
-    key!(number "blockSize", "KIB", "Block size in KiB [512]", 1..=1 << 20, block_size),
-    key!(number "blockCount", "N", "Blocks of a file [16]", 1..=MANY, block_count),
-    key!(switch "random", "Visit blocks in random order", random),
-    key!(number "iterations", "N", "Iterations of a cycle [10]", 1..=MANY, iterations),
-    key!(number "runCount", "N", "Measured cycles, one sample each [30]", 1..=1_000_000, run_count),
-    key!(switch "useWarmup", "Make warm-up cycles first [true]", use_warmup),
-    key!(number "warmupCycleCount", "N", "Warm-up cycles [3]", 0..=1_000_000, warmup_cycle_count),
-    key!(switch "multiThreaded", "Share more than 10 iterations among threads", multi_threaded),
-    key!(number "threadCount", "N", "Threads; 0 is one a hardware thread [0]", 0..=4096, thread_count),
-    key!("exportOutput", "FILE", "Write the samples, one a row, in microseconds", |o, v| {
-        Ok(o.export_output = Some(path(v)?))
-    }),
-    key!("uid", "ID", "User to measure as [who called sudo, else nobody]", |o, v| {
-        Ok(o.identity.uid = Some(number(v, 0..=u64::from(u32::MAX - 1))? as u32))
-    }),
-    key!("gid", "ID", "Group to measure as", |o, v| {
-        Ok(o.identity.gid = Some(number(v, 0..=u64::from(u32::MAX - 1))? as u32))
-    }),
-    Key {
-        name: "forceRootUser",
-        value: "BOOL",
-        about: "Measure as root",
-        switch: true,
-        set: |o, v| Ok(o.identity.force_root = switch(v)?),
-    },
-    key!("minLogLevel", "LEVEL", "debug, info, warning or error [info]", |o, v| Ok(o.min_log_level = level(v)?)),
-    key!("sink", "LIST", "Where results go: console, file or both [console]", sinks),
-    key!("logFile", "FILE", "The file of the sink 'file' [fsb.log]", |o, v| Ok(o.log_file = path(v)?)),
+    key!("output", "DIR", "Directory to measure", text => output = Some(path(text)?)),
+    key!("benchmark", "NAME", "create, read or write", text => benchmark = Some(benchmark(text)?)),
+    key!("fileCount", "N", "Files an iteration [1000 for create, 1 else]", text => file_count = Some(number(text, 1..=MANY)?)),
+    key!("blockSize", "KIB", "Block size in KiB [512]", text => block_size = number(text, 1..=1 << 20)?),
+    key!("blockCount", "N", "Blocks of a file [16]", text => block_count = number(text, 1..=MANY)?),
+    key!("random", "BOOL", "Visit blocks in random order", text => random = switch(text)?),
+    key!("iterations", "N", "Iterations of a cycle [10]", text => iterations = number(text, 1..=MANY)?),
+    key!("runCount", "N", "Measured cycles, one sample each [30]", text => run_count = number(text, 1..=1_000_000)?),
+    key!("useWarmup", "BOOL", "Make warm-up cycles first [true]", text => use_warmup = switch(text)?),
+    key!("warmupCycleCount", "N", "Warm-up cycles [3]", text => warmup_cycle_count = number(text, 0..=1_000_000)?),
+    key!("multiThreaded", "BOOL", "Share more than 10 iterations among threads", text => multi_threaded = switch(text)?),
+    key!("threadCount", "N", "Threads; 0 is one a hardware thread [0]", text => thread_count = number(text, 0..=4096)?),
+    key!("exportOutput", "FILE", "Write the samples, one a row, in microseconds", text => export_output = Some(path(text)?)),
+    key!("uid", "ID", "User to measure as [who called sudo, else nobody]", text => identity.uid = Some(id(text)?)),
+    key!("gid", "ID", "Group to measure as", text => identity.gid = Some(id(text)?)),
+    key!("forceRootUser", "BOOL", "Measure as root", text => identity.force_root = switch(text)?),
+    key!("minLogLevel", "LEVEL", "debug, info, warning or error [info]", text => min_log_level = level(text)?),
+    key!("sink", "LIST", "Where results go: console, file or both [console]", text => sinks = sinks(text)?),
+    key!("logFile", "FILE", "The file of the sink 'file' [fsb.log]", text => log_file = path(text)?),
 ];
 
 impl Options {
     /// Sets one option by its name in the 2023 tool.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
-        let key = KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-            OptionError(nearest::unknown("setting", name, KEYS.iter().map(|key| key.name)))
-        })?;
+        let key = KEYS
+            .iter()
+            .find(|key| key.name == name)
+            .ok_or_else(|| OptionError(nearest::unknown("setting", name, KEYS.iter().map(|key| key.name))))?;
         (key.set)(self, value.trim()).map_err(|OptionError(why)| OptionError(format!("{name}: {why}")))
     }
 
@@ -198,9 +194,8 @@ impl Options {
 
     /// The workload that these options ask for.
     pub fn workload(&self) -> Result<WorkloadSpec, OptionError> {
-        let benchmark = self
-            .benchmark
-            .ok_or_else(|| OptionError("say what to measure: create, read or write".to_owned()))?;
+        let benchmark =
+            self.benchmark.ok_or_else(|| OptionError("say what to measure: create, read or write".to_owned()))?;
         let mut params = json!({
             "iterations": self.iterations,
             "cycles": self.run_count,
@@ -231,6 +226,11 @@ fn number(text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, Optio
     }
 }
 
+fn id(text: &str) -> Result<u32, OptionError> {
+    // The largest number means "no change" to the kernel.
+    Ok(number(text, 0..=u64::from(u32::MAX - 1))? as u32)
+}
+
 fn switch(text: &str) -> Result<bool, OptionError> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),
@@ -259,16 +259,16 @@ fn level(text: &str) -> Result<Level, OptionError> {
     position.map(|at| levels[at]).ok_or_else(|| OptionError(nearest::unknown("level", text, known)))
 }
 
-fn sinks(options: &mut Options, text: &str) -> Result<(), OptionError> {
-    (options.to_console, options.to_file) = (false, false);
+fn sinks(text: &str) -> Result<Sinks, OptionError> {
+    let mut sinks = Sinks { console: false, file: false };
     for sink in text.split(',').map(str::trim) {
         match sink {
-            "console" => options.to_console = true,
-            "file" => options.to_file = true,
+            "console" => sinks.console = true,
+            "file" => sinks.file = true,
             _ => return Err(OptionError(nearest::unknown("sink", sink, ["console", "file"]))),
         }
     }
-    Ok(())
+    Ok(sinks)
 }
 
 #[cfg(test)]
@@ -306,7 +306,7 @@ mod tests {
         let mut options = Options::default();
         options.set_from_ini("fileCount = 7\n[run]\nuseWarmup=false\nsink=console,file\n").unwrap();
         assert_eq!(options.file_count, Some(7));
-        assert!(!options.use_warmup && options.to_file && options.to_console);
+        assert!(!options.use_warmup && options.sinks.file && options.sinks.console);
     }
 
     #[test]

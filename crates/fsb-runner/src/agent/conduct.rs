@@ -161,8 +161,7 @@ impl Conduct<'_, '_> {
         let measurement = worker.result()?;
         let after = self.stage.testbed.counters();
         self.spent.measure += go.elapsed().as_secs_f64();
-        let measurement =
-            measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
+        let measurement = measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
         self.count(before, after);
         self.seen.measured(&measurement);
         self.add(measurement);

@@ -63,9 +63,7 @@ fn enter(namespace: &File) -> io::Result<()> {
 
 fn change(mount: &CString, propagation: libc::c_ulong) -> io::Result<()> {
     // SAFETY: only the path is read where the propagation is changed.
-    check(unsafe {
-        libc::mount(std::ptr::null(), mount.as_ptr(), std::ptr::null(), propagation, std::ptr::null())
-    })
+    check(unsafe { libc::mount(std::ptr::null(), mount.as_ptr(), std::ptr::null(), propagation, std::ptr::null()) })
 }
 
 fn detach(point: &CString) -> io::Result<()> {

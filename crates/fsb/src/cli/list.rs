@@ -46,7 +46,9 @@ static FAMILIES: &[Family] = &[
     Family {
         name: "media",
         about: "Where a file system lives",
-        members: || medium::REGISTRY.iter().map(|medium| (medium.name().to_owned(), medium.about().to_owned())).collect(),
+        members: || {
+            medium::REGISTRY.iter().map(|medium| (medium.name().to_owned(), medium.about().to_owned())).collect()
+        },
     },
     Family {
         name: "controls",

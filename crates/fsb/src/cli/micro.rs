@@ -46,11 +46,12 @@ impl Args for Arguments {
             .help_template(super::COMPACT_HELP)
             .after_help(MORE);
         KEYS.iter().fold(command, |command, key| {
-            let mut arg = Arg::new(key.name).long(kebab(key.name)).alias(key.name).value_name(key.value).help(key.about);
+            let mut arg =
+                Arg::new(key.name).long(kebab(key.name)).alias(key.name).value_name(key.value).help(key.about);
             if key.name != kebab(key.name) {
                 arg = arg.alias(key.name);
             }
-            if key.switch {
+            if key.is_switch() {
                 arg = arg.num_args(0..=1).default_missing_value("true");
             }
             command.arg(arg)
@@ -83,7 +84,10 @@ impl FromArgMatches for Arguments {
 }
 
 fn kebab(camel: &str) -> String {
-    camel.chars().flat_map(|c| c.is_ascii_uppercase().then_some('-').into_iter().chain([c.to_ascii_lowercase()])).collect()
+    camel
+        .chars()
+        .flat_map(|c| c.is_ascii_uppercase().then_some('-').into_iter().chain([c.to_ascii_lowercase()]))
+        .collect()
 }
 
 /// Runs the subcommand.
@@ -195,8 +199,8 @@ impl Log {
             let file = File::options().create(true).append(true).open(path);
             file.map_err(|error| exit::request(format!("cannot write --logFile {}: {error}", path.display())))
         };
-        let file = options.to_file.then(|| open(&options.log_file)).transpose()?;
-        Ok(Log { least: options.min_log_level, console: options.to_console, file })
+        let file = options.sinks.file.then(|| open(&options.log_file)).transpose()?;
+        Ok(Log { least: options.min_log_level, console: options.sinks.console, file })
     }
 
     fn write(&mut self, level: Level, text: &str) -> anyhow::Result<()> {

@@ -37,7 +37,7 @@ const COMPACT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{opti
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure targets against each other, or run a plan
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     /// Micro-benchmark one directory, with the options of the 2023 tool
     Micro(micro::Arguments),
     /// Show a run again, in any form
@@ -57,7 +57,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(refuse(&error)),
     };
     let code = match cli.command {
-        Command::Run(arguments) => run::main(arguments)?,
+        Command::Run(arguments) => run::main(*arguments)?,
         Command::Micro(arguments) => micro::main(&arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,

@@ -134,7 +134,8 @@ fn is_plan(text: &str) -> bool {
 }
 
 fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
-    let text = std::fs::read_to_string(path).map_err(|error| exit::request(format!("cannot read the plan {}: {error}", path.display())))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| exit::request(format!("cannot read the plan {}: {error}", path.display())))?;
     let mut plan = plan_file::parse(&text, &path.display().to_string())?;
     if plan.name.is_none() {
         plan.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

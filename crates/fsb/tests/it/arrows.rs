@@ -13,7 +13,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-analysis", &["fsb-model"]),
     ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine"]),
     ("fsb-report", &["fsb-model", "fsb-analysis"]),
-    ("fsb", &["fsb-model", "fsb-testbed", "fsb-engine", "fsb-store", "fsb-compat", "fsb-analysis", "fsb-runner", "fsb-report"]),
+    (
+        "fsb",
+        &[
+            "fsb-model",
+            "fsb-testbed",
+            "fsb-engine",
+            "fsb-store",
+            "fsb-compat",
+            "fsb-analysis",
+            "fsb-runner",
+            "fsb-report",
+        ],
+    ),
     ("xtask", &["fsb-model", "fsb-engine"]),
 ];
 
@@ -62,7 +74,10 @@ fn unsafe_and_printing_stay_in_their_rooms() {
         let may_be_unsafe = ["fsb-engine/", "fsb-testbed/", "xtask/"].iter().any(|home| name.starts_with(home));
         assert!(may_be_unsafe || !has("unsafe {"), "unsafe in {name}");
         let may_print = ["fsb/", "xtask/"].iter().any(|home| name.starts_with(home));
-        assert!(may_print || !(has("println!(") || has("eprintln!(") || has("process::exit(")), "{name} prints or exits");
+        assert!(
+            may_print || !(has("println!(") || has("eprintln!(") || has("process::exit(")),
+            "{name} prints or exits"
+        );
     }
     assert!(seen > 50, "only {seen} files found");
 }

@@ -118,7 +118,10 @@ fn make_files(directory: &Path) {
     write("no-workload.toml", "targets = ['null']\n[[workload]]\nname = 'raed'\n");
     write("unknown-param.toml", "targets = ['null']\n[[workload]]\nname = 'read'\nfile_sise = '4K'\n");
     write("zero-files.toml", "targets = ['null']\n[[workload]]\nname = 'create'\nfiles = 0\n");
-    write("block-over-file.toml", "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = '4K'\nblock_size = '8K'\n");
+    write(
+        "block-over-file.toml",
+        "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = '4K'\nblock_size = '8K'\n",
+    );
     write("bad-expression.toml", "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = 'size/0'\n");
     write("twice.toml", "targets = ['null']\n[[workload]]\nname = 'rename'\n[[workload]]\nname = 'rename'\n");
     write("suite-and-workload.toml", "targets = ['null']\nsuite = 'quick'\n[[workload]]\nname = 'rename'\n");
@@ -152,7 +155,10 @@ fn every_bad_input_is_refused_with_its_reason_and_touches_nothing() {
         let output = fsb(scratch.path(), &arguments);
         let said = format!("{}{}", stderr(&output), stdout(&output));
         if output.status.code() != Some(*code) || !said.contains(message) {
-            wrong.push(format!("fsb {text}\n  wanted {code} and '{message}', got {:?}:\n  {said}", output.status.code()));
+            wrong.push(format!(
+                "fsb {text}\n  wanted {code} and '{message}', got {:?}:\n  {said}",
+                output.status.code()
+            ));
         }
         if said.contains("panicked") || said.contains("RUST_BACKTRACE") {
             wrong.push(format!("fsb {text} panicked: {said}"));

@@ -145,7 +145,11 @@ pub fn traces() -> Traces {
     }
     loops.sort();
     Traces {
-        mounts: mounts.lines().filter(|line| line.contains("fsb") || line.contains("/dev/loop")).map(str::to_owned).collect(),
+        mounts: mounts
+            .lines()
+            .filter(|line| line.contains("fsb") || line.contains("/dev/loop"))
+            .map(str::to_owned)
+            .collect(),
         loops,
         processes: processes(),
     }
@@ -158,7 +162,11 @@ fn processes() -> Vec<String> {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if line.contains("__supervisor") || line.contains("__agent") || line.contains("__worker") || line.starts_with("ntfs-3g") {
+        if line.contains("__supervisor")
+            || line.contains("__agent")
+            || line.contains("__worker")
+            || line.starts_with("ntfs-3g")
+        {
             found.push(format!("{pid} {line}"));
         }
     }

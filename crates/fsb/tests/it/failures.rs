@@ -39,9 +39,9 @@ fn a_full_file_system_costs_its_trials_and_no_others() {
     let run = scratch.path().join("run");
     let few = outcomes(&run, "few");
     assert!(few.iter().any(|(workload, outcome, _)| workload.contains("write") && outcome == "ok"), "{few:#?}");
-    let create = few.iter().find(|(workload, _, _)| workload.contains("create")).unwrap();
-    assert_eq!(create.1, "failed");
-    assert!(create.2.contains("ENOSPC"), "{create:?}");
+    let delete = few.iter().find(|(workload, _, _)| workload.contains("delete")).unwrap();
+    assert_eq!(delete.1, "failed");
+    assert!(delete.2.contains("ENOSPC"), "{delete:?}");
     assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
     assert!(stdout(&output).contains("few"), "{}", stdout(&output));
     assert!(run.join("report.html").exists());
@@ -63,7 +63,10 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
     for (target, reason) in [("ext4,nonsense=1", "nonsense"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
         let all = outcomes(&run, target);
         assert_eq!(all.len(), 7, "{target}");
-        assert!(all.iter().all(|(_, outcome, error)| outcome == "failed" && error.contains(reason)), "{target}: {all:#?}");
+        assert!(
+            all.iter().all(|(_, outcome, error)| outcome == "failed" && error.contains(reason)),
+            "{target}: {all:#?}"
+        );
     }
     assert!(outcomes(&run, "ext4").iter().all(|(_, outcome, _)| outcome == "ok"));
     expect_no_traces(&before);
@@ -92,8 +95,11 @@ fn a_missing_tool_names_its_package() {
     let scratch = scratch();
     // An empty directory over the places where mkfs programs live, in a mount namespace of its own.
     let script = format!("mount -t tmpfs none /usr/sbin && exec {FSB} run xfs --out run");
-    let output =
-        Command::new("unshare").args(["--mount", "/bin/sh", "-c", &script]).current_dir(scratch.path()).output().unwrap();
+    let output = Command::new("unshare")
+        .args(["--mount", "/bin/sh", "-c", &script])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
     expect_code(&output, 3);
     assert!(stderr(&output).contains("apt-get install xfsprogs"), "{}", stderr(&output));
     assert!(!scratch.path().join("run").exists());
@@ -125,7 +131,11 @@ fn too_little_space_is_said_before_anything_starts() {
     let huge = fsb(scratch.path(), &["run", "ext4", "--size", "900T", "--out", "run"]);
     expect_code(&huge, 3);
     assert!(stderr(&huge).contains("space") || stderr(&huge).contains("free"), "{}", stderr(&huge));
-    fs::write(scratch.path().join("big.toml"), "targets=['ext4']\nsize='64M'\n[[workload]]\nname='read'\nfile_size='1G'\n").unwrap();
+    fs::write(
+        scratch.path().join("big.toml"),
+        "targets=['ext4']\nsize='64M'\n[[workload]]\nname='read'\nfile_size='1G'\n",
+    )
+    .unwrap();
     let suite = fsb(scratch.path(), &["run", "big.toml", "--out", "run"]);
     expect_code(&suite, 3);
     assert!(stderr(&suite).contains("--size"), "{}", stderr(&suite));
@@ -149,8 +159,11 @@ fn a_run_directory_that_fills_up_stops_the_run() {
         "mkdir small && mount -t tmpfs -o size=64k none small && \
          {FSB} run tiny.toml null --blocks 500 -q --out small/run; code=$?; umount small; exit $code"
     );
-    let output =
-        Command::new("unshare").args(["--mount", "/bin/sh", "-c", &script]).current_dir(scratch.path()).output().unwrap();
+    let output = Command::new("unshare")
+        .args(["--mount", "/bin/sh", "-c", &script])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
     expect_code(&output, 3);
     assert!(stderr(&output).contains("could not be saved"), "{}", stderr(&output));
     expect_no_traces(&before);

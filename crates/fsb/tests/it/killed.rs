@@ -167,7 +167,10 @@ fn ctrl_c_ends_within_two_seconds_and_says_what_was_saved() {
         assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
         expect_code(&output, code);
         let said = stderr(&output);
-        assert!(said.contains("interrupted") && said.contains("trials are saved") && said.contains("--resume"), "{said}");
+        assert!(
+            said.contains("interrupted") && said.contains("trials are saved") && said.contains("--resume"),
+            "{said}"
+        );
         assert!(scratch.path().join("run/report.html").exists());
         expect_no_traces(&before);
     }

@@ -14,7 +14,8 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
         ("write", &["--blockSize", "16", "--blockCount", "8", "--random", "1"]),
     ] {
         let common = ["--output", ".", "--iterations", "12", "--runCount", "9", "--exportOutput", "out.csv"];
-        let arguments = [&["micro", operation][..], &common, &["--multiThreaded", "--threadCount", "2"], extra].concat();
+        let arguments =
+            [&["micro", operation][..], &common, &["--multiThreaded", "--threadCount", "2"], extra].concat();
         let output = fsb(scratch.path(), &arguments);
         expect_code(&output, 0);
         let exported = fs::read_to_string(scratch.path().join("out.csv")).unwrap();

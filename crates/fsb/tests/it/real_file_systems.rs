@@ -66,9 +66,9 @@ fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
     let _turn = turn();
     let (_scratch, trials) = tiny_run("tmpfs", &["--size", "64M"], 0);
     let outcome = |needle: &str| {
-        let trial = trials.iter().find(|trial| {
-            trial["phase"] == "measured" && trial["workload"].as_str().unwrap().contains(needle)
-        });
+        let trial = trials
+            .iter()
+            .find(|trial| trial["phase"] == "measured" && trial["workload"].as_str().unwrap().contains(needle));
         trial.unwrap_or_else(|| panic!("{needle}"))["outcome"].as_str().unwrap().to_owned()
     };
     assert_eq!(outcome("cold"), "not_applicable");
@@ -87,7 +87,8 @@ fn mkfs_arguments_and_mount_options_reach_the_file_system() {
     let record = record(&scratch.path().join("run"));
     let made = &record["targets"]["small"];
     assert_eq!(made["block_size"], 1024);
-    let list = |key: &str| made[key].as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let list =
+        |key: &str| made[key].as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect::<Vec<_>>();
     assert!(list("mount_options").contains(&"noatime".to_owned()), "{made:#}");
     assert!(!list("features").contains(&"has_journal".to_owned()), "{made:#}");
     assert!(list("mkfs_command").contains(&"^has_journal".to_owned()), "{made:#}");
@@ -103,7 +104,8 @@ impl Disk {
     fn new(bytes: u64) -> Disk {
         let image = tempfile::NamedTempFile::new().unwrap();
         image.as_file().set_len(bytes).unwrap();
-        let output = std::process::Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output().unwrap();
+        let output =
+            std::process::Command::new("losetup").args(["--find", "--show"]).arg(image.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Disk { device: String::from_utf8(output.stdout).unwrap().trim().to_owned(), _image: image }
     }

@@ -36,7 +36,9 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
         let mut rows: Vec<Vec<String>> = reader
             .records()
             .flatten()
-            .map(|row| row.iter().enumerate().filter(|(column, _)| *column != 7).map(|(_, field)| field.to_owned()).collect())
+            .map(|row| {
+                row.iter().enumerate().filter(|(column, _)| *column != 7).map(|(_, field)| field.to_owned()).collect()
+            })
             .collect();
         rows.sort();
         rows
