@@ -15,7 +15,7 @@ build:
 test:  ## everything that must be true
 	@scripts/install test
 	$(CARGO) build --release --locked --package fsb
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 
 check:  ## format, lints, licences, documentation
 	$(CARGO) fmt --all --check

@@ -23,7 +23,12 @@ use crate::{exit, results};
 /// Where settings are read from, in the current directory.
 const SETTINGS: &str = "settings.ini";
 
+/// Options that help names without a line of their own.
+const BRIEFLY: [&str; 8] = ["output", "benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
+
 const MORE: &str = "\
+Also: --benchmark NAME, --uid ID, --gid ID, --force-root-user, --sink console,file, --log-file FILE,
+      --min-log-level debug|info|warning|error
 Names are the 2023 tool's; --file-count and --fileCount are one. settings.ini here is read first.
 Examples:
   fsb micro create --output /srv/data --fileCount 1000
@@ -54,7 +59,7 @@ impl Args for Arguments {
             if key.is_switch() {
                 arg = arg.num_args(0..=1).default_missing_value("true");
             }
-            command.arg(arg)
+            command.arg(arg.hide(BRIEFLY.contains(&key.name)))
         })
     }
 

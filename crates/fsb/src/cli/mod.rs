@@ -32,7 +32,7 @@ Examples:
 Exit codes: 0 done, 2 wrong request, 3 the machine cannot, 4 some trials failed";
 
 /// Help in few lines: options without their own heading, for the whole must fit a terminal.
-const COMPACT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{options}\n{after-help}";
+const COMPACT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{options}{after-help}";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -106,6 +106,12 @@ mod tests {
             assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
             let examples = help.lines().filter(|line| line.starts_with("  ") && line.contains("fsb ")).count();
             assert!(examples >= 3, "{}: {examples} examples\n{help}", command.get_name());
+            for option in command.get_opts().filter_map(|option| option.get_long()) {
+                assert!(
+                    help.contains(&format!("--{option}")) || option == "output-file",
+                    "--{option} is not in\n{help}"
+                );
+            }
         }
     }
 }
