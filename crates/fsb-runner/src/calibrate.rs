@@ -112,7 +112,10 @@ impl Basis<'_> {
         if fastest == 0.0 {
             return Amount { repetitions: 1, operations: pass };
         }
-        let wanted = (fastest * seconds * MARGIN).ceil().max(1.0) as u64;
+        let slowest = samples().map(|sample| sample.operations as f64 / sample.seconds).fold(f64::INFINITY, f64::min);
+        // A disk a thousand times slower than memory must not measure for an hour what memory does in two seconds.
+        let bound = slowest * seconds * if profile.divisible { PATIENCE } else { f64::INFINITY };
+        let wanted = (fastest * seconds * MARGIN).min(bound).ceil().max(1.0) as u64;
         if profile.repeats_in_place {
             let operations = if profile.divisible { wanted } else { wanted.div_ceil(pass) * pass };
             return Amount { repetitions: 1, operations };
@@ -194,9 +197,13 @@ mod tests {
             json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"}),
         );
         let cells = [("w".to_owned(), random)];
-        let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 1_000, 1.0)];
+        let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 5_000, 1.0)];
         let decided = basis(&cells, &samples, 3600.0).decide();
         assert_eq!(decided.amounts["w"], Amount { repetitions: 1, operations: 22_000 });
+        // But a target that is ten times slower measures five times as long, not ten.
+        let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 1_000, 1.0)];
+        let decided = basis(&cells, &samples, 3600.0).decide();
+        assert_eq!(decided.amounts["w"].operations, 10_000);
         assert_eq!((decided.blocks, decided.scale), (MOST_BLOCKS, 1.0));
     }
 

@@ -150,11 +150,19 @@ impl RepetitionFile {
         }
     }
 
-    /// The ways of saying how many blocks replace each other: the upper layer wins as a whole.
+    /// `blocks` replaces the other two ways of saying how many blocks are made, and they replace it.
     fn over(self, under: RepetitionFile) -> RepetitionFile {
-        let stretch = self.stretch.clone().or(under.stretch.clone());
-        let says_blocks = self.blocks.is_some() || self.budget.is_some() || self.precision.is_some();
-        RepetitionFile { stretch, ..if says_blocks { self } else { under } }
+        let stretch = self.stretch.or(under.stretch);
+        if self.blocks.is_some() {
+            return RepetitionFile { stretch, blocks: self.blocks, budget: self.budget, precision: self.precision };
+        }
+        let says_time = self.budget.is_some() || self.precision.is_some();
+        RepetitionFile {
+            blocks: if says_time { None } else { under.blocks },
+            budget: self.budget.or(under.budget),
+            precision: self.precision.or(under.precision),
+            stretch,
+        }
     }
 }
 

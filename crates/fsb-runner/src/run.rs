@@ -9,6 +9,7 @@ use fsb_model::run::BlockOrder;
 use fsb_model::units::show_duration;
 use fsb_model::{Amount, Cell, Outcome, Phase, Plan, Repetition, RunRecord, Target, Trial};
 use fsb_testbed::{Provisioned, Setup};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
@@ -63,6 +64,8 @@ struct Schedule<'a> {
     samples: Vec<Sample>,
     visit_seconds: BTreeMap<String, f64>,
     done: u32,
+    /// When the trial that is being made began.
+    trial_started: Timestamp,
 }
 
 /// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
@@ -108,7 +111,15 @@ impl<'a> Schedule<'a> {
             .filter_map(|cell| Some((cell.label.clone(), workload::parse(&cell.workload, &sizing).ok()?.profile())))
             .collect();
         let done = run.trials.len() as u32;
-        Schedule { run, cells, profiles, samples: Vec::new(), visit_seconds: BTreeMap::new(), done }
+        Schedule {
+            run,
+            cells,
+            profiles,
+            samples: Vec::new(),
+            visit_seconds: BTreeMap::new(),
+            done,
+            trial_started: Timestamp::now(),
+        }
     }
 
     fn make(mut self) -> Result<(RunRecord, Vec<Trial>), RunError> {
@@ -261,6 +272,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn conduct(&mut self, order: &BlockOrder, target: &Target, label: &str) -> Result<TrialReply, RunError> {
+        self.trial_started = Timestamp::now();
         self.run.observer.event(&Event::Trial { target: &target.name, workload: label });
         let profile = &self.profiles[label];
         let Some(cell) = self.cells.iter().find(|cell| cell.label == label) else {
@@ -304,7 +316,8 @@ impl<'a> Schedule<'a> {
         if order.block == 0 {
             self.learn(target, label, &reply);
         }
-        let trial = self.trial(order, target, label, reply, provisioned);
+        let started = std::mem::replace(&mut self.trial_started, Timestamp::now());
+        let trial = self.trial(order, target, label, reply, provisioned, started);
         self.run.journal.trial(&trial).map_err(RunError::Journal)?;
         self.done += 1;
         let (of, left) = self.outlook(order, &trial);
@@ -314,7 +327,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn learn(&mut self, target: &Target, label: &str, reply: &TrialReply) {
-        let Some(measured) = reply.measured.as_ref().filter(|_| reply.outcome == Outcome::Ok) else { return };
+        let Some(measured) = reply.measured.as_ref() else { return };
         self.samples.push(Sample {
             target: target.name.clone(),
             label: label.to_owned(),
@@ -331,6 +344,7 @@ impl<'a> Schedule<'a> {
         label: &str,
         reply: TrialReply,
         provisioned: Option<&Provisioned>,
+        started: Timestamp,
     ) -> Trial {
         let profile = &self.profiles[label];
         let attempt = 1 + self
@@ -377,7 +391,7 @@ impl<'a> Schedule<'a> {
             workload: label.to_owned(),
             operation: profile.operation.to_owned(),
             params,
-            started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+            started: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
             outcome,
             error,
             metrics,
@@ -411,6 +425,9 @@ impl<'a> Schedule<'a> {
         let superseded = self.run.trials.iter().filter(|trial| trial.superseded).count() as u32;
         let warmup = self.run.trials.iter().filter(|trial| trial.phase == Phase::Warmup).count() as u32;
         let of = superseded + warmup + per_block * blocks;
+        if self.samples.is_empty() {
+            return (of, None); // a resumed run has not seen a warm-up
+        }
         // What is left of this block counts cell by cell, those after it as wholes.
         let visit = |name: &String| self.visit_seconds.get(name).copied().unwrap_or(0.0);
         let whole: f64 = order.targets.iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();

@@ -54,7 +54,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("fsb: {error:#}");
+    crate::progress::say(&format!("fsb: {error:#}"));
     ExitCode::from(code(error))
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Sizing, workload};
 use fsb_model::run::{SCHEMA, Segment};
 use fsb_model::units::show_bytes;
-use fsb_model::{Cell, Plan, Repetition, RunRecord, Trial};
+use fsb_model::{Cell, Plan, Repetition, RunRecord, TargetKind, Trial};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::resume as resuming;
@@ -23,7 +23,7 @@ use fsb_testbed::{LocalTestbed, Testbed, host, ledger};
 
 use crate::exit::{self, Failure};
 use crate::journal::{Directory, hand_to_caller};
-use crate::progress::Progress;
+use crate::progress::{Progress, say};
 use crate::results::{self, Output};
 
 /// The signals that end a run early, with the exit code each stands for.
@@ -61,16 +61,10 @@ struct Stage {
 }
 
 impl Stage {
-    /// Checks the request against the machine, then takes the lock, cleans up after the dead, and starts the
-    /// supervisor. Until the supervisor runs, this process must have one thread.
-    fn set(record: &RunRecord) -> anyhow::Result<(Stage, Agent)> {
-        for warning in LocalTestbed::new(Owner::current()).check(&run::setup(record))? {
-            eprintln!("warning: {warning}");
-        }
-        check_space(record)?;
-        let lock = RunLock::acquire(&std::env::args().collect::<Vec<_>>().join(" "))?;
+    /// Cleans up after the dead and starts the supervisor. Until it runs, this process must have one thread.
+    fn set(lock: RunLock) -> anyhow::Result<(Stage, Agent)> {
         for line in replay().0 {
-            eprintln!("{line}");
+            say(&line);
         }
         let owner = serde_json::to_string(&Owner::current())?;
         let arguments = [SUPERVISOR_ARGUMENT, AGENT_ARGUMENT, &owner].map(OsString::from);
@@ -116,6 +110,16 @@ pub fn leftovers() -> (Vec<String>, bool) {
     (ledger::leftovers(&ledger::default_directory()).into_iter().filter_map(describe).collect(), true)
 }
 
+/// Checks the request against the machine and takes the lock. Nothing is touched.
+fn check(record: &RunRecord) -> anyhow::Result<RunLock> {
+    for warning in LocalTestbed::new(Owner::current()).check(&run::setup(record))? {
+        say(&format!("warning: {warning}"));
+    }
+    check_space(record)?;
+    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(RunLock::acquire(&words.join(" "))?)
+}
+
 /// The most any workload needs must fit the image, with room for the file system's own tables.
 fn check_space(record: &RunRecord) -> anyhow::Result<()> {
     let plan = &record.plan;
@@ -123,7 +127,14 @@ fn check_space(record: &RunRecord) -> anyhow::Result<()> {
     for cell in &record.cells {
         let profile =
             workload::parse(&cell.workload, &sizing).map_err(|error| exit::request(error.to_string()))?.profile();
-        let formatted = plan.targets.iter().any(|target| target.file_system().is_some_and(|spec| spec.fs != "null"));
+        for directory in plan.targets.iter().filter_map(|target| target.directory()) {
+            check_directory(directory, &cell.label, profile.space, profile.inodes)?;
+        }
+        let formatted = plan
+            .targets
+            .iter()
+            .filter_map(|target| target.file_system())
+            .any(|spec| spec.fs != "null" && spec.medium.name != "device");
         if formatted && profile.space as f64 > plan.size.0 as f64 * 0.9 {
             return Err(exit::machine(format!(
                 "'{}' needs {}, and the image has {}: give a larger --size, or a smaller file_size in the plan",
@@ -136,35 +147,88 @@ fn check_space(record: &RunRecord) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a directory's file system has free must hold the workload as well.
+fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> anyhow::Result<()> {
+    let Ok(free) = rustix::fs::statvfs(directory) else { return Ok(()) };
+    let available = free.f_bavail.saturating_mul(free.f_frsize);
+    if space > available {
+        let (needed, available) = (show_bytes(space as f64), show_bytes(available as f64));
+        let advice = "give a smaller --size, for the suite's files scale with it";
+        let path = directory.display();
+        return Err(exit::machine(format!("'{label}' needs {needed}, and {path} has {available} free: {advice}")));
+    }
+    // Some file systems make inodes as they need them and report none.
+    if free.f_files > 0 && inodes > free.f_favail {
+        let path = directory.display();
+        return Err(exit::machine(format!(
+            "'{label}' makes {inodes} files, and {path} has room for {}",
+            free.f_favail
+        )));
+    }
+    Ok(())
+}
+
 /// Starts a run in the new directory `out`.
-pub fn start(plan: Plan, cells: Vec<Cell>, out: &Path, output: &Output, quiet: bool) -> anyhow::Result<u8> {
+pub fn start(mut plan: Plan, cells: Vec<Cell>, out: &Path, output: &Output, quiet: bool) -> anyhow::Result<u8> {
     fsb_store::check_new(out)?;
+    make_absolute(&mut plan)?;
     let record = new_record(plan, cells);
-    let (stage, agent) = Stage::set(&record)?;
+    let lock = check(&record)?;
     let directory = RunDirectory::create(out, &record)?;
+    hand_to_caller(directory.path());
+    let (stage, agent) = Stage::set(lock)?;
     make(stage, agent, directory, record, Vec::new(), output, quiet)
 }
 
-/// Goes on with the run in `path`.
+/// A run may be resumed from another working directory: what it names must stay what it was.
+fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
+    let absolute = |path: &Path| {
+        let path = std::path::absolute(path)?;
+        // run.json is text; a path that is none could not be found again.
+        path.to_str().ok_or_else(|| exit::request(format!("{}: the path is not UTF-8", path.display())))?;
+        anyhow::Ok(path)
+    };
+    plan.dir = absolute(&plan.dir)?;
+    for path in &mut plan.wipe {
+        *path = absolute(path)?;
+    }
+    for target in &mut plan.targets {
+        if let TargetKind::Directory(path) = &mut target.kind {
+            *path = absolute(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
 pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool) -> anyhow::Result<u8> {
+    let mut record = resumable(fsb_store::read(path)?, path)?.0;
+    record.plan.wipe = wipe.to_vec();
+    make_absolute(&mut record.plan)?;
+    let lock = check(&record)?;
+    // Only now, with the lock held, does nobody else write there.
     let (mut directory, contents) = RunDirectory::resume(path)?;
-    let (mut record, mut trials) = (contents.record, contents.trials);
-    contents.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    let (_, trials, again) = resumable(contents, path)?;
+    record.segments.push(segment());
+    directory.rewrite_trials(&trials)?;
+    if again > 0 && !quiet {
+        say(&format!("{again} trials of the unfinished block are made again"));
+    }
+    let (stage, agent) = Stage::set(lock)?;
+    make(stage, agent, directory, record, trials, output, quiet)
+}
+
+/// The record, the trials with those of the unfinished block marked, and how many were marked; or why the run cannot be
+/// resumed.
+fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::Result<(RunRecord, Vec<Trial>, usize)> {
+    let (record, mut trials) = (contents.record, contents.trials);
     let again = resuming::supersede(&record, &mut trials);
     if resuming::complete(&record, &trials) {
         return Err(exit::request(format!("{}: the run is complete; 'fsb report' shows it", path.display())));
     }
     resuming::same_kernel(&record, &kernel()).map_err(exit::request)?;
-    if !wipe.is_empty() {
-        record.plan.wipe = wipe.to_vec();
-    }
-    record.segments.push(segment());
-    let (stage, agent) = Stage::set(&record)?;
-    directory.rewrite_trials(&trials)?;
-    if again > 0 && !quiet {
-        eprintln!("{again} trials of the unfinished block are made again");
-    }
-    make(stage, agent, directory, record, trials, output, quiet)
+    Ok((record, trials, again))
 }
 
 fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
@@ -274,7 +338,7 @@ pub fn perform_unsaved(
     observer: &mut dyn Observer,
 ) -> anyhow::Result<Vec<Trial>> {
     let record = new_record(plan, cells);
-    let (mut stage, agent) = Stage::set(&record)?;
+    let (mut stage, agent) = Stage::set(check(&record)?)?;
     match perform(agent, journal, observer, record, Vec::new(), false) {
         Ok((_, trials)) => Ok(trials),
         Err(error) => {
@@ -303,7 +367,7 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     if output.is_first_screen() {
         results::print(&format!("report: {}\n", report.display()))?;
     } else {
-        eprintln!("report: {}", report.display());
+        say(&format!("report: {}", report.display()));
     }
     Ok(results::code(trials))
 }

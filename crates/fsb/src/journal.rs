@@ -1,6 +1,6 @@
 //! The journal of a run: its directory.
 
-use std::os::unix::fs::chown;
+use std::os::unix::fs::lchown;
 use std::path::Path;
 
 use fsb_model::{RunRecord, Trial};
@@ -37,8 +37,11 @@ impl Journal for Nowhere {
 pub fn hand_to_caller(path: &Path) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     let (Some(uid), Some(gid)) = (number("SUDO_UID"), number("SUDO_GID")) else { return };
-    let _ = chown(path, Some(uid), Some(gid));
+    let _ = lchown(path, Some(uid), Some(gid));
+    if let Some(parent) = path.parent().filter(|parent| parent.ends_with(crate::cli::RESULTS)) {
+        let _ = lchown(parent, Some(uid), Some(gid));
+    }
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        let _ = chown(entry.path(), Some(uid), Some(gid));
+        let _ = lchown(entry.path(), Some(uid), Some(gid));
     }
 }

@@ -1,6 +1,6 @@
 //! Progress on the terminal, on standard error: one line that says what is happening and how long it will take.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use fsb_model::Outcome;
@@ -40,11 +40,16 @@ impl Progress {
 
     fn line(&self, text: &str) {
         if self.lines {
-            eprintln!("{text}");
+            say(text);
         } else if !self.quiet {
             self.bar.println(text);
         }
     }
+}
+
+/// Prints a line where progress goes. Whoever closed that end does not want it; the run goes on.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 impl Observer for Progress {
@@ -60,7 +65,7 @@ impl Observer for Progress {
                 let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
                 self.style("{bar:24} {pos}/{len} {msg}");
                 if self.lines {
-                    eprintln!("{what}: {target}");
+                    say(&format!("{what}: {target}"));
                 }
                 self.bar.set_message(format!("{what}: making {target}"));
             }
@@ -84,7 +89,7 @@ impl Observer for Progress {
             }
             Event::Warning(warning) => {
                 let text = format!("warning: {warning}");
-                if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(text) }
+                if self.bar.is_hidden() { say(&text) } else { self.bar.println(text) }
             }
         }
     }

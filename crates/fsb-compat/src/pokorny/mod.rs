@@ -8,6 +8,3 @@ mod published;
 
 pub use options::{Benchmark, KEYS, Key, Level, OptionError, Options, Sinks};
 pub use published::{NOTE, PublishedMean, TITLE, appendix_c};
-
-/// The suite that repeats its tests.
-pub const SUITE: &str = "fsbench";

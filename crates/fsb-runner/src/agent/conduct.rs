@@ -89,6 +89,10 @@ fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
                 let why = "cold metadata needs drop_caches: run as root";
                 return Err(Failure::NotApplicable(why.to_owned()));
             }
+            Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
+                let why = "cold metadata cannot be proved: the device under the directory is not known";
+                return Err(Failure::NotApplicable(why.to_owned()));
+            }
             Some(_) => {}
         }
     }
@@ -96,7 +100,7 @@ fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
         return Err(Failure::NotApplicable(abilities.why_not_durable.clone()));
     }
     let short = |what: &str, needed: String, free: String| {
-        Err(Failure::Failed(format!("it needs {needed} {what} and the target has {free}: give a larger --size")))
+        Err(Failure::Failed(format!("it needs {needed} {what} and the target has {free}: another --size changes both")))
     };
     if profile.space > target.free_bytes {
         let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
@@ -293,6 +297,11 @@ impl Conduct<'_, '_> {
 
 /// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.
 pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
-    let size = profile.space as f64 / 1e6 + profile.inodes as f64 / 100.0;
-    Duration::from_secs_f64((120.0 + size).max(expected.unwrap_or(0.0) * 20.0).min(86_400.0))
+    let mut seconds = 120.0 + profile.space as f64 / 1e6 + profile.inodes as f64 / 100.0;
+    if profile.renewal == Renewal::Never && !profile.repeats_in_place {
+        // All cycles are one step: each iteration makes its files, works on them and removes them.
+        let iteration = (profile.files * profile.file_size) as f64 / 1e6 + profile.files as f64 / 100.0;
+        seconds += 4.0 * profile.operations as f64 * iteration;
+    }
+    Duration::from_secs_f64(seconds.max(expected.unwrap_or(0.0) * 20.0).min(7.0 * 86_400.0))
 }

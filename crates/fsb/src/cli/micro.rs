@@ -43,7 +43,7 @@ pub struct Arguments {
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
-        let benchmark = Arg::new("operation").value_name("create|read|write").help("What to measure");
+        let benchmark = Arg::new("operation").value_name("create|read|write").conflicts_with("benchmark");
         let command = command
             .about("Micro-benchmark one directory: mean time of an iteration, cycle by cycle")
             .arg(benchmark.hide(true))
@@ -121,8 +121,10 @@ fn check_writable(path: &Path) -> anyhow::Result<()> {
 
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     let mut options = Options::default();
-    if let Ok(text) = std::fs::read_to_string(SETTINGS) {
-        options.set_from_ini(&text).map_err(|error| exit::request(format!("{SETTINGS}: {error}")))?;
+    match std::fs::read_to_string(SETTINGS) {
+        Ok(text) => options.set_from_ini(&text).map_err(|error| exit::request(format!("{SETTINGS}: {error}")))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(exit::request(format!("cannot read {SETTINGS}: {error}"))),
     }
     for (name, value) in &arguments.typed {
         options.set(name, value).map_err(|error| exit::request(format!("--{error}")))?;

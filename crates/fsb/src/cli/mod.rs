@@ -31,6 +31,9 @@ Examples:
 
 Exit codes: 0 done, 2 wrong request, 3 the machine cannot, 4 some trials failed";
 
+/// Where run directories go unless `--out` says otherwise.
+pub const RESULTS: &str = "fsb-results";
+
 /// Help in few lines: options without their own heading, for the whole must fit a terminal.
 const COMPACT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{options}{after-help}";
 

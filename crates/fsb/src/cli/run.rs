@@ -154,5 +154,5 @@ fn control(text: &str) -> Result<(String, String), PlanError> {
 /// `fsb-results/20261120T150405Z-ext4-xfs-btrfs`.
 fn default_directory(plan: &Plan) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    Path::new("fsb-results").join(format!("{time}-{}", front::run_name(plan)))
+    Path::new(super::RESULTS).join(format!("{time}-{}", front::run_name(plan)))
 }

@@ -51,7 +51,6 @@ fn the_report_draws_its_charts_without_network_or_errors() {
     };
     assert!(count("data-charts") >= 10, "{} charts", count("data-charts"));
     assert_eq!(count("data-charts-drawn"), count("data-charts"), "every chart is drawn");
-    assert_eq!(dom.matches("js-plotly-plot").count(), count("data-charts"));
 
     // The numbers: the data block of the page against trials.csv.
     let data = source.split("id=\"data\">").nth(1).expect("a data block").split("</script>").next().unwrap();
