@@ -56,13 +56,9 @@ fn the_report_draws_its_charts_without_network_or_errors() {
     let data = source.split("id=\"data\">").nth(1).expect("a data block").split("</script>").next().unwrap();
     let data: serde_json::Value = serde_json::from_str(data).expect("the data block is JSON");
     let mut from_page = BTreeMap::new();
-    for row in data["rows"].as_array().unwrap() {
-        for (cell, target) in row["cells"].as_array().unwrap().iter().zip(data["targets"].as_array().unwrap()) {
-            for point in cell["trials"].as_array().unwrap() {
-                let key = (row["workload"].to_string(), target["name"].to_string(), point["block"].to_string());
-                from_page.insert(key, point["value"].as_f64().unwrap());
-            }
-        }
+    for point in data.as_array().expect("a list") {
+        let key = (point["workload"].to_string(), point["target"].to_string(), point["block"].to_string());
+        from_page.insert(key, point["value"].as_f64().unwrap());
     }
     let table = fs::read(scratch.path().join("run/trials.csv")).unwrap();
     let mut reader = csv::Reader::from_reader(table.as_slice());
