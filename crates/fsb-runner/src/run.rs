@@ -1,5 +1,7 @@
 //! A run: warm-up, calibration, then block after block.
 
+mod compose;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -7,15 +9,15 @@ use fsb_engine::{Profile, Sizing, workload};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
 use fsb_model::units::show_duration;
-use fsb_model::{Amount, Cell, Outcome, Phase, Plan, Repetition, RunRecord, Target, Trial};
+use fsb_model::{Amount, Cell, Outcome, Plan, Repetition, RunRecord, Target, Trial};
 use fsb_testbed::{Provisioned, Setup};
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
 use crate::calibrate::{Basis, Sample, expected_seconds, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
-use crate::{order, resume, values};
+use crate::{order, resume};
 
 /// Decides after a block whether the intervals are narrow enough; the reason, if so.
 pub type StopRule<'a> = dyn FnMut(&[Trial]) -> Option<String> + 'a;
@@ -335,113 +337,6 @@ impl<'a> Schedule<'a> {
             seconds: measured.timed_ns as f64 * 1e-9,
             spent: reply.spent,
         });
-    }
-
-    fn trial(
-        &self,
-        order: &BlockOrder,
-        target: &Target,
-        label: &str,
-        reply: TrialReply,
-        provisioned: Option<&Provisioned>,
-        started: Timestamp,
-    ) -> Trial {
-        let profile = &self.profiles[label];
-        let attempt = 1 + self
-            .run
-            .trials
-            .iter()
-            .filter(|t| t.block == order.block && t.target == target.name && t.workload == label)
-            .count();
-        let mut outcome = reply.outcome;
-        let mut error = reply.error;
-        let measured = reply.measured.unwrap_or_default();
-        let metrics = match outcome {
-            Outcome::Ok | Outcome::Invalid => values::metrics(profile, &measured).unwrap_or_else(|why| {
-                (outcome, error) = (Outcome::Invalid, Some(error.take().unwrap_or(why)));
-                Vec::new()
-            }),
-            Outcome::Failed | Outcome::NotApplicable => Vec::new(),
-        };
-        let mut observed = reply.observed;
-        if let Some(provisioned) = provisioned {
-            observed.insert("mount_options".to_owned(), json!(provisioned.record.mount_options));
-        }
-        if !measured.samples.is_empty() {
-            observed.insert("seconds_per_iteration".to_owned(), json!(measured.samples));
-        }
-        let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
-        let mut params = self
-            .cells
-            .iter()
-            .find(|cell| cell.label == label)
-            .map(|cell| cell.workload.params.clone())
-            .unwrap_or_default();
-        let member = self.cells.iter().find(|cell| cell.label == label).map(|cell| cell.workload.name.clone());
-        params.insert("name".to_owned(), json!(member));
-        Trial {
-            schema: fsb_model::trial::SCHEMA.to_owned(),
-            id: format!("b{}.{}.{label}{suffix}", order.block, target.name),
-            phase: if order.block == 0 { Phase::Warmup } else { Phase::Measured },
-            block: order.block,
-            order: self.done,
-            attempt: attempt as u32,
-            target: target.name.clone(),
-            kernel: self.run.record.host.kernel.clone(),
-            workload: label.to_owned(),
-            operation: profile.operation.to_owned(),
-            params,
-            started: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
-            outcome,
-            error,
-            metrics,
-            latency: measured.latency,
-            workers: measured.workers,
-            requested: self.requested(label, target),
-            observed,
-            disturbed: Vec::new(),
-            superseded: false,
-            extra: Map::new(),
-        }
-    }
-
-    fn requested(&self, label: &str, target: &Target) -> Map<String, Value> {
-        let mut requested = Map::new();
-        if let Some(amount) = self.run.record.amounts.get(label) {
-            requested.insert("repetitions".to_owned(), json!(amount.repetitions));
-            requested.insert("operations".to_owned(), json!(amount.operations));
-        }
-        if let Some(spec) = target.file_system() {
-            requested.insert("mount_options".to_owned(), json!(spec.options));
-        }
-        requested.insert("controls".to_owned(), json!(self.run.record.plan.controls));
-        requested
-    }
-
-    /// How many trials the run makes, and the time they should still take.
-    fn outlook(&self, order: &BlockOrder, ended: &Trial) -> (u32, Option<Duration>) {
-        let per_block = (self.cells.len() * self.targets().len()) as u32;
-        let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
-        let superseded = self.run.trials.iter().filter(|trial| trial.superseded).count() as u32;
-        let warmup = self.run.trials.iter().filter(|trial| trial.phase == Phase::Warmup).count() as u32;
-        let of = superseded + warmup + per_block * blocks;
-        if self.samples.is_empty() {
-            return (of, None); // a resumed run has not seen a warm-up
-        }
-        // What is left of this block counts cell by cell, those after it as wholes.
-        let visit = |name: &String| self.visit_seconds.get(name).copied().unwrap_or(0.0);
-        let whole: f64 = order.targets.iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
-        let current = order.targets.iter().position(|name| *name == ended.target).unwrap_or(0);
-        let cell = order.cells.iter().position(|label| *label == ended.workload).unwrap_or(0);
-        let rest = self.cells_seconds(&order.targets[current], &order.cells[cell + 1..]);
-        let later: f64 =
-            order.targets[current + 1..].iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
-        let seconds = rest + later + whole * f64::from(blocks.saturating_sub(order.block));
-        (of, Some(Duration::from_secs_f64(seconds)))
-    }
-
-    fn cells_seconds(&self, target: &str, labels: &[String]) -> f64 {
-        labels.iter().filter_map(|label| self.expected(target, label)).sum()
     }
 
     fn targets(&self) -> &[Target] {

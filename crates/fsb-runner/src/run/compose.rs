@@ -1,0 +1,117 @@
+//! From a reply to a trial, and from what is known to the time that is left.
+
+use std::time::Duration;
+
+use fsb_model::run::BlockOrder;
+use fsb_model::{Outcome, Phase, Target, Trial};
+use fsb_testbed::Provisioned;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::Schedule;
+use crate::agent::TrialReply;
+use crate::values;
+
+impl Schedule<'_> {
+    pub(super) fn trial(
+        &self,
+        order: &BlockOrder,
+        target: &Target,
+        label: &str,
+        reply: TrialReply,
+        provisioned: Option<&Provisioned>,
+        started: Timestamp,
+    ) -> Trial {
+        let profile = &self.profiles[label];
+        let attempt = 1 + self
+            .run
+            .trials
+            .iter()
+            .filter(|t| t.block == order.block && t.target == target.name && t.workload == label)
+            .count();
+        let mut outcome = reply.outcome;
+        let mut error = reply.error;
+        let measured = reply.measured.unwrap_or_default();
+        let metrics = match outcome {
+            Outcome::Ok | Outcome::Invalid => values::metrics(profile, &measured).unwrap_or_else(|why| {
+                (outcome, error) = (Outcome::Invalid, Some(error.take().unwrap_or(why)));
+                Vec::new()
+            }),
+            Outcome::Failed | Outcome::NotApplicable => Vec::new(),
+        };
+        let mut observed = reply.observed;
+        if let Some(provisioned) = provisioned {
+            observed.insert("mount_options".to_owned(), json!(provisioned.record.mount_options));
+        }
+        if !measured.samples.is_empty() {
+            observed.insert("seconds_per_iteration".to_owned(), json!(measured.samples));
+        }
+        let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
+        let cell = self.cells.iter().find(|cell| cell.label == label);
+        let mut params = cell.map(|cell| cell.workload.params.clone()).unwrap_or_default();
+        params.insert("name".to_owned(), json!(cell.map(|cell| &cell.workload.name)));
+        Trial {
+            schema: fsb_model::trial::SCHEMA.to_owned(),
+            id: format!("b{}.{}.{label}{suffix}", order.block, target.name),
+            phase: if order.block == 0 { Phase::Warmup } else { Phase::Measured },
+            block: order.block,
+            order: self.done,
+            attempt: attempt as u32,
+            target: target.name.clone(),
+            kernel: self.run.record.host.kernel.clone(),
+            workload: label.to_owned(),
+            operation: profile.operation.to_owned(),
+            params,
+            started: started.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
+            outcome,
+            error,
+            metrics,
+            latency: measured.latency,
+            workers: measured.workers,
+            requested: self.requested(label, target),
+            observed,
+            disturbed: Vec::new(),
+            superseded: false,
+            extra: Map::new(),
+        }
+    }
+
+    fn requested(&self, label: &str, target: &Target) -> Map<String, Value> {
+        let mut requested = Map::new();
+        if let Some(amount) = self.run.record.amounts.get(label) {
+            requested.insert("repetitions".to_owned(), json!(amount.repetitions));
+            requested.insert("operations".to_owned(), json!(amount.operations));
+        }
+        if let Some(spec) = target.file_system() {
+            requested.insert("mount_options".to_owned(), json!(spec.options));
+        }
+        requested.insert("controls".to_owned(), json!(self.run.record.plan.controls));
+        requested
+    }
+
+    /// How many trials the run makes, and the time they should still take.
+    pub(super) fn outlook(&self, order: &BlockOrder, ended: &Trial) -> (u32, Option<Duration>) {
+        let per_block = (self.cells.len() * self.targets().len()) as u32;
+        let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
+        let superseded = self.run.trials.iter().filter(|trial| trial.superseded).count() as u32;
+        let warmup = self.run.trials.iter().filter(|trial| trial.phase == Phase::Warmup).count() as u32;
+        let of = superseded + warmup + per_block * blocks;
+        if self.samples.is_empty() {
+            return (of, None); // a resumed run has not seen a warm-up
+        }
+        // What is left of this block counts cell by cell, those after it as wholes.
+        let visit = |name: &String| self.visit_seconds.get(name).copied().unwrap_or(0.0);
+        let whole: f64 = order.targets.iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
+        let current = order.targets.iter().position(|name| *name == ended.target).unwrap_or(0);
+        let cell = order.cells.iter().position(|label| *label == ended.workload).unwrap_or(0);
+        let rest = self.cells_seconds(&order.targets[current], &order.cells[cell + 1..]);
+        let later: f64 =
+            order.targets[current + 1..].iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
+        let seconds = rest + later + whole * f64::from(blocks.saturating_sub(order.block));
+        (of, Some(Duration::from_secs_f64(seconds)))
+    }
+
+    fn cells_seconds(&self, target: &str, labels: &[String]) -> f64 {
+        labels.iter().filter_map(|label| self.expected(target, label)).sum()
+    }
+}
