@@ -262,11 +262,16 @@ impl PlanFile {
         for (index, spec) in workloads.iter().enumerate() {
             let job = workload::parse(spec, sizing).map_err(|error| self.workload_error(index, &error))?;
             let label = job.profile().label;
-            if cells.iter().any(|cell| cell.label == label) {
-                let message = format!("two workloads are called '{label}': give one of them another label = \"…\"");
-                return Err(self.error_at(self.workload_span(index, None), &message));
-            }
             let workload = WorkloadSpec { name: spec.name.clone(), params: job.params() };
+            match cells.iter().find(|cell| cell.label == label) {
+                // All threads of a machine with one processor are one thread: the same cell, once.
+                Some(same) if same.workload == workload => continue,
+                Some(_) => {
+                    let message = format!("two workloads are called '{label}': give one another label = \"…\"");
+                    return Err(self.error_at(self.workload_span(index, None), &message));
+                }
+                None => {}
+            }
             cells.push(Cell { label, workload });
         }
         Ok(cells)

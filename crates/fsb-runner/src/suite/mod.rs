@@ -64,6 +64,13 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_with_one_processor_makes_the_workload_of_all_threads_once() {
+        let target = PlanFile { targets: vec![plan_file::typed("null")], ..PlanFile::default() };
+        let labels = |cpus| target.clone().resolve(cpus, 1).unwrap().1.len();
+        assert_eq!((labels(1), labels(2)), (11, 12));
+    }
+
+    #[test]
     fn a_misspelt_suite_is_told_its_neighbour() {
         assert!(find("quik").unwrap_err().to_string().contains("did you mean 'quick'"));
     }

@@ -123,7 +123,10 @@ fn make_files(directory: &Path) {
         "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = '4K'\nblock_size = '8K'\n",
     );
     write("bad-expression.toml", "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = 'size/0'\n");
-    write("twice.toml", "targets = ['null']\n[[workload]]\nname = 'rename'\n[[workload]]\nname = 'rename'\n");
+    write(
+        "twice.toml",
+        "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n[[workload]]\nname = 'rename'\nfiles = 20\n",
+    );
     write("suite-and-workload.toml", "targets = ['null']\nsuite = 'quick'\n[[workload]]\nname = 'rename'\n");
     write("both.toml", "targets = ['null']\n[repetition]\nblocks = 5\nprecision = '1%'\n");
     write("no-targets.toml", "suite = 'quick'\n");

@@ -119,8 +119,18 @@ files = 50
 durability = "end"
 "#;
 
+/// Restricts this thread, and what it starts, to two processors: the label of a workload says how many threads it has.
+pub fn on_two_processors() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let allowed = sched_getaffinity(None).expect("an affinity");
+    let mut two = CpuSet::new();
+    (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(2).for_each(|cpu| two.set(cpu));
+    sched_setaffinity(None, &two).expect("processors that were allowed before");
+}
+
 /// The suite `quick` with stretches of a millisecond, written to `directory`: many trials, each of one repetition.
 pub fn fast_plan(directory: &Path) -> PathBuf {
+    on_two_processors();
     let path = directory.join("fast.toml");
     fs::write(&path, "suite = 'quick'\n[repetition]\nstretch = '1ms'\n").expect("the plan is written");
     path

@@ -8,19 +8,27 @@ use crate::common::{
     Running, command, expect_code, expect_no_traces, fast_plan, fsb, record, scratch, stdout, traces, trials, turn,
 };
 
-/// What differs between two runs of the same plan: times of day, durations, paths, the machine.
+/// What differs between two runs of the same plan: the kernel, durations, the directory, the machine's own warnings.
 fn redacted(text: &str) -> String {
     text.lines()
         .filter(|line| !line.starts_with("report: ") && !line.contains("CPU steal"))
-        .map(|line| match line.split_once(" · Linux ") {
-            Some((before, after)) => {
-                let parts: Vec<&str> = after.split(" · ").collect();
-                let middle = &parts[1..parts.len() - 1];
-                format!("{before} · Linux [kernel] · {} · [time]\n", middle.join(" · "))
-            }
-            None => format!("{line}\n"),
-        })
+        .map(redacted_line)
         .collect()
+}
+
+fn redacted_line(line: &str) -> String {
+    if line.contains("Linux ") && line.contains(" · seed ") {
+        let mut parts: Vec<&str> =
+            line.split(" · ").map(|part| if part.starts_with("Linux ") { "Linux [kernel]" } else { part }).collect();
+        if let Some(last) = parts.last_mut() {
+            *last = "[time]";
+        }
+        return format!("{}\n", parts.join(" · "));
+    }
+    match line.split_once("(about ") {
+        Some((before, _)) => format!("{before}(about [time])\n"),
+        None => format!("{line}\n"),
+    }
 }
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
