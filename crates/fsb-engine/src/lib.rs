@@ -29,6 +29,7 @@ pub mod workload;
 
 pub use context::Context;
 pub use error::{EngineError, ParamError};
+pub use hash::mix;
 pub use profile::{Profile, Renewal};
 pub use task::{ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
 pub use workload::{Job, Workload};

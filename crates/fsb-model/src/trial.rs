@@ -133,11 +133,6 @@ impl Trial {
         }
     }
 
-    /// A number among the observations.
-    pub fn observed_number(&self, key: &str) -> Option<f64> {
-        self.observed.get(key).and_then(Value::as_f64)
-    }
-
     /// A metric by name.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics.iter().find(|metric| metric.name == name).map(|metric| metric.value)

@@ -54,14 +54,6 @@ pub trait Observer {
     fn event(&mut self, event: &Event<'_>);
 }
 
-/// Nobody.
-#[derive(Debug)]
-pub struct Silent;
-
-impl Observer for Silent {
-    fn event(&mut self, _: &Event<'_>) {}
-}
-
 /// The journal: a trial is written here before anybody is told of it, and a run that cannot write stops.
 pub trait Journal {
     /// Replaces the record of the run.

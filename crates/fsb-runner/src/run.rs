@@ -5,7 +5,7 @@ mod compose;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fsb_engine::{Profile, Sizing, workload};
+use fsb_engine::{Profile, Sizing, mix, workload};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
 use fsb_model::units::show_duration;
@@ -285,8 +285,8 @@ impl<'a> Schedule<'a> {
         let request = TrialRequest {
             workload: cell.workload.clone(),
             sizing: Sizing { size: plan.size.0, cpus: self.run.cpus },
-            seed: mix(&[plan.seed, u64::from(order.block)]),
-            trial_seed: mix(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
+            seed: mix_all(&[plan.seed, u64::from(order.block)]),
+            trial_seed: mix_all(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
             amount: self.amount(label),
             until_seconds: warmup.then(|| warmup_seconds(profile, plan, self.cells.len() * plan.targets.len())),
             deadline: deadline(profile, self.expected(&target.name, label)),
@@ -379,14 +379,9 @@ fn skipped(why: &str) -> TrialReply {
     }
 }
 
-/// SplitMix64's finaliser over all parts: nearby seeds give unrelated ones.
-fn mix(parts: &[u64]) -> u64 {
-    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| {
-        let mut z = (state ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    })
+/// One seed of many parts: nearby parts give unrelated seeds.
+fn mix_all(parts: &[u64]) -> u64 {
+    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state, part| mix(state ^ part))
 }
 
 /// FNV-1a, so that a name's seed is the same everywhere.
