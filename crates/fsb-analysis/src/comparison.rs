@@ -119,27 +119,37 @@ impl Difference {
     }
 
     pub(crate) fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Option<Difference>, AnalysisError> {
+        Ok(Difference::of_runs(&logarithms(baseline)?, &logarithms(candidate)?))
+    }
+
+    /// From the logarithms of independent runs.
+    pub(crate) fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<Difference> {
         if baseline.is_empty() || candidate.is_empty() {
-            return Ok(None);
+            return None;
         }
-        let side = |values: &[f64]| -> Result<(f64, f64, f64), AnalysisError> {
-            let (mean, sd) = mean_and_sd(&logarithms(values)?);
-            Ok((mean, sd * sd / values.len() as f64, values.len() as f64))
+        let side = |logs: &[f64]| -> (f64, f64, f64) {
+            let (mean, sd) = mean_and_sd(logs);
+            (mean, sd * sd / logs.len() as f64, logs.len() as f64)
         };
-        let ((mean_b, error_b, n_b), (mean_c, error_c, n_c)) = (side(baseline)?, side(candidate)?);
+        let ((mean_b, error_b, n_b), (mean_c, error_c, n_c)) = (side(baseline), side(candidate));
         let variance = error_b + error_c;
         // Welch–Satterthwaite, as shares of the variance so that nothing underflows; without any spread the pooled
         // degrees of freedom serve as well as any.
         let share = |error: f64, n: f64| (error / variance).powi(2) / (n - 1.0).max(1.0);
         let degrees =
             if variance > 0.0 { 1.0 / (share(error_b, n_b) + share(error_c, n_c)) } else { (n_b + n_c - 2.0).max(1.0) };
-        Ok(Some(Difference {
+        Some(Difference {
             mean: mean_c - mean_b,
             error: variance.sqrt(),
             degrees,
             n: baseline.len().min(candidate.len()),
             method: Method::Welch,
-        }))
+        })
+    }
+
+    /// The mean difference of logarithms.
+    pub(crate) fn mean(&self) -> f64 {
+        self.mean
     }
 
     /// Two-sided probability of such a difference between equals.

@@ -12,6 +12,7 @@
 //! No function returns NaN or infinity: what has no value is `None`, what is no measurement is an [`AnalysisError`].
 #![forbid(unsafe_code)]
 
+pub mod compare;
 mod comparison;
 mod description;
 mod distribution;
@@ -32,7 +33,7 @@ pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
 pub use interval::Interval;
 pub use overall::{Weighted, geometric_mean, overall};
 pub use planning::{blocks_for_precision, blocks_to_scale};
-pub use ranking::{Outcome, Pair, Ranking};
+pub use ranking::{Outcome, Pair, Ranking, Sample};
 pub use trend::{TREND_LEVEL, Trend, trend};
 pub use verdict::Verdict;
 

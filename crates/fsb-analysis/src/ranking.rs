@@ -28,6 +28,32 @@ pub struct Pair {
     pub adjusted_p: Option<f64>,
 }
 
+/// The values of one target, one a block or run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// Samples with the same number here took turns in the same blocks and are compared block by block; others are
+    /// independent and compared by Welch's method.
+    pub shares_blocks: Option<usize>,
+    /// The values; `block` tells the runs apart.
+    pub values: Vec<BlockValue>,
+}
+
+impl Sample {
+    /// Whether the two are compared block by block.
+    pub(crate) fn is_paired_with(&self, other: &Sample) -> bool {
+        self.shares_blocks.is_some() && self.shares_blocks == other.shares_blocks
+    }
+
+    /// The mean difference of logarithms of `candidate` from this sample.
+    pub(crate) fn difference(&self, candidate: &Sample) -> Result<Option<Difference>, AnalysisError> {
+        if self.is_paired_with(candidate) {
+            return Difference::paired(&self.values, &candidate.values);
+        }
+        let plain = |sample: &Sample| sample.values.iter().map(|value| value.value).collect::<Vec<_>>();
+        Difference::welch(&plain(self), &plain(candidate))
+    }
+}
+
 /// What can be said about a row as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,9 +86,15 @@ pub struct Ranking {
 impl Ranking {
     /// Ranks targets by the trials of one workload, one entry a target, empty where it has none.
     pub fn of(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
+        let alike = |values: &Vec<BlockValue>| Sample { shares_blocks: Some(0), values: values.clone() };
+        Ranking::of_samples(&samples.iter().map(alike).collect::<Vec<_>>(), better, theta)
+    }
+
+    /// Ranks sets of which some took turns in the same blocks and others did not.
+    pub fn of_samples(samples: &[Sample], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
         let pairs = compare_all(samples, better, theta)?;
         let mut ranking = Ranking { pairs, letters: vec![None; samples.len()], outcome: Outcome::Nothing };
-        let present: Vec<usize> = (0..samples.len()).filter(|index| !samples[*index].is_empty()).collect();
+        let present: Vec<usize> = (0..samples.len()).filter(|index| !samples[*index].values.is_empty()).collect();
         let order = ranking.by_merit(&present, samples, better)?;
         ranking.outcome = ranking.find_outcome(&order);
         if ranking.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged) {
@@ -94,13 +126,13 @@ impl Ranking {
     fn by_merit(
         &self,
         present: &[usize],
-        samples: &[Vec<BlockValue>],
+        samples: &[Sample],
         better: Better,
     ) -> Result<Vec<usize>, AnalysisError> {
         let mut keyed = Vec::with_capacity(present.len());
         for target in present {
             let beaten = self.beaten_by(*target, present);
-            let logs = by_block(&samples[*target])?;
+            let logs = by_block(&samples[*target].values)?;
             let mean = logs.values().sum::<f64>() / logs.len() as f64;
             keyed.push((beaten, if better == Better::Higher { -mean } else { mean }, *target));
         }
@@ -149,11 +181,11 @@ impl Ranking {
 }
 
 /// All pairs, at Holm's levels.
-fn compare_all(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Vec<Pair>, AnalysisError> {
+fn compare_all(samples: &[Sample], better: Better, theta: f64) -> Result<Vec<Pair>, AnalysisError> {
     let mut differences = Vec::new();
     for candidate in 1..samples.len() {
         for baseline in 0..candidate {
-            if let Some(difference) = Difference::paired(&samples[baseline], &samples[candidate])? {
+            if let Some(difference) = samples[baseline].difference(&samples[candidate])? {
                 differences.push((baseline, candidate, difference));
             }
         }

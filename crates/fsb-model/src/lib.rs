@@ -11,6 +11,7 @@ pub mod metric;
 pub mod nearest;
 pub mod plan;
 pub mod run;
+pub mod set;
 pub mod target;
 pub mod trial;
 pub mod units;

@@ -1,0 +1,146 @@
+//! The comparison of 2011, kept so that published tables stay comparable.
+//!
+//! V. Beňas, "Porovnání souborových systémů", Masaryk University, Brno 2011: values of all common cells are pooled,
+//! described, and compared by medians, by a t-test with pooled variance, and by the slope of a line through the origin.
+
+use indexmap::IndexMap;
+
+use super::document::{Classic, Pooled, PooledAgainst, TVerdict};
+use super::table::{Matrix, Table};
+use crate::description::{mean_and_sd, quantile_of_sorted};
+use crate::distribution::{t_quantile, t_two_sided};
+
+/// The level of the classic intervals.
+const LEVEL: f64 = 0.90;
+/// Up to this p the t-test calls two sets different.
+const DIFFERENT: f64 = 0.1;
+
+/// Pools the given cells of every set and compares each with the baseline.
+pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline: usize) -> Classic {
+    let samples: Vec<Option<Sample>> =
+        table.sets.iter().map(|set| set.as_ref().and_then(|matrix| Sample::of(matrix, table.cells.len(), columns))).collect();
+    let sets = names.iter().zip(&samples).map(|(name, sample)| ((*name).to_owned(), sample.as_ref().map(Sample::pooled)));
+    let others = (0..names.len()).filter(|set| *set != baseline);
+    let against: IndexMap<_, _> = others
+        .map(|set| {
+            let both = samples[baseline].as_ref().zip(samples[set].as_ref());
+            (names[set].to_owned(), both.map(|(baseline, candidate)| Sample::against(baseline, candidate)))
+        })
+        .collect();
+    Classic { sets: sets.collect(), against }
+}
+
+/// The pooled values of a set, and the mean of each cell.
+struct Sample {
+    sorted: Vec<f64>,
+    mean: f64,
+    sd: f64,
+    log_mean: f64,
+    /// One a column; NaN where the cell has no value.
+    means: Vec<f64>,
+}
+
+impl Sample {
+    fn of(matrix: &Matrix, cells: usize, columns: &[usize]) -> Option<Sample> {
+        let mut sorted = Vec::with_capacity(columns.len() * matrix.runs.len());
+        let (mut log_sum, mut means) = (0.0, Vec::with_capacity(columns.len()));
+        for column in columns {
+            let before = sorted.len();
+            sorted.extend(matrix.column(*column, cells).map(|(_, value)| value));
+            let values = &sorted[before..];
+            means.push(values.iter().sum::<f64>() / values.len() as f64);
+            log_sum += (0..matrix.runs.len()).map(|run| matrix.log(run, *column)).filter(|log| !log.is_nan()).sum::<f64>();
+        }
+        if sorted.is_empty() {
+            return None;
+        }
+        let (mean, sd) = mean_and_sd(&sorted);
+        let log_mean = log_sum / sorted.len() as f64;
+        sorted.sort_unstable_by(f64::total_cmp);
+        Some(Sample { sorted, mean, sd, log_mean, means })
+    }
+
+    fn pooled(&self) -> Pooled {
+        let n = self.sorted.len();
+        let enough = n >= 2;
+        let half = || t_quantile(LEVEL, (n - 1) as f64) * self.sd / (n as f64).sqrt();
+        Pooled {
+            n,
+            mean: self.mean,
+            sd: enough.then_some(self.sd),
+            ci90: enough.then(half).map(|half| [self.mean - half, self.mean + half]),
+            geometric_mean: crate::interval::exp(self.log_mean),
+            median: quantile_of_sorted(&self.sorted, 0.5),
+            q1: quantile_of_sorted(&self.sorted, 0.25),
+            q3: quantile_of_sorted(&self.sorted, 0.75),
+            min: self.sorted[0],
+            max: self.sorted[n - 1],
+        }
+    }
+
+    fn against(baseline: &Sample, candidate: &Sample) -> PooledAgainst {
+        let median = |sample: &Sample| quantile_of_sorted(&sample.sorted, 0.5);
+        let t_p = t_test(baseline, candidate);
+        let slope = Slope::of(&baseline.means, &candidate.means);
+        PooledAgainst {
+            median_change: median(candidate) / median(baseline) - 1.0,
+            t_p,
+            t_verdict: t_p.map(|p| if p <= DIFFERENT { TVerdict::Diff } else { TVerdict::Same }),
+            slope: slope.as_ref().map(|slope| slope.value),
+            slope_se: slope.as_ref().and_then(|slope| slope.error),
+            slope_ci90: slope.as_ref().and_then(Slope::interval),
+        }
+    }
+}
+
+/// Student's t-test of two samples with one variance, two-sided.
+fn t_test(a: &Sample, b: &Sample) -> Option<f64> {
+    let (n_a, n_b) = (a.sorted.len() as f64, b.sorted.len() as f64);
+    let degrees = n_a + n_b - 2.0;
+    if degrees < 1.0 {
+        return None;
+    }
+    let variance = ((n_a - 1.0) * a.sd.powi(2) + (n_b - 1.0) * b.sd.powi(2)) / degrees;
+    let error = (variance * (1.0 / n_a + 1.0 / n_b)).sqrt();
+    let difference = b.mean - a.mean;
+    // Equal values without any spread: no difference, rather than nothing to divide by.
+    Some(if difference == 0.0 { 1.0 } else { t_two_sided(difference / error, degrees) })
+}
+
+/// The line through the origin that is nearest to the points (x: baseline, y: candidate), by total least squares.
+struct Slope {
+    value: f64,
+    error: Option<f64>,
+    n: usize,
+}
+
+impl Slope {
+    /// a = (−B + √(B² + 4A²)) / 2A with A = Σxy and B = Σ(x² − y²);
+    /// SE = √(Σd² / Σ(x − x̄)² / (n − 1)) with d = |ax − y| / √(a² + 1).
+    fn of(baseline: &[f64], candidate: &[f64]) -> Option<Slope> {
+        let points: Vec<(f64, f64)> =
+            baseline.iter().copied().zip(candidate.iter().copied()).filter(|(x, y)| !x.is_nan() && !y.is_nan()).collect();
+        let n = points.len();
+        // Scaled, so that squares of large rates stay finite: the slope has no unit.
+        let scale = points.iter().map(|(x, y)| x.max(*y)).fold(0.0, f64::max);
+        if n == 0 || scale == 0.0 {
+            return None;
+        }
+        let points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x / scale, y / scale)).collect();
+        let sum = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|(x, y)| of(*x, *y)).sum::<f64>();
+        let (a, b) = (sum(&|x, y| x * y), sum(&|x, y| x * x - y * y));
+        // The same root either way round; each form is exact where the other one subtracts equals.
+        let root = b.hypot(2.0 * a);
+        let value = if b > 0.0 { 2.0 * a / (b + root) } else { (root - b) / (2.0 * a) };
+        let mean = sum(&|x, _| x) / n as f64;
+        let spread = sum(&|x, _| (x - mean).powi(2));
+        let distance = sum(&|x, y| (value * x - y).powi(2)) / (value * value + 1.0);
+        let error = (distance / spread / (n as f64 - 1.0)).sqrt();
+        value.is_finite().then_some(Slope { value, error: error.is_finite().then_some(error), n })
+    }
+
+    fn interval(&self) -> Option<[f64; 2]> {
+        let half = t_quantile(LEVEL, (self.n - 1) as f64) * self.error?;
+        Some([self.value - half, self.value + half])
+    }
+}

@@ -1,0 +1,329 @@
+//! What a comparison of sets says: the contract of `fsb compare --format json`, and the cells behind it.
+//!
+//! Sizes are bytes, values stand in base units, ratios are candidate over baseline. What does not apply and what has
+//! no value is null. Fields marked `skip` are for charts and tables of single values; the contract has only what is
+//! said about them.
+
+use fsb_model::{Better, Unit};
+use indexmap::IndexMap;
+use serde::Serialize;
+
+use crate::comparison::Method;
+use crate::verdict::Verdict;
+
+/// The schema of the contract.
+pub const SCHEMA: &str = "fsbench/comparison/1";
+
+/// The pseudo-operation that pools all operations of IOzone.
+pub const ALL: &str = "ALL";
+
+/// By name of a set, in the order of the sets.
+pub type BySet<T> = IndexMap<String, T>;
+
+/// A comparison of any number of sets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Document {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// The name of the set that others are compared with.
+    pub baseline: String,
+    /// What was asked.
+    pub settings: Settings,
+    /// The sets, in the order given.
+    pub sets: Vec<SetSummary>,
+    /// What they have in common.
+    pub coverage: Coverage,
+    /// One entry an operation, workload and metric that at least two sets have; with IOzone's sets, [`ALL`] last.
+    pub operations: Vec<Operation>,
+    /// What the data support, the widest first.
+    pub findings: Vec<Finding>,
+    /// What the reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// What was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Settings {
+    /// The smallest ratio that matters, 0.03 for 3 %.
+    pub theta: f64,
+    /// The false discovery rate of the heat map's colours.
+    pub q: f64,
+}
+
+/// A set as it was read.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SetSummary {
+    /// Its name.
+    pub name: String,
+    /// The tool that made it; several are joined by `, `.
+    pub tool: String,
+    /// The tool's version; several are joined by `, `.
+    pub version: Option<String>,
+    /// The files it was read from, as given.
+    pub files: Vec<String>,
+    /// How many runs, or blocks.
+    #[serde(skip)]
+    pub runs: usize,
+    /// The command lines that made them, each once.
+    #[serde(skip)]
+    pub commands: Vec<String>,
+    /// Sets with the same pairing are compared block by block.
+    #[serde(skip)]
+    pub pairing: Option<String>,
+}
+
+/// Cells (workload × operation × metric × file size × record size) that the sets have.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Coverage {
+    /// How many cells every set has.
+    pub common: usize,
+    /// How many cells only this set has.
+    pub only: BySet<usize>,
+}
+
+/// One operation in one metric.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Operation {
+    /// What makes it another thing than the same operation elsewhere: fio's job, a cell of ours.
+    pub workload: Option<String>,
+    /// What is done to a file; [`ALL`] for the pool of all.
+    pub operation: String,
+    /// The metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
+    /// The statistics of 2011.
+    pub classic: Classic,
+    /// The whole operation, judged on runs.
+    pub estimate: Estimates,
+    /// The same with its cells counted; absent where there is no grid of sizes.
+    pub grid: Option<Grid>,
+    /// One entry a file size.
+    pub by_file_size: Vec<Slice>,
+    /// One entry a record size.
+    pub by_record_size: Vec<Slice>,
+    /// The cells that all sets with this operation have, by file size, then record size (of [`ALL`]: none).
+    #[serde(skip)]
+    pub cells: Vec<Cell>,
+    /// Letters by set, `a` for the best, from the same intervals as `estimate`; absent where nothing was judged.
+    #[serde(skip)]
+    pub letters: BySet<Option<String>>,
+    /// Quantiles of latencies by set, of all its runs merged; only those with enough values beyond them.
+    #[serde(skip)]
+    pub latencies: BySet<Vec<LatencyQuantile>>,
+}
+
+/// A quantile of merged latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LatencyQuantile {
+    /// 0.99 for the 99th percentile.
+    pub q: f64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// The statistics of Beňas 2011 over pooled values of common cells.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Classic {
+    /// By set; null where it has no values.
+    pub sets: BySet<Option<Pooled>>,
+    /// By set other than the baseline; null where one of the two has no values.
+    pub against: BySet<Option<PooledAgainst>>,
+}
+
+/// All values of all common cells of a set, taken together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pooled {
+    /// How many values.
+    pub n: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample standard deviation; absent for one value.
+    pub sd: Option<f64>,
+    /// 90 % t-interval of the mean; absent for one value.
+    pub ci90: Option<[f64; 2]>,
+    /// Geometric mean.
+    pub geometric_mean: f64,
+    /// Median.
+    pub median: f64,
+    /// First quartile, linear interpolation.
+    pub q1: f64,
+    /// Third quartile.
+    pub q3: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// A set against the baseline, pooled.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PooledAgainst {
+    /// Ratio of the medians minus one.
+    pub median_change: f64,
+    /// Two-sided p of the t-test with pooled variance; absent where there are too few values.
+    pub t_p: Option<f64>,
+    /// What the t-test says at p ≤ 0.1.
+    pub t_verdict: Option<TVerdict>,
+    /// Slope of the regression through the origin of the cells' means, by total least squares.
+    pub slope: Option<f64>,
+    /// Its standard error; absent for one cell.
+    pub slope_se: Option<f64>,
+    /// Its 90 % interval.
+    pub slope_ci90: Option<[f64; 2]>,
+}
+
+/// What a t-test says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum TVerdict {
+    /// p ≤ 0.1.
+    Diff,
+    /// p > 0.1.
+    Same,
+}
+
+/// A region, judged on runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Estimates {
+    /// By set other than the baseline; null where they have no cells in common.
+    pub against: BySet<Option<RunLevel>>,
+}
+
+/// Candidate over baseline, from one mean of logarithms a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunLevel {
+    /// The ratio.
+    pub ratio: f64,
+    /// Its interval: 95 %, of all pairs together with more than two sets; absent below two runs a side.
+    pub ci95: Option<[f64; 2]>,
+    /// Blocks in common, or runs on the smaller side.
+    pub n: usize,
+    /// How they were compared.
+    pub method: Method,
+    /// What the interval says.
+    pub verdict: Verdict,
+}
+
+/// A region of the grid with its cells counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Grid {
+    /// By set other than the baseline.
+    pub against: BySet<Option<GridAgainst>>,
+}
+
+/// A region of the grid: the ratio of the runs, and how its cells look.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GridAgainst {
+    /// As in [`RunLevel`]; absent where no cell is in every run.
+    pub ratio: Option<f64>,
+    /// As in [`RunLevel`].
+    pub ci95: Option<[f64; 2]>,
+    /// Cells that both sets have.
+    pub cells: usize,
+    /// Cells where the candidate is better.
+    pub faster: usize,
+    /// Cells where it is worse.
+    pub slower: usize,
+    /// Cells whose interval lies within the smallest ratio that matters.
+    pub same: usize,
+    /// The other cells.
+    pub uncertain: usize,
+    /// What the interval of the runs says; the cells judge nothing.
+    pub verdict: Verdict,
+}
+
+/// One file size, or one record size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Slice {
+    /// The size.
+    pub bytes: u64,
+    /// The statistics of 2011 of this size alone.
+    pub classic: Classic,
+    /// The runs over this size alone, and its cells.
+    pub grid: Grid,
+}
+
+/// One file size × record size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// Bytes of the file, where the tool has them.
+    pub file_size: Option<u64>,
+    /// Bytes of one call, where the tool has them.
+    pub record_size: Option<u64>,
+    /// The values of each set's runs, in their order; a run without this cell has none.
+    pub values: BySet<Vec<CellValue>>,
+    /// By set other than the baseline.
+    pub against: BySet<CellAgainst>,
+}
+
+/// One value of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CellValue {
+    /// Which run of the set, from 0.
+    pub run: usize,
+    /// In the operation's unit.
+    pub value: f64,
+}
+
+/// How a cell looks beside the baseline: a colour of the heat map, no judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CellAgainst {
+    /// Ratio of geometric means.
+    pub ratio: f64,
+    /// 95 % interval; absent below two runs a side.
+    pub ci95: Option<[f64; 2]>,
+    /// The colour.
+    pub colour: Colour,
+}
+
+/// The colour of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Colour {
+    /// Better, at the false discovery rate of the settings.
+    Faster,
+    /// Worse.
+    Slower,
+    /// Within the smallest ratio that matters.
+    Same,
+    /// Not told apart.
+    Uncertain,
+}
+
+/// A sentence that the data support.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// In plain words.
+    pub text: String,
+    /// As in [`Operation`].
+    pub workload: Option<String>,
+    /// What is done to a file.
+    pub operation: String,
+    /// The metric.
+    pub metric: String,
+    /// The set that was compared with.
+    pub baseline: String,
+    /// The set that is faster or slower.
+    pub candidate: String,
+    /// Candidate over baseline, from the runs.
+    pub ratio: f64,
+    /// Its 95 % interval.
+    pub ci95: [f64; 2],
+    /// The smallest and the largest file size, where there are such.
+    pub file_size: Option<[u64; 2]>,
+    /// The smallest and the largest record size.
+    pub record_size: Option<[u64; 2]>,
+    /// Cells of the rectangle.
+    pub cells: usize,
+    /// Cells that point the same way.
+    pub agreeing: usize,
+    /// How often a rectangle like this turns up somewhere when the runs' labels are exchanged.
+    #[serde(rename = "p_search")]
+    pub p: f64,
+    /// Whether the candidate is better.
+    #[serde(skip)]
+    pub faster: bool,
+}

@@ -1,0 +1,277 @@
+//! Findings: rectangles of the grid, found on cells, judged on runs.
+
+use std::collections::BTreeMap;
+
+use fsb_model::metric::{self, Role};
+use rayon::prelude::*;
+
+use super::document::Finding;
+use super::rectangle::{Layout, Rectangle, Sums};
+use super::region::{Complete, Frame};
+use super::search::{Ground, Hit, search};
+use super::sentence::sentence;
+use super::table::{Key, Size, Table};
+use super::weights::Weights;
+use crate::comparison::Difference;
+use crate::{FEWEST_JUDGED, LEVEL};
+
+/// More rectangles of one operation nobody reads.
+const MOST: usize = 7;
+/// At least this share of a rectangle's cells points its way.
+const AGREEING: f64 = 0.8;
+/// At least this share of a rectangle's cells is in no larger rectangle.
+const NEWS: f64 = 0.5;
+
+/// All findings of all candidates, the widest first within each operation.
+pub(super) fn findings(frame: &Frame, tables: &[Table]) -> Vec<Finding> {
+    let subjects = subjects(tables);
+    let candidates: Vec<usize> = frame.candidates().collect();
+    // Each candidate is a search of its own; together they may go wrong as often as one.
+    let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
+    let of = |candidate: &usize| -> Vec<(usize, usize, Finding)> {
+        let found = of_candidate(frame, &subjects, *candidate, alpha).into_iter();
+        found.map(|(place, finding)| (place, *candidate, finding)).collect()
+    };
+    let mut found: Vec<_> = candidates.par_iter().flat_map_iter(of).collect();
+    found.sort_by_key(|(place, candidate, _)| (*place, *candidate));
+    found.into_iter().map(|(_, _, finding)| finding).collect()
+}
+
+/// The tables that findings are about: one metric an operation, a rate where there is one, for the others tell the
+/// same story again.
+fn subjects(tables: &[Table]) -> Vec<&Table> {
+    let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
+    let same = |a: &Key, b: &Key| (&a.workload, &a.operation) == (&b.workload, &b.operation);
+    let stands_for = |table: &&Table| {
+        let mut alike = tables.iter().filter(|other| same(&other.key, &table.key));
+        let first = alike.clone().next();
+        let chosen = alike.find(|other| is_rate(other)).or(first);
+        chosen.is_some_and(|chosen| chosen.key == table.key)
+    };
+    tables.iter().filter(stands_for).collect()
+}
+
+/// The runs that a search rests on; operations with the same runs are searched together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Runs {
+    /// Blocks that both have.
+    Blocks(Vec<u32>),
+    /// Independent runs of the baseline and of the candidate.
+    Independent(Vec<usize>, Vec<usize>),
+}
+
+impl Runs {
+    fn is_judged(&self) -> bool {
+        match self {
+            Runs::Blocks(blocks) => blocks.len() >= FEWEST_JUDGED,
+            Runs::Independent(baseline, candidate) => baseline.len().min(candidate.len()) >= FEWEST_JUDGED,
+        }
+    }
+
+    fn weights(&self) -> Weights {
+        match self {
+            Runs::Blocks(blocks) => Weights::of_blocks(blocks.len()),
+            Runs::Independent(baseline, candidate) => Weights::of_runs(baseline.len(), candidate.len()),
+        }
+    }
+}
+
+fn of_candidate(
+    frame: &Frame,
+    subjects: &[&Table],
+    candidate: usize,
+    alpha: f64,
+) -> Vec<(usize, Finding)> {
+    let mut families: BTreeMap<Runs, (Vec<Ground>, Vec<Field>)> = BTreeMap::new();
+    for (place, table) in subjects.iter().enumerate() {
+        let Some((runs, ground, field)) = field(frame, table, candidate, place) else { continue };
+        if runs.is_judged() {
+            let (grounds, fields) = families.entry(runs).or_default();
+            grounds.push(ground);
+            fields.push(field);
+        }
+    }
+    let alpha = alpha / families.len().max(1) as f64;
+    let mut found = Vec::new();
+    for (runs, (grounds, fields)) in families {
+        let hits = search(&grounds, &runs.weights(), alpha);
+        for ((ground, field), hits) in grounds.iter().zip(&fields).zip(hits) {
+            let judge = Judge { frame, candidate, ground, field, runs: &runs };
+            found.extend(judge.chosen(hits).into_iter().map(|finding| (field.place, finding)));
+        }
+    }
+    found
+}
+
+/// One operation of one candidate.
+struct Field<'a> {
+    place: usize,
+    table: &'a Table,
+    /// Mean differences of the cells' logarithms, candidate less baseline.
+    differences: Sums<f64>,
+    /// Cells with a positive difference, and with a negative one.
+    positive: Sums<u32>,
+    negative: Sums<u32>,
+}
+
+/// What to search, with the runs that it rests on; nothing where the two have no complete cell in common.
+fn field<'a>(
+    frame: &Frame,
+    table: &'a Table,
+    candidate: usize,
+    place: usize,
+) -> Option<(Runs, Ground, Field<'a>)> {
+    let every: Vec<usize> = (0..table.cells.len()).collect();
+    let complete = Complete::of(table, &every);
+    let cells = complete.columns.len();
+    let side = |set: usize| -> Option<Side> {
+        let matrix = table.sets[set].as_ref()?;
+        let rows = &complete.rows[set];
+        let logs = rows.iter().map(|row| complete.columns.iter().map(|column| matrix.log(*row, *column)).collect());
+        let runs: Vec<usize> = rows.iter().map(|row| matrix.runs[*row]).collect();
+        Some(Side { blocks: runs.iter().map(|run| frame.block(set, *run)).collect(), runs, logs: logs.collect() })
+    };
+    let (base, other) = (side(frame.baseline)?, side(candidate)?);
+    if cells == 0 || base.runs.is_empty() || other.runs.is_empty() {
+        return None;
+    }
+    let (runs, rows, differences) = if frame.is_paired(candidate) {
+        let (blocks, rows) = base.by_block(&other);
+        let differences = means(&rows, cells);
+        (Runs::Blocks(blocks), rows, differences)
+    } else {
+        let differences = means(&other.logs, cells).iter().zip(means(&base.logs, cells)).map(|(c, b)| c - b).collect();
+        (Runs::Independent(base.runs, other.runs), [base.logs, other.logs].concat(), differences)
+    };
+    let sizes: Vec<Size> = complete.columns.iter().map(|column| table.cells[*column]).collect();
+    let layout = Layout::of(&sizes);
+    let field = Field {
+        place,
+        table,
+        positive: layout.sums(differences.iter().map(|d| u32::from(*d > 0.0))),
+        negative: layout.sums(differences.iter().map(|d| u32::from(*d < 0.0))),
+        differences: layout.sums(differences.into_iter()),
+    };
+    let sums = rows.iter().map(|row| layout.sums(row.iter().copied())).collect();
+    let centred = matches!(runs, Runs::Independent(..));
+    Some((runs, Ground::new(layout, sums, centred, cells), field))
+}
+
+/// The complete runs of one set.
+struct Side {
+    runs: Vec<usize>,
+    blocks: Vec<u32>,
+    /// Runs × cells.
+    logs: Vec<Vec<f64>>,
+}
+
+impl Side {
+    /// Differences of the blocks that both have, `other` less this.
+    fn by_block(&self, other: &Side) -> (Vec<u32>, Vec<Vec<f64>>) {
+        let common = self.blocks.iter().zip(&self.logs).filter_map(|(block, base)| {
+            let candidate = &other.logs[other.blocks.iter().position(|other| other == block)?];
+            Some((*block, candidate.iter().zip(base).map(|(c, b)| c - b).collect()))
+        });
+        common.unzip()
+    }
+}
+
+fn means(rows: &[Vec<f64>], cells: usize) -> Vec<f64> {
+    (0..cells).map(|cell| rows.iter().map(|row| row[cell]).sum::<f64>() / rows.len() as f64).collect()
+}
+
+/// Decides which rectangles are worth a sentence.
+struct Judge<'a> {
+    frame: &'a Frame<'a>,
+    candidate: usize,
+    ground: &'a Ground,
+    field: &'a Field<'a>,
+    runs: &'a Runs,
+}
+
+impl Judge<'_> {
+    /// The largest first, none within another, none that is mostly old news.
+    fn chosen(&self, mut hits: Vec<Hit>) -> Vec<Finding> {
+        hits.sort_by(|a, b| b.cells.cmp(&a.cells).then(a.p.total_cmp(&b.p)));
+        let mut taken: Vec<Rectangle> = Vec::new();
+        let mut found = Vec::new();
+        for hit in hits {
+            if found.len() == MOST {
+                break;
+            }
+            if self.is_news(&hit, &taken)
+                && self.is_of_one_mind(&hit)
+                && let Some(finding) = self.finding(&hit)
+            {
+                taken.push(hit.rectangle);
+                found.push(finding);
+            }
+        }
+        found
+    }
+
+    fn is_news(&self, hit: &Hit, taken: &[Rectangle]) -> bool {
+        taken.iter().all(|larger| {
+            let shared = larger.intersection(&hit.rectangle).map_or(0, |both| self.ground.counts.of(&both));
+            !larger.contains(&hit.rectangle) && f64::from(shared) <= (1.0 - NEWS) * f64::from(hit.cells)
+        })
+    }
+
+    /// Most cells point one way, and so does each edge, by more than the smallest ratio that matters: a rectangle that
+    /// is carried by one corner would claim too much.
+    fn is_of_one_mind(&self, hit: &Hit) -> bool {
+        let theta = libm::log1p(self.frame.theta);
+        let mean = |rectangle: &Rectangle| {
+            self.field.differences.of(rectangle) / f64::from(self.ground.counts.of(rectangle))
+        };
+        let direction = mean(&hit.rectangle).signum();
+        let matters = |rectangle: &Rectangle| mean(rectangle) * direction > theta;
+        f64::from(self.agreeing(hit)) >= AGREEING * f64::from(hit.cells)
+            && matters(&hit.rectangle)
+            && hit.rectangle.edges().iter().all(matters)
+    }
+
+    fn agreeing(&self, hit: &Hit) -> u32 {
+        let rising = self.field.differences.of(&hit.rectangle) > 0.0;
+        if rising { self.field.positive.of(&hit.rectangle) } else { self.field.negative.of(&hit.rectangle) }
+    }
+
+    /// The rectangle as a finding, if its runs tell the two apart.
+    fn finding(&self, hit: &Hit) -> Option<Finding> {
+        let means = self.ground.runs.iter().map(|sums| sums.of(&hit.rectangle) / f64::from(hit.cells));
+        let means: Vec<f64> = means.collect();
+        let difference = match self.runs {
+            Runs::Blocks(_) => Difference::of_blocks(&means),
+            Runs::Independent(baseline, _) => {
+                let (baseline, candidate) = means.split_at(baseline.len());
+                Difference::of_runs(baseline, candidate)
+            }
+        }?;
+        let comparison = difference.judged(LEVEL, self.field.table.better, self.frame.theta);
+        let interval = comparison.interval.filter(|_| comparison.verdict.differs())?;
+        let key = &self.field.table.key;
+        let layout = &self.ground.layout;
+        let mut finding = Finding {
+            text: String::new(),
+            workload: key.workload.clone(),
+            operation: key.operation.clone(),
+            metric: key.metric.clone(),
+            baseline: self.frame.names[self.frame.baseline].to_owned(),
+            candidate: self.frame.names[self.candidate].to_owned(),
+            ratio: comparison.ratio,
+            ci95: [interval.lo, interval.hi],
+            file_size: ends(&layout.files, hit.rectangle.files),
+            record_size: ends(&layout.records, hit.rectangle.records),
+            cells: hit.cells as usize,
+            agreeing: self.agreeing(hit) as usize,
+            p: hit.p,
+            faster: comparison.verdict.is_better(),
+        };
+        finding.text = sentence(&finding, self.field.table.better, layout);
+        Some(finding)
+    }
+}
+
+fn ends(sizes: &[Option<u64>], (first, last): (usize, usize)) -> Option<[u64; 2]> {
+    Some([sizes[first]?, sizes[last]?])
+}

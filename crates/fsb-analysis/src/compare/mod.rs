@@ -1,0 +1,199 @@
+//! Sets against each other: the classic statistics, the estimates that judge, the grid and its findings.
+//!
+//! [`compare`] makes a [`Document`] of any number of sets. Values are sorted into one table an operation (`table`),
+//! over the cells that all sets with this operation have. Each region of a table (all of it, one file size, one record
+//! size, a rectangle) is described by the statistics of 2011 (`classic`) and judged on one number a run (`region`);
+//! its cells get colours (`cells`). Findings are rectangles that survive the search of them all (`search`, `findings`).
+
+mod cells;
+mod classic;
+mod document;
+mod findings;
+mod latency;
+mod rectangle;
+mod region;
+mod search;
+mod sentence;
+mod table;
+mod warnings;
+mod weights;
+
+use std::collections::BTreeMap;
+
+use fsb_model::set::Set;
+use rayon::prelude::*;
+
+use crate::error::AnalysisError;
+use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
+use classic::classic;
+pub use document::*;
+use region::Frame;
+use table::{Size, Table, tables};
+
+/// The tool whose operations are pooled as [`ALL`].
+const POOLED: &str = "iozone";
+
+/// What to compare and by which yardstick.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Request {
+    /// The place of the baseline among the sets.
+    pub baseline: usize,
+    /// The smallest ratio that matters, 0.03 for 3 %.
+    pub theta: f64,
+}
+
+/// Compares sets. Values must be finite and above zero, and `request.baseline` a place in `sets`.
+///
+/// Operations are compared where at least two sets have cells in common; of a single set all are described.
+pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisError> {
+    let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?;
+    let every = tables(sets, request.baseline)?;
+    let coverage = coverage(sets, &every);
+    let warnings = warnings::warnings(sets, &every);
+    let fewest = sets.len().min(2);
+    let shared: Vec<Table> =
+        every.into_iter().filter(|table| table.present() >= fewest && !table.cells.is_empty()).collect();
+    let frame = Frame::new(sets, request.baseline, request.theta);
+    let (described, findings) = rayon::join(
+        || shared.par_iter().map(|table| describe(&frame, table)).collect::<Result<Vec<_>, _>>(),
+        || findings::findings(&frame, &shared),
+    );
+    let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described?.into_iter().unzip();
+    if let Some((pool, looks)) = pool(&frame, &shared, &seen) {
+        operations.push(operation(&frame, &pool, &looks)?);
+    }
+    Ok(Document {
+        schema: SCHEMA,
+        baseline: baseline.name.clone(),
+        settings: Settings { theta: request.theta, q: FALSE_DISCOVERIES },
+        sets: sets.iter().map(summary).collect(),
+        coverage,
+        operations,
+        findings,
+        warnings,
+    })
+}
+
+/// Every candidate's cells.
+type AllLooks = Vec<(usize, Looks)>;
+
+/// A table with its cells.
+fn describe(frame: &Frame, table: &Table) -> Result<(Operation, AllLooks), AnalysisError> {
+    let looks = all_looks(frame, table)?;
+    let operation = Operation {
+        cells: detailed(frame, table, &looks),
+        latencies: latency::quantiles(frame, &table.key),
+        ..operation(frame, table, &looks)?
+    };
+    Ok((operation, looks))
+}
+
+fn all_looks(frame: &Frame, table: &Table) -> Result<AllLooks, AnalysisError> {
+    frame.candidates().map(|candidate| Ok((candidate, looks(frame, table, candidate)?))).collect()
+}
+
+/// All operations of IOzone's sets in one table, with the colours that their cells already have.
+fn pool(frame: &Frame, tables: &[Table], looks: &[AllLooks]) -> Option<(Table, AllLooks)> {
+    let foreign = frame.sets.iter().flat_map(|set| &set.runs).any(|run| run.tool != POOLED);
+    let parts: Vec<usize> = (0..tables.len())
+        .filter(|place| tables[*place].key.workload.is_none() && tables[*place].present() == frame.sets.len())
+        .collect();
+    let alike = |place: &usize| {
+        let (key, first) = (&tables[*place].key, &tables[parts[0]].key);
+        (&key.metric, key.unit) == (&first.metric, first.unit)
+    };
+    if foreign || parts.is_empty() || !parts.iter().all(alike) {
+        return None;
+    }
+    let joined = |at: usize, candidate: usize| {
+        (candidate, parts.iter().flat_map(|place| looks[*place][at].1.iter().copied()).collect::<Looks>())
+    };
+    let looks = frame.candidates().enumerate().map(|(at, candidate)| joined(at, candidate)).collect();
+    Some((Table::pool(&parts.iter().map(|place| &tables[*place]).collect::<Vec<_>>(), ALL), looks))
+}
+
+/// Everything that is said about a table, without its single cells.
+fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation, AnalysisError> {
+    let every: Vec<usize> = (0..table.cells.len()).collect();
+    let ranking = frame.rank(table, &every)?;
+    let is_grid = table.is_grid();
+    let slices = |of: fn(&Size) -> Option<u64>| -> Result<Vec<Slice>, AnalysisError> {
+        let sizes = if is_grid { by_size(table, of) } else { BTreeMap::new() };
+        sizes.into_iter().map(|(bytes, columns)| slice(frame, table, looks, bytes, &columns)).collect()
+    };
+    Ok(Operation {
+        workload: table.key.workload.clone(),
+        operation: table.key.operation.clone(),
+        metric: table.key.metric.clone(),
+        unit: table.key.unit,
+        better: table.better,
+        classic: classic(table, &every, &frame.names, frame.baseline),
+        estimate: frame.estimates(&ranking),
+        grid: is_grid.then(|| grid(frame, &ranking, looks, &every)),
+        by_file_size: slices(|size| size.file)?,
+        by_record_size: slices(|size| size.record)?,
+        cells: Vec::new(),
+        letters: frame.by_set(|set| ranking.letters[set].clone()),
+        latencies: BySet::new(),
+    })
+}
+
+fn by_size(table: &Table, of: fn(&Size) -> Option<u64>) -> BTreeMap<u64, Vec<usize>> {
+    let mut sizes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (column, size) in table.cells.iter().enumerate() {
+        if let Some(bytes) = of(size) {
+            sizes.entry(bytes).or_default().push(column);
+        }
+    }
+    sizes
+}
+
+fn slice(
+    frame: &Frame,
+    table: &Table,
+    looks: &AllLooks,
+    bytes: u64,
+    columns: &[usize],
+) -> Result<Slice, AnalysisError> {
+    let ranking = frame.rank(table, columns)?;
+    Ok(Slice {
+        bytes,
+        classic: classic(table, columns, &frame.names, frame.baseline),
+        grid: grid(frame, &ranking, looks, columns),
+    })
+}
+
+fn grid(frame: &Frame, ranking: &crate::Ranking, looks: &AllLooks, columns: &[usize]) -> Grid {
+    let against = looks.iter().map(|(candidate, looks)| {
+        (frame.names[*candidate].to_owned(), counted(frame, ranking, *candidate, looks, columns))
+    });
+    Grid { against: against.collect() }
+}
+
+fn coverage(sets: &[Set], tables: &[Table]) -> Coverage {
+    let common = tables.iter().filter(|table| table.present() == sets.len()).map(|table| table.cells.len()).sum();
+    let only = |set: usize| tables.iter().map(|table| table.coverage[set].1).sum();
+    Coverage { common, only: sets.iter().enumerate().map(|(place, set)| (set.name.clone(), only(place))).collect() }
+}
+
+fn summary(set: &Set) -> SetSummary {
+    let distinct = |of: &dyn Fn(&fsb_model::set::Run) -> Option<String>| {
+        let mut seen: Vec<String> = Vec::new();
+        for text in set.runs.iter().filter_map(of) {
+            if !seen.contains(&text) {
+                seen.push(text);
+            }
+        }
+        seen
+    };
+    let versions = distinct(&|run| run.version.clone());
+    SetSummary {
+        name: set.name.clone(),
+        tool: distinct(&|run| Some(run.tool.clone())).join(", "),
+        version: (!versions.is_empty()).then(|| versions.join(", ")),
+        files: distinct(&|run| Some(run.path.clone())),
+        runs: set.runs.len(),
+        commands: distinct(&|run| run.command.clone()),
+        pairing: set.pairing.clone(),
+    }
+}

@@ -1,0 +1,123 @@
+//! Rectangles of a grid, and sums over them.
+
+use super::table::Size;
+
+/// A contiguous range of file sizes × a contiguous range of record sizes, as places among the grid's sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rectangle {
+    pub files: (usize, usize),
+    pub records: (usize, usize),
+}
+
+impl Rectangle {
+    pub fn contains(&self, other: &Rectangle) -> bool {
+        let within = |outer: (usize, usize), inner: (usize, usize)| outer.0 <= inner.0 && inner.1 <= outer.1;
+        within(self.files, other.files) && within(self.records, other.records)
+    }
+
+    /// The first and last file size and record size alone: without them the rectangle would be smaller.
+    pub fn edges(&self) -> [Rectangle; 4] {
+        let ((f0, f1), (r0, r1)) = (self.files, self.records);
+        [
+            Rectangle { files: (f0, f0), ..*self },
+            Rectangle { files: (f1, f1), ..*self },
+            Rectangle { records: (r0, r0), ..*self },
+            Rectangle { records: (r1, r1), ..*self },
+        ]
+    }
+
+    /// What both have.
+    pub fn intersection(&self, other: &Rectangle) -> Option<Rectangle> {
+        let both = |a: (usize, usize), b: (usize, usize)| {
+            let (lo, hi) = (a.0.max(b.0), a.1.min(b.1));
+            (lo <= hi).then_some((lo, hi))
+        };
+        Some(Rectangle { files: both(self.files, other.files)?, records: both(self.records, other.records)? })
+    }
+}
+
+/// The sizes of a grid and where its cells lie. Cells without sizes lie in a row of one file size or record size.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub files: Vec<Option<u64>>,
+    pub records: Vec<Option<u64>>,
+    /// The place of each cell given.
+    places: Vec<(usize, usize)>,
+}
+
+impl Layout {
+    pub fn of(cells: &[Size]) -> Layout {
+        let distinct = |of: fn(&Size) -> Option<u64>| {
+            let mut sizes: Vec<Option<u64>> = cells.iter().map(of).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            sizes
+        };
+        let (files, records) = (distinct(|size| size.file), distinct(|size| size.record));
+        let place = |size: &Size| {
+            let find = |sizes: &[Option<u64>], size| sizes.binary_search(&size).unwrap_or_default();
+            (find(&files, size.file), find(&records, size.record))
+        };
+        Layout { places: cells.iter().map(place).collect(), files, records }
+    }
+
+    pub fn whole(&self) -> Rectangle {
+        Rectangle { files: (0, self.files.len() - 1), records: (0, self.records.len() - 1) }
+    }
+
+    /// Sums of `values`, one a cell, over any rectangle.
+    pub fn sums<N: Copy + Default + std::ops::Add<Output = N> + std::ops::Sub<Output = N>>(
+        &self,
+        values: impl Iterator<Item = N>,
+    ) -> Sums<N> {
+        let width = self.records.len() + 1;
+        let mut sums = vec![N::default(); (self.files.len() + 1) * width];
+        for ((file, record), value) in self.places.iter().zip(values) {
+            let place = &mut sums[(file + 1) * width + record + 1];
+            *place = *place + value;
+        }
+        for file in 1..=self.files.len() {
+            for record in 1..width {
+                let at = file * width + record;
+                sums[at] = sums[at] + sums[at - 1] + sums[at - width] - sums[at - width - 1];
+            }
+        }
+        Sums { sums, width }
+    }
+
+    /// Every rectangle of at least `fewest` cells that no smaller rectangle could stand for, and the whole.
+    pub fn rectangles(&self, counts: &Sums<u32>, fewest: u32) -> Vec<(Rectangle, u32)> {
+        let whole = self.whole();
+        let mut found = vec![(whole, counts.of(&whole))];
+        for f0 in 0..self.files.len() {
+            for f1 in f0..self.files.len() {
+                for r0 in 0..self.records.len() {
+                    for r1 in r0..self.records.len() {
+                        let rectangle = Rectangle { files: (f0, f1), records: (r0, r1) };
+                        let cells = counts.of(&rectangle);
+                        let tight = || rectangle.edges().iter().all(|edge| counts.of(edge) > 0);
+                        if cells >= fewest && rectangle != whole && tight() {
+                            found.push((rectangle, cells));
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Summed-area table (Crow 1984): the sum over any rectangle from four entries.
+#[derive(Debug)]
+pub(super) struct Sums<N> {
+    sums: Vec<N>,
+    width: usize,
+}
+
+impl<N: Copy + std::ops::Add<Output = N> + std::ops::Sub<Output = N>> Sums<N> {
+    pub fn of(&self, rectangle: &Rectangle) -> N {
+        let ((f0, f1), (r0, r1)) = (rectangle.files, rectangle.records);
+        let at = |file: usize, record: usize| self.sums[file * self.width + record];
+        at(f1 + 1, r1 + 1) + at(f0, r0) - at(f0, r1 + 1) - at(f1 + 1, r0)
+    }
+}

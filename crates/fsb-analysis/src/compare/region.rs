@@ -1,0 +1,142 @@
+//! A region of the grid, judged on runs: one mean of logarithms a run, whatever the number of cells.
+
+use fsb_model::set::Set;
+
+use super::document::{BySet, Estimates, RunLevel};
+use super::table::{Matrix, Table};
+use crate::comparison::{BlockValue, Comparison};
+use crate::error::AnalysisError;
+use crate::interval::exp;
+use crate::ranking::{Ranking, Sample};
+
+/// A run that has less than this share of a region's cells would cost the other runs their cells: it stays out.
+const ENOUGH: f64 = 0.5;
+
+/// Which runs and cells a region's estimate rests on: every run has every cell.
+#[derive(Debug, Clone)]
+pub(super) struct Complete {
+    /// Columns of the table.
+    pub columns: Vec<usize>,
+    /// Rows of each set's matrix.
+    pub rows: Vec<Vec<usize>>,
+}
+
+impl Complete {
+    /// The largest honest part of a region: without the runs that have hardly any of it, the cells of all others.
+    pub fn of(table: &Table, columns: &[usize]) -> Complete {
+        let has = |matrix: &Matrix, row: usize, column: usize| !matrix.log(row, column).is_nan();
+        let rows: Vec<Vec<usize>> = table
+            .sets
+            .iter()
+            .map(|set| {
+                let Some(matrix) = set else { return Vec::new() };
+                let count = |row: usize| columns.iter().filter(|column| has(matrix, row, **column)).count();
+                let enough = |row: &usize| count(*row) as f64 >= ENOUGH * columns.len() as f64;
+                (0..matrix.runs.len()).filter(enough).collect()
+            })
+            .collect();
+        let whole = |column: &usize| {
+            let sets = table.sets.iter().zip(&rows);
+            sets.into_iter().all(|(set, rows)| {
+                set.as_ref().is_none_or(|matrix| rows.iter().all(|row| has(matrix, *row, *column)))
+            })
+        };
+        let columns = columns.iter().copied().filter(whole).collect();
+        Complete { columns, rows }
+    }
+
+    /// Mean logarithms by set: one a run, with the number of the run among the set's.
+    pub fn means(&self, table: &Table) -> Vec<Vec<(usize, f64)>> {
+        let mean = |matrix: &Matrix, row: usize| {
+            let sum: f64 = self.columns.iter().map(|column| matrix.log(row, *column)).sum();
+            sum / self.columns.len() as f64
+        };
+        let of_set = |(set, rows): (&Option<Matrix>, &Vec<usize>)| match set {
+            Some(matrix) if !self.columns.is_empty() => {
+                rows.iter().map(|row| (matrix.runs[*row], mean(matrix, *row))).collect()
+            }
+            _ => Vec::new(),
+        };
+        table.sets.iter().zip(&self.rows).map(of_set).collect()
+    }
+}
+
+/// What judging needs to know about the sets beside their values.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    pub sets: &'a [Set],
+    pub names: Vec<&'a str>,
+    pub baseline: usize,
+    pub theta: f64,
+    /// A number for each pairing.
+    pub pairing: Vec<Option<usize>>,
+}
+
+impl<'a> Frame<'a> {
+    pub fn new(sets: &'a [Set], baseline: usize, theta: f64) -> Frame<'a> {
+        let first = |pairing: &str| sets.iter().position(|set| set.pairing.as_deref() == Some(pairing));
+        Frame {
+            sets,
+            names: sets.iter().map(|set| set.name.as_str()).collect(),
+            baseline,
+            theta,
+            pairing: sets.iter().map(|set| set.pairing.as_deref().and_then(first)).collect(),
+        }
+    }
+
+    /// The sets that are compared with the baseline.
+    pub fn candidates(&self) -> impl Iterator<Item = usize> + use<> {
+        let baseline = self.baseline;
+        (0..self.sets.len()).filter(move |set| *set != baseline)
+    }
+
+    /// Whether the candidate took turns with the baseline.
+    pub fn is_paired(&self, candidate: usize) -> bool {
+        self.pairing[candidate].is_some() && self.pairing[candidate] == self.pairing[self.baseline]
+    }
+
+    /// The block of a run; foreign runs are numbered.
+    pub fn block(&self, set: usize, run: usize) -> u32 {
+        self.sets[set].runs[run].block.unwrap_or(run as u32)
+    }
+
+    /// A sample of logarithms, one a run of the set.
+    pub fn sample(&self, set: usize, logs: impl Iterator<Item = (usize, f64)>) -> Sample {
+        let values = logs.map(|(run, log)| BlockValue { block: self.block(set, run), value: exp(log) });
+        Sample { shares_blocks: self.pairing[set], values: values.collect() }
+    }
+
+    /// Every pair of sets over a region.
+    pub fn rank(&self, table: &Table, columns: &[usize]) -> Result<Ranking, AnalysisError> {
+        let means = Complete::of(table, columns).means(table);
+        let samples: Vec<Sample> =
+            means.into_iter().enumerate().map(|(set, means)| self.sample(set, means.into_iter())).collect();
+        Ranking::of_samples(&samples, table.better, self.theta)
+    }
+
+    /// The candidates' standing in a ranking.
+    pub fn estimates(&self, ranking: &Ranking) -> Estimates {
+        let against = |set: usize| ranking.comparison(self.baseline, set).map(|comparison| run_level(&comparison));
+        Estimates { against: self.by_candidate(against) }
+    }
+
+    /// One entry a candidate, under its name.
+    pub fn by_candidate<T>(&self, mut of: impl FnMut(usize) -> T) -> BySet<T> {
+        self.candidates().map(|set| (self.names[set].to_owned(), of(set))).collect()
+    }
+
+    /// One entry a set, under its name.
+    pub fn by_set<T>(&self, of: impl FnMut(usize) -> T) -> BySet<T> {
+        self.names.iter().map(|name| (*name).to_owned()).zip((0..self.sets.len()).map(of)).collect()
+    }
+}
+
+fn run_level(comparison: &Comparison) -> RunLevel {
+    RunLevel {
+        ratio: comparison.ratio,
+        ci95: comparison.interval.map(|interval| [interval.lo, interval.hi]),
+        n: comparison.n,
+        method: comparison.method,
+        verdict: comparison.verdict,
+    }
+}

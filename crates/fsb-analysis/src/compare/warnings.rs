@@ -1,0 +1,201 @@
+//! What a reader must know before believing a comparison.
+
+use fsb_model::set::{GapReason, Run, Set};
+use fsb_model::{Unit, units};
+
+use super::table::{Key, Table};
+use crate::FEWEST_JUDGED;
+
+/// A time of fewer ticks than this is known to no better than a percent.
+const FEW_TICKS: f64 = 100.0;
+/// So many things of one kind are named, then counted.
+const NAMED: usize = 3;
+
+/// All warnings, what concerns whole sets first.
+pub(super) fn warnings(sets: &[Set], tables: &[Table]) -> Vec<String> {
+    let mut warnings: Vec<String> = sets.iter().filter_map(few_runs).collect();
+    warnings.extend(tools(sets));
+    warnings.extend(commands(sets));
+    warnings.extend(uncommon(sets, tables));
+    for set in sets {
+        warnings.extend(quantised(set));
+        warnings.extend(gaps(set));
+        warnings.extend(remarks(set));
+    }
+    warnings
+}
+
+fn few_runs(set: &Set) -> Option<String> {
+    let what = if set.pairing.is_some() { "block" } else { "run" };
+    match set.runs.len() {
+        n if n >= FEWEST_JUDGED => None,
+        1 => Some(format!("{}: a single {what}: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name)),
+        n => Some(format!("{}: {n} {what}s: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name)),
+    }
+}
+
+fn tools(sets: &[Set]) -> Option<String> {
+    let of = |set: &Set| set.runs.first().map(|run| (run.tool.clone(), run.version.clone()));
+    let first = sets.first().and_then(of)?;
+    let show = |set: &Set| {
+        let run = set.runs.first()?;
+        Some(format!("{}: {} {}", set.name, run.tool, run.version.as_deref().unwrap_or("of unknown version")))
+    };
+    let all: Vec<String> = sets.iter().filter_map(show).collect();
+    match sets.iter().filter_map(of).find(|other| *other != first)? {
+        (tool, _) if tool != first.0 => Some(format!(
+            "different tools measure different things under one name ({}): read the ratios with care",
+            all.join("; ")
+        )),
+        _ => Some(format!("different versions of {} ({})", first.0, all.join("; "))),
+    }
+}
+
+/// Sets whose tool was called with other options.
+fn commands(sets: &[Set]) -> Option<String> {
+    let command = |set: &Set| set.runs.iter().find_map(|run| run.command.as_deref()).map(options);
+    let all: Vec<(&Set, String)> = sets.iter().filter_map(|set| Some((set, command(set)?))).collect();
+    let same_tool = all.windows(2).all(|pair| tool(pair[0].0) == tool(pair[1].0));
+    if !same_tool || all.windows(2).all(|pair| pair[0].1 == pair[1].1) {
+        return None;
+    }
+    let named = all.iter().take(NAMED).map(|(set, options)| format!("{}: {options}", set.name));
+    let more = if all.len() > NAMED { "; …" } else { "" };
+    Some(format!("the sets were made with different options ({}{more})", named.collect::<Vec<_>>().join("; ")))
+}
+
+fn tool(set: &Set) -> Option<&str> {
+    set.runs.first().map(|run| run.tool.as_str())
+}
+
+/// A command line without the program and without names of files, which differ and do not matter.
+fn options(command: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut skip = false;
+    for word in command.split_whitespace().skip(1) {
+        let is_path = word.starts_with('/') || word.starts_with("./");
+        match word {
+            _ if std::mem::take(&mut skip) => {}
+            "-f" | "-F" | "-b" | "-U" => skip = true,
+            _ if is_path => {}
+            _ => kept.push(word),
+        }
+    }
+    kept.join(" ")
+}
+
+/// Operations that not every set has, and cells that only some have.
+fn uncommon(sets: &[Set], tables: &[Table]) -> Vec<String> {
+    if sets.len() < 2 {
+        return Vec::new();
+    }
+    let mut by_owners: Vec<(String, Vec<String>)> = Vec::new();
+    for table in tables.iter().filter(|table| table.present() < sets.len()) {
+        let owners = sets.iter().zip(&table.sets).filter(|(_, matrix)| matrix.is_some());
+        let owners = owners.map(|(set, _)| set.name.as_str()).collect::<Vec<_>>().join(" and ");
+        match by_owners.iter_mut().find(|(other, _)| *other == owners) {
+            Some((_, operations)) => operations.push(label(&table.key)),
+            None => by_owners.push((owners, vec![label(&table.key)])),
+        }
+    }
+    let mut warnings: Vec<String> =
+        by_owners.into_iter().map(|(owners, names)| format!("only {owners} measured {}", some(&names, 8))).collect();
+    let lost = |set: usize| -> usize {
+        let shared = tables.iter().filter(|table| table.present() > 1 && table.sets[set].is_some());
+        shared.map(|table| table.coverage[set].0 - table.cells.len()).sum()
+    };
+    let lost: Vec<String> = (0..sets.len())
+        .filter(|set| lost(*set) > 0)
+        .map(|set| format!("{} of {}", lost(set), sets[set].name))
+        .collect();
+    if !lost.is_empty() {
+        warnings.push(format!("cells that not every set has are left out: {}", lost.join(", ")));
+    }
+    warnings
+}
+
+/// What an operation is called: metrics tell apart what has several.
+fn label(key: &Key) -> String {
+    let workload = key.workload.as_ref().map(|workload| format!("{workload}: ")).unwrap_or_default();
+    format!("{workload}{} ({})", key.operation, key.metric)
+}
+
+/// Values that lasted only a few ticks of the tool's clock.
+fn quantised(set: &Set) -> Option<String> {
+    let (mut few, mut all, mut resolution) = (0usize, 0usize, 0f64);
+    for run in &set.runs {
+        let Some(tick) = run.clock_resolution else { continue };
+        resolution = resolution.max(tick);
+        for (file_size, value) in rates(run) {
+            all += 1;
+            few += usize::from(file_size / value < FEW_TICKS * tick);
+        }
+    }
+    (few > 0).then(|| {
+        format!(
+            "{}: {few} of {all} values lasted fewer than {FEW_TICKS} ticks of the clock ({}): quantised by more than 1 %",
+            set.name,
+            units::show_seconds(resolution)
+        )
+    })
+}
+
+/// Byte rates with the size of their file: together they tell how long it took.
+fn rates(run: &Run) -> impl Iterator<Item = (f64, f64)> + '_ {
+    let series = run.series.iter().filter(|series| series.unit == Unit::BytesPerSecond);
+    series.flat_map(|series| &series.points).filter_map(|point| Some((point.file_size? as f64, point.value)))
+}
+
+fn gaps(set: &Set) -> Vec<String> {
+    let all = || set.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.gaps);
+    let count = |why: GapReason| all().filter(|gap| gap.why == why).count();
+    [GapReason::BelowClock, GapReason::TooFast, GapReason::Zero]
+        .into_iter()
+        .filter(|why| count(*why) > 0)
+        .map(|why| format!("{}: {} places without a value: {}", set.name, count(why), why.words()))
+        .collect()
+}
+
+/// What the readers said: equal texts once, with the files that they concern.
+fn remarks(set: &Set) -> Vec<String> {
+    let mut texts: Vec<(&str, Vec<String>)> = Vec::new();
+    for run in &set.runs {
+        for remark in &run.warnings {
+            let place = remark.line.map_or_else(|| run.path.clone(), |line| format!("{}:{line}", run.path));
+            match texts.iter_mut().find(|(text, _)| *text == remark.text) {
+                Some((_, places)) => places.push(place),
+                None => texts.push((&remark.text, vec![place])),
+            }
+        }
+    }
+    let shown = texts.iter().take(2 * NAMED).map(|(text, places)| format!("{}: {text}", some(places, NAMED)));
+    let more = texts.len().saturating_sub(2 * NAMED);
+    let rest = (more > 0).then(|| format!("{}: {more} more remarks on its files", set.name));
+    shown.chain(rest).collect()
+}
+
+/// The first few, and how many more.
+fn some(items: &[String], most: usize) -> String {
+    match items.len() {
+        n if n <= most => items.join(", "),
+        n => format!("{} and {} more", items[..most].join(", "), n - most),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_no_options() {
+        assert_eq!(options("/usr/bin/iozone -a -n 4k -f /mnt/test/f -b out.xls"), "-a -n 4k");
+        assert_eq!(options("iozone -U /mnt -e"), "-e");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let items: Vec<String> = (0..5).map(|i| i.to_string()).collect();
+        assert_eq!(some(&items, 3), "0, 1, 2 and 2 more");
+        assert_eq!(some(&items[..2], 3), "0, 1");
+    }
+}

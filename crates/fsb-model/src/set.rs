@@ -1,0 +1,133 @@
+//! Sets: trials that belong together, ours or imported from another tool.
+//!
+//! A [`Set`] holds [`Run`]s, the statistical units: one execution of a foreign tool, or one block of ours. A run holds
+//! [`Series`], one a column of a foreign table, and every value of a series knows the line that it came from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{Better, Unit};
+
+/// Trials that belong together: five runs of one tool on one file system, or one target of one of our runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Set {
+    /// The name in tables, unique in a comparison.
+    pub name: String,
+    /// Sets with the same pairing are compared block by block: they took turns in one run of ours.
+    pub pairing: Option<String>,
+    /// In the order of the files, or of the blocks.
+    pub runs: Vec<Run>,
+}
+
+/// One execution of a tool, or one block of a run of ours: the statistical unit of a comparison.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The tool in lower case: `iozone`, `fio`, `bonnie++`, `postmark`, `filebench`, `fsb`.
+    pub tool: String,
+    /// Its version as printed, without decoration: `3.471`.
+    pub version: Option<String>,
+    /// The command line that made it, where the tool records it.
+    pub command: Option<String>,
+    /// The file that it was read from, as given.
+    pub path: String,
+    /// The block, for runs of ours.
+    pub block: Option<u32>,
+    /// The resolution of the tool's clock in seconds, where it says so: shorter times are quantised.
+    pub clock_resolution: Option<f64>,
+    /// The values.
+    pub series: Vec<Series>,
+    /// Latencies as counts a time.
+    pub histograms: Vec<Histogram>,
+    /// What was wrong with the file without making it useless.
+    pub warnings: Vec<Remark>,
+}
+
+/// The values of one operation in one metric: a column of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What makes it another thing than the same operation elsewhere: fio's job, our cell. Absent where a tool has no
+    /// such name.
+    pub workload: Option<String>,
+    /// What is done to a file: `write`, `random_read`, `create`.
+    pub operation: String,
+    /// The metric, one of [`crate::metric::REGISTRY`] where it fits.
+    pub metric: String,
+    /// The unit that values are stored in.
+    pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
+    /// The unit that values were found in, as the tool writes it: `kB/s`.
+    pub found_unit: String,
+    /// The values.
+    pub points: Vec<Point>,
+    /// Places where the tool printed something that is no value.
+    pub gaps: Vec<Gap>,
+}
+
+/// One value and where it stood.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Bytes of the file; absent where the tool has no such parameter.
+    pub file_size: Option<u64>,
+    /// Bytes of one call; absent where the tool has no such parameter.
+    pub record_size: Option<u64>,
+    /// The value in the series' unit: finite and above zero.
+    pub value: f64,
+    /// The line of the file, from 1.
+    pub line: u32,
+}
+
+/// A place without a value, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// Bytes of the file.
+    pub file_size: Option<u64>,
+    /// Bytes of one call.
+    pub record_size: Option<u64>,
+    /// The line of the file, from 1.
+    pub line: u32,
+    /// Why there is no value.
+    pub why: GapReason,
+}
+
+/// Why a tool printed no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GapReason {
+    /// It took less than one tick of the tool's clock (IOzone's 0 microseconds).
+    BelowClock,
+    /// The tool itself calls it too fast to measure (`+++++` of bonnie++).
+    TooFast,
+    /// The tool printed zero for a rate: it was not run.
+    Zero,
+}
+
+/// Latencies of one operation, merged and never averaged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// As in [`Series`].
+    pub workload: Option<String>,
+    /// As in [`Series`].
+    pub operation: String,
+    /// Nanoseconds and how often, ascending, without zeros.
+    pub bins: Vec<(u64, u64)>,
+}
+
+/// Something to say about a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remark {
+    /// The line, from 1, where it concerns one.
+    pub line: Option<u32>,
+    /// What was found and what was made of it.
+    pub text: String,
+}
+
+impl GapReason {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            GapReason::BelowClock => "below the clock's resolution",
+            GapReason::TooFast => "too fast to measure",
+            GapReason::Zero => "not run",
+        }
+    }
+}
