@@ -23,7 +23,11 @@ pub(crate) fn t_quantile(level: f64, degrees: f64) -> f64 {
     let mut t = first_guess(level, degrees);
     for _ in 0..200 {
         let excess = t_two_sided(t, degrees) - (1.0 - level);
-        if excess > 0.0 { low = t } else { high = t }
+        if excess > 0.0 {
+            low = t
+        } else {
+            high = t
+        }
         let step = t + excess / (2.0 * density(t));
         let next = match () {
             () if step > low && step < high => step,

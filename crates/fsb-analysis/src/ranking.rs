@@ -123,12 +123,7 @@ impl Ranking {
 
     /// From best to worst: by how many beat it, then by its mean. (Where blocks are missing a mean alone may point
     /// the other way than the blocks in common.)
-    fn by_merit(
-        &self,
-        present: &[usize],
-        samples: &[Sample],
-        better: Better,
-    ) -> Result<Vec<usize>, AnalysisError> {
+    fn by_merit(&self, present: &[usize], samples: &[Sample], better: Better) -> Result<Vec<usize>, AnalysisError> {
         let mut keyed = Vec::with_capacity(present.len());
         for target in present {
             let beaten = self.beaten_by(*target, present);

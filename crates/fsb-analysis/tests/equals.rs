@@ -58,7 +58,9 @@ fn a_loss_of_thirty_percent_is_found() {
     assert!(found * 20 >= SPLITS * 19, "{found} of {SPLITS} splits");
     let operations: usize = documents
         .iter()
-        .map(|document| iozone::OPERATIONS.iter().filter(|o| document.findings.iter().any(|f| f.operation == **o)).count())
+        .map(|document| {
+            iozone::OPERATIONS.iter().filter(|o| document.findings.iter().any(|f| f.operation == **o)).count()
+        })
         .sum();
     println!("{:.3} of the operations", operations as f64 / (13 * SPLITS) as f64);
 }

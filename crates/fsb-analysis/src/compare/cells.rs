@@ -62,7 +62,13 @@ fn rejected(p_values: &[Option<f64>]) -> Vec<bool> {
 }
 
 /// Counts the colours of a region beside what its runs say.
-pub(super) fn counted(frame: &Frame, ranking: &Ranking, candidate: usize, looks: &Looks, columns: &[usize]) -> Option<GridAgainst> {
+pub(super) fn counted(
+    frame: &Frame,
+    ranking: &Ranking,
+    candidate: usize,
+    looks: &Looks,
+    columns: &[usize],
+) -> Option<GridAgainst> {
     let colours: Vec<Colour> = columns.iter().filter_map(|column| looks[*column]).map(|look| look.colour).collect();
     if colours.is_empty() {
         return None;

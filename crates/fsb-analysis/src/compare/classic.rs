@@ -17,9 +17,13 @@ const DIFFERENT: f64 = 0.1;
 
 /// Pools the given cells of every set and compares each with the baseline.
 pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline: usize) -> Classic {
-    let samples: Vec<Option<Sample>> =
-        table.sets.iter().map(|set| set.as_ref().and_then(|matrix| Sample::of(matrix, table.cells.len(), columns))).collect();
-    let sets = names.iter().zip(&samples).map(|(name, sample)| ((*name).to_owned(), sample.as_ref().map(Sample::pooled)));
+    let samples: Vec<Option<Sample>> = table
+        .sets
+        .iter()
+        .map(|set| set.as_ref().and_then(|matrix| Sample::of(matrix, table.cells.len(), columns)))
+        .collect();
+    let sets =
+        names.iter().zip(&samples).map(|(name, sample)| ((*name).to_owned(), sample.as_ref().map(Sample::pooled)));
     let others = (0..names.len()).filter(|set| *set != baseline);
     let against: IndexMap<_, _> = others
         .map(|set| {
@@ -49,7 +53,8 @@ impl Sample {
             sorted.extend(matrix.column(*column, cells).map(|(_, value)| value));
             let values = &sorted[before..];
             means.push(values.iter().sum::<f64>() / values.len() as f64);
-            log_sum += (0..matrix.runs.len()).map(|run| matrix.log(run, *column)).filter(|log| !log.is_nan()).sum::<f64>();
+            log_sum +=
+                (0..matrix.runs.len()).map(|run| matrix.log(run, *column)).filter(|log| !log.is_nan()).sum::<f64>();
         }
         if sorted.is_empty() {
             return None;
@@ -118,8 +123,12 @@ impl Slope {
     /// a = (−B + √(B² + 4A²)) / 2A with A = Σxy and B = Σ(x² − y²);
     /// SE = √(Σd² / Σ(x − x̄)² / (n − 1)) with d = |ax − y| / √(a² + 1).
     fn of(baseline: &[f64], candidate: &[f64]) -> Option<Slope> {
-        let points: Vec<(f64, f64)> =
-            baseline.iter().copied().zip(candidate.iter().copied()).filter(|(x, y)| !x.is_nan() && !y.is_nan()).collect();
+        let points: Vec<(f64, f64)> = baseline
+            .iter()
+            .copied()
+            .zip(candidate.iter().copied())
+            .filter(|(x, y)| !x.is_nan() && !y.is_nan())
+            .collect();
         let n = points.len();
         // Scaled, so that squares of large rates stay finite: the slope has no unit.
         let scale = points.iter().map(|(x, y)| x.max(*y)).fold(0.0, f64::max);

@@ -76,12 +76,7 @@ impl Runs {
     }
 }
 
-fn of_candidate(
-    frame: &Frame,
-    subjects: &[&Table],
-    candidate: usize,
-    alpha: f64,
-) -> Vec<(usize, Finding)> {
+fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64) -> Vec<(usize, Finding)> {
     let mut families: BTreeMap<Runs, (Vec<Ground>, Vec<Field>)> = BTreeMap::new();
     for (place, table) in subjects.iter().enumerate() {
         let Some((runs, ground, field)) = field(frame, table, candidate, place) else { continue };
@@ -115,12 +110,7 @@ struct Field<'a> {
 }
 
 /// What to search, with the runs that it rests on; nothing where the two have no complete cell in common.
-fn field<'a>(
-    frame: &Frame,
-    table: &'a Table,
-    candidate: usize,
-    place: usize,
-) -> Option<(Runs, Ground, Field<'a>)> {
+fn field<'a>(frame: &Frame, table: &'a Table, candidate: usize, place: usize) -> Option<(Runs, Ground, Field<'a>)> {
     let every: Vec<usize> = (0..table.cells.len()).collect();
     let complete = Complete::of(table, &every);
     let cells = complete.columns.len();
@@ -221,9 +211,8 @@ impl Judge<'_> {
     /// is carried by one corner would claim too much.
     fn is_of_one_mind(&self, hit: &Hit) -> bool {
         let theta = libm::log1p(self.frame.theta);
-        let mean = |rectangle: &Rectangle| {
-            self.field.differences.of(rectangle) / f64::from(self.ground.counts.of(rectangle))
-        };
+        let mean =
+            |rectangle: &Rectangle| self.field.differences.of(rectangle) / f64::from(self.ground.counts.of(rectangle));
         let direction = mean(&hit.rectangle).signum();
         let matters = |rectangle: &Rectangle| mean(rectangle) * direction > theta;
         f64::from(self.agreeing(hit)) >= AGREEING * f64::from(hit.cells)

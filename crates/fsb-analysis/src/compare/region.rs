@@ -10,7 +10,7 @@ use crate::interval::exp;
 use crate::ranking::{Ranking, Sample};
 
 /// A run that has less than this share of a region's cells would cost the other runs their cells: it stays out.
-const ENOUGH: f64 = 0.5;
+pub(super) const ENOUGH: f64 = 0.5;
 
 /// Which runs and cells a region's estimate rests on: every run has every cell.
 #[derive(Debug, Clone)]
@@ -37,9 +37,8 @@ impl Complete {
             .collect();
         let whole = |column: &usize| {
             let sets = table.sets.iter().zip(&rows);
-            sets.into_iter().all(|(set, rows)| {
-                set.as_ref().is_none_or(|matrix| rows.iter().all(|row| has(matrix, *row, *column)))
-            })
+            sets.into_iter()
+                .all(|(set, rows)| set.as_ref().is_none_or(|matrix| rows.iter().all(|row| has(matrix, *row, *column))))
         };
         let columns = columns.iter().copied().filter(whole).collect();
         Complete { columns, rows }

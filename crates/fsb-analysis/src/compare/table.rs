@@ -74,8 +74,11 @@ impl Table {
     /// Several tables as one: every cell of every table, of the sets that have all of them.
     pub fn pool(tables: &[&Table], operation: &str) -> Table {
         let first = tables[0];
-        let places: Vec<(usize, usize)> =
-            tables.iter().enumerate().flat_map(|(t, table)| (0..table.cells.len()).map(move |cell| (t, cell))).collect();
+        let places: Vec<(usize, usize)> = tables
+            .iter()
+            .enumerate()
+            .flat_map(|(t, table)| (0..table.cells.len()).map(move |cell| (t, cell)))
+            .collect();
         let pooled = |set: usize| -> Option<Matrix> {
             let parts: Vec<&Matrix> = tables.iter().map(|table| table.sets[set].as_ref()).collect::<Option<_>>()?;
             let mut runs: Vec<usize> = parts.iter().flat_map(|part| part.runs.iter().copied()).collect();
@@ -144,9 +147,8 @@ fn shared_names(sets: &[Set]) -> Vec<(&str, &str)> {
     let mut names: HashMap<(&str, &str), Vec<Vec<Option<&str>>>> = HashMap::new();
     for (place, set) in sets.iter().enumerate() {
         for series in set.runs.iter().flat_map(|run| &run.series) {
-            let by_set = names
-                .entry((&series.operation, &series.metric))
-                .or_insert_with(|| vec![Vec::new(); sets.len()]);
+            let by_set =
+                names.entry((&series.operation, &series.metric)).or_insert_with(|| vec![Vec::new(); sets.len()]);
             let name = series.workload.as_deref();
             if !by_set[place].contains(&name) {
                 by_set[place].push(name);
@@ -174,12 +176,7 @@ impl Gathered {
         Gathered { key, better, places: HashMap::new(), sizes: Vec::new(), sets: vec![Vec::new(); sets] }
     }
 
-    fn add(
-        &mut self,
-        set: usize,
-        run: usize,
-        points: impl Iterator<Item = (Size, f64)>,
-    ) -> Result<(), AnalysisError> {
+    fn add(&mut self, set: usize, run: usize, points: impl Iterator<Item = (Size, f64)>) -> Result<(), AnalysisError> {
         let mut row = Vec::with_capacity(points.size_hint().0);
         for (size, value) in points {
             logarithm(value)?;

@@ -3,6 +3,7 @@
 use fsb_model::set::{GapReason, Run, Set};
 use fsb_model::{Unit, units};
 
+use super::region::ENOUGH;
 use super::table::{Key, Table};
 use crate::FEWEST_JUDGED;
 
@@ -17,7 +18,8 @@ pub(super) fn warnings(sets: &[Set], tables: &[Table]) -> Vec<String> {
     warnings.extend(tools(sets));
     warnings.extend(commands(sets));
     warnings.extend(uncommon(sets, tables));
-    for set in sets {
+    for (place, set) in sets.iter().enumerate() {
+        warnings.extend(incomplete(set, place, tables));
         warnings.extend(quantised(set));
         warnings.extend(gaps(set));
         warnings.extend(remarks(set));
@@ -29,7 +31,9 @@ fn few_runs(set: &Set) -> Option<String> {
     let what = if set.pairing.is_some() { "block" } else { "run" };
     match set.runs.len() {
         n if n >= FEWEST_JUDGED => None,
-        1 => Some(format!("{}: a single {what}: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name)),
+        1 => {
+            Some(format!("{}: a single {what}: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name))
+        }
         n => Some(format!("{}: {n} {what}s: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name)),
     }
 }
@@ -112,6 +116,36 @@ fn uncommon(sets: &[Set], tables: &[Table]) -> Vec<String> {
         warnings.push(format!("cells that not every set has are left out: {}", lost.join(", ")));
     }
     warnings
+}
+
+/// Runs that lack cells which other runs of their set have.
+fn incomplete(set: &Set, place: usize, tables: &[Table]) -> Vec<String> {
+    let shared = || tables.iter().filter(|table| table.present() > 1);
+    let mut short = Vec::new();
+    for (number, run) in set.runs.iter().enumerate() {
+        let (mut lacking, mut all, mut left_out) = (0, 0, 0);
+        for table in shared() {
+            let Some(matrix) = &table.sets[place] else { continue };
+            let Ok(row) = matrix.runs.binary_search(&number) else { continue };
+            let cells = table.cells.len();
+            let has = (0..cells).filter(|cell| !matrix.log(row, *cell).is_nan()).count();
+            (lacking, all) = (lacking + cells - has, all + cells);
+            left_out += usize::from((has as f64) < ENOUGH * cells as f64);
+        }
+        if lacking > 0 {
+            let out = if left_out > 0 { format!(", left out of {left_out} estimates") } else { String::new() };
+            short.push(format!("{} lacks {lacking} of {all} common cells{out}", named(run)));
+        }
+    }
+    let because = "estimates rest on the cells that every other run has";
+    (!short.is_empty()).then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED))).into_iter().collect()
+}
+
+fn named(run: &Run) -> String {
+    match run.block {
+        Some(block) => format!("block {block}"),
+        None => run.path.clone(),
+    }
 }
 
 /// What an operation is called: metrics tell apart what has several.

@@ -109,7 +109,8 @@ mod tests {
             let (b, c) = (baseline as f32, candidate as f32);
             let norm = (b * (c / (b + c)).powi(2) + c * (b / (b + c)).powi(2)).sqrt();
             let number = |run: usize| if run < baseline { -c / (b + c) / norm } else { b / (b + c) / norm };
-            let apply = |contrast: &Vec<(usize, f32)>| contrast.iter().map(|(run, w)| w * number(*run)).sum::<f32>().abs();
+            let apply =
+                |contrast: &Vec<(usize, f32)>| contrast.iter().map(|(run, w)| w * number(*run)).sum::<f32>().abs();
             let weights = Weights::of_runs(baseline, candidate);
             assert!((apply(&weights.contrasts[0]) - 1.0).abs() < 1e-5, "{baseline} {candidate}");
             assert!(weights.contrasts.len() > 100 && weights.contrasts.iter().all(|c| apply(c) < 1.0 + 1e-5));

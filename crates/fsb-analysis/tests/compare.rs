@@ -1,0 +1,268 @@
+//! What a comparison of sets promises, whatever the sets.
+
+mod iozone;
+
+use fsb_analysis::compare::{ALL, Document, Request, compare};
+use fsb_analysis::{Method, Verdict};
+use fsb_model::set::{Point, Run, Series, Set};
+use fsb_model::{Better, Unit};
+use proptest::prelude::*;
+use rand_distr::{Distribution, StandardNormal};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+
+const REQUEST: Request = Request { baseline: 0, theta: 0.03 };
+const SIZES: [u64; 4] = [4096, 16384, 65536, 262_144];
+
+fn published() -> [Set; 2] {
+    ["xfs", "ext4"].map(|name| iozone::set(name, iozone::runs(&format!("iozone-2010/{name}"))))
+}
+
+/// A run of `tool` with one operation over a square grid.
+fn run(tool: &str, workload: Option<&str>, mut value: impl FnMut(u64, u64) -> Option<f64>) -> Run {
+    let sizes = SIZES.iter().flat_map(|file| SIZES.iter().map(move |record| (*file, *record)));
+    let points = sizes.filter_map(|(file, record)| {
+        Some(Point { file_size: Some(file), record_size: Some(record), value: value(file, record)?, line: 1 })
+    });
+    let series = Series {
+        workload: workload.map(str::to_owned),
+        operation: "write".to_owned(),
+        metric: "throughput".to_owned(),
+        unit: Unit::BytesPerSecond,
+        better: Better::Higher,
+        found_unit: "kB/s".to_owned(),
+        points: points.collect(),
+        gaps: Vec::new(),
+    };
+    Run { tool: tool.to_owned(), path: "file".to_owned(), series: vec![series], ..Run::default() }
+}
+
+fn blocks(name: &str, pairing: &str, runs: Vec<Run>) -> Set {
+    let runs = (1..).zip(runs).map(|(block, run)| Run { block: Some(block), ..run }).collect();
+    Set { name: name.to_owned(), pairing: Some(pairing.to_owned()), runs }
+}
+
+/// Whatever was compared: counts add up, numbers are finite, findings are apart and at most seven an operation.
+fn check(document: &Document) {
+    for operation in &document.operations {
+        for (name, grid) in operation.grid.iter().flat_map(|grid| &grid.against) {
+            let Some(grid) = grid else { continue };
+            assert_eq!(grid.cells, grid.faster + grid.slower + grid.same + grid.uncertain);
+            let slices = |slices: &[fsb_analysis::compare::Slice]| -> usize {
+                slices.iter().filter_map(|slice| slice.grid.against[name].as_ref()).map(|grid| grid.cells).sum()
+            };
+            assert_eq!(slices(&operation.by_file_size), grid.cells, "{}", operation.operation);
+            assert_eq!(slices(&operation.by_record_size), grid.cells);
+            let estimate = operation.estimate.against[name].as_ref();
+            assert_eq!(grid.verdict, estimate.map_or(Verdict::NotJudged, |estimate| estimate.verdict));
+        }
+        let findings = document.findings.iter().filter(|finding| finding.operation == operation.operation);
+        let within = |inner: Option<[u64; 2]>, outer: Option<[u64; 2]>| match (inner, outer) {
+            (Some(inner), Some(outer)) => outer[0] <= inner[0] && inner[1] <= outer[1],
+            (inner, outer) => inner == outer,
+        };
+        for a in findings.clone() {
+            assert!(a.agreeing <= a.cells && a.ci95[0] <= a.ratio && a.ratio <= a.ci95[1], "{a:?}");
+            let of = findings.clone().filter(|b| b.candidate == a.candidate);
+            let around =
+                of.clone().filter(|b| within(a.file_size, b.file_size) && within(a.record_size, b.record_size));
+            assert_eq!((around.count(), of.count() <= 7), (1, true), "{a:?}");
+        }
+    }
+    let json = serde_json::to_string(document).unwrap();
+    assert!(!json.contains("NaN") && !json.contains("inf"));
+}
+
+#[test]
+fn the_published_sets() {
+    let document = compare(&published(), &REQUEST).unwrap();
+    check(&document);
+    assert_eq!(document.operations.len(), 14);
+    assert_eq!(document.operations.last().unwrap().operation, ALL);
+    assert_eq!((document.coverage.common, document.coverage.only["xfs"]), (2119, 0));
+    let write = &document.operations[0];
+    let estimate = write.estimate.against["ext4"].as_ref().unwrap();
+    assert_eq!((estimate.n, estimate.method, estimate.verdict), (5, Method::Welch, Verdict::Slower));
+    assert!(
+        document.findings.iter().any(|finding| finding.text.starts_with("ext4 is slower than xfs at write: −15 %"))
+    );
+}
+
+#[test]
+fn the_other_baseline_tells_the_same() {
+    let sets = published();
+    let there = compare(&sets, &REQUEST).unwrap();
+    let back = compare(&sets, &Request { baseline: 1, ..REQUEST }).unwrap();
+    assert_eq!((back.baseline.as_str(), back.sets[0].name.as_str()), ("ext4", "xfs"));
+    for (a, b) in there.operations.iter().zip(&back.operations) {
+        let (a, b) = (a.estimate.against["ext4"].as_ref().unwrap(), b.estimate.against["xfs"].as_ref().unwrap());
+        assert!((a.ratio * b.ratio - 1.0).abs() < 1e-12);
+        assert_eq!(a.verdict, b.verdict.inverse());
+    }
+    assert_eq!(there.findings.len(), back.findings.len());
+}
+
+#[test]
+fn a_third_set_widens_intervals_and_brings_letters() {
+    let [xfs, ext4] = published();
+    let twin = Set { name: "twin".to_owned(), ..xfs.clone() };
+    let mut fast = Set { name: "fast".to_owned(), ..xfs.clone() };
+    fast.runs.iter_mut().flat_map(|run| &mut run.series).flat_map(|s| &mut s.points).for_each(|p| p.value *= 2.0);
+    let two = compare(&[xfs.clone(), ext4.clone()], &REQUEST).unwrap();
+    let with_twin = compare(&[xfs.clone(), ext4.clone(), twin], &REQUEST).unwrap();
+    let three = compare(&[xfs, ext4, fast], &REQUEST).unwrap();
+    check(&three);
+    let width = |document: &Document| {
+        let [lo, hi] = document.operations[0].estimate.against["ext4"].as_ref().unwrap().ci95.unwrap();
+        hi - lo
+    };
+    assert!(width(&with_twin) > width(&two));
+    // Holm: with both pairs of the fast set told apart, the last pair stands at 95 % again.
+    assert_eq!(width(&three), width(&two));
+    let letters = &three.operations[0].letters;
+    assert_eq!(letters["fast"].as_deref(), Some("a"));
+    assert_eq!(letters["ext4"].as_deref(), Some("c"));
+}
+
+#[test]
+fn a_truncated_run_costs_itself_not_the_others() {
+    let [xfs, mut ext4] = published();
+    let whole = compare(&[xfs.clone(), ext4.clone()], &REQUEST).unwrap();
+    for series in &mut ext4.runs[2].series {
+        series.points.truncate(20);
+    }
+    let document = compare(&[xfs, ext4], &REQUEST).unwrap();
+    check(&document);
+    let estimate = |document: &Document| document.operations[0].estimate.against["ext4"].clone().unwrap();
+    assert_eq!(estimate(&document).n, 4);
+    assert!((estimate(&document).ratio / estimate(&whole).ratio - 1.0).abs() < 0.03);
+    // The small sizes it still has are compared with all five runs.
+    let smallest = document.operations[0].by_file_size[0].grid.against["ext4"].as_ref().unwrap();
+    assert_ne!(smallest.verdict, Verdict::NotJudged);
+    let warning = document.warnings.iter().find(|warning| warning.contains("lacks")).unwrap();
+    assert!(warning.contains("1859 of 2119") && warning.contains("left out of 13 estimates"), "{warning}");
+}
+
+#[test]
+fn single_runs_are_described() {
+    let sets = published().map(|set| Set { runs: set.runs[..1].to_vec(), ..set });
+    let document = compare(&sets, &REQUEST).unwrap();
+    check(&document);
+    assert!(document.findings.is_empty());
+    for operation in &document.operations {
+        let estimate = operation.estimate.against["ext4"].as_ref().unwrap();
+        assert_eq!((estimate.n, estimate.ci95, estimate.verdict), (1, None, Verdict::NotJudged));
+        let grid = operation.grid.as_ref().unwrap().against["ext4"].as_ref().unwrap();
+        assert_eq!(grid.uncertain, grid.cells);
+    }
+    assert!(document.warnings.iter().filter(|warning| warning.contains("a single run")).count() == 2);
+}
+
+#[test]
+fn one_set_is_described_and_nothing_in_common_is_said() {
+    let [xfs, _] = published();
+    let alone = compare(std::slice::from_ref(&xfs), &REQUEST).unwrap();
+    assert_eq!(alone.operations.len(), 14);
+    assert!(alone.findings.is_empty() && alone.operations[0].estimate.against.is_empty());
+    let mut other = Set { name: "other".to_owned(), pairing: None, runs: vec![run("iozone", None, |_, _| Some(1.0))] };
+    other.runs[0].series[0].operation = "unheard".to_owned();
+    let apart = compare(&[xfs, other], &REQUEST).unwrap();
+    assert_eq!((apart.operations.len(), apart.coverage.common, apart.coverage.only["other"]), (0, 0, 16));
+    assert!(apart.warnings.iter().any(|warning| warning.contains("only other measured unheard")));
+}
+
+#[test]
+fn names_of_jobs_do_not_keep_tools_apart() {
+    let set = |name: &str, tool: &str, workload: Option<&str>, speed: f64| Set {
+        name: name.to_owned(),
+        pairing: None,
+        runs: (0..5).map(|i| run(tool, workload, |_, _| Some(speed + f64::from(i)))).collect(),
+    };
+    let sets = [set("old", "iozone", None, 100.0), set("new", "fio", Some("job"), 200.0)];
+    let document = compare(&sets, &REQUEST).unwrap();
+    check(&document);
+    assert_eq!((document.operations.len(), document.operations[0].workload.clone()), (1, None));
+    assert!(document.warnings.iter().any(|warning| warning.contains("different tools")));
+    // With two jobs of one operation the names are needed, and nothing is left in common.
+    let mut two = set("new", "fio", Some("job"), 200.0);
+    two.runs.iter_mut().for_each(|r| r.series.push(run("fio", Some("deep"), |_, _| Some(300.0)).series.remove(0)));
+    assert!(compare(&[sets[0].clone(), two], &REQUEST).unwrap().operations.is_empty());
+}
+
+/// Blocks of one run are compared block by block: what a block has in common cancels out.
+#[test]
+fn blocks_are_paired_only_within_one_run() {
+    let luck = [1.0, 3.0, 0.5, 2.0, 5.0];
+    let set = |name: &str, pairing: &str, speed: f64| {
+        let of = |(i, luck): (usize, &f64)| {
+            run("fsb", Some("write 1M"), |file, _| Some(luck * speed * (1.0 + 0.001 * (i as f64 + file as f64 / 1e6))))
+        };
+        blocks(name, pairing, luck.iter().enumerate().map(of).collect())
+    };
+    let together = compare(&[set("a", "one", 100.0), set("b", "one", 90.0)], &REQUEST).unwrap();
+    check(&together);
+    let paired = together.operations[0].estimate.against["b"].as_ref().unwrap();
+    assert_eq!((paired.method, paired.n, paired.verdict), (Method::Paired, 5, Verdict::Slower));
+    assert_eq!(together.findings.len(), 1);
+    let apart = compare(&[set("a", "one", 100.0), set("b", "two", 90.0)], &REQUEST).unwrap();
+    let welch = apart.operations[0].estimate.against["b"].as_ref().unwrap();
+    assert_eq!((welch.method, welch.verdict), (Method::Welch, Verdict::Inconclusive));
+    assert!(apart.findings.is_empty());
+}
+
+/// Sets that differ by chance alone, with luck of the run, of the cell and of the block.
+fn chance(generator: &mut Pcg64, name: &str, pairing: Option<&str>, runs: usize) -> Set {
+    let mut draw = |sd: f64| -> f64 {
+        let z: f64 = StandardNormal.sample(generator);
+        (z * sd).exp()
+    };
+    let runs = (0..runs)
+        .map(|_| {
+            let whole = draw(0.05);
+            run("iozone", None, |_, _| Some(1e8 * whole * draw(0.10)))
+        })
+        .collect();
+    match pairing {
+        Some(pairing) => blocks(name, pairing, runs),
+        None => Set { name: name.to_owned(), pairing: None, runs },
+    }
+}
+
+#[test]
+fn chance_alone_gives_findings_in_one_of_twenty_comparisons_at_most() {
+    const COMPARISONS: usize = 400;
+    for (pairing, runs) in [(None, 5), (None, 9), (Some("p"), 5), (Some("p"), 8)] {
+        let mut generator = Pcg64::seed_from_u64(5);
+        let mut with_findings = 0;
+        for _ in 0..COMPARISONS {
+            let sets = ["a", "b"].map(|name| chance(&mut generator, name, pairing, runs));
+            with_findings += usize::from(!compare(&sets, &REQUEST).unwrap().findings.is_empty());
+        }
+        // 5 % of 400 is 20 with a standard deviation of 4.4.
+        assert!(with_findings <= 33, "{pairing:?} {runs}: {with_findings} of {COMPARISONS}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn nothing_breaks_whatever_is_missing(
+        seed in 0u64..1000, holes in 0.0f64..1.0, counts in prop::collection::vec(0usize..7, 1..4), extreme in prop::bool::ANY,
+    ) {
+        let mut generator = Pcg64::seed_from_u64(seed);
+        let mut uniform = move || {
+            let z: f64 = StandardNormal.sample(&mut generator);
+            libm::erfc(z / std::f64::consts::SQRT_2) / 2.0
+        };
+        let scale = if extreme { 600.0 } else { 1.0 };
+        let sets: Vec<Set> = counts.iter().enumerate().map(|(place, count)| Set {
+            name: place.to_string(),
+            pairing: (place % 2 == 1).then(|| "p".to_owned()),
+            runs: (0..*count).map(|block| Run {
+                block: Some(block as u32),
+                ..run("iozone", None, |_, _| (uniform() > holes).then(|| libm::pow(10.0, scale * (uniform() - 0.5))))
+            }).collect(),
+        }).collect();
+        check(&compare(&sets, &REQUEST).unwrap());
+    }
+}
