@@ -53,12 +53,16 @@ enum Scale {
 impl Change {
     /// The change that a comparison found; without the interval where it is not judged.
     pub fn of(comparison: &Comparison) -> Change {
-        let interval = comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged);
-        let scale = Scale::of(comparison.ratio, interval);
+        Change::between(comparison.ratio, comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged))
+    }
+
+    /// A ratio as a change, with the ends of its interval where there is one.
+    pub fn between(ratio: f64, interval: Option<Interval>) -> Change {
+        let scale = Scale::of(ratio, interval);
         let center = match scale {
-            Scale::Percent(_) => format!("{} %", unsigned_zero(scale.show(comparison.ratio))),
-            Scale::Times => format!("×{}", scale.show(comparison.ratio)),
-            Scale::Over => format!("÷{}", scale.show(comparison.ratio)),
+            Scale::Percent(_) => format!("{} %", unsigned_zero(scale.show(ratio))),
+            Scale::Times => format!("×{}", scale.show(ratio)),
+            Scale::Over => format!("÷{}", scale.show(ratio)),
         };
         // A division reads from the small divisor to the large one.
         let ends = interval.map(|Interval { lo, hi }| match scale {
@@ -112,6 +116,31 @@ fn factor(value: f64) -> String {
     }
 }
 
+/// A minus is not a hyphen. Only where a number follows: names keep their hyphens.
+pub fn minus(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(c) = characters.next() {
+        let number = characters.peek().is_some_and(char::is_ascii_digit);
+        result.push(if c == '-' && number && !before.is_alphanumeric() { '−' } else { c });
+        before = c;
+    }
+    result
+}
+
+/// The same text with numbers bound to what follows or precedes them, so that no line ends between `95` and `%`.
+pub fn bound(text: &str) -> String {
+    let mut result = text.to_owned();
+    for sign in [" %", " KiB", " MiB", " GiB", " TiB"] {
+        result = result.replace(sign, &sign.replace(' ', "\u{a0}"));
+    }
+    for sign in ["≥ ", "≤ "] {
+        result = result.replace(sign, &sign.replace(' ', "\u{a0}"));
+    }
+    result
+}
+
 /// Whole numbers with thin groups of three: `144 738`.
 pub fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
@@ -157,6 +186,13 @@ mod tests {
             assert_eq!(Change::of(&comparison(ratio, lo, hi, Verdict::Inconclusive)).text(), text);
         }
         assert_eq!(Change::of(&comparison(1.12, 1.09, 1.16, Verdict::NotJudged)).text(), "+12 %");
+    }
+
+    #[test]
+    fn only_numbers_get_a_minus() {
+        assert_eq!(minus("-31 % [-35 -27]"), "−31 % [−35 −27]");
+        assert_eq!(bound("files ≥ 4 MiB: +3 %"), "files ≥\u{a0}4\u{a0}MiB: +3\u{a0}%");
+        assert_eq!(minus("small-inodes raid-0"), "small-inodes raid-0");
     }
 
     #[test]

@@ -6,11 +6,11 @@
   const paper = 640;
   const style = () => getComputedStyle(document.documentElement);
 
-  // Figures name colours by style variable; put in what they are now.
+  // Figures name colours by style variable, with an opacity behind where they are not solid; put in what they are now.
   const painted = (value, colors) => {
     if (typeof value === "string") {
-      const name = /^var\((--[a-z0-9]+)\)$/.exec(value);
-      return name ? colors.getPropertyValue(name[1]).trim() : value;
+      const name = /^var\((--[a-z0-9]+)\)([0-9a-f]{2})?$/.exec(value);
+      return name ? colors.getPropertyValue(name[1]).trim() + (name[2] ?? "") : value;
     }
     if (Array.isArray(value)) return value.map((item) => painted(item, colors));
     if (value && typeof value === "object") {
@@ -21,14 +21,16 @@
 
   const figure = (chart, width) => {
     const colors = style();
-    const { data, layout } = painted(JSON.parse(chart.nextElementSibling.textContent), colors);
+    // A chart that is chosen on the page makes its own figure.
+    const made = chart.fsbFigure?.() ?? JSON.parse(chart.nextElementSibling.textContent);
+    const { data, layout } = painted(made, colors);
     const color = (name) => colors.getPropertyValue(name).trim();
     const small = width < narrow;
     Object.assign(layout, {
       width,
       height: Number(chart.dataset.height),
       autosize: false,
-      margin: { l: 12, r: 14, t: 8, b: 44 },
+      margin: { l: 12, r: 14, t: 8, b: 44, ...layout.margin },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       showlegend: false,
@@ -47,7 +49,7 @@
       axis.zerolinewidth = 1;
       if (axis.title) axis.title.standoff = 10;
       // Long labels beside a small chart would leave nothing of it: they go above their row instead.
-      if (small && key === "yaxis" && axis.ticktext) {
+      if (small && key === "yaxis" && axis.ticktext?.some((text) => text.length > 16)) {
         axis.automargin = false;
         axis.ticklabelposition = "inside top";
         axis.tickfont = { size: 11, color: color("--ink") };
@@ -64,7 +66,7 @@
 
   const draw = (chart) => {
     const { data, layout } = figure(chart, width(chart));
-    Plotly.newPlot(chart, data, layout, { displayModeBar: false, responsive: false });
+    Plotly.newPlot(chart, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
     if (!drawn.has(chart)) {
       drawn.add(chart);
       window.fsbChartsDrawn = drawn.size;
@@ -72,6 +74,7 @@
     }
   };
   window.fsbDrawAll = () => charts.forEach(draw);
+  window.fsbDraw = (chart) => drawn.has(chart) && draw(chart);
 
   // Drawn a little before they scroll into view; those that are in view from the start at once, without waiting for
   // the browser's first report, which a busy machine may put off.

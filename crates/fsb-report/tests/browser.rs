@@ -4,11 +4,12 @@
 //! a silent console is the proof that nothing was asked for.
 
 mod sample;
+mod sample_sets;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fsb_report::View;
+use fsb_report::{View, compare};
 
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -31,14 +32,22 @@ fn open(browser: &Path, dir: &Path, page: &Path, size: &str) -> (String, Vec<Str
         .args(["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--enable-logging=stderr"])
         .arg(format!("--user-data-dir={}", dir.join("profile").display()))
         .arg(format!("--window-size={size}"))
+        // Surfaces need WebGL, which a machine without a graphics card draws in software.
+        .arg("--enable-unsafe-swiftshader")
         .args(["--virtual-time-budget=30000", "--dump-dom"])
         .arg(format!("file://{}", page.display()))
         .stdin(Stdio::null())
         .output()
         .expect("the browser starts");
     let errors = String::from_utf8_lossy(&output.stderr);
-    let console = errors.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    let console =
+        errors.lines().filter(|line| line.contains("CONSOLE") && !is_advice(line)).map(str::to_owned).collect();
     (String::from_utf8_lossy(&output.stdout).into_owned(), console)
+}
+
+/// What the browser says about the speed of drawing in software.
+fn is_advice(line: &str) -> bool {
+    line.contains("GL Driver Message (OpenGL, Performance") || line.contains("willReadFrequently")
 }
 
 fn between<'a>(document: &'a str, start: &str, end: &str) -> &'a str {
@@ -76,4 +85,67 @@ fn a_browser_draws_every_chart_in_silence() {
     assert_eq!(console, Vec::<String>::new());
     let drawn: u32 = attribute(&document, "data-charts-drawn").parse().expect("a number");
     assert!((1..25).contains(&drawn), "{drawn} of 25 drawn");
+}
+
+/// Run in the page after its own scripts: draws everything, chooses the last candidate, turns to another surface, and
+/// leaves what it found in the document.
+const PROBE: &str = r#"<script>
+window.fsbDrawAll();
+document.querySelectorAll(".choices button:last-child").forEach((button) => button.click());
+const [operation, set] = document.querySelectorAll(".selectors select");
+operation.value = "1"; set.value = "2"; set.dispatchEvent(new Event("change"));
+const found = document.createElement("div");
+found.id = "found";
+found.dataset.csv = Array.from(document.querySelectorAll("table"), (table) => window.fsbCsv(table)).join("@@");
+found.dataset.buttons = String(document.querySelectorAll("button.csv").length);
+const pressed = document.querySelectorAll('.choices [aria-pressed="true"]');
+found.dataset.pressed = Array.from(pressed, (button) => button.textContent).join("|");
+found.dataset.title = document.getElementById("scatter-0").layout.yaxis.title.text;
+found.dataset.corner = String(document.getElementById("surface").data[0].z[0][0]);
+document.body.append(found);
+</script></body>"#;
+
+#[test]
+fn a_browser_draws_every_chart_of_a_comparison() {
+    let Some(browser) = browser() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let document = sample_sets::compared(&sample_sets::iozone(&["xfs", "a \"b\" <i>", "btrfs"], 5, 2, 1 << 20));
+    let html = compare::html::render(&compare::Page::overview(&document));
+    let page = dir.path().join("comparison.html");
+    let (start, end) = html.rsplit_once("</body>").expect("a page has a body");
+    std::fs::write(&page, format!("{start}{PROBE}{end}")).expect("the page can be written");
+
+    let (shown, console) = open(&browser, dir.path(), &page, "1280,3000");
+    assert_eq!(console, Vec::<String>::new());
+    assert_eq!(attribute(&shown, "data-charts"), attribute(&shown, "data-charts-drawn"));
+    let found = between(&shown, "<div id=\"found\"", "</div>");
+    let choosers = document.operations.iter().filter(|operation| !operation.cells.is_empty()).count() * 2;
+    assert_eq!(attribute(found, "data-pressed"), vec!["btrfs"; choosers].join("|"));
+    assert_eq!(attribute(found, "data-title"), "btrfs, MiB/s");
+    let corner: f64 = attribute(found, "data-corner").parse().expect("a height");
+    let values: Vec<f64> = document.operations[1].cells[0].values["btrfs"].iter().map(|value| value.value).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64 / 1048576.0;
+    assert!((corner / mean - 1.0).abs() < 1e-4, "{corner} {mean}");
+    tables_download(attribute(found, "data-csv"), attribute(found, "data-buttons"), &document);
+}
+
+/// Every table is a good CSV file with the numbers of the document.
+fn tables_download(all: &str, buttons: &str, document: &fsb_analysis::compare::Document) {
+    let all = all.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let tables: Vec<Vec<csv::StringRecord>> = all.split("@@").map(records).collect();
+    assert_eq!(buttons, tables.len().to_string());
+    let overview = &tables[0];
+    let head = ["Operation", "xfs", "xfs (letter)", "a \"b\" <i>", "a \"b\" <i> (letter)", "a \"b\" <i> (detail)"];
+    assert_eq!(overview[0].iter().take(6).collect::<Vec<_>>(), head);
+    assert_eq!(overview.len(), document.operations.len() + 1);
+    // A size that heads several lines stands in each of them.
+    let by_size = tables.iter().find(|table| &table[0][0] == "file size").expect("classic by file size");
+    assert_eq!([&by_size[1][0], &by_size[1][1], &by_size[2][0], &by_size[2][1]], ["64K", "xfs", "64K", "a \"b\" <i>"]);
+    let mean = document.operations[0].by_file_size[0].classic.sets["xfs"].as_ref().expect("values").mean;
+    assert_eq!(&by_size[1][3], format!("{:.2}", mean / 1048576.0));
+}
+
+fn records(text: &str) -> Vec<csv::StringRecord> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    reader.records().map(|record| record.expect("lines of the same length")).collect()
 }

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::comparison::Method;
+use crate::ranking::Ranking;
 use crate::verdict::Verdict;
 
 /// The schema of the contract.
@@ -110,6 +111,9 @@ pub struct Operation {
     /// Letters by set, `a` for the best, from the same intervals as `estimate`; absent where nothing was judged.
     #[serde(skip)]
     pub letters: BySet<Option<String>>,
+    /// Every pair of sets (places in [`Document::sets`]) and the outcome, from the same intervals as `estimate`.
+    #[serde(skip)]
+    pub ranking: Ranking,
     /// Quantiles of latencies by set, of all its runs merged; only those with enough values beyond them.
     #[serde(skip)]
     pub latencies: BySet<Vec<LatencyQuantile>>,

@@ -135,6 +135,7 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         cells: Vec::new(),
         letters: frame.by_set(|set| ranking.letters[set].clone()),
         latencies: BySet::new(),
+        ranking,
     })
 }
 

@@ -4,6 +4,7 @@ use fsb_model::set::Set;
 
 use super::document::{BySet, Estimates, RunLevel};
 use super::table::{Matrix, Table};
+use crate::FEWEST_JUDGED;
 use crate::comparison::{BlockValue, Comparison};
 use crate::error::AnalysisError;
 use crate::interval::exp;
@@ -110,7 +111,19 @@ impl<'a> Frame<'a> {
         let means = Complete::of(table, columns).means(table);
         let samples: Vec<Sample> =
             means.into_iter().enumerate().map(|(set, means)| self.sample(set, means.into_iter())).collect();
-        Ranking::of_samples(&samples, table.better, self.theta)
+        let ranking = Ranking::of_samples(&samples, table.better, self.theta)?;
+        let few = |sample: &Sample| (1..FEWEST_JUDGED).contains(&sample.values.len());
+        if !samples.iter().any(few) || samples.iter().filter(|sample| !few(sample)).count() < 2 {
+            return Ok(ranking);
+        }
+        // A set with too few runs may still be anything: among those that are judged it would leave all undecided. Its
+        // pairs are described. (They take no part in Holm's steps, so the others' intervals are the same.)
+        let judged = samples.into_iter().map(|sample| {
+            let values = if few(&sample) { Vec::new() } else { sample.values };
+            Sample { values, ..sample }
+        });
+        let judged = Ranking::of_samples(&judged.collect::<Vec<_>>(), table.better, self.theta)?;
+        Ok(Ranking { pairs: ranking.pairs, ..judged })
     }
 
     /// The candidates' standing in a ranking.

@@ -60,12 +60,12 @@ fn shown(view: &View, row: &Row, cell: &CellView) -> String {
     escape(&format!("{value}{mark}{verdict}"))
 }
 
-fn table_row(cells: impl Iterator<Item = String>) -> String {
+pub(crate) fn table_row(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
 /// Only what would break a table or turn into markup; brackets of intervals are harmless.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,18 +1,14 @@
 //! The first screen: the answer, the table, what it rests on.
-//!
-//! Eighty columns. Targets that do not fit side by side follow in further groups, each with the reference beside
-//! them; long names are shortened and explained; long labels are wrapped.
 
-mod columns;
-
-use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, TableStyle};
+use comfy_table::Color;
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
-use textwrap::{Options, wrap};
 
-use self::columns::{Column, Names};
 use super::Format;
 use crate::View;
+use crate::screen::{Column, Names, Part, WIDTH, paint, paragraph, tables};
+use crate::show::Change;
+use crate::view::{CellView, Row};
 
 pub(super) const FORMAT: Format = Format {
     name: "text",
@@ -21,100 +17,63 @@ pub(super) const FORMAT: Format = Format {
     render: |view, _| first_screen(view, false),
 };
 
-/// How wide the screen may be.
-const WIDTH: usize = 80;
-/// Labels are not wrapped narrower than this.
-const LABEL: usize = 20;
-/// Between columns.
-const GAP: usize = 2;
-
 /// The first screen, with colours where `color` is true. Lines end without spaces; the last one with a newline.
 pub fn first_screen(view: &View, color: bool) -> String {
     let mut lines = Vec::new();
-    paragraph(&mut lines, &view.headline, "", "");
-    let names = Names::of(view);
-    let columns: Vec<Column> = (0..view.targets.len()).map(|target| Column::of(view, target, &names)).collect();
+    paragraph(&mut lines, WIDTH, &view.headline, "", "");
+    let names = Names::of(view.targets.iter().map(|target| target.name.as_str()));
+    let columns: Vec<Column> = (0..view.targets.len()).map(|target| column(view, target, &names)).collect();
     let labels: Vec<&str> = view.rows.iter().map(|row| row.workload.as_str()).collect();
-    if !labels.is_empty() {
-        for group in groups(view, &columns) {
-            lines.push(String::new());
-            lines.extend(table(&labels, &group, color));
-        }
-    }
+    lines.extend(tables(&labels, &columns, WIDTH, color));
     for note in notes(view, &names) {
-        paragraph(&mut lines, &note, "  ", "  ");
+        paragraph(&mut lines, WIDTH, &note, "  ", "  ");
     }
     lines.push(String::new());
-    paragraph(&mut lines, &view.facts.join(" · "), "", "  ");
+    paragraph(&mut lines, WIDTH, &view.facts.join(" · "), "", "  ");
     for problem in &view.problems {
-        paragraph(&mut lines, problem, "", "  ");
+        paragraph(&mut lines, WIDTH, problem, "", "  ");
     }
     for warning in &view.warnings {
-        paragraph(&mut lines, &format!("warning: {warning}"), "", "  ");
+        paragraph(&mut lines, WIDTH, &format!("warning: {warning}"), "", "  ");
     }
     lines.join("\n") + "\n"
 }
 
-fn paragraph(lines: &mut Vec<String>, text: &str, first: &str, rest: &str) {
-    let options = Options::new(WIDTH).initial_indent(first).subsequent_indent(rest).break_words(false);
-    lines.extend(wrap(text, options).into_iter().map(|line| line.trim_end().to_owned()));
+/// One target's column.
+fn column(view: &View, target: usize, names: &Names) -> Column {
+    let cells = view.rows.iter().map(|row| {
+        let cell = &row.cells[target];
+        (part(view, row, cell), color_of(cell))
+    });
+    Column::new(names.shown(target), cells.collect())
 }
 
-/// The reference with as many of the others as fit beside it.
-fn groups<'a>(view: &View, columns: &'a [Column]) -> Vec<Vec<&'a Column>> {
-    let Some((reference, others)) = columns.split_first() else { return Vec::new() };
-    let widest = view.rows.iter().map(|row| textwrap::core::display_width(&row.workload)).max().unwrap_or(0);
-    let room = WIDTH - widest.min(LABEL) - GAP - reference.width;
-    let mut groups: Vec<Vec<&Column>> = Vec::new();
-    let mut left = 0;
-    for column in others {
-        let needed = GAP + column.width;
-        match groups.last_mut() {
-            Some(group) if needed <= left => group.push(column),
-            _ => {
-                groups.push(vec![reference, column]);
-                left = room;
-            }
+fn color_of(cell: &CellView) -> Option<Color> {
+    cell.against.as_ref().and_then(|comparison| paint(comparison.verdict))
+}
+
+fn part(view: &View, row: &Row, cell: &CellView) -> Part {
+    let Some(estimate) = &cell.estimate else {
+        return Part::Words(cell.absence().unwrap_or_default().to_owned());
+    };
+    if let Some(comparison) = &cell.against {
+        return Part::Change(Change::of(comparison), cell.mark.clone());
+    }
+    let value = row.unit.show(estimate.value);
+    let half = estimate.interval.filter(|_| !view.is_comparison() && estimate.is_judged());
+    match half {
+        Some(interval) => {
+            let half = interval.relative_half_width() * 100.0;
+            let decimals = if half < 9.95 { 1 } else { 0 };
+            Part::Value(format!("{value} ±{half:.decimals$} %"), String::new())
         }
-        left = left.saturating_sub(needed);
-    }
-    if groups.is_empty() { vec![vec![reference]] } else { groups }
-}
-
-/// One group as lines: labels take what the columns leave.
-fn table(labels: &[&str], group: &[&Column], color: bool) -> Vec<String> {
-    let taken: usize = group.iter().map(|column| GAP + column.width).sum();
-    let room = WIDTH.saturating_sub(taken).max(LABEL);
-    let mut table = Table::new();
-    table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
-    if color {
-        table.enforce_styling();
-    } else {
-        table.force_no_tty();
-    }
-    let header = group.iter().map(|column| Cell::new(&column.title));
-    table.set_header(std::iter::once(Cell::new("")).chain(header));
-    for (index, label) in labels.iter().enumerate() {
-        let label = wrap(label, Options::new(room).subsequent_indent("  ")).join("\n");
-        let cells = group.iter().map(|column| painted(&column.cells[index], column.paint[index], color));
-        table.add_row(std::iter::once(Cell::new(label)).chain(cells));
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, GAP as u16)).set_cell_alignment(CellAlignment::Left);
-    }
-    table.lines().map(|line| line.trim_end().to_owned()).collect()
-}
-
-fn painted(text: &str, paint: Option<Color>, color: bool) -> Cell {
-    match paint.filter(|_| color) {
-        Some(paint) => Cell::new(text).fg(paint),
-        None => Cell::new(text),
+        None => Part::Value(value, cell.mark.clone()),
     }
 }
 
 /// What the signs of the table mean, where they occur.
 fn notes(view: &View, names: &Names) -> Vec<String> {
-    let mut notes = names.legend(view);
+    let mut notes = names.legend();
     let compared = view.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     let (mut any, mut judged) = (false, false);
     for comparison in compared {

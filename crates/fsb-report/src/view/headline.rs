@@ -4,6 +4,7 @@ use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
 
 use super::{Row, View};
 use crate::show::{Change, counted, listed, percent};
+use crate::tally::{Words, tally};
 
 /// Who is fastest at how many workloads; ties; what is open.
 pub(super) fn headline(view: &View) -> String {
@@ -22,50 +23,9 @@ pub(super) fn headline(view: &View) -> String {
     if let [row] = view.rows.as_slice() {
         return row.finding.clone();
     }
-    let winners = winners(view);
-    let rest = rest(view);
-    match winners.as_slice() {
-        [] => format!("{}: {}.", counted(total, "workload"), listed(&rest)),
-        [(name, wins)] if *wins == total => format!("{name} is fastest at all {total} workloads."),
-        [(name, wins), others @ ..] => {
-            let others: String = others.iter().map(|(name, wins)| format!(", {name} at {wins}")).collect();
-            let rest = if rest.is_empty() { String::new() } else { format!("; {}", rest.join(", ")) };
-            format!("{name} is fastest at {wins} of {total} workloads{others}{rest}.")
-        }
-    }
-}
-
-/// Winners with their number of rows, most first; in the plan's order where equal.
-fn winners(view: &View) -> Vec<(&str, usize)> {
-    let wins = |target: usize| {
-        view.rows
-            .iter()
-            .filter(|row| matches!(row.ranking.outcome, Outcome::Winner(winner) if winner == target))
-            .count()
-    };
-    let mut winners: Vec<(&str, usize)> =
-        view.targets.iter().enumerate().map(|(index, target)| (target.name.as_str(), wins(index))).collect();
-    winners.retain(|(_, wins)| *wins > 0);
-    winners.sort_by_key(|(_, wins)| std::cmp::Reverse(*wins));
-    winners
-}
-
-/// Ties, undecided rows, and rows that are no contest.
-fn rest(view: &View) -> Vec<String> {
-    let count = |wanted: fn(&Outcome) -> bool| view.rows.iter().filter(|row| wanted(&row.ranking.outcome)).count();
-    let ties = count(|outcome| matches!(outcome, Outcome::Tie(_)));
-    let undecided = count(|outcome| matches!(outcome, Outcome::Undecided(_)));
-    let not_judged = count(|outcome| matches!(outcome, Outcome::NotJudged));
-    let alone = count(|outcome| matches!(outcome, Outcome::Alone(_)));
-    let nothing = count(|outcome| matches!(outcome, Outcome::Nothing));
-    let phrases = [
-        (ties, counted(ties, "tie")),
-        (undecided, format!("{undecided} undecided")),
-        (not_judged, format!("{not_judged} not judged")),
-        (alone, format!("{alone} on one target only")),
-        (nothing, format!("{nothing} without any value")),
-    ];
-    phrases.into_iter().filter(|(n, _)| *n > 0).map(|(_, phrase)| phrase).collect()
+    let names: Vec<&str> = view.targets.iter().map(|target| target.name.as_str()).collect();
+    let outcomes: Vec<&Outcome> = view.rows.iter().map(|row| &row.ranking.outcome).collect();
+    tally(&names, &outcomes, Words { best: "fastest", row: "workload", alone: "on one target only" })
 }
 
 /// Writes each row's finding.

@@ -1,72 +1,20 @@
-//! Charts, as Plotly figures in JSON.
-//!
-//! Colours are names of the page's style variables (`var(--t0)`): the page's script puts the values in, so that charts
-//! follow light, dark and print. Every target has its own colour and its own shape. Every number of a chart also
-//! stands in a table.
+//! The charts of a run.
 
 use fsb_analysis::{Comparison, Estimate};
 use fsb_model::Better;
 use plotly::common::{ErrorData, ErrorType, HoverInfo, Line, LineShape, Marker, MarkerSymbol, Mode, Title};
 use plotly::layout::{Axis, AxisType, Shape, ShapeLayer, ShapeLine, ShapeType};
-use plotly::{Layout, Plot, Scatter, Trace};
-use serde_json::Value;
+use plotly::{Layout, Scatter, Trace};
 
-use super::axis::{ratio_ticks, second_ticks, unit};
 use crate::View;
+use crate::page::axis::{ratio_ticks, second_ticks, unit};
+use crate::page::chart::{Chart, color, json, marker, plain};
 use crate::show::Change;
 use crate::view::{Quantile, Row};
-
-/// A chart and the words that belong to it.
-pub(super) struct Chart {
-    pub(super) id: String,
-    pub(super) height: usize,
-    /// What it shows, for those who do not see it.
-    pub(super) label: String,
-    pub(super) caption: String,
-    pub(super) json: String,
-}
-
-/// Colours and shapes of targets, in this order, then from the start again.
-pub(super) const STYLES: usize = 8;
-
-const SYMBOLS: [MarkerSymbol; STYLES] = [
-    MarkerSymbol::Circle,
-    MarkerSymbol::Square,
-    MarkerSymbol::Diamond,
-    MarkerSymbol::TriangleUp,
-    MarkerSymbol::Cross,
-    MarkerSymbol::X,
-    MarkerSymbol::Star,
-    MarkerSymbol::Hexagon,
-];
-
-fn color(target: usize) -> String {
-    format!("var(--t{})", target % STYLES)
-}
-
-fn marker(target: usize, size: usize) -> Marker {
-    Marker::new().color(color(target)).symbol(SYMBOLS[target % STYLES].clone()).size(size)
-}
-
-/// Plotly reads a little markup in texts; names must not become any.
-fn plain(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
-}
 
 /// The speed of a candidate over the baseline's: times upside down, so that right is faster everywhere.
 fn speed(comparison: &Comparison, better: Better) -> Comparison {
     if better == Better::Higher { comparison.clone() } else { comparison.inverse() }
-}
-
-fn json(traces: Vec<Box<dyn Trace>>, layout: Layout) -> String {
-    let mut plot = Plot::new();
-    for trace in traces {
-        plot.add_trace(trace);
-    }
-    plot.set_layout(layout);
-    // Only data and layout: the template that the crate adds carries colours of its own.
-    let whole: Value = serde_json::from_str(&plot.to_json()).unwrap_or_default();
-    super::script_safe(serde_json::json!({ "data": whole["data"], "layout": whole["layout"] }).to_string())
 }
 
 /// Ratios of all workloads against the reference: a dot and an interval each.
@@ -114,7 +62,7 @@ pub(super) fn ratios(view: &View) -> Option<Chart> {
     }
     // Wild intervals of noisy cells must not squeeze all others into a line; they run out of the picture instead.
     let (lo, hi) = (extremes.0.max(1e-3) * 0.97, extremes.1.min(1e3) * 1.03);
-    let (places, texts) = ratio_ticks(lo, hi);
+    let (places, texts) = ratio_ticks(lo, hi, 9);
     let reference = plain(view.reference_name());
     let layout = Layout::new()
         .x_axis(

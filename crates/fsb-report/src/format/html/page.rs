@@ -4,13 +4,12 @@ use askama::Template;
 use fsb_model::Trial;
 use serde::Serialize;
 
-use super::charts::{self, Chart, STYLES};
-use super::tables::{self, Table};
+use super::{charts, tables};
 use crate::View;
+use crate::page::chart::{Chart, STYLES};
+use crate::page::table::Table;
+use crate::page::{plotly_script, script_safe, shape};
 use crate::view::Row;
-
-/// Shapes of targets in text, in the order of those in charts.
-const SHAPES: [&str; STYLES] = ["●", "■", "◆", "▲", "✚", "✖", "★", "⬢"];
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -52,12 +51,12 @@ impl<'a> Page<'a> {
             environment: view.environment.iter().map(tables::environment).collect(),
             charts,
             data: data(trials),
-            plotly: if charts > 0 { super::plotly_script() } else { String::new() },
+            plotly: if charts > 0 { plotly_script() } else { String::new() },
         }
     }
 
     fn shape(&self, target: &usize) -> &'static str {
-        SHAPES[target % STYLES]
+        shape(*target)
     }
 
     fn style(&self, target: &usize) -> usize {
@@ -133,5 +132,5 @@ fn data(trials: &[Trial]) -> String {
             })
         })
         .collect();
-    super::script_safe(serde_json::to_string(&lines).expect("text and numbers have a JSON form"))
+    script_safe(serde_json::to_string(&lines).expect("text and numbers have a JSON form"))
 }

@@ -1,96 +1,15 @@
-//! Tables of the page, as text in cells; the template only lays them out.
+//! The tables of a run.
 
 use fsb_analysis::{Comparison, LEVEL, Outcome, Verdict};
 use fsb_model::metric;
 
 use crate::View;
+use crate::page::table::{Cell, Line, Table};
 use crate::show::{Change, counted, grouped, percent};
 use crate::view::{CellView, EnvironmentTable, Published, Row, columns, level, quantile_name};
 
-/// A table with a head, and a header for each line.
-pub(super) struct Table {
-    pub(super) caption: String,
-    pub(super) head: Vec<String>,
-    pub(super) rows: Vec<Line>,
-    pub(super) foot: Option<Line>,
-    /// Where given, header cells from the second on belong to these targets and carry their mark.
-    pub(super) head_targets: bool,
-}
-
-/// A line of a table.
-pub(super) struct Line {
-    pub(super) head: String,
-    /// Where given, the line belongs to this target and carries its mark.
-    pub(super) target: Option<usize>,
-    pub(super) link: Option<String>,
-    pub(super) cells: Vec<Cell>,
-}
-
-/// A cell: what it says, what stands smaller below it, and how it is coloured.
-#[derive(Default)]
-pub(super) struct Cell {
-    pub(super) text: String,
-    pub(super) letter: String,
-    /// It is the row's winner.
-    pub(super) best: bool,
-    pub(super) small: String,
-    pub(super) class: &'static str,
-}
-
-impl Cell {
-    fn of(text: impl Into<String>) -> Cell {
-        Cell { text: minus(text.into()), ..Cell::default() }
-    }
-
-    fn absent(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), class: "absent", ..Cell::default() }
-    }
-}
-
-/// A minus is not a hyphen. Only where a number follows: names keep their hyphens.
-fn minus(text: String) -> String {
-    let mut result = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    let mut before = ' ';
-    while let Some(c) = characters.next() {
-        let number = characters.peek().is_some_and(char::is_ascii_digit);
-        result.push(if c == '-' && number && !before.is_alphanumeric() { '−' } else { c });
-        before = c;
-    }
-    result
-}
-
-fn class(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster => "better",
-        Verdict::ProbablyFaster => "better probably",
-        Verdict::Slower => "worse",
-        Verdict::ProbablySlower => "worse probably",
-        Verdict::Equivalent => "same",
-        Verdict::Inconclusive | Verdict::NotJudged => "open",
-    }
-}
-
-/// A sign for the verdict that needs no colour.
-fn sign(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster | Verdict::ProbablyFaster => "▲ ",
-        Verdict::Slower | Verdict::ProbablySlower => "▼ ",
-        Verdict::Equivalent => "= ",
-        Verdict::Inconclusive | Verdict::NotJudged => "",
-    }
-}
-
 fn change(comparison: &Comparison, mark: &str) -> Cell {
-    let shown = Change::of(comparison);
-    let interval = shown.ends.map(|(lo, hi)| format!("[{lo}, {hi}] ")).unwrap_or_default();
-    Cell {
-        text: minus(shown.center),
-        letter: mark.to_owned(),
-        small: format!("{}{}{}", minus(interval), sign(comparison.verdict), comparison.verdict.words()),
-        class: class(comparison.verdict),
-        ..Cell::default()
-    }
+    Cell::change(Change::of(comparison), comparison.verdict, mark)
 }
 
 /// The answer: workloads down, targets across.
@@ -368,16 +287,5 @@ pub(super) fn published(view: &View, published: &Published) -> Table {
         rows: rows.collect(),
         foot: None,
         head_targets: false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_numbers_get_a_minus() {
-        assert_eq!(minus("-31 % [-35 -27]".into()), "−31 % [−35 −27]");
-        assert_eq!(minus("small-inodes raid-0".into()), "small-inodes raid-0");
     }
 }

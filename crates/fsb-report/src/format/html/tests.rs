@@ -1,4 +1,5 @@
 use super::*;
+use crate::page::plotly_script;
 use crate::sample;
 
 fn page(targets: &[&str], blocks: u32) -> (View, Vec<Trial>, String) {

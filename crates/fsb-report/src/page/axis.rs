@@ -4,13 +4,13 @@ use fsb_model::Unit;
 
 /// A unit that an axis is labelled with, and what base units are divided by.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct AxisUnit {
-    pub(super) divisor: f64,
-    pub(super) name: &'static str,
+pub(crate) struct AxisUnit {
+    pub(crate) divisor: f64,
+    pub(crate) name: &'static str,
 }
 
 /// The unit in which values around `typical` are easy to read.
-pub(super) fn unit(unit: Unit, typical: f64) -> AxisUnit {
+pub(crate) fn unit(unit: Unit, typical: f64) -> AxisUnit {
     let scales: &[(f64, &str)] = match unit {
         Unit::BytesPerSecond => &[(1.0, "B/s"), (1024.0, "KiB/s"), (1048576.0, "MiB/s"), (1073741824.0, "GiB/s")],
         Unit::OperationsPerSecond => {
@@ -53,12 +53,12 @@ const RATIOS: [f64; 25] = [
     1000.0,
 ];
 
-/// Ticks for an axis of ln(ratio) between two ratios: places and texts, at most nine, equality always among them.
-pub(super) fn ratio_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
+/// Ticks for an axis of ln(ratio) between two ratios: places and texts, about `most`, equality always among them.
+pub(crate) fn ratio_ticks(lo: f64, hi: f64, most: u32) -> (Vec<f64>, Vec<String>) {
     let mut ticks: Vec<f64> = RATIOS.iter().copied().filter(|ratio| (lo..=hi).contains(ratio)).collect();
     let span = (hi / lo).ln();
     // Neighbours closer than this share of the axis would print over each other.
-    let gap = span / 9.0;
+    let gap = span / f64::from(most);
     let mut kept: Vec<f64> = vec![1.0];
     ticks.sort_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()));
     for tick in ticks {
@@ -71,6 +71,7 @@ pub(super) fn ratio_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
     (kept.into_iter().map(f64::ln).collect(), texts)
 }
 
+/// `+10 %`, `−5 %`, `×20`, `equal`.
 fn ratio_text(ratio: f64) -> String {
     match ratio {
         1.0 => "equal".to_owned(),
@@ -83,7 +84,7 @@ fn ratio_text(ratio: f64) -> String {
 
 /// Ticks for a logarithmic axis of seconds: places and texts such as `2 ms`, from a series of round numbers that gives
 /// at least three.
-pub(super) fn second_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
+pub(crate) fn second_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
     const SERIES: [&[f64]; 4] =
         [&[1.0], &[1.0, 3.0], &[1.0, 2.0, 5.0], &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0]];
     let within = |series: &[f64]| -> Vec<f64> {
@@ -96,6 +97,20 @@ pub(super) fn second_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
     let ticks = SERIES.iter().map(|series| within(series)).find(|ticks| ticks.len() >= 3);
     let ticks = ticks.unwrap_or_else(|| within(SERIES[3]));
     let texts = ticks.iter().map(|tick| second_text(*tick)).collect();
+    (ticks, texts)
+}
+
+/// Ticks for a logarithmic axis of plain numbers: places and texts in full, from a series that gives a handful.
+pub(crate) fn value_ticks(lo: f64, hi: f64) -> (Vec<f64>, Vec<String>) {
+    let series: &[f64] = match hi / lo {
+        spread if spread > 500.0 => &[1.0],
+        spread if spread > 50.0 => &[1.0, 3.0],
+        spread if spread > 5.0 => &[1.0, 2.0, 5.0],
+        _ => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+    };
+    let powers = (-9..=15).flat_map(|power| series.iter().map(move |step| step * 10f64.powi(power)));
+    let ticks: Vec<f64> = powers.filter(|tick| (lo..=hi).contains(tick)).collect();
+    let texts = ticks.iter().map(|tick| format!("{}", (tick * 1e9).round() / 1e9)).collect();
     (ticks, texts)
 }
 
@@ -123,6 +138,13 @@ mod tests {
     }
 
     #[test]
+    fn values_have_round_ticks_in_full() {
+        assert_eq!(value_ticks(180.0, 2600.0).1, ["200", "500", "1000", "2000"]);
+        assert_eq!(value_ticks(9.0, 9000.0).1, ["10", "100", "1000"]);
+        assert_eq!(value_ticks(0.02, 0.07).1, ["0.02", "0.025", "0.03", "0.04", "0.05", "0.06"]);
+    }
+
+    #[test]
     fn seconds_have_round_ticks() {
         assert_eq!(second_ticks(0.7e-3, 7e-3).1, ["1 ms", "2 ms", "5 ms"]);
         assert_eq!(second_ticks(2e-6, 2.0).1[..3], ["10 µs", "100 µs", "1 ms"]);
@@ -132,7 +154,7 @@ mod tests {
     #[test]
     fn ticks_leave_room_and_show_equality() {
         for (lo, hi) in [(0.65, 1.2), (0.99, 1.01), (0.01, 14.0), (0.9, 30.0)] {
-            let (places, texts) = ratio_ticks(lo, hi);
+            let (places, texts) = ratio_ticks(lo, hi, 9);
             assert!(texts.contains(&"equal".to_owned()) && texts.len() <= 10, "{texts:?}");
             assert!(places.windows(2).all(|two| two[1] - two[0] >= (hi / lo).ln() / 9.0 - 1e-9), "{texts:?}");
         }

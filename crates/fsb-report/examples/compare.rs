@@ -1,0 +1,24 @@
+//! Writes the comparison of made-up sets, to look at: `cargo run --example compare -- FILE [RUNS SET…]`. The extension
+//! of FILE says the format; the first screen goes to standard output.
+
+#[path = "../tests/sample_sets/mod.rs"]
+mod sample_sets;
+
+use std::path::Path;
+
+use fsb_report::compare::{FORMATS, Page, text};
+
+fn main() -> std::io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let file = Path::new(arguments.first().map_or("comparison.html", String::as_str));
+    let runs = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(5);
+    let names: Vec<&str> = arguments.iter().skip(2).map(String::as_str).collect();
+    let names = if names.is_empty() { vec!["xfs", "ext4"] } else { names };
+    let document = sample_sets::compared(&sample_sets::iozone(&names, runs, 13, 512 << 20));
+    let page = Page { document: &document, detail: None };
+    print!("{}", text::screen(&page, 80, false));
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    let format = FORMATS.iter().find(|format| Some(format.extension) == extension);
+    let format = format.ok_or_else(|| std::io::Error::other("no format has this extension"))?;
+    std::fs::write(file, (format.render)(&page))
+}

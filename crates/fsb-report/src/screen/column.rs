@@ -1,0 +1,81 @@
+//! One column: the parts of its cells aligned below each other.
+
+use comfy_table::Color;
+use fsb_analysis::Verdict;
+use textwrap::core::display_width;
+
+use crate::show::Change;
+
+/// A column, ready to be set.
+pub(crate) struct Column {
+    pub(super) title: String,
+    pub(super) cells: Vec<String>,
+    pub(super) paint: Vec<Option<Color>>,
+    pub(super) width: usize,
+}
+
+/// What stands in one cell, in parts.
+pub(crate) enum Part {
+    /// A change and its mark.
+    Change(Change, String),
+    /// A value and its mark.
+    Value(String, String),
+    /// Why there is none.
+    Words(String),
+}
+
+impl Column {
+    /// Cells with their colours, under a title.
+    pub(crate) fn new(title: &str, cells: Vec<(Part, Option<Color>)>) -> Column {
+        let (parts, paint): (Vec<Part>, Vec<Option<Color>>) = cells.into_iter().unzip();
+        let cells = aligned(&parts);
+        let width = cells.iter().map(String::as_str).chain([title]).map(display_width).max().unwrap_or(0);
+        Column { title: title.to_owned(), cells, paint, width }
+    }
+}
+
+/// Pads every part to the width of its column.
+fn aligned(parts: &[Part]) -> Vec<String> {
+    let widest = |of: &dyn Fn(&Part) -> Option<&str>| parts.iter().filter_map(of).map(display_width).max().unwrap_or(0);
+    let center = widest(&|part| match part {
+        Part::Change(change, _) => Some(&change.center),
+        _ => None,
+    });
+    let ends = parts.iter().filter_map(|part| match part {
+        Part::Change(Change { ends: Some((lo, hi)), .. }, _) => Some(display_width(lo) + display_width(hi)),
+        _ => None,
+    });
+    let inner = ends.max().unwrap_or(0);
+    let value = widest(&|part| match part {
+        Part::Value(value, _) => Some(value),
+        _ => None,
+    });
+    let interval = if inner > 0 { inner + 4 } else { 0 };
+    let shown = |part: &Part| match part {
+        Part::Words(words) => words.clone(),
+        Part::Value(text, mark) => format!("{} {mark}", pad_left(text, value)),
+        Part::Change(change, mark) => {
+            // The lower end stands at the left bracket, the upper one at the right.
+            let ends = change.ends.as_ref().map(|(lo, hi)| {
+                let hi = pad_left(hi, inner - display_width(lo));
+                format!(" [{lo} {hi}]")
+            });
+            format!("{}{:interval$} {mark}", pad_left(&change.center, center), ends.unwrap_or_default())
+        }
+    };
+    parts.iter().map(|part| shown(part).trim_end().to_owned()).collect()
+}
+
+fn pad_left(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))))
+}
+
+/// Blue and yellow are told apart by everyone; what is not sure is dim.
+pub(crate) fn paint(verdict: Verdict) -> Option<Color> {
+    match verdict {
+        Verdict::Faster | Verdict::ProbablyFaster => Some(Color::Blue),
+        Verdict::Slower | Verdict::ProbablySlower => Some(Color::Yellow),
+        Verdict::Inconclusive => Some(Color::DarkGrey),
+        Verdict::Equivalent | Verdict::NotJudged => None,
+    }
+}
