@@ -24,14 +24,15 @@ check:  ## format, lints, licences, documentation
 	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check bans licenses sources; \
 	else echo "cargo-deny is not installed: cargo install cargo-deny"; exit 3; fi
 
-bench:  ## the engine beside a bare loop and fio
+bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 	@scripts/install bench
+	$(CARGO) build --release --locked --package fsb
 	$(CARGO) run --release --locked --package xtask -- bench
 
 fuzz:  ## each parser for a minute
 	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
 	  echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 3; fi
-	@for target in target plan settings trials; do \
+	@for target in target plan settings trials iozone fio bonnie postmark filebench; do \
 	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=60 || exit 1; done
 
 clean:

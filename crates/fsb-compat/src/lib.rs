@@ -1,4 +1,24 @@
 //! Other tools: their options, scripts, results and reports. One folder a tool.
+//!
+//! [`TOOLS`] is the registry of those whose results can be read; [`read_file`] finds the one that made a file. What they
+//! share stands beside them: lines of bounded length, numbers with their locale, and the draft that a reader fills.
+//! `skeleton.rs` is a commented tool to copy.
 #![forbid(unsafe_code)]
 
+mod bonnie;
+mod draft;
+mod error;
+mod filebench;
+mod fio;
+pub mod iozone;
+mod lines;
+mod number;
 pub mod pokorny;
+mod postmark;
+#[cfg(test)]
+mod skeleton;
+mod tool;
+
+pub use error::{Problem, ReadError};
+pub use iozone::operation;
+pub use tool::{TOOLS, Tool, read_file};

@@ -11,6 +11,8 @@ use fsb_testbed::{Kind, TestbedError};
 
 /// Done.
 pub const DONE: u8 = 0;
+/// A gate that was asked for failed: a set is slower than the baseline.
+pub const GATE: u8 = 1;
 /// The request is wrong.
 pub const REQUEST: u8 = 2;
 /// The machine cannot: a tool, a privilege or space is missing.

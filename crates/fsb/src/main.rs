@@ -7,10 +7,12 @@
 mod cli;
 mod exit;
 mod front;
+mod gate;
 mod journal;
 mod progress;
 mod results;
 mod roles;
+mod sets;
 
 use std::process::ExitCode;
 

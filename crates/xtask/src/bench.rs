@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
 use fsb_model::{Bytes, WorkloadSpec};
 use serde_json::json;
@@ -20,18 +20,30 @@ const BARE_LOOP_SHARE: f64 = 0.95;
 /// What to measure, and where.
 #[derive(Args)]
 pub struct Options {
-    /// Where the file lies.
+    /// Leave the other parts out.
+    #[arg(long)]
+    pub only: Option<Part>,
+    /// Where the files lie.
     #[arg(long, default_value = ".")]
-    dir: PathBuf,
+    pub dir: PathBuf,
     /// Size of the file; it must fit the page cache.
     #[arg(long, default_value = "256M")]
-    size: Bytes,
+    pub size: Bytes,
     /// Operations of each measurement.
     #[arg(long, default_value = "2000000", value_parser = clap::value_parser!(u64).range(1000..))]
     operations: u64,
     /// Interleaved rounds.
     #[arg(long, default_value = "11", value_parser = clap::value_parser!(u32).range(9..))]
-    rounds: u32,
+    pub rounds: u32,
+}
+
+/// A part of the benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// The hot loop.
+    Engine,
+    /// `fsb compare`.
+    Compare,
 }
 
 /// Nanoseconds an operation, of one round.

@@ -1,10 +1,13 @@
-//! What make cannot say. `cargo run --release -p xtask -- bench` measures the engine against its peers.
+//! What make cannot say. `cargo run --release -p xtask -- bench` measures the engine and the comparison against their
+//! peers.
 
 mod bench;
+mod compare;
 mod count;
 mod peers;
 mod summary;
 
+use bench::Part;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -16,12 +19,22 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// The hot loop beside a bare C loop and fio, on one file in the page cache.
+    /// The hot loop beside a bare C loop and fio, on one file in the page cache; then `fsb compare` beside a
+    /// script.
     Bench(bench::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
-        Task::Bench(options) => bench::run(&options),
+        Task::Bench(options) => {
+            let wanted = |part| options.only.is_none_or(|only| only == part);
+            if wanted(Part::Engine) {
+                bench::run(&options)?;
+            }
+            if wanted(Part::Compare) {
+                compare::run(&options.dir, options.rounds)?;
+            }
+            Ok(())
+        }
     }
 }

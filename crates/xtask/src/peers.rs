@@ -54,7 +54,8 @@ pub fn fio(file: &Path, block_size: u64, operations: u64, seed: u64) -> anyhow::
     read["iops"].as_f64().map(|rate| 1e9 / rate).context("fio tells no iops")
 }
 
-fn run(command: &mut Command) -> anyhow::Result<Output> {
+/// Runs a command to its end; one that fails is an error with what it said.
+pub fn run(command: &mut Command) -> anyhow::Result<Output> {
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
     if !output.status.success() {
         bail!("{:?}: {}", command.get_program(), String::from_utf8_lossy(&output.stderr));

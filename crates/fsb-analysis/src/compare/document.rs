@@ -111,6 +111,9 @@ pub struct Operation {
     /// Letters by set, `a` for the best, from the same intervals as `estimate`; absent where nothing was judged.
     #[serde(skip)]
     pub letters: BySet<Option<String>>,
+    /// The metric that this operation is judged by: findings and gates look at no other, for they tell one story.
+    #[serde(skip)]
+    pub primary: bool,
     /// Every pair of sets (places in [`Document::sets`]) and the outcome, from the same intervals as `estimate`.
     #[serde(skip)]
     pub ranking: Ranking,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::metric::{self, Role};
 use rayon::prelude::*;
 
 use super::document::Finding;
@@ -10,7 +9,7 @@ use super::rectangle::{Layout, Rectangle, Sums};
 use super::region::{Complete, Frame};
 use super::search::{Ground, Hit, search};
 use super::sentence::sentence;
-use super::table::{Key, Size, Table};
+use super::table::{Size, Table, primary};
 use super::weights::Weights;
 use crate::comparison::Difference;
 use crate::{FEWEST_JUDGED, LEVEL};
@@ -26,7 +25,8 @@ const NEWS: f64 = 0.5;
 
 /// All findings of all candidates, the widest first within each operation.
 pub(super) fn findings(frame: &Frame, tables: &[Table]) -> Vec<Finding> {
-    let subjects = subjects(tables);
+    let subjects: Vec<&Table> =
+        primary(tables).into_iter().zip(tables).filter_map(|(is, table)| is.then_some(table)).collect();
     let candidates: Vec<usize> = frame.candidates().collect();
     // Each candidate is a search of its own; together they may go wrong as often as one.
     let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
@@ -37,20 +37,6 @@ pub(super) fn findings(frame: &Frame, tables: &[Table]) -> Vec<Finding> {
     let mut found: Vec<_> = candidates.par_iter().flat_map_iter(of).collect();
     found.sort_by_key(|(place, candidate, _)| (*place, *candidate));
     found.into_iter().map(|(_, _, finding)| finding).collect()
-}
-
-/// The tables that findings are about: one metric an operation, a rate where there is one, for the others tell the
-/// same story again.
-fn subjects(tables: &[Table]) -> Vec<&Table> {
-    let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
-    let same = |a: &Key, b: &Key| (&a.workload, &a.operation) == (&b.workload, &b.operation);
-    let stands_for = |table: &&Table| {
-        let mut alike = tables.iter().filter(|other| same(&other.key, &table.key));
-        let first = alike.clone().next();
-        let chosen = alike.find(|other| is_rate(other)).or(first);
-        chosen.is_some_and(|chosen| chosen.key == table.key)
-    };
-    tables.iter().filter(stands_for).collect()
 }
 
 /// The runs that a search rests on; operations with the same runs are searched together.

@@ -28,7 +28,7 @@ use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
 use classic::classic;
 pub use document::*;
 use region::Frame;
-use table::{Size, Table, tables};
+use table::{Size, Table, primary, tables};
 
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
@@ -59,6 +59,7 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
         || findings::findings(&frame, &shared),
     );
     let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described?.into_iter().unzip();
+    operations.iter_mut().zip(primary(&shared)).for_each(|(operation, primary)| operation.primary = primary);
     if let Some((pool, looks)) = pool(&frame, &shared, &seen) {
         operations.push(operation(&frame, &pool, &looks)?);
     }
@@ -136,6 +137,7 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         letters: frame.by_set(|set| ranking.letters[set].clone()),
         latencies: BySet::new(),
         ranking,
+        primary: true,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use fsb_model::metric::{self, Role};
 use fsb_model::set::Set;
 use fsb_model::{Better, Unit};
 
@@ -103,6 +104,21 @@ impl Table {
             coverage: Vec::new(),
         }
     }
+}
+
+/// Which tables an operation is judged by: one metric each, the first that is a rate, for the others tell the same story
+/// again.
+pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
+    let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
+    let subject = |table: &Table| (table.key.workload.clone(), table.key.operation.clone());
+    let mut chosen: HashMap<_, usize> = HashMap::new();
+    for (place, table) in tables.iter().enumerate() {
+        let first = *chosen.entry(subject(table)).or_insert(place);
+        if !is_rate(&tables[first]) && is_rate(table) {
+            chosen.insert(subject(table), place);
+        }
+    }
+    (0..tables.len()).map(|place| chosen.get(&subject(&tables[place])) == Some(&place)).collect()
 }
 
 /// Sorts the values of all sets into tables, in the order in which operations turn up, the baseline's first.

@@ -1,7 +1,7 @@
 //! The 2023 tool: Pokorný's `fsb`, a micro-benchmark of creating, reading and writing files.
 //!
 //! P. Pokorný, bachelor's thesis, Faculty of Information Technology, CTU in Prague, 2023. Its command line is
-//! [`options`]; its published results are [`published`].
+//! [`Options`]; its published results are [`appendix_c`].
 
 mod options;
 mod published;

@@ -14,7 +14,7 @@ Examples:
   fsb list workloads      what can be done to a file
   fsb list file-systems   what can be formatted, and by which package";
 
-/// List a family: file-systems, media, controls, workloads, backends, suites, metrics or formats
+/// List a family: file-systems, media, controls, workloads, backends, suites, tools, metrics or formats
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP)]
 pub struct Arguments {
@@ -84,6 +84,11 @@ static FAMILIES: &[Family] = &[
             let suites = fsb_runner::suite::REGISTRY.iter();
             suites.map(|suite| (suite.name.to_owned(), suite.about.to_owned())).collect()
         },
+    },
+    Family {
+        name: "tools",
+        about: "Whose results can be compared",
+        members: || fsb_compat::TOOLS.iter().map(|tool| (tool.name.to_owned(), tool.about.to_owned())).collect(),
     },
     Family {
         name: "metrics",

@@ -1,6 +1,7 @@
 //! The command line: one file a subcommand.
 
 mod clean;
+mod compare;
 mod doctor;
 mod list;
 mod micro;
@@ -28,8 +29,9 @@ Examples:
   sudo fsb run ext4 xfs btrfs            which is faster, by how much, how surely
   sudo fsb run ext4 ext4,noatime         one file system, two mount options
   fsb run /srv/data                      a directory as it is, without root
+  fsb compare old.json new.json          results of fio, IOzone and others
 
-Exit codes: 0 done, 2 wrong request, 3 the machine cannot, 4 some trials failed";
+Exit codes: 0 done, 1 a gate failed, 2 wrong request, 3 the machine cannot, 4 some trials failed";
 
 /// Where run directories go unless `--out` says otherwise.
 pub const RESULTS: &str = "fsb-results";
@@ -43,6 +45,8 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Micro-benchmark one directory, with the options of the 2023 tool
     Micro(micro::Arguments),
+    /// Compare sets of results, ours or other tools'
+    Compare(compare::Arguments),
     /// Show a run again, in any form
     Report(report::Arguments),
     /// List what fsb knows: file systems, media, workloads, suites, …
@@ -62,6 +66,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
         Command::Micro(arguments) => micro::main(&arguments)?,
+        Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,
         Command::Doctor(arguments) => doctor::main(&arguments)?,

@@ -4,6 +4,7 @@ mod arrows;
 mod bad_input;
 mod browser;
 mod common;
+mod compare;
 mod directories;
 mod failures;
 mod families;

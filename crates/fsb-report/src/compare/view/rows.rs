@@ -2,8 +2,6 @@
 
 use fsb_analysis::Outcome;
 use fsb_analysis::compare::{ALL, Operation, SetSummary};
-use fsb_model::Unit;
-use fsb_model::metric::{self, Role};
 
 use super::{CellView, Row};
 use crate::compare::Page;
@@ -26,7 +24,7 @@ pub(super) fn rows<'a>(page: &Page<'a>, sets: &[&'a SetSummary]) -> Vec<Row<'a>>
 }
 
 fn row<'a>(mut group: Vec<&'a Operation>, sets: &[&'a SetSummary], places: &[usize]) -> Row<'a> {
-    let primary = group.iter().position(|operation| is_rate(operation)).unwrap_or(0);
+    let primary = group.iter().position(|operation| operation.primary).unwrap_or(0);
     let operation = group.remove(primary);
     let outcome = outcome(operation, places);
     let cells = sets.iter().enumerate().map(|(place, set)| CellView {
@@ -42,14 +40,6 @@ fn row<'a>(mut group: Vec<&'a Operation>, sets: &[&'a SetSummary], places: &[usi
         outcome,
         cells,
         sentence: String::new(),
-    }
-}
-
-/// Whether sets are compared by this metric first: rates before times, times before costs.
-fn is_rate(operation: &Operation) -> bool {
-    match metric::find(&operation.metric) {
-        Some(kind) => kind.role == Role::Rate,
-        None => matches!(operation.unit, Unit::BytesPerSecond | Unit::OperationsPerSecond),
     }
 }
 

@@ -1,0 +1,236 @@
+//! Runs while a reader fills them. What they may hold is bounded, so that no file fills the memory.
+
+use std::collections::HashMap;
+use std::fmt::{Display, Write};
+
+use fsb_model::metric::{Better, MetricKind, Role, Unit};
+use fsb_model::set::{Gap, GapReason, Point, Remark, Run, Series};
+
+use crate::error::ReadError;
+
+/// Remarks kept of one run; more are counted.
+const MOST_REMARKS: usize = 40;
+
+/// Values and gaps kept of one file. The largest matrix of IOzone has some 5,000.
+const MOST_VALUES: usize = 2_000_000;
+
+/// Series kept of one run: columns, or jobs and directions.
+const MOST_SERIES: usize = 20_000;
+
+/// Runs kept of one file.
+const MOST_RUNS: usize = 10_000;
+
+/// How busy the processors were: a cost that IOzone and bonnie++ print as a percentage, stored as a fraction.
+pub(crate) const CPU_UTILIZATION: MetricKind = MetricKind {
+    name: "cpu_utilization",
+    unit: Unit::Count,
+    better: Better::Lower,
+    role: Role::Cost,
+    about: "CPU time divided by elapsed time, as the tool prints it.",
+};
+
+/// A run while a reader fills it.
+pub(crate) struct Draft {
+    pub run: Run,
+    tool: &'static str,
+    /// The number of each series, by workload, operation and metric.
+    index: HashMap<String, usize>,
+    key: String,
+    values: usize,
+    unsaid: usize,
+}
+
+/// The runs of a file.
+pub(crate) struct Runs {
+    tool: &'static str,
+    runs: Vec<Run>,
+    values: usize,
+}
+
+/// What a series is called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Name<'a> {
+    pub workload: Option<&'a str>,
+    pub operation: &'a str,
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub file_size: Option<u64>,
+    pub record_size: Option<u64>,
+    pub line: u32,
+}
+
+impl Draft {
+    pub fn new(tool: &'static str) -> Self {
+        let run = Run { tool: tool.to_owned(), ..Run::default() };
+        Draft { run, tool, index: HashMap::new(), key: String::new(), values: 0, unsaid: 0 }
+    }
+
+    /// Says something about a line, or about the file.
+    pub fn remark(&mut self, line: impl Into<Option<u32>>, text: impl Display) {
+        if self.run.warnings.len() < MOST_REMARKS {
+            self.run.warnings.push(Remark { line: line.into(), text: text.to_string() });
+        } else {
+            self.unsaid += 1;
+        }
+    }
+
+    /// The same, once a run.
+    pub fn remark_once(&mut self, line: impl Into<Option<u32>>, text: &str) {
+        if self.run.warnings.iter().all(|remark| remark.text != text) {
+            self.remark(line, text);
+        }
+    }
+
+    /// The number of the series of an operation in a metric, made where there is none.
+    ///
+    /// # Errors
+    /// Where a run holds more series than any tool prints.
+    pub fn series(&mut self, name: Name, metric: &MetricKind, found_unit: &str) -> Result<usize, ReadError> {
+        self.key.clear();
+        let workload = name.workload.unwrap_or("\u{1}");
+        let _ = write!(self.key, "{workload}\0{}\0{}", name.operation, metric.name); // a String takes anything
+        if let Some(at) = self.index.get(&self.key) {
+            return Ok(*at);
+        }
+        if self.run.series.len() == MOST_SERIES {
+            return Err(too_much(self.tool, MOST_SERIES, "operations"));
+        }
+        self.run.series.push(Series {
+            workload: name.workload.map(str::to_owned),
+            operation: name.operation.to_owned(),
+            metric: metric.name.to_owned(),
+            unit: metric.unit,
+            better: metric.better,
+            found_unit: found_unit.to_owned(),
+            points: Vec::new(),
+            gaps: Vec::new(),
+        });
+        self.index.insert(self.key.clone(), self.run.series.len() - 1);
+        Ok(self.run.series.len() - 1)
+    }
+
+    /// Puts a value into a series, or a gap where there is none; what nothing can have measured is left out and said.
+    ///
+    /// # Errors
+    /// Where a run holds more values than any tool prints.
+    pub fn put(&mut self, series: usize, place: Place, value: Result<f64, GapReason>) -> Result<(), ReadError> {
+        self.values += 1;
+        if self.values > MOST_VALUES {
+            return Err(too_much(self.tool, MOST_VALUES, "values"));
+        }
+        let Place { file_size, record_size, line } = place;
+        match value {
+            Ok(value) if believable(self.run.series[series].unit, value) => {
+                self.run.series[series].points.push(Point { file_size, record_size, value, line });
+            }
+            Ok(value) => {
+                let Series { operation, unit, .. } = &self.run.series[series];
+                let text = format!("{operation}: {value:e} {} cannot have been measured; left out", unit.name());
+                self.remark(line, text);
+            }
+            Err(why) => self.run.series[series].gaps.push(Gap { file_size, record_size, line, why }),
+        }
+        Ok(())
+    }
+
+    /// Whether anything was put in.
+    pub fn has_values(&self) -> bool {
+        self.values > 0
+    }
+
+    /// [`Draft::series`] and [`Draft::put`] in one, for tools that print few values: what stands there already is kept.
+    ///
+    /// # Errors
+    /// As those.
+    pub fn add(
+        &mut self,
+        name: Name,
+        metric: &MetricKind,
+        found_unit: &str,
+        place: Place,
+        value: Result<f64, GapReason>,
+    ) -> Result<(), ReadError> {
+        let series = self.series(name, metric, found_unit)?;
+        let same = |point: &&Point| (point.file_size, point.record_size) == (place.file_size, place.record_size);
+        if let Some(Point { line, .. }) = self.run.series[series].points.iter().find(same).copied() {
+            let Name { operation, .. } = name;
+            self.remark(place.line, format_args!("{operation}: the value of line {line} again; the first is kept"));
+            return Ok(());
+        }
+        self.put(series, place, value)
+    }
+
+    /// The run, if it holds anything.
+    pub fn finish(mut self) -> Option<Run> {
+        self.run.series.retain(|series| !(series.points.is_empty() && series.gaps.is_empty()));
+        if self.unsaid > 0 {
+            let text = format!("{} more remarks are not shown", self.unsaid);
+            self.run.warnings.push(Remark { line: None, text });
+        }
+        (!self.run.series.is_empty() || !self.run.histograms.is_empty()).then_some(self.run)
+    }
+}
+
+impl Runs {
+    pub fn new(tool: &'static str) -> Self {
+        Runs { tool, runs: Vec::new(), values: 0 }
+    }
+
+    /// Keeps a run, if it holds anything.
+    ///
+    /// # Errors
+    /// Where a file holds more than any tool prints.
+    pub fn push(&mut self, draft: Draft) -> Result<(), ReadError> {
+        self.values += draft.values;
+        self.runs.extend(draft.finish());
+        if self.runs.len() > MOST_RUNS {
+            return Err(too_much(self.tool, MOST_RUNS, "runs"));
+        }
+        if self.values > MOST_VALUES {
+            return Err(too_much(self.tool, MOST_VALUES, "values"));
+        }
+        Ok(())
+    }
+
+    /// The first run, to say something about the file.
+    pub fn first_mut(&mut self) -> Option<&mut Run> {
+        self.runs.first_mut()
+    }
+
+    /// The runs, in the order of the file.
+    ///
+    /// # Errors
+    /// Where there are none: `why` says what is missing.
+    pub fn finish(self, why: impl FnOnce() -> String) -> Result<Vec<Run>, ReadError> {
+        if self.runs.is_empty() { Err(ReadError::refused(self.tool, why())) } else { Ok(self.runs) }
+    }
+}
+
+fn too_much(tool: &'static str, most: usize, what: &str) -> ReadError {
+    let why = format!("it holds more than {most} {what}, far beyond what one measurement prints; split it");
+    ReadError::refused(tool, why)
+}
+
+/// A rate, or a gap where the tool printed zero.
+pub(crate) fn rate(value: f64) -> Result<f64, GapReason> {
+    if value == 0.0 { Err(GapReason::Zero) } else { Ok(value) }
+}
+
+/// A time, or a gap where it was shorter than the tool could tell.
+pub(crate) fn time(value: f64) -> Result<f64, GapReason> {
+    if value == 0.0 { Err(GapReason::BelowClock) } else { Ok(value) }
+}
+
+/// Whether any machine can have measured that. Wrapped counters and numbers run together are many orders beyond.
+fn believable(unit: Unit, value: f64) -> bool {
+    let most = match unit {
+        Unit::BytesPerSecond => 1e15,
+        Unit::OperationsPerSecond => 1e12,
+        Unit::Seconds => 1e8,
+        Unit::Bytes | Unit::Count => 1e18,
+    };
+    value > 0.0 && value < most
+}

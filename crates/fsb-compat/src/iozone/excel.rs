@@ -1,0 +1,173 @@
+//! The reports of `-R`, one an operation: a matrix of file sizes and record sizes. They repeat the table above them, so
+//! that each value is taken once; what the table lost, they give back.
+
+use std::collections::HashMap;
+
+use fsb_model::set::{GapReason, Series};
+
+use super::banner::Mode;
+use super::layout::words;
+use super::names::operation;
+use crate::draft::{CPU_UTILIZATION, Draft, Name, Place};
+use crate::error::ReadError;
+use crate::lines::Line;
+use crate::number::whole;
+
+/// Values and their lines, by series and sizes in bytes.
+type Known = HashMap<(usize, u64, u64), (f64, u32)>;
+
+/// What a report holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// What the table holds too.
+    Results,
+    /// `-+u`: CPU time in percent of elapsed time.
+    Cpu,
+}
+
+/// The operation and content of a report, from its title in quotes; none if the line is no title.
+pub(super) fn title(text: &[u8]) -> Option<(&'static str, Content)> {
+    let text = std::str::from_utf8(text).ok()?.strip_prefix('"')?.strip_suffix('"')?;
+    if let Some((name, _)) = text.split_once(" CPU utilization report") {
+        return Some((operation(name)?, Content::Cpu));
+    }
+    Some((operation(text.strip_suffix(" report")?)?, Content::Results))
+}
+
+/// The reports of a run.
+#[derive(Default)]
+pub(super) struct Reports {
+    /// What was read already; made when the first report starts.
+    known: Option<Known>,
+    /// The report that is being read.
+    current: Option<Report>,
+}
+
+struct Report {
+    series: usize,
+    content: Content,
+    /// Bytes of the record size of each column.
+    records: Vec<u64>,
+}
+
+impl Reports {
+    /// Starts a report.
+    pub fn start(
+        &mut self,
+        (operation, content): (&'static str, Content),
+        draft: &mut Draft,
+        mode: &Mode,
+    ) -> Result<(), ReadError> {
+        self.known.get_or_insert_with(|| known(&draft.run.series));
+        let (metric, unit) = match content {
+            Content::Cpu => (&CPU_UTILIZATION, "%"),
+            Content::Results => (mode.quantity.metric(), mode.found_unit.as_deref().unwrap_or("kB/s")),
+        };
+        let series = draft.series(Name { workload: None, operation }, metric, unit)?;
+        self.current = Some(Report { series, content, records: Vec::new() });
+        Ok(())
+    }
+
+    /// Takes a line that starts with a quote; answers whether it belongs to a report.
+    pub fn take(&mut self, line: &Line, draft: &mut Draft, mode: &Mode) -> Result<bool, ReadError> {
+        let (Some(report), Some(known)) = (&mut self.current, &mut self.known) else { return Ok(false) };
+        let Some(row) = parse(line) else {
+            draft.remark(line.number, format_args!("no row of a report, left out: '{}'", line.excerpt()));
+            return Ok(true);
+        };
+        match row {
+            Row::Records(records) => report.records = records,
+            Row::Values(file, values) => report.keep(file, &values, line, known, draft, mode)?,
+        }
+        Ok(true)
+    }
+
+    /// Ends a report: an empty line follows it.
+    pub fn end(&mut self) {
+        self.current = None;
+    }
+}
+
+impl Report {
+    fn keep(
+        &self,
+        file: u64,
+        values: &[f64],
+        line: &Line,
+        known: &mut Known,
+        draft: &mut Draft,
+        mode: &Mode,
+    ) -> Result<(), ReadError> {
+        if values.len() > self.records.len() {
+            let text = format!("{} values under {} record sizes; left out", values.len(), self.records.len());
+            draft.remark(line.number, text);
+            return Ok(());
+        }
+        let table = known.keys().next().is_some();
+        for (record, printed) in self.records.iter().zip(values) {
+            let value = match self.content {
+                // Zeros "should be ignored", says the title: shorter than the tick that CPU time is counted in.
+                Content::Cpu if *printed == 0.0 => Err(GapReason::BelowClock),
+                Content::Cpu => Ok(printed / 100.0),
+                Content::Results => mode.quantity.value(*printed),
+            };
+            let found = known.get(&(self.series, file, *record)).copied();
+            match (found, value) {
+                (Some((first, at)), Ok(value)) if first != value && self.content == Content::Results => {
+                    draft.remark(
+                        line.number,
+                        format_args!("{printed} is another value than in line {at}, which is kept"),
+                    );
+                }
+                (Some(_), _) => {}
+                // Record sizes that automatic mode leaves out for large files are zeros here, and no rows of the table.
+                (None, Err(_)) if table && self.content == Content::Results => {}
+                (None, value) => {
+                    let place = Place { file_size: Some(file), record_size: Some(*record), line: line.number };
+                    draft.put(self.series, place, value)?;
+                    known.insert((self.series, file, *record), (value.unwrap_or(0.0), line.number));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Row {
+    Records(Vec<u64>),
+    Values(u64, Vec<f64>),
+}
+
+/// Sizes in quotes are a heading; one in quotes and numbers after it are a row.
+fn parse(line: &Line) -> Option<Row> {
+    let quoted = |bytes: &[u8]| {
+        let kilobytes = whole(bytes.strip_prefix(b"\"")?.strip_suffix(b"\"")?)?;
+        kilobytes.checked_mul(1024).filter(|bytes| *bytes > 0)
+    };
+    let mut found: Vec<&[u8]> = words(line.bytes).map(|word| word.bytes).collect();
+    if line.too_long {
+        return None;
+    }
+    if found.iter().all(|word| quoted(word).is_some()) && (found.len() > 1 || line.bytes.starts_with(b" ")) {
+        return found.iter().map(|word| quoted(word)).collect::<Option<_>>().map(Row::Records);
+    }
+    // IOzone prints a blank after each value: without it, the file may end within the number.
+    if !line.ended && found.len() > 1 && !line.bytes.ends_with(b" ") {
+        found.pop();
+    }
+    let number = |bytes: &&[u8]| std::str::from_utf8(bytes).ok()?.parse().ok().filter(|value: &f64| *value >= 0.0);
+    let (file, values) = found.split_first()?;
+    Some(Row::Values(quoted(file)?, values.iter().map(number).collect::<Option<_>>()?))
+}
+
+fn known(series: &[Series]) -> Known {
+    let mut known = Known::new();
+    for (at, series) in series.iter().enumerate() {
+        let points = series.points.iter().map(|point| (point.file_size, point.record_size, point.value, point.line));
+        let gaps = series.gaps.iter().map(|gap| (gap.file_size, gap.record_size, 0.0, gap.line));
+        for (file, record, value, line) in points.chain(gaps) {
+            known.insert((at, file.unwrap_or(0), record.unwrap_or(0)), (value, line));
+        }
+    }
+    known
+}

@@ -1,0 +1,114 @@
+//! Lines of bounded length, counted.
+
+use std::fmt;
+use std::io::{self, BufRead, Read};
+
+/// The longest line that is looked at. The longest that a known tool prints (a command line) is far below.
+const LONGEST: u64 = 64 * 1024;
+
+/// Lines from an input, in a buffer that is used again.
+pub(crate) struct Lines<'a> {
+    input: &'a mut dyn BufRead,
+    buffer: Vec<u8>,
+    number: u32,
+}
+
+/// One line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'a> {
+    /// From 1.
+    pub number: u32,
+    /// Its bytes without the line end (`\n` or `\r\n`).
+    pub bytes: &'a [u8],
+    /// Whether it ended with a line end: if not, the input may have been cut within it.
+    pub ended: bool,
+    /// Whether it was longer than can be looked at; the rest was skipped.
+    pub too_long: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(input: &'a mut dyn BufRead) -> Self {
+        Lines { input, buffer: Vec::new(), number: 0 }
+    }
+
+    /// The next line, or none at the end.
+    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        if (&mut *self.input).take(LONGEST).read_until(b'\n', &mut self.buffer)? == 0 {
+            return Ok(None);
+        }
+        let too_long = self.buffer.len() as u64 == LONGEST && !self.buffer.ends_with(b"\n");
+        if too_long {
+            self.input.skip_until(b'\n')?;
+        }
+        self.number = self.number.saturating_add(1);
+        let (bytes, ended) = match self.buffer.strip_suffix(b"\n") {
+            Some(bytes) => (bytes.strip_suffix(b"\r").unwrap_or(bytes), true),
+            None => (&self.buffer[..], false),
+        };
+        let bytes = if self.number == 1 { bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes) } else { bytes };
+        Ok(Some(Line { number: self.number, bytes, ended, too_long }))
+    }
+}
+
+impl Line<'_> {
+    /// The text without blanks at either end; what is no UTF-8 becomes a replacement character.
+    pub fn text(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes.trim_ascii())
+    }
+
+    /// The start of it, for a message.
+    pub fn excerpt(&self) -> Excerpt<'_> {
+        Excerpt(self.bytes.trim_ascii())
+    }
+}
+
+/// The start of a line, made presentable only when it is printed.
+pub(crate) struct Excerpt<'a>(&'a [u8]);
+
+impl fmt::Display for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // At most four bytes a character.
+        let text = String::from_utf8_lossy(&self.0[..self.0.len().min(4 * EXCERPT)]);
+        for c in text.chars().take(EXCERPT) {
+            fmt::Write::write_char(f, if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })?;
+        }
+        if text.chars().nth(EXCERPT).is_some() { f.write_str("…") } else { Ok(()) }
+    }
+}
+
+/// Characters of an excerpt.
+const EXCERPT: usize = 40;
+
+/// Whether a text holds another.
+pub(crate) fn holds(text: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(text, part).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_of_both_kinds_are_taken_off_and_counted() {
+        let mut input: &[u8] = b"\xef\xbb\xbfone\r\ntwo\n\nlast";
+        let mut lines = Lines::new(&mut input);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            seen.push((line.number, line.text().into_owned(), line.ended));
+        }
+        let expected = [(1, "one", true), (2, "two", true), (3, "", true), (4, "last", false)];
+        assert_eq!(seen, expected.map(|(number, text, ended)| (number, text.to_owned(), ended)));
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_more_memory_than_the_longest() {
+        let text = [vec![b'x'; 3 << 20], b"\nnext\n".to_vec()].concat();
+        let mut input = &text[..];
+        let mut lines = Lines::new(&mut input);
+        let line = lines.next().unwrap().unwrap();
+        assert!(line.too_long && line.bytes.len() as u64 == LONGEST);
+        assert_eq!(lines.next().unwrap().unwrap().bytes, b"next");
+        assert!(lines.buffer.capacity() as u64 <= 2 * LONGEST);
+    }
+}

@@ -1,0 +1,66 @@
+//! Numbers as tools print them.
+
+use std::ops::RangeInclusive;
+
+/// A whole number: digits only, at most 2⁶⁴−1.
+pub(crate) fn whole(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// A number with a fraction, and whether a comma stood before it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Decimal {
+    /// The number.
+    pub value: f64,
+    /// Whether it was written with the decimal comma of a locale.
+    pub comma: bool,
+}
+
+/// A number that its tool always prints with so many digits after the point. That makes a comma there certain: a
+/// separator of thousands would leave the number without its fraction.
+pub(crate) fn fixed(text: &str, places: RangeInclusive<usize>) -> Option<Decimal> {
+    let at = text.find(['.', ','])?;
+    let (before, after) = (&text[..at], &text[at + 1..]);
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(before) || !digits(after) || !places.contains(&after.len()) {
+        return None;
+    }
+    let comma = text.as_bytes()[at] == b',';
+    let value = if comma { text.replace(',', ".").parse() } else { text.parse() }.ok()?;
+    Some(Decimal { value, comma })
+}
+
+/// The leading number of a text and what follows it.
+pub(crate) fn split_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',')).unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_digits_that_fit() {
+        assert_eq!(whole(b"64000000"), Some(64_000_000));
+        assert_eq!(whole(b"18446744073709551615"), Some(u64::MAX));
+        for text in ["", "-1", "1.5", "18446744073709551616", "1e3"] {
+            assert_eq!(whole(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_comma_is_read_only_where_it_can_be_nothing_else() {
+        assert_eq!(fixed("4263913.00", 2..=2), Some(Decimal { value: 4_263_913.0, comma: false }));
+        assert_eq!(fixed("157,24", 2..=2), Some(Decimal { value: 157.24, comma: true }));
+        for text in ["157,245", "1,234.56", "157", ".50", "1.5e3", "nan", "-1.00"] {
+            assert_eq!(fixed(text, 2..=2), None, "{text}");
+        }
+    }
+}

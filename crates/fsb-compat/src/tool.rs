@@ -1,0 +1,76 @@
+//! The registry of tools whose results can be read.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+use fsb_model::set::Run;
+
+use crate::error::{Problem, ReadError};
+use crate::{bonnie, filebench, fio, iozone, postmark};
+
+/// How much of a file decides which tool wrote it.
+const HEAD: usize = 64 * 1024;
+
+/// A tool whose results can be read.
+pub struct Tool {
+    /// Its name in lower case, as in [`Run::tool`].
+    pub name: &'static str,
+    /// One line of help: which versions and modes.
+    pub about: &'static str,
+    /// What [`Tool::recognise`] looks for, for the message when nobody finds anything.
+    pub looks_for: &'static str,
+    /// Whether a file that starts with these bytes (at most 64 KiB) is its output.
+    pub recognise: fn(&[u8]) -> bool,
+    /// Reads the results: one run for each execution that the input holds. Paths are left empty.
+    ///
+    /// # Errors
+    /// An input without a single result is refused, with what was missing.
+    pub read: fn(&mut dyn BufRead) -> Result<Vec<Run>, ReadError>,
+}
+
+/// Every tool. The first that recognises a file reads it.
+pub static TOOLS: &[Tool] = &[iozone::TOOL, fio::TOOL, bonnie::TOOL, postmark::TOOL, filebench::TOOL];
+
+/// Reads the results in a file, whichever tool wrote them: one run for each execution that the file holds, each with
+/// the path as given.
+///
+/// # Errors
+/// [`ReadError`] names the file and what was tried.
+pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
+    let mut runs = read_path(path).map_err(|error| error.of(path))?;
+    for run in &mut runs {
+        run.path = path.to_string_lossy().into_owned();
+    }
+    Ok(runs)
+}
+
+fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into());
+    }
+    let mut head = Vec::new();
+    (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
+    let tool = recognise(&head)?;
+    let whole = head.len() < HEAD;
+    let mut head = Cursor::new(head);
+    // A small file has been read already; asking the kernel again whether more has come would cost a call a file.
+    if whole { (tool.read)(&mut head) } else { (tool.read)(&mut BufReader::with_capacity(HEAD, head.chain(file))) }
+}
+
+/// The tool that a file starting like this is from.
+fn recognise(head: &[u8]) -> Result<&'static Tool, Problem> {
+    if head.is_empty() {
+        return Err(Problem::Empty);
+    }
+    if let Some(tool) = TOOLS.iter().find(|tool| (tool.recognise)(head)) {
+        return Ok(tool);
+    }
+    if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+        return Err(Problem::Utf16);
+    }
+    let kind = if head.contains(&0) { "binary data" } else { "text" };
+    let tried: Vec<String> = TOOLS.iter().map(|tool| format!("{} ({})", tool.name, tool.looks_for)).collect();
+    Err(Problem::Unknown { kind, tried: tried.join(", ") })
+}

@@ -1,0 +1,145 @@
+//! `fsb compare`: sets of results against each other, ours or other tools'.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use fsb_analysis::compare::{Document, Request, compare};
+use fsb_model::nearest;
+use fsb_model::set::Set;
+use fsb_model::units::parse_percent;
+use fsb_report::compare::{FORMATS, Format, Page, text};
+use rustix::termios::tcgetwinsize;
+
+use super::COMPACT_HELP;
+use crate::progress::say;
+use crate::results::print;
+use crate::{exit, gate, sets};
+
+/// The smallest difference that matters, unless told otherwise.
+const THETA: &str = "3%";
+
+/// The form that a terminal gets.
+const TEXT: &str = "text";
+
+const MORE: &str = "\
+A PATH is a file, a directory, a pattern in quotes, or a run directory of fsb (a set each target).
+Short names of operations are known, too: --detail randrd.
+Examples:
+  fsb compare 'xfs=runs/xfs*.iozone' 'ext4=runs/ext4*.iozone' -o report.html
+  fsb compare old=fsb-results/20261120T150405Z-ext4 new=fsb-results/20261127T150405Z-ext4
+  fsb compare xfs/ ext4/ btrfs/ --baseline ext4 --detail random_read
+  fsb compare old.json new.json --fail-if slower --theta 5%";
+
+/// Compare sets of results: ours, or of iozone, fio, bonnie++, postmark and filebench
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(override_usage = "fsb compare [OPTIONS] [NAME=]PATH[,PATH…] …")]
+pub struct Arguments {
+    #[arg(value_name = "SET", required = true, hide = true)]
+    sets: Vec<OsString>,
+    /// The set that others are compared with [the first]
+    #[arg(long, value_name = "NAME")]
+    baseline: Option<String>,
+    /// One operation size by size, with every value
+    #[arg(long, value_name = "OP")]
+    detail: Option<String>,
+    /// The smallest difference that matters
+    #[arg(long, value_name = "P", default_value = THETA)]
+    theta: String,
+    /// Exit with 1 where a set is slower than the baseline by more than --theta
+    #[arg(long, value_name = "slower", hide_possible_values = true)]
+    fail_if: Option<FailIf>,
+    /// Form of what is printed: text, csv, json, markdown or html
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<String>,
+    /// Write it to a file; the name's ending implies the form
+    #[arg(short = 'o', long = "output-file", value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Gates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailIf {
+    /// An operation or a finding is slower for sure, by more than matters.
+    Slower,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let format = format(arguments)?;
+    let theta = parse_percent(&arguments.theta).map_err(|error| exit::request(format!("--theta: {error}")))?;
+    let read = sets::read(&arguments.sets)?;
+    if let Some(output) = &arguments.output {
+        spare_inputs(output, &read.files)?;
+    }
+    let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
+    let mut document = compare(&read.sets, &Request { baseline, theta }).context("cannot compare these sets")?;
+    if document.operations.is_empty() {
+        return Err(exit::request(format!("nothing to compare: {}", sets::contents(&read.sets))));
+    }
+    document.warnings.splice(0..0, read.warnings);
+    let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
+    emit(arguments, format, &Page { document: &document, detail: detail.as_deref() })?;
+    Ok(if arguments.fail_if == Some(FailIf::Slower) { gate::slower(&document) } else { exit::DONE })
+}
+
+/// The form that was asked for: by name, else by the file's ending, else text.
+fn format(arguments: &Arguments) -> anyhow::Result<&'static Format> {
+    let ending = arguments.output.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
+    let name = arguments.format.as_deref().or(ending).unwrap_or(TEXT);
+    let known = FORMATS.iter().find(|format| format.name == name || format.extension == name);
+    known.ok_or_else(|| exit::request(nearest::unknown("format", name, FORMATS.iter().map(|format| format.name))))
+}
+
+/// A slip of the finger must not put a report in the place of results.
+fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    // What is not there yet is nobody's.
+    let Some(there) = sets::identity(output) else { return Ok(()) };
+    match inputs.iter().any(|input| sets::identity(input) == Some(there)) {
+        true => Err(exit::request(format!("-o {} is one of the files to compare: name another", output.display()))),
+        false => Ok(()),
+    }
+}
+
+fn baseline(sets: &[Set], name: Option<&str>) -> anyhow::Result<usize> {
+    let Some(name) = name else { return Ok(0) };
+    let names = sets.iter().map(|set| set.name.as_str());
+    let found = names.clone().position(|known| known == name);
+    found.ok_or_else(|| exit::request(format!("--baseline: {}", nearest::unknown("set", name, names))))
+}
+
+/// The operation or workload that was meant: as the document names it, or by one of its other names.
+fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for operation in &document.operations {
+        let both = operation.workload.as_deref().into_iter().chain([operation.operation.as_str()]);
+        both.for_each(|name| {
+            if !names.contains(&name) {
+                names.push(name)
+            }
+        });
+    }
+    let known = |name: &str| names.iter().find(|known| known.eq_ignore_ascii_case(name)).map(|name| (*name).to_owned());
+    let found = known(typed).or_else(|| known(fsb_compat::operation(typed)?));
+    found.ok_or_else(|| exit::request(format!("--detail: {}", nearest::unknown("operation", typed, names))))
+}
+
+fn emit(arguments: &Arguments, format: &Format, page: &Page<'_>) -> anyhow::Result<()> {
+    let on_screen = arguments.output.is_none() && format.name == TEXT && std::io::stdout().is_terminal();
+    // The first screen has the warnings on it.
+    if !on_screen {
+        page.document.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    }
+    match &arguments.output {
+        Some(path) => fsb_store::replace(path, (format.render)(page).as_bytes())
+            .with_context(|| format!("cannot write {}", path.display())),
+        None if on_screen => {
+            let width = tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
+            print(&text::screen(page, width, std::env::var_os("NO_COLOR").is_none()))
+        }
+        None => print(&(format.render)(page)),
+    }
+}

@@ -1,0 +1,160 @@
+//! Files of other tools.
+
+use std::path::{Path, PathBuf};
+
+use fsb_model::set::Set;
+use rayon::prelude::*;
+
+use super::argument::{Argument, is_glob};
+use super::naming::Wish;
+use super::quoted;
+use crate::exit;
+
+/// What separates a name from a number, or ends one.
+const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
+
+/// Reads the files of one argument into one set, and says how it may be called.
+pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wish, Set)> {
+    // Thousands of files are read on all processors; the first bad one in their order is told, whoever was faster.
+    let read: Vec<_> = files.par_iter().map(|path| fsb_compat::read_file(path)).collect();
+    let mut runs = Vec::new();
+    for read in read {
+        runs.extend(read.map_err(|error| exit::request(error.to_string()))?);
+    }
+    let typed = argument.text.display().to_string();
+    let wish = match &argument.name {
+        Some(name) => Wish::given(name.clone(), typed),
+        None => Wish::derived(&called(&argument.paths, files), typed),
+    };
+    Ok((wish, Set { name: String::new(), pairing: None, runs }))
+}
+
+/// The path whose end names the set: the file without its ending, the directory, or what stands before the wildcard.
+fn called(paths: &[PathBuf], files: &[PathBuf]) -> PathBuf {
+    match paths {
+        [path] if path.is_dir() => path.canonicalize().unwrap_or_else(|_| path.clone()),
+        [path] if is_glob(path) && !path.exists() => before_wildcard(path),
+        [path] => path.with_extension(""),
+        _ => family(files).unwrap_or_else(|| files[0].with_extension("")),
+    }
+}
+
+/// `runs/ext4_*.iozone` is `runs/ext4`, `ext4/*.iozone` is `ext4`.
+fn before_wildcard(pattern: &Path) -> PathBuf {
+    let directory = pattern.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = pattern.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split(['*', '?', '[']).next().unwrap_or_default().trim_end_matches(SEPARATORS);
+    match stem {
+        "" if is_glob(directory) => before_wildcard(directory),
+        "" => directory.canonicalize().unwrap_or_else(|_| directory.to_owned()),
+        stem => directory.join(stem),
+    }
+}
+
+/// What the names of several files have in common up to their number: `a/xfs` of `a/xfs1.iozone` and `a/xfs2.iozone`.
+fn family(files: &[PathBuf]) -> Option<PathBuf> {
+    let kin = kin(files.first()?)?;
+    files.iter().all(|path| self::kin(path).as_ref() == Some(&kin)).then(|| kin.0.join(kin.1))
+}
+
+/// The directory, the name without its number, and the ending.
+fn kin(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
+    let stem = path.file_stem()?.to_str()?;
+    let name = stem.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(SEPARATORS);
+    let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
+    (!name.is_empty()).then(|| (path.parent().unwrap_or(Path::new("")).to_owned(), name.to_owned(), ending))
+}
+
+/// Files in a row without names are mostly a pattern that the shell expanded: says how to quote it.
+pub(super) fn bare_files(arguments: &[Argument]) -> Vec<String> {
+    let rows = arguments.chunk_by(|one, other| one.is_bare_file() && other.is_bare_file());
+    rows.filter(|row| row.len() > 1).map(warning).collect()
+}
+
+fn warning(row: &[Argument]) -> String {
+    let paths: Vec<&Path> = row.iter().map(|argument| argument.paths[0].as_path()).collect();
+    let groups: Vec<&[&Path]> =
+        paths.chunk_by(|one, other| kin(one).is_some_and(|kin| Some(kin) == self::kin(other))).collect();
+    let example = if groups.iter().any(|group| group.len() > 1) {
+        groups.iter().map(|group| quoted(&pattern(group))).collect::<Vec<_>>().join(" ")
+    } else {
+        let typed: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        quoted(&format!("NAME={}", typed.join(",")))
+    };
+    format!(
+        "{} files without a name: each is a set of its own. If they are runs of one set, quote the pattern, or \
+         separate them by commas: fsb compare {example}",
+        row.len()
+    )
+}
+
+/// `xfs=xfs*.iozone` for several files that differ in their number, `NAME=FILE` for one.
+fn pattern(group: &[&Path]) -> String {
+    let [path, more @ ..] = group else { return String::new() };
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match kin(path).filter(|_| !more.is_empty()) {
+        None => format!("{}={}", stem(path), path.display()),
+        Some((directory, name, ending)) => {
+            let ending = ending.map_or_else(String::new, |ending| format!(".{ending}"));
+            let first = stem(path);
+            let separator: String = first[name.len()..].chars().take_while(|c| SEPARATORS.contains(c)).collect();
+            format!("{name}={}{separator}*{ending}", directory.join(&name).display())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(PathBuf::from).collect()
+    }
+
+    #[test]
+    fn sets_are_called_after_what_their_paths_share() {
+        let name = |typed: &[&str], files: &[&str]| called(&paths(typed), &paths(files)).display().to_string();
+        assert_eq!(name(&["a/before.iozone"], &["a/before.iozone"]), "a/before");
+        assert_eq!(name(&["no/xfs*.iozone"], &[]), "no/xfs");
+        assert_eq!(name(&["no/ext4_?.iozone"], &[]), "no/ext4");
+        assert_eq!(name(&["no/ext4/*.iozone"], &[]), "no/ext4");
+        assert_eq!(name(&["no/ext4*/*.iozone"], &[]), "no/ext4");
+        let two = ["d/xfs_1.iozone", "d/xfs_2.iozone"];
+        assert_eq!(name(&two, &two), "d/xfs");
+        assert_eq!(name(&["d/a.x", "d/b.x"], &["d/a.x", "d/b.x"]), "d/a");
+    }
+
+    #[test]
+    fn the_quoted_form_is_what_the_shell_expanded() {
+        let group = paths(&["d/ext4_1.iozone", "d/ext4_2.iozone"]);
+        let group: Vec<&Path> = group.iter().map(PathBuf::as_path).collect();
+        assert_eq!(pattern(&group), "ext4=d/ext4_*.iozone");
+        assert_eq!(pattern(&group[..1]), "ext4_1=d/ext4_1.iozone");
+        assert_eq!(pattern(&[Path::new("xfs1"), Path::new("xfs2")]), "xfs=xfs*");
+    }
+
+    #[test]
+    fn only_rows_of_bare_files_are_warned_of() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path.display().to_string()
+        };
+        let (one, two, other) = (at("xfs1.iozone"), at("xfs2.iozone"), at("ext4_1.iozone"));
+        let said = |texts: &[&str]| {
+            let arguments: Vec<Argument> = texts.iter().map(|text| Argument::parse(text.as_ref()).unwrap()).collect();
+            bare_files(&arguments)
+        };
+        assert!(said(&[&one]).is_empty());
+        assert!(said(&[&format!("a={one}"), &two]).is_empty());
+        let row = said(&[&one, &two, &other]);
+        assert_eq!(row.len(), 1);
+        let dir = directory.path().display();
+        assert!(
+            row[0].contains(&format!("fsb compare 'xfs={dir}/xfs*.iozone' 'ext4_1={dir}/ext4_1.iozone'")),
+            "{row:?}"
+        );
+        assert!(said(&[&two, &other])[0].contains("NAME="));
+    }
+}

@@ -1,0 +1,183 @@
+//! Sets from the command line: `[NAME=]PATH[,PATH…]` to what is compared.
+//!
+//! A path is a file of another tool, a directory of such files, a pattern that is expanded here (so that it may be
+//! quoted), or a run directory of ours, which is as many sets as it has targets.
+
+mod argument;
+mod contents;
+mod expand;
+mod foreign;
+mod naming;
+mod own;
+mod workloads;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fsb_model::set::Set;
+use fsb_store::{RUN_FILE, TRIALS_FILE};
+
+use argument::Argument;
+use expand::Found;
+use naming::Wish;
+use own::OwnRun;
+use workloads::Workloads;
+
+use crate::exit;
+
+pub use contents::contents;
+
+/// What the command line named, read.
+#[derive(Debug)]
+pub struct Sets {
+    /// In the order of the arguments; a run directory's in the order of its targets.
+    pub sets: Vec<Set>,
+    /// What the reader must know.
+    pub warnings: Vec<String>,
+    /// Every file that was read, so that none is written over.
+    pub files: Vec<PathBuf>,
+}
+
+/// One argument, with its files found and its run directories read.
+struct Source {
+    argument: Argument,
+    files: Vec<PathBuf>,
+    runs: Vec<OwnRun>,
+}
+
+/// Reads the sets that the arguments name. Wrong arguments and files that nobody can read are requests to correct.
+pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
+    let arguments = arguments.iter().map(|text| Argument::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    let mut warnings = foreign::bare_files(&arguments);
+    let mut sources = Vec::new();
+    for argument in arguments {
+        sources.push(find(argument, &mut warnings)?);
+    }
+    warnings.extend(in_two_sets(&sources));
+    let of_run = |run: &OwnRun| [RUN_FILE, TRIALS_FILE].map(|name| run.path.join(name));
+    let of_runs = sources.iter().flat_map(|source| &source.runs).flat_map(of_run);
+    let files = sources.iter().flat_map(|source| &source.files).cloned().chain(of_runs).collect();
+    let sets = assemble(&sources, &mut warnings)?;
+    Ok(Sets { sets, warnings, files })
+}
+
+/// Finds what stands behind an argument, each file once.
+fn find(argument: Argument, warnings: &mut Vec<String>) -> anyhow::Result<Source> {
+    let (mut files, mut runs) = (Vec::new(), Vec::new());
+    let (mut seen, mut again) = (BTreeSet::new(), Vec::new());
+    for path in &argument.paths {
+        for found in expand::expand(path, warnings)? {
+            let (Found::File(path) | Found::Run(path)) = &found;
+            if identity(path).is_some_and(|file| !seen.insert(file)) {
+                again.push(path.clone());
+                continue;
+            }
+            match found {
+                Found::File(path) => files.push(path),
+                Found::Run(path) => runs.push(OwnRun::read(&path)?),
+            }
+        }
+    }
+    if !again.is_empty() {
+        let text = argument.text.display();
+        warnings.push(format!("'{text}' names the same file twice, which is read once: {}", expand::list(&again)));
+    }
+    if !files.is_empty() && !runs.is_empty() {
+        return Err(exit::request(format!(
+            "'{}' mixes a run of fsb ({}) with files of other tools ({}): make them sets of their own",
+            argument.text.display(),
+            runs[0].path.display(),
+            files[0].display()
+        )));
+    }
+    Ok(Source { argument, files, runs })
+}
+
+/// Which file it is, whatever path it was reached by; absent where there is none.
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// A file may well stand in two sets, but hardly on purpose.
+fn in_two_sets(sources: &[Source]) -> Vec<String> {
+    let mut first: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    let mut shared: BTreeMap<(usize, usize), Vec<PathBuf>> = BTreeMap::new();
+    for (number, source) in sources.iter().enumerate() {
+        for path in source.files.iter().chain(source.runs.iter().map(|run| &run.path)) {
+            let holder = identity(path).map_or(number, |file| *first.entry(file).or_insert(number));
+            if holder != number {
+                shared.entry((holder, number)).or_default().push(path.clone());
+            }
+        }
+    }
+    let typed = |number: usize| sources[number].argument.text.display();
+    let warning = |((one, other), files): (&(usize, usize), &Vec<PathBuf>)| {
+        format!("'{}' and '{}' have files in common: {}", typed(*one), typed(*other), expand::list(files))
+    };
+    shared.iter().map(warning).collect()
+}
+
+fn assemble(sources: &[Source], warnings: &mut Vec<String>) -> anyhow::Result<Vec<Set>> {
+    let all_runs = || sources.iter().flat_map(|source| &source.runs);
+    let workloads = Workloads::of(all_runs().flat_map(OwnRun::trials).map(|(_, trial)| trial));
+    warnings.extend(own::relabelled(all_runs()));
+    let (mut sets, mut wishes) = (Vec::new(), Vec::new());
+    for source in sources {
+        let made = if source.runs.is_empty() {
+            vec![foreign::set(&source.argument, &source.files)?]
+        } else {
+            own_sets(source, &workloads, warnings)
+        };
+        for (wish, set) in made {
+            wishes.push(wish);
+            sets.push(set);
+        }
+    }
+    if sets.is_empty() {
+        return Err(exit::request(format!("nothing to compare: {}", warnings.join("; "))));
+    }
+    for (set, name) in sets.iter_mut().zip(naming::settle(&wishes)?) {
+        set.name = name;
+    }
+    Ok(sets)
+}
+
+/// A word as a shell wants it.
+fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
+}
+
+/// The targets of the source's run directories. Several behind one name are taken together target by target; each
+/// block still meets only those of its own run, for blocks are counted on from directory to directory.
+fn own_sets(source: &Source, workloads: &Workloads, warnings: &mut Vec<String>) -> Vec<(Wish, Set)> {
+    let typed = source.argument.text.display().to_string();
+    let pairing: Vec<String> = source.runs.iter().map(|run| run.identity.display().to_string()).collect();
+    let mut sets: Vec<(Wish, Set)> = Vec::new();
+    let mut first_block = 0;
+    for run in &source.runs {
+        let (targets, said) = run.targets(workloads, first_block);
+        first_block += run.last_block();
+        warnings.extend(said);
+        for target in targets {
+            if target.runs.is_empty() {
+                warnings.push(format!("{}: no trial of {} has a value: left out", run.path.display(), target.name));
+                continue;
+            }
+            match sets.iter_mut().find(|(_, set)| set.name == target.name) {
+                Some((_, set)) => set.runs.extend(target.runs),
+                None => {
+                    let wish = match &source.argument.name {
+                        Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
+                        None => Wish::target(&run.identity, &target.name, typed.clone()),
+                    };
+                    let pairing = Some(pairing.join(" + "));
+                    sets.push((wish, Set { name: target.name, pairing, runs: target.runs }));
+                }
+            }
+        }
+    }
+    sets
+}

@@ -1,0 +1,172 @@
+//! Files that are not what they should be: refused with what was tried, or read as far as they go, with a warning.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{compare, operation, refused, set, testdata};
+use crate::common::scratch;
+
+/// Five runs of IOzone as text.
+fn iozone(run: u32) -> String {
+    fs::read_to_string(testdata(&format!("iozone-2010/xfs/xfs{run}.iozone"))).unwrap()
+}
+
+/// Compares the first run with the same run after `change`.
+fn changed(directory: &Path, change: impl FnOnce(String) -> Vec<u8>) -> (Value, String) {
+    fs::write(directory.join("changed.iozone"), change(iozone(1))).unwrap();
+    compare(directory, &[&set("good", "iozone-2010/xfs/xfs1.iozone"), "bad=changed.iozone"])
+}
+
+fn values(document: &Value, set: &str, name: &str) -> u64 {
+    operation(document, name)["classic"]["sets"][set]["n"].as_u64().unwrap()
+}
+
+/// The number of cells that only the good file has.
+fn lost(document: &Value) -> u64 {
+    document["coverage"]["only"]["good"].as_u64().unwrap()
+}
+
+#[test]
+fn files_that_no_reader_knows_are_named_with_what_was_tried() {
+    let scratch = scratch();
+    let write = |name: &str, content: &[u8]| fs::write(scratch.path().join(name), content).unwrap();
+    write("empty", b"");
+    write("text", b"hello\n");
+    write("binary", &(0..=255u8).cycle().skip(17).take(100_000).collect::<Vec<u8>>());
+    File::create(scratch.path().join("sparse")).unwrap().set_len(1 << 30).unwrap();
+    for (name, why) in [("empty", "empty"), ("text", "iozone"), ("binary", "fio"), ("sparse", "binary")] {
+        for argument in [name.to_owned(), format!("a={name}"), format!("a={}", scratch.path().join(name).display())] {
+            let said = refused(scratch.path(), &[&argument]);
+            assert!(said.contains(name) && said.contains(why), "{argument}: {said}");
+        }
+    }
+    let good = set("good", "iozone-2010/xfs");
+    assert!(refused(scratch.path(), &[&good, "bad=text"]).contains("text"));
+    assert!(refused(scratch.path(), &["missing"]).contains("No such file"));
+    assert!(refused(scratch.path(), &["a=missing/*.iozone"]).contains("no file matches missing/*.iozone"));
+    assert!(refused(scratch.path(), &["a=x[1"]).contains("x[1"));
+    assert!(refused(scratch.path(), &[]).contains("required"));
+}
+
+#[test]
+fn a_truncated_file_keeps_its_whole_lines() {
+    let scratch = scratch();
+    let (document, said) = changed(scratch.path(), |text| text.as_bytes()[..15_000].to_vec());
+    assert!(said.contains("changed.iozone"), "{said}");
+    assert!(lost(&document) > 500 && values(&document, "bad", "write") > 90);
+}
+
+#[test]
+fn a_half_overwritten_file_keeps_its_first_half() {
+    let scratch = scratch();
+    for garbage in [0u8, 0xff, b'x'] {
+        let (document, said) = changed(scratch.path(), |text| {
+            let mut bytes = text.into_bytes();
+            bytes[12_000..20_000].fill(garbage);
+            bytes
+        });
+        assert!(said.contains("changed.iozone:"), "{said}");
+        assert!(lost(&document) > 300 && values(&document, "bad", "write") > 70);
+    }
+}
+
+/// Whatever comes behind the table, the memory for it is bounded: a gigabyte would not fit this limit.
+#[test]
+fn a_huge_tail_needs_no_memory() {
+    let scratch = scratch();
+    let path = scratch.path().join("tail.iozone");
+    fs::write(&path, iozone(1)).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+    let mut command = std::process::Command::new("sh");
+    let limited =
+        command.args(["-c", "ulimit -v 600000; exec \"$0\" compare a=tail.iozone --format json", crate::common::FSB]);
+    let output = limited.current_dir(scratch.path()).output().unwrap();
+    crate::common::expect_code(&output, 0);
+}
+
+#[test]
+fn line_ends_of_windows_make_no_difference() {
+    let scratch = scratch();
+    let (document, _) = changed(scratch.path(), |text| text.replace('\n', "\r\n").into_bytes());
+    assert_eq!(lost(&document), 0);
+    let both = &operation(&document, "ALL")["classic"]["sets"];
+    assert_eq!(both["good"], both["bad"]);
+}
+
+#[test]
+fn a_decimal_comma_is_read() {
+    let scratch = scratch();
+    let name = "iozone-3.471-throughput.txt";
+    let text = fs::read_to_string(testdata(&format!("tool-output/{name}"))).unwrap();
+    let mut bytes = text.clone().into_bytes();
+    for at in 1..bytes.len() - 1 {
+        if text.as_bytes()[at] == b'.' && [at - 1, at + 1].iter().all(|at| text.as_bytes()[*at].is_ascii_digit()) {
+            bytes[at] = b',';
+        }
+    }
+    fs::write(scratch.path().join("comma.txt"), bytes).unwrap();
+    let (document, _) = compare(scratch.path(), &[&set("good", &format!("tool-output/{name}")), "bad=comma.txt"]);
+    let operations = document["operations"].as_array().unwrap();
+    assert!(operations.len() >= 10);
+    for operation in operations {
+        assert_eq!(operation["classic"]["sets"]["good"], operation["classic"]["sets"]["bad"]);
+    }
+}
+
+#[test]
+fn a_number_that_overflows_costs_its_cell_and_nothing_else() {
+    let scratch = scratch();
+    let huge = ["99999999999999999999999", "1e999", &"9".repeat(400)];
+    for huge in huge {
+        let (document, said) = changed(scratch.path(), |text| text.replacen("361555", huge, 1).into_bytes());
+        assert!(said.contains("changed.iozone:"), "{huge}: {said}");
+        assert!((1..=13).contains(&lost(&document)), "{huge}: {}", lost(&document));
+    }
+}
+
+#[test]
+fn of_a_cell_that_stands_twice_one_counts() {
+    let scratch = scratch();
+    let (document, said) = changed(scratch.path(), |text| {
+        let mut lines: Vec<&str> = text.lines().collect();
+        let twice = lines.iter().position(|line| line.split_whitespace().take(2).eq(["64", "16"])).unwrap();
+        lines.insert(twice, lines[twice]);
+        (lines.join("\n") + "\n").into_bytes()
+    });
+    assert!(said.contains("changed.iozone:"), "{said}");
+    assert_eq!(values(&document, "bad", "write"), values(&document, "good", "write"));
+}
+
+#[test]
+fn one_run_is_described_and_not_judged() {
+    let scratch = scratch();
+    let sets = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
+    let (document, said) = compare(scratch.path(), &[&sets[0], &sets[1]]);
+    assert!(said.contains("single run"), "{said}");
+    assert!(document["findings"].as_array().unwrap().is_empty());
+    for operation in document["operations"].as_array().unwrap() {
+        let estimate = &operation["estimate"]["against"]["b"];
+        assert_eq!((&estimate["verdict"], &estimate["ci95"]), (&"not_judged".into(), &Value::Null));
+        assert!(operation["classic"]["against"]["b"]["median_change"].is_number());
+    }
+}
+
+#[test]
+fn sets_with_nothing_in_common_are_told_what_each_has() {
+    let scratch = scratch();
+    let sets = [set("ours", "iozone-2010/xfs"), set("mail", "tool-output/postmark-1.53.txt")];
+    let said = refused(scratch.path(), &[&sets[0], &sets[1]]);
+    for word in ["nothing to compare", "ours", "mail", "random_read", "iozone", "postmark"] {
+        assert!(said.contains(word), "'{word}' in {said}");
+    }
+    let text = iozone(1);
+    let size = |line: &str| line.split_whitespace().next().and_then(|word| word.parse::<u32>().ok());
+    for (name, small) in [("small.iozone", true), ("large.iozone", false)] {
+        let kept = text.lines().filter(|line| size(line).is_none_or(|size| (size == 4) == small));
+        fs::write(scratch.path().join(name), kept.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    }
+    let said = refused(scratch.path(), &["large.iozone", "small.iozone"]);
+    assert!(said.contains("write (throughput) was measured at different sizes"), "{said}");
+}

@@ -1,0 +1,114 @@
+//! Forms of the answer, the look at one operation, and the gate.
+
+use std::fs;
+use std::path::Path;
+
+use super::{compare, refused, set};
+use crate::common::{expect_code, fsb, scratch, stderr, stdout};
+
+fn two() -> [String; 2] {
+    [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")]
+}
+
+fn run(directory: &Path, more: &[&str]) -> std::process::Output {
+    let sets = two();
+    fsb(directory, &[&["compare", &sets[0], &sets[1]], more].concat())
+}
+
+#[test]
+fn every_format_can_be_printed_and_written() {
+    let scratch = scratch();
+    for (format, file, needle) in [
+        ("text", "r.txt", "random write"),
+        ("csv", "r.csv", "workload,operation,metric,"),
+        ("json", "r.json", "\"fsbench/comparison/1\""),
+        ("markdown", "r.md", "| "),
+        ("html", "r.html", "<!doctype html>"),
+    ] {
+        let printed = run(scratch.path(), &["--format", format]);
+        expect_code(&printed, 0);
+        assert!(stdout(&printed).to_lowercase().contains(needle), "{format}");
+        let written = run(scratch.path(), &["-o", file]);
+        expect_code(&written, 0);
+        assert!(written.stdout.is_empty(), "{file}");
+        assert_eq!(fs::read_to_string(scratch.path().join(file)).unwrap(), stdout(&printed), "{file}");
+    }
+    expect_code(&run(scratch.path(), &["-o", "table.dat", "--format", "csv"]), 0);
+    assert!(scratch.path().join("table.dat").exists());
+}
+
+#[test]
+fn wrong_requests_are_told_and_write_nothing() {
+    let scratch = scratch();
+    let sets = two();
+    for (more, message) in [
+        (&["--format", "jsn"][..], "did you mean 'json'"),
+        (&["-o", "report.pdf"], "unknown format 'pdf'"),
+        (&["--theta", "0"], "--theta"),
+        (&["--theta", "lots"], "is not a percentage"),
+        (&["--fail-if", "faster"], "invalid value 'faster'"),
+        (&["--detail", "wriet"], "did you mean 'write'"),
+        (&["--detail", "pwrite"], "unknown operation 'pwrite'"),
+    ] {
+        let arguments = [&[sets[0].as_str(), &sets[1]], more].concat();
+        assert!(refused(scratch.path(), &arguments).contains(message), "{more:?}");
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+    let output = run(scratch.path(), &["-o", "no/such/report.html"]);
+    expect_code(&output, 3);
+    assert!(stderr(&output).contains("cannot write no/such/report.html"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_report_is_never_written_over_what_it_reports() {
+    let scratch = scratch();
+    fs::copy(super::testdata("tool-output/fio-3.33.json"), scratch.path().join("old.json")).unwrap();
+    let before = fs::read(scratch.path().join("old.json")).unwrap();
+    let said = refused(scratch.path(), &["old.json", "-o", "./old.json"]);
+    assert!(said.contains("one of the files to compare"), "{said}");
+    assert_eq!(fs::read(scratch.path().join("old.json")).unwrap(), before);
+}
+
+#[test]
+fn one_operation_is_found_by_each_of_its_names() {
+    let scratch = scratch();
+    let sets = two();
+    for name in ["random_read", "randrd", "RANDOM_READ"] {
+        let (document, _) = compare(scratch.path(), &[&sets[0], &sets[1], "--detail", name]);
+        let operations = document["operations"].as_array().unwrap();
+        assert_eq!((operations.len(), &operations[0]["operation"]), (1, &"random_read".into()), "{name}");
+    }
+    expect_code(&run(scratch.path(), &["--detail", "iwrite", "-o", "detail.html"]), 0);
+    let (document, _) = compare(scratch.path(), &[&sets[0], &sets[1], "--detail", "all"]);
+    assert_eq!(document["operations"][0]["operation"], "ALL");
+}
+
+#[test]
+fn the_gate_fails_where_a_set_is_slower_and_says_which() {
+    let scratch = scratch();
+    let slower = run(scratch.path(), &["--fail-if", "slower"]);
+    expect_code(&slower, 1);
+    let said = stderr(&slower);
+    assert!(said.contains("ext4 is slower than xfs at write") && said.contains("--fail-if slower"), "{said}");
+    assert!(stdout(&slower).contains("random write"), "the comparison is printed all the same");
+    // As large a difference is none that matters where half as fast is fine.
+    expect_code(&run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]), 0);
+    let aa = set("all", "iozone-aa/ext4");
+    expect_code(&fsb(scratch.path(), &["compare", &aa, &aa.replace("all=", "same="), "--fail-if", "slower"]), 0);
+    // Single runs are not judged, so they are not failed either.
+    let ones = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
+    expect_code(&fsb(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]), 0);
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let scratch = scratch();
+    let sets = two();
+    let mut child = crate::common::command(scratch.path(), &["compare", &sets[0], &sets[1], "--format", "csv"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    expect_code(&child.wait_with_output().unwrap(), 0);
+}
