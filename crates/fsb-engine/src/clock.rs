@@ -22,6 +22,7 @@ pub(crate) enum Kind {
     Readdir,
     Rename,
     Delete,
+    Close,
     /// The fsync or syncfs at the end; the bytes are all that was written.
     Sync,
 }
@@ -140,6 +141,7 @@ impl Fake {
             Kind::Readdir => (1_500.0, 60.0),
             Kind::Rename => (4_000.0, 0.0),
             Kind::Delete => (6_000.0, 0.0),
+            Kind::Close => (900.0, 0.0),
             Kind::Sync => (5_000_000.0, 0.4),
         };
         let durable_each = self.circumstances.durability == Durability::Each;

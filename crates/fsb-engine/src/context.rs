@@ -23,7 +23,8 @@ pub struct Context {
     pub evict: bool,
     /// Which clock.
     pub clock: ClockSpec,
-    backend: Option<&'static dyn Backend>,
+    /// Instead of the job's.
+    pub(crate) backend: Option<&'static dyn Backend>,
 }
 
 impl Context {

@@ -7,35 +7,13 @@
 //! copying: the kernel reads straight from the pool, which is small enough to stay in the processor's cache.
 
 use crate::hash::{Stream, hash, mix};
+pub(crate) use crate::memory::{Memory, PAGE};
 
 /// Btrfs compresses at most 128 KiB at once, zstd with windows no larger.
 const PERIOD: usize = 512 << 10;
 const SECTOR: usize = 512;
-/// The granularity of memory, and the strictest alignment that direct I/O asks for.
-pub(crate) const PAGE: usize = 4096;
-
-/// Memory that starts on a page and was touched, so that no first use of it falls into a timed stretch.
-#[derive(Debug)]
-pub(crate) struct Memory {
-    bytes: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl Memory {
-    pub(crate) fn new(length: usize) -> Memory {
-        let mut bytes = vec![0; length + PAGE];
-        // Zeroed memory is not there until it is written.
-        bytes.fill(0xa5);
-        let start = bytes.as_ptr().align_offset(PAGE);
-        Memory { bytes, start, length }
-    }
-
-    pub(crate) fn as_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..][..self.length]
-    }
-}
-
+/// Bytes of a sector that are its own.
+const STAMP: usize = 8;
 /// One thread's source of data.
 #[derive(Debug)]
 pub(crate) struct Data {
@@ -65,15 +43,62 @@ impl Data {
     pub(crate) fn window(&mut self, address: u64, length: usize) -> &mut [u8] {
         let begin = address as usize % PERIOD;
         let lead = begin % SECTOR;
-        let first = address / SECTOR as u64;
         let sectors = &mut self.pool.as_mut()[begin - lead..][..(lead + length).next_multiple_of(SECTOR)];
-        for (index, sector) in sectors.chunks_exact_mut(SECTOR).enumerate() {
-            // Multiplication by an odd number is a bijection: different for every sector of the set.
-            let stamp = self.seed.wrapping_add(first + index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            sector[..8].copy_from_slice(&stamp.to_be_bytes());
-        }
+        stamp(self.seed, address / SECTOR as u64, sectors);
         &mut sectors[lead..lead + length]
     }
+
+    /// Where the first byte stands that differs.
+    #[inline]
+    pub(crate) fn difference(expected: &[u8], found: &[u8]) -> Option<usize> {
+        // Whole records are compared at the speed of memory; the place is looked for only where it matters.
+        if expected == found {
+            None
+        } else {
+            expected.iter().zip(found).position(|(expected, found)| expected != found)
+        }
+    }
+
+    /// Puts the bytes from `address` on into memory of somebody's own, and returns the address for the next call: memory
+    /// that `holds` bytes whose place in the pool is the same needs new stamps only.
+    #[inline]
+    pub(crate) fn fill(&self, memory: &mut [u8], address: u64, holds: Option<u64>) -> u64 {
+        let begin = address as usize % PERIOD;
+        if holds.is_none_or(|held| held as usize % PERIOD != begin) {
+            memory.copy_from_slice(&self.pool.as_ref()[begin..begin + memory.len()]);
+        }
+        let (first, lead) = (address / SECTOR as u64, begin % SECTOR);
+        if lead == 0 {
+            stamp(self.seed, first, memory);
+        } else {
+            // The end of a sector, and whole ones after it.
+            let (end, sectors) = memory.split_at_mut((SECTOR - lead).min(memory.len()));
+            let covered = STAMP.saturating_sub(lead).min(end.len());
+            end[..covered].copy_from_slice(&number_of(self.seed, first)[lead.min(STAMP)..][..covered]);
+            stamp(self.seed, first + 1, sectors);
+        }
+        address
+    }
+}
+
+/// Replaces the first bytes of sectors by numbers of their own; the last sector may be cut short.
+#[inline]
+fn stamp(seed: u64, first: u64, memory: &mut [u8]) {
+    let mut sectors = memory.chunks_exact_mut(SECTOR);
+    let mut number = first;
+    for sector in &mut sectors {
+        sector[..STAMP].copy_from_slice(&number_of(seed, number));
+        number += 1;
+    }
+    let rest = sectors.into_remainder();
+    let covered = rest.len().min(STAMP);
+    rest[..covered].copy_from_slice(&number_of(seed, number)[..covered]);
+}
+
+/// Multiplication by an odd number is a bijection: different for every sector of the set.
+#[inline]
+fn number_of(seed: u64, sector: u64) -> [u8; STAMP] {
+    seed.wrapping_add(sector).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
 #[cfg(test)]
@@ -91,6 +116,22 @@ mod tests {
             prop_assert_eq!(&whole[..cut], &head[..]);
             let tail = (length - cut).min(9000);
             prop_assert_eq!(&whole[cut..cut + tail], pieces.window(start + cut as u64, tail));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn memory_of_ones_own_is_filled_alike(
+            start in 0u64..4 << 20, later in 0u64..4 << 20, same in any::<bool>(), length in 1usize..5000,
+        ) {
+            let later = if same { start + PERIOD as u64 } else { later };
+            let mut data = Data::new(1, 5000);
+            let mut memory = vec![0; length];
+            let mut holds = None;
+            for address in [start, later, later] {
+                holds = Some(data.fill(&mut memory, address, holds));
+                prop_assert_eq!(&memory[..], &data.window(address, length)[..]);
+            }
         }
     }
 
@@ -113,14 +154,5 @@ mod tests {
         let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
         encoder.write_all(Data::new(3, 1 << 20).window(512, 1 << 20)).unwrap();
         assert!(encoder.finish().unwrap().len() > 1 << 20);
-    }
-
-    #[test]
-    fn memory_starts_on_a_page() {
-        for length in [1, 4096, 100_000] {
-            let mut memory = Memory::new(length);
-            assert_eq!(memory.as_mut().as_ptr() as usize % PAGE, 0);
-            assert_eq!(memory.as_mut().len(), length);
-        }
     }
 }

@@ -48,6 +48,24 @@ impl EngineError {
         }
     }
 
+    /// As [`EngineError::call`], where no file is concerned.
+    pub fn system(call: impl Display, errno: Errno) -> EngineError {
+        let number = errno.raw_os_error();
+        EngineError { message: format!("{call}: {}", describe(number)), errno: Some(number), path: None }
+    }
+
+    /// A file does not hold what was written to it; `offset` is the first byte that differs.
+    pub fn corrupted(path: &Path, offset: u64, expected: u8, found: u8) -> EngineError {
+        EngineError {
+            message: format!(
+                "corrupted: {} holds {found:#04x} at offset {offset}, where {expected:#04x} was written",
+                path.display()
+            ),
+            errno: None,
+            path: Some(path.to_owned()),
+        }
+    }
+
     /// As [`EngineError::call`], from the standard library's error.
     pub fn io(call: impl Display, path: impl AsRef<Path>, error: &io::Error) -> EngineError {
         match error.raw_os_error() {

@@ -14,6 +14,8 @@ pub(crate) enum Stream {
     FakeTrial = 3,
     /// The fake clock's luck of one call.
     FakeCall = 4,
+    /// Which operations of a mix are reads.
+    Mix = 5,
 }
 
 /// A bijection of 64-bit numbers whose output looks random: the finaliser of SplitMix64 (Steele, Lea and Flood,

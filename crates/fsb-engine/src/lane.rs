@@ -1,6 +1,6 @@
 //! What one thread records while the clock runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
@@ -15,6 +15,11 @@ pub(crate) struct Lane<'t> {
     clock: Clock,
     histogram: Histogram<u64>,
     started: Option<u64>,
+    /// When the stretch that is timed now began.
+    stretch: u64,
+    running: bool,
+    /// Nanoseconds of the stretches that have ended.
+    timed: u64,
     last: u64,
     operations: u64,
     bytes: u64,
@@ -22,25 +27,60 @@ pub(crate) struct Lane<'t> {
     limit: u64,
     deadline: u64,
     failed: &'t AtomicBool,
+    /// Where others may look how many bytes were moved.
+    progress: Option<&'t AtomicU64>,
 }
 
 impl<'t> Lane<'t> {
-    /// `failed` tells that another thread has failed, and that it is no use to go on.
-    pub(crate) fn new(rank: u32, clock: Clock, until_seconds: Option<f64>, failed: &'t AtomicBool) -> Lane<'t> {
+    /// `failed` tells that another thread has failed, and that it is no use to go on. `progress` is shown to others.
+    pub(crate) fn new(
+        rank: u32,
+        clock: Clock,
+        until_seconds: Option<f64>,
+        failed: &'t AtomicBool,
+        progress: Option<&'t AtomicU64>,
+    ) -> Lane<'t> {
         let limit = until_seconds.map_or(u64::MAX, |seconds| (seconds.max(0.0) * 1e9) as u64);
         let mut histogram = latency::empty();
         // Writes every counter, or their pages would be faulted in against the clock.
         histogram.reset();
-        Lane { rank, clock, histogram, started: None, last: 0, operations: 0, bytes: 0, limit, deadline: 0, failed }
+        Lane {
+            rank,
+            clock,
+            histogram,
+            started: None,
+            stretch: 0,
+            running: false,
+            timed: 0,
+            last: 0,
+            operations: 0,
+            bytes: 0,
+            limit,
+            deadline: 0,
+            failed,
+            progress,
+        }
     }
 
-    /// Starts the clock, or starts it again after something that is not timed.
+    /// Starts the clock, or starts it again after something that belongs to no operation.
     pub(crate) fn start(&mut self) {
         self.last = self.clock.now();
+        if !self.running {
+            (self.stretch, self.running) = (self.last, true);
+        }
         if self.started.is_none() {
             self.started = Some(self.last);
             self.deadline = self.last.saturating_add(self.limit);
         }
+    }
+
+    /// Ends the stretch that [`Lane::start`] began: when it began.
+    pub(crate) fn pause(&mut self) -> u64 {
+        if self.running {
+            self.timed += self.last - self.stretch;
+        }
+        self.running = false;
+        self.stretch
     }
 
     /// An operation is done and the next one begins; returns whether it should.
@@ -63,7 +103,16 @@ impl<'t> Lane<'t> {
         self.histogram.saturating_record(self.last - started);
         self.operations += 1;
         self.bytes += bytes;
-        self.last < self.deadline && !self.failed()
+        if let Some(progress) = self.progress {
+            progress.store(self.bytes, Ordering::Relaxed);
+        }
+        !self.over()
+    }
+
+    /// Whether the time is up, or another thread has failed.
+    #[inline]
+    pub(crate) fn over(&self) -> bool {
+        self.last >= self.deadline || self.failed()
     }
 
     /// When the clock was last read.
@@ -87,15 +136,19 @@ impl<'t> Lane<'t> {
     pub(crate) fn forget(&mut self) {
         self.histogram.reset();
         (self.operations, self.bytes, self.started) = (0, 0, None);
+        (self.timed, self.running) = (0, false);
     }
 
     /// What was recorded.
     pub(crate) fn finish(self) -> (WorkerSpan, Histogram<u64>) {
         let start_ns = self.started.unwrap_or(self.last);
+        let stop_ns = self.last.max(start_ns);
         let span = WorkerSpan {
             rank: self.rank,
             start_ns,
-            stop_ns: self.last.max(start_ns),
+            stop_ns,
+            // Who never pauses is timed from end to end.
+            timed_ns: if self.timed > 0 { self.timed } else { stop_ns - start_ns },
             operations: self.operations,
             bytes: self.bytes,
         };
@@ -112,7 +165,7 @@ mod tests {
 
     fn lane(failed: &AtomicBool, until: Option<f64>) -> Lane<'_> {
         let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
-        Lane::new(3, Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0 }, 3, circumstances), until, failed)
+        Lane::new(3, Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0 }, 3, circumstances), until, failed, None)
     }
 
     #[test]
@@ -140,6 +193,22 @@ mod tests {
         lane.start();
         failed.store(true, Ordering::Relaxed);
         assert!(!lane.lap(Kind::Read, 4096));
+    }
+
+    #[test]
+    fn pauses_are_not_timed() {
+        let (failed, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+        let mut lane = Lane { progress: Some(&progress), ..lane(&failed, None) };
+        for _ in 0..3 {
+            lane.start();
+            assert!(lane.lap(Kind::Read, 4096));
+            lane.pause();
+            lane.tick(Kind::Sync, 0);
+        }
+        assert_eq!(progress.load(Ordering::Relaxed), 3 * 4096);
+        let (span, histogram) = lane.finish();
+        assert!((histogram.mean() * 3.0 / span.timed_ns as f64 - 1.0).abs() < 0.01);
+        assert!(span.stop_ns - span.start_ns > 10 * span.timed_ns);
     }
 
     #[test]

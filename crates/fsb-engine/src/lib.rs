@@ -9,6 +9,8 @@
 //! first and the last timed call nothing allocates, locks, logs or formats, and nothing here ever prints.
 
 pub mod backend;
+mod board;
+pub mod classic;
 mod clock;
 mod context;
 mod data;
@@ -17,10 +19,13 @@ mod fileset;
 mod hash;
 mod lane;
 pub mod latency;
+mod memory;
 mod order;
 mod permutation;
+mod processes;
 mod profile;
 mod pump;
+mod shared;
 mod start;
 mod task;
 mod team;
@@ -29,7 +34,8 @@ pub mod workload;
 
 pub use context::Context;
 pub use error::{EngineError, ParamError};
+pub use fileset::EXAMINED_FILES;
 pub use hash::mix;
 pub use profile::{Profile, Renewal};
-pub use task::{ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
+pub use task::{ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Stonewall, Task};
 pub use workload::{Job, Workload};

@@ -3,7 +3,8 @@
 //! Items (blocks of data, files, directories) are numbered 0..n. Each thread owns a contiguous share of the places in
 //! the order and passes over it as often as its number of operations asks for, so whatever the number of threads a pass
 //! visits every item exactly once, and two threads never meet on one item. In random order the item at a place is a
-//! seeded permutation of all items, another one in each pass and in each repetition.
+//! seeded permutation of all items, another one in each pass and in each repetition. Only the order `same` leaves items
+//! out, for it visits one again and again.
 
 use fsb_model::Access;
 
@@ -32,6 +33,9 @@ pub(crate) fn share(items: u64, operations: u64, rank: u32, threads: u32) -> Sha
     Share { first, length, operations: passes * length + part(rest) }
 }
 
+/// Blocks from one visit to the next where the order is strided and nothing else is said: IOzone's.
+pub(crate) const STRIDE: u64 = 17;
+
 /// The items that one thread visits, in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Visits {
@@ -39,24 +43,74 @@ pub(crate) struct Visits {
     /// The place within the share, and the pass.
     place: u64,
     pass: u64,
-    items: u64,
-    /// Seed of this repetition's orders, where the order is random.
-    seed: Option<u64>,
-    permutation: Permutation,
+    order: Order,
+    /// The item that this thread's numbers count from.
+    base: u64,
+    /// Stop once at the end of each pass.
+    rests: bool,
+    resting: bool,
+}
+
+/// Which item is at a place.
+#[derive(Debug, Clone)]
+enum Order {
+    Forward,
+    /// Of all items, so that the number of threads does not matter.
+    Random {
+        items: u64,
+        seed: u64,
+        permutation: Permutation,
+    },
+    /// The others go over the thread's own places, for elsewhere they would meet other threads.
+    Backward,
+    Strided {
+        stride: u64,
+        column: u64,
+        next: u64,
+    },
+    Same,
 }
 
 impl Visits {
     /// `seed` and `repetition` decide the order where `access` is random.
     pub(crate) fn new(items: u64, share: Share, access: Access, seed: u64, repetition: u32) -> Visits {
-        let seed = hash(seed, Stream::Order, u64::from(repetition));
-        Visits {
-            share,
-            place: 0,
-            pass: 0,
-            items,
-            seed: (access == Access::Random).then_some(seed),
-            permutation: Permutation::new(items, seed),
+        let order = match access {
+            Access::Sequential => Order::Forward,
+            Access::Random => {
+                let seed = hash(seed, Stream::Order, u64::from(repetition));
+                Order::Random { items, seed, permutation: Permutation::new(items, seed) }
+            }
+            Access::Backward => Order::Backward,
+            Access::Strided => Order::Strided { stride: STRIDE, column: 0, next: 0 },
+            Access::Same => Order::Same,
+        };
+        Visits { share, place: 0, pass: 0, order, base: 0, rests: false, resting: false }
+    }
+
+    /// Only the items of one part of the whole, in an order of its own: of those who share nothing.
+    pub(crate) fn of_part(share: Share, access: Access, seed: u64, repetition: u32) -> Visits {
+        let own = Share { first: 0, ..share };
+        let base = share.first;
+        Visits { base, ..Visits::new(share.length, own, access, seed.wrapping_add(base), repetition) }
+    }
+
+    /// Takes another stride, where the order is strided.
+    pub(crate) fn with_stride(mut self, blocks: u64) -> Visits {
+        if let Order::Strided { stride, .. } = &mut self.order {
+            *stride = blocks.max(1);
         }
+        self
+    }
+
+    /// Says "no more" once at the end of each pass, and goes on when it is asked again.
+    pub(crate) fn resting(mut self) -> Visits {
+        self.rests = true;
+        self
+    }
+
+    /// Whether operations are left.
+    pub(crate) fn more(&self) -> bool {
+        self.share.operations > 0
     }
 
     /// The pass that the next item belongs to.
@@ -64,29 +118,55 @@ impl Visits {
         if self.place == self.share.length { self.pass + 1 } else { self.pass }
     }
 
-    /// Out of line, for it happens once a pass.
+    /// At the end of a pass: whether to go on with the next one. Out of line, for it happens once a pass.
     #[cold]
-    fn next_pass(&mut self) {
+    fn turn(&mut self) -> bool {
+        self.resting = self.rests && !self.resting;
+        if self.resting {
+            return false;
+        }
         self.place = 0;
         self.pass += 1;
-        if let Some(seed) = self.seed {
-            self.permutation = Permutation::new(self.items, hash(seed, Stream::Order, self.pass));
+        match &mut self.order {
+            Order::Random { items, seed, permutation } => {
+                *permutation = Permutation::new(*items, hash(*seed, Stream::Order, self.pass));
+            }
+            Order::Strided { column, next, .. } => (*column, *next) = (0, 0),
+            Order::Forward | Order::Backward | Order::Same => {}
         }
+        true
     }
 }
 
 impl Iterator for Visits {
     type Item = u64;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<u64> {
-        self.share.operations = self.share.operations.checked_sub(1)?;
-        if self.place == self.share.length {
-            self.next_pass();
+        let Share { first, length, operations } = self.share;
+        let left = operations.checked_sub(1)?;
+        if self.place == length && !self.turn() {
+            return None;
         }
-        let place = self.share.first + self.place;
+        self.share.operations = left;
+        let place = self.place;
         self.place += 1;
-        Some(if self.seed.is_some() { self.permutation.at(place) } else { place })
+        let item = match &mut self.order {
+            Order::Forward => first + place,
+            Order::Random { permutation, .. } => permutation.at(first + place),
+            Order::Backward => first + length - 1 - place,
+            Order::Strided { stride, column, next } => {
+                let item = *next;
+                *next = item.saturating_add(*stride);
+                if *next >= length {
+                    *column += 1;
+                    *next = *column;
+                }
+                first + item
+            }
+            Order::Same => first,
+        };
+        Some(self.base + item)
     }
 }
 
@@ -103,12 +183,17 @@ mod tests {
         visited
     }
 
+    /// Every order that visits every item.
+    fn thorough() -> impl Strategy<Value = Access> {
+        let orders: Vec<Access> = Access::ALL.iter().copied().filter(|access| *access != Access::Same).collect();
+        prop::sample::select(orders)
+    }
+
     proptest! {
         #[test]
         fn whole_passes_visit_every_item_equally_often(
-            items in 1u64..300, passes in 1u64..4, threads in 1u32..9, random in any::<bool>(),
+            items in 1u64..300, passes in 1u64..4, threads in 1u32..9, access in thorough(),
         ) {
-            let access = if random { Access::Random } else { Access::Sequential };
             let mut visited = all(items, items * passes, threads, access);
             visited.sort_unstable();
             let expected: Vec<u64> = (0..items).flat_map(|i| (0..passes).map(move |_| i)).collect();
@@ -117,10 +202,9 @@ mod tests {
 
         #[test]
         fn less_than_a_pass_visits_no_item_twice(
-            items in 1u64..300, part in 0.0..1.0f64, threads in 1u32..9, random in any::<bool>(),
+            items in 1u64..300, part in 0.0..1.0f64, threads in 1u32..9, access in thorough(),
         ) {
             let operations = (items as f64 * part) as u64;
-            let access = if random { Access::Random } else { Access::Sequential };
             let mut visited = all(items, operations, threads, access);
             prop_assert_eq!(visited.len() as u64, operations);
             visited.sort_unstable();
@@ -131,6 +215,56 @@ mod tests {
         #[test]
         fn the_item_at_a_place_does_not_depend_on_the_number_of_threads(items in 1u64..300, threads in 2u32..9) {
             prop_assert_eq!(all(items, items, 1, Access::Random), all(items, items, threads, Access::Random));
+        }
+
+        #[test]
+        fn a_strided_pass_visits_every_item_once_whatever_the_stride(items in 1u64..300, stride in 1u64..400) {
+            let visits = Visits::new(items, share(items, items, 0, 1), Access::Strided, 42, 0).with_stride(stride);
+            let visited: Vec<u64> = visits.collect();
+            prop_assert!(visited.windows(2).all(|pair| pair[1] == pair[0] + stride || pair[1] < stride));
+            let mut sorted = visited;
+            sorted.sort_unstable();
+            prop_assert_eq!(sorted, (0..items).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn resting_visits_are_the_same_visits_in_passes(
+            items in 1u64..50, operations in 0u64..200, threads in 1u32..5, access in prop::sample::select(Access::ALL),
+        ) {
+            for rank in 0..threads {
+                let share = share(items, operations, rank, threads);
+                let mut resting = Visits::new(items, share, access, 42, 0).resting();
+                let mut visited = Vec::new();
+                while resting.more() {
+                    let pass: Vec<u64> = resting.by_ref().collect();
+                    prop_assert!(pass.len() as u64 == share.length || !resting.more());
+                    visited.extend(pass);
+                }
+                prop_assert_eq!(visited, Visits::new(items, share, access, 42, 0).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn orders_are_what_they_are_called() {
+        let order = |access| all(40, 40, 1, access);
+        assert_eq!(order(Access::Backward), (0..40).rev().collect::<Vec<_>>());
+        assert_eq!(order(Access::Strided)[..8], [0, 17, 34, 1, 18, 35, 2, 19]);
+        assert_eq!(order(Access::Same), [0; 40]);
+        // Two threads: each has its own half.
+        assert_eq!(all(6, 6, 2, Access::Backward), [2, 1, 0, 5, 4, 3]);
+        assert_eq!(all(6, 6, 2, Access::Same), [0, 0, 0, 3, 3, 3]);
+    }
+
+    proptest! {
+        #[test]
+        fn a_part_visits_its_own_items(items in 1u64..100, parts in 1u32..9, access in thorough()) {
+            for rank in 0..parts {
+                let share = share(items, items, rank, parts);
+                let mut visited: Vec<u64> = Visits::of_part(share, access, 42, 0).collect();
+                visited.sort_unstable();
+                prop_assert_eq!(visited, (share.first..share.first + share.length).collect::<Vec<_>>());
+            }
         }
     }
 

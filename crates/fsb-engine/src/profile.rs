@@ -14,6 +14,8 @@ pub enum Renewal {
     Remount,
     /// Cleanup and prepare.
     Recreate,
+    /// The worker restores it itself after each pass over the data, outside the clock.
+    Inside,
 }
 
 /// What the runner must know of a job.
@@ -31,6 +33,10 @@ pub struct Profile {
     pub record_size: u64,
     /// Threads, resolved: never 0.
     pub threads: u32,
+    /// Processes, each with files of its own and one thread; 1 where the worker does everything itself.
+    pub processes: u32,
+    /// One of a matrix of sizes, from which a budget may choose.
+    pub matrix: bool,
     /// How calls reach the kernel: a member of the registry of backends.
     pub backend: String,
     /// When data must be on the device.

@@ -8,6 +8,7 @@ use fsb_model::trial::WorkerSpan;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::backend::Direct;
 
 /// What sizes and thread counts may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,13 +74,16 @@ pub struct Task {
 }
 
 /// A measure step is ready to start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     /// Bytes of the examined files that the page cache holds; absent where data is not what the job reads, or where the
     /// kernel does not say.
     pub resident_bytes: Option<u64>,
     /// Bytes of the examined files: all of them up to 16, else a sample of 16.
     pub file_bytes: u64,
+    /// What was found out about direct I/O; absent where data does not go past the page cache.
+    #[serde(default)]
+    pub direct: Option<Direct>,
 }
 
 /// What a measure step found.
@@ -93,6 +97,9 @@ pub struct Measurement {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
+    /// What all workers had done when the first one was through; only where there are several.
+    #[serde(default)]
+    pub stonewall: Option<Stonewall>,
     /// Latency histograms by operation, HdrHistogram V2 deflate in base64, nanoseconds.
     pub latency: BTreeMap<String, String>,
     /// CPU seconds of this process in user mode between go and stop.
@@ -105,6 +112,15 @@ pub struct Measurement {
     pub clock_cost_ns: f64,
     /// Seconds an iteration, one a cycle; only of the 2023 micro-benchmarks.
     pub samples: Vec<f64>,
+}
+
+/// What all workers did while all of them worked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stonewall {
+    /// Bytes moved by all of them.
+    pub bytes: u64,
+    /// From the first start until the first one was through, in nanoseconds.
+    pub timed_ns: u64,
 }
 
 /// Where a measure step waits for its start.

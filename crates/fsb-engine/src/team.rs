@@ -5,7 +5,7 @@
 //! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
 
 use std::panic;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fsb_model::trial::WorkerSpan;
@@ -33,6 +33,11 @@ pub(crate) trait Crew: Sync {
     /// Does the thread's share against the clock: calls [`Lane::start`] first, then [`Lane::lap`] after each operation.
     fn work(&self, kit: &mut Self::Kit, lane: &mut Lane<'_>) -> Result<(), EngineError>;
 
+    /// Where others may look how many bytes the thread has moved.
+    fn progress(&self, _rank: u32) -> Option<&AtomicU64> {
+        None
+    }
+
     /// What the thread brings back.
     fn report(&self, kit: Self::Kit) -> Self::Report;
 
@@ -52,12 +57,28 @@ pub(crate) struct Outcome<R> {
     pub(crate) spans: Vec<WorkerSpan>,
     pub(crate) histogram: Histogram<u64>,
     pub(crate) reports: Vec<R>,
-    user_seconds: f64,
-    system_seconds: f64,
-    clock_cost_ns: f64,
+    pub(crate) user_seconds: f64,
+    pub(crate) system_seconds: f64,
+    pub(crate) clock_cost_ns: f64,
 }
 
 impl<R> Outcome<R> {
+    /// An outcome that nobody has added to yet.
+    pub(crate) fn new(clock_cost_ns: f64) -> Outcome<R> {
+        let (spans, reports) = (Vec::new(), Vec::new());
+        Outcome { spans, histogram: latency::empty(), reports, user_seconds: 0.0, system_seconds: 0.0, clock_cost_ns }
+    }
+
+    /// On a fake clock real CPU time would be the only number that differs from run to run.
+    pub(crate) fn pretend_usage(mut self, clock: ClockSpec) -> Outcome<R> {
+        if let ClockSpec::Fake { .. } = clock {
+            let busy: u64 = self.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
+            self.user_seconds = busy as f64 * 0.1e-9;
+            self.system_seconds = busy as f64 * 0.5e-9;
+        }
+        self
+    }
+
     /// As the answer to the task.
     pub(crate) fn measurement(&self, operation: &str) -> Measurement {
         let first = self.spans.iter().filter(|span| span.operations > 0).map(|span| span.start_ns).min();
@@ -67,6 +88,7 @@ impl<R> Outcome<R> {
             timed_ns: first.zip(last).map_or(0, |(first, last)| last - first),
             operations: self.spans.iter().map(|span| span.operations).sum(),
             bytes: self.spans.iter().map(|span| span.bytes).sum(),
+            stonewall: None,
             latency: [(operation.to_owned(), latency::encode(&self.histogram))].into(),
             user_seconds: self.user_seconds,
             system_seconds: self.system_seconds,
@@ -77,24 +99,31 @@ impl<R> Outcome<R> {
     }
 }
 
-/// Runs the crew: equips it, waits at the gate, lets it work, collects what it recorded.
+/// Runs the crew: equips it, waits at the gate, lets it work, collects what it recorded. Where it is `helped`, threads
+/// that are none of ours make its calls.
 pub(crate) fn run<C: Crew>(
     crew: &C,
     context: &Context,
     profile: &Profile,
     ready: Ready,
+    helped: bool,
     gate: &mut dyn Gate,
 ) -> Result<Outcome<C::Report>, EngineError> {
     let clock_cost_ns = clock::cost_ns(context.clock);
     let until = context.until_seconds.filter(|_| profile.divisible);
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
     let shared = Shared::new(profile.threads);
-    let (results, usage) = thread::scope(|scope| {
+    let (results, before) = thread::scope(|scope| {
         let mut threads = Vec::new();
         for rank in 0..profile.threads {
             let shared = &shared;
             let clock = Clock::new(context.clock, rank, circumstances);
-            let member = move || member(crew, shared, Lane::new(rank, clock, until, &shared.failed));
+            let member = move || {
+                if !helped {
+                    own_descriptor_table();
+                }
+                member(crew, shared, Lane::new(rank, clock, until, &shared.failed, crew.progress(rank)))
+            };
             match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, member) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -112,40 +141,30 @@ pub(crate) fn run<C: Crew>(
         for thread in threads {
             results.push(thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         }
-        let after = cpu_seconds();
-        (results, [after[0] - before[0], after[1] - before[1]])
+        (results, before)
     });
-    let mut outcome = Outcome {
-        spans: Vec::new(),
-        histogram: latency::empty(),
-        reports: Vec::new(),
-        user_seconds: usage[0],
-        system_seconds: usage[1],
-        clock_cost_ns,
-    };
+    let mut outcome = Outcome::new(clock_cost_ns);
     for result in results {
-        let Some((span, histogram, report)) = result? else { continue };
+        let Some((span, histogram, report, after)) = result? else { continue };
+        // Who is done last has seen all of it.
+        outcome.user_seconds = outcome.user_seconds.max(after[0] - before[0]);
+        outcome.system_seconds = outcome.system_seconds.max(after[1] - before[1]);
         outcome.spans.push(span);
         outcome.histogram.add(histogram).expect("histograms of one size add up");
         outcome.reports.push(report);
     }
-    if let ClockSpec::Fake { .. } = context.clock {
-        // Real CPU time would be the only number that differs from run to run.
-        let busy: u64 = outcome.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
-        outcome.user_seconds = busy as f64 * 0.1e-9;
-        outcome.system_seconds = busy as f64 * 0.5e-9;
-    }
-    Ok(outcome)
+    Ok(outcome.pretend_usage(context.clock))
 }
 
-type Recorded<R> = Option<(WorkerSpan, Histogram<u64>, R)>;
+/// Beside the rest, the CPU seconds of the process when the thread was done: before its files are closed and its memory
+/// is freed, which is no part of the work.
+type Recorded<R> = Option<(WorkerSpan, Histogram<u64>, R, [f64; 2])>;
 
 /// The life of one thread.
 fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Recorded<C::Report>, EngineError> {
     if lane.rank == 0 {
         shared.first.get_or_init(thread::current);
     }
-    own_descriptor_table();
     let mut answer = Answer { shared, equipped: false };
     let mut kit = crew.equip(lane.rank)?;
     answer.equipped = true;
@@ -168,8 +187,9 @@ fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Reco
         }
     }
     result?;
+    let after = cpu_seconds();
     let (span, histogram) = lane.finish();
-    Ok(Some((span, histogram, crew.report(kit))))
+    Ok(Some((span, histogram, crew.report(kit), after)))
 }
 
 /// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's
@@ -181,7 +201,7 @@ fn own_descriptor_table() {
 }
 
 /// CPU seconds of this process so far, in user mode and in the kernel.
-fn cpu_seconds() -> [f64; 2] {
+pub(crate) fn cpu_seconds() -> [f64; 2] {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call fail.
     let usage = unsafe {
@@ -275,8 +295,8 @@ mod tests {
             backend: None,
             clock: ClockSpec::Fake { seed: 1, slowdown: 1.0 },
         };
-        let ready = Ready { resident_bytes: None, file_bytes: 0 };
-        run(&Fated(fates.to_vec()), &Context::new(&task).unwrap(), &profile, ready, gate)
+        let context = Context::new(&task).unwrap();
+        run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)
     }
 
     #[test]

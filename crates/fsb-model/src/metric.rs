@@ -95,6 +95,10 @@ metrics! {
     THROUGHPUT = "throughput", BytesPerSecond, Higher, Rate, "Bytes moved by the workload, per second of the timed stretches.";
     OPERATION_RATE = "operation_rate", OperationsPerSecond, Higher, Rate, "Operations finished, per second of the timed stretches.";
     ITERATION_TIME = "iteration_time", Seconds, Lower, Rate, "Mean time of one iteration of the 2023 micro-benchmark.";
+    STONEWALL_RATE = "stonewall_rate", BytesPerSecond, Higher, Rate, "Bytes moved by all workers, per second, until the first of them was through.";
+    WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";
+    WORKER_RATE_MEAN = "worker_rate_mean", BytesPerSecond, Higher, Rate, "Mean of the workers' bytes per second, each over its own time.";
+    WORKER_RATE_MAX = "worker_rate_max", BytesPerSecond, Higher, Rate, "Bytes per second of the fastest worker, over its own time.";
     LATENCY_MEAN = "latency_mean", Seconds, Lower, Latency, "Mean time of one operation.";
     LATENCY_P50 = "latency_p50", Seconds, Lower, Latency, "Median time of one operation.";
     LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";

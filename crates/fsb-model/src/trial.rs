@@ -44,6 +44,9 @@ pub struct WorkerSpan {
     pub start_ns: u64,
     /// CLOCK_MONOTONIC after the last timed call of the last repetition.
     pub stop_ns: u64,
+    /// Nanoseconds of its timed stretches, all repetitions together; 0 in records that do not say.
+    #[serde(default)]
+    pub timed_ns: u64,
     /// Operations finished, all repetitions together.
     pub operations: u64,
     /// Bytes moved, all repetitions together.

@@ -53,6 +53,12 @@ pub enum Access {
     Sequential,
     /// A seeded permutation: every block once before any block twice.
     Random,
+    /// From the last block to the first.
+    Backward,
+    /// Every n-th block, then every n-th from the second on, until each was visited once.
+    Strided,
+    /// One block again and again.
+    Same,
 }
 
 macro_rules! names {
@@ -69,7 +75,9 @@ macro_rules! names {
 }
 names!(Durability { None = "none", End = "end", Each = "each" });
 names!(CacheState { Any = "any", Cold = "cold", Warm = "warm" });
-names!(Access { Sequential = "sequential", Random = "random" });
+names!(Access {
+    Sequential = "sequential", Random = "random", Backward = "backward", Strided = "strided", Same = "same"
+});
 
 /// How much work one trial of a cell does: fixed by calibration before block 1, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

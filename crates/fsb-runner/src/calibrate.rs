@@ -24,6 +24,8 @@ const EACH_SECONDS: f64 = 1.0;
 const FILL: f64 = 0.92;
 /// Operations are planned this much above what the stretch needs, for a rate is not the same twice.
 const MARGIN: f64 = 1.1;
+/// As [`MARGIN`], where warm-up measured the cell's neighbours only.
+const MARGIN_BETWEEN: f64 = 2.0;
 
 /// What warm-up saw of one cell on one target.
 #[derive(Debug, Clone)]
@@ -38,6 +40,8 @@ pub struct Sample {
     pub seconds: f64,
     /// Where the rest of the time went.
     pub spent: Spent,
+    /// Not seen, but taken from what was seen of the same work on other sizes.
+    pub between: bool,
 }
 
 /// What was decided.
@@ -70,11 +74,54 @@ pub struct Basis<'a> {
     pub left: f64,
 }
 
+/// One cell and what warm-up saw of it.
+struct Case<'a> {
+    label: &'a str,
+    profile: &'a Profile,
+    samples: Vec<&'a Sample>,
+}
+
 impl Basis<'_> {
     /// Decides.
     pub fn decide(&self) -> Calibration {
+        Decision { basis: self, cases: self.cases() }.decide()
+    }
+
+    /// Seconds that each cell takes in a block, on all targets together, where stretches last as long as they should.
+    pub fn seconds_of_cells(&self) -> BTreeMap<&str, f64> {
+        self.cases().iter().map(|case| (case.label, case.expected(case.amount(self.stretch, 1.0)))).collect()
+    }
+
+    /// Seconds of the budget that blocks may fill.
+    pub fn to_fill(&self) -> f64 {
+        self.left * FILL
+    }
+
+    fn cases(&self) -> Vec<Case<'_>> {
+        let mut samples: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
+        for sample in self.samples {
+            samples.entry(&sample.label).or_default().push(sample);
+        }
+        self.cells
+            .iter()
+            .map(|(label, profile)| Case {
+                label,
+                profile,
+                samples: samples.remove(label.as_str()).unwrap_or_default(),
+            })
+            .collect()
+    }
+}
+
+struct Decision<'a> {
+    basis: &'a Basis<'a>,
+    cases: Vec<Case<'a>>,
+}
+
+impl Decision<'_> {
+    fn decide(&self) -> Calibration {
         let full = self.at_scale(1.0);
-        match self.repetition {
+        match self.basis.repetition {
             Repetition::Blocks { blocks } => Calibration { blocks, ..full },
             Repetition::Precision { .. } => self.fit(full, u32::MAX),
             Repetition::Budget { .. } => self.fit(full, MOST_BLOCKS),
@@ -82,7 +129,7 @@ impl Basis<'_> {
     }
 
     fn fit(&self, full: Calibration, most: u32) -> Calibration {
-        let time = self.left * FILL;
+        let time = self.basis.to_fill();
         let fits = |calibration: &Calibration| (time / calibration.block_seconds).floor().max(0.0) as u32;
         if fits(&full) >= FEWEST_BLOCKS_JUDGED {
             let blocks = fits(&full).min(most);
@@ -98,26 +145,41 @@ impl Basis<'_> {
     }
 
     fn at_scale(&self, scale: f64) -> Calibration {
-        let amounts: BTreeMap<String, Amount> =
-            self.cells.iter().map(|(label, profile)| (label.clone(), self.amount(label, profile, scale))).collect();
-        let trials: f64 = self.samples.iter().map(|sample| self.expected(sample, &amounts)).sum();
-        Calibration { amounts, blocks: 0, block_seconds: (self.visits + trials).max(1e-3), scale }
-    }
-
-    fn amount(&self, label: &str, profile: &Profile, scale: f64) -> Amount {
-        let samples = || self.samples.iter().filter(|sample| sample.label == label && sample.seconds > 0.0);
-        let seconds = self.seconds(profile, scale);
-        let fastest = samples().map(|sample| sample.operations as f64 / sample.seconds).fold(0.0, f64::max);
-        let pass = profile.operations.max(1);
-        if fastest == 0.0 {
-            return Amount { repetitions: 1, operations: pass };
+        let mut trials = 0.0;
+        let mut amounts = BTreeMap::new();
+        for case in &self.cases {
+            let amount = case.amount(self.basis.stretch, scale);
+            trials += case.expected(amount);
+            amounts.insert(case.label.to_owned(), amount);
         }
-        let slowest = samples().map(|sample| sample.operations as f64 / sample.seconds).fold(f64::INFINITY, f64::min);
+        Calibration { amounts, blocks: 0, block_seconds: (self.basis.visits + trials).max(1e-3), scale }
+    }
+}
+
+impl Case<'_> {
+    fn amount(&self, stretch: f64, scale: f64) -> Amount {
+        let profile = self.profile;
+        let samples = || self.samples.iter().filter(|sample| sample.seconds > 0.0);
+        let rate = |sample: &&&Sample| sample.operations as f64 / sample.seconds;
+        let seconds = seconds(profile, stretch, scale);
+        let pass = profile.operations.max(1);
+        let Some(fastest) = samples().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {
+            return Amount { repetitions: 1, operations: pass };
+        };
+        let slowest = samples().map(|sample| rate(&sample)).fold(f64::INFINITY, f64::min);
         // A disk a thousand times slower than memory must not measure for an hour what memory does in two seconds.
-        let bound = slowest * seconds * if profile.divisible { PATIENCE } else { f64::INFINITY };
-        let wanted = (fastest * seconds * MARGIN).min(bound).ceil().max(1.0) as u64;
+        let mut bound = slowest * seconds * if profile.divisible { PATIENCE } else { f64::INFINITY };
+        if profile.renewal == Renewal::Inside {
+            // What the worker does between passes takes its time too.
+            let of_one = |sample: &&Sample| sample.spent.measure.max(sample.seconds) / sample.operations.max(1) as f64;
+            bound = bound.min(seconds * PATIENCE / samples().map(of_one).fold(0.0, f64::max));
+        }
+        let margin = if fastest.between { MARGIN_BETWEEN } else { MARGIN };
+        let wanted = (rate(&fastest) * seconds * margin).min(bound).ceil().max(1.0) as u64;
         if profile.repeats_in_place {
-            let operations = if profile.divisible { wanted } else { wanted.div_ceil(pass) * pass };
+            // A part of a pass would have a whole flush, or a whole close.
+            let whole = !profile.divisible || (self.has_ends() && wanted > pass);
+            let operations = if whole { wanted.div_ceil(pass) * pass } else { wanted };
             return Amount { repetitions: 1, operations };
         }
         // Without renewal there is no state to restore: such a workload is one whole, and one is a trial.
@@ -129,15 +191,14 @@ impl Basis<'_> {
         Amount { repetitions: (repetitions as f64).min(patience) as u32, operations }
     }
 
-    fn seconds(&self, profile: &Profile, scale: f64) -> f64 {
-        seconds(profile, self.stretch, scale)
+    /// Something is done at the end of each pass, inside the clock.
+    fn has_ends(&self) -> bool {
+        self.profile.renewal == Renewal::Inside || self.profile.durability == Durability::End
     }
 
-    /// Seconds that a trial with these amounts should take, by what warm-up saw of it.
-    fn expected(&self, sample: &Sample, amounts: &BTreeMap<String, Amount>) -> f64 {
-        let profile = self.cells.iter().find(|(label, _)| *label == sample.label).map(|(_, profile)| profile);
-        let (Some(profile), Some(amount)) = (profile, amounts.get(&sample.label)) else { return 0.0 };
-        expected_seconds(profile, *amount, sample)
+    /// Seconds that trials with this amount should take, one on each target, by what warm-up saw of them.
+    fn expected(&self, amount: Amount) -> f64 {
+        self.samples.iter().map(|sample| expected_seconds(self.profile, amount, sample)).sum()
     }
 }
 
@@ -146,8 +207,13 @@ pub fn expected_seconds(profile: &Profile, amount: Amount, sample: &Sample) -> f
     let repetitions = f64::from(amount.repetitions);
     let operations = amount.operations as f64 * repetitions;
     let timed = sample.seconds * operations / (sample.operations.max(1) as f64);
-    // What is measured but not timed: the worker's exit, and untimed stretches of the micro-benchmarks.
-    let around = (sample.spent.measure - sample.seconds).max(0.0) * repetitions;
+    // What is measured but not timed: the worker's exit, and untimed stretches of the micro-benchmarks; where the worker
+    // restores the state itself, there is more of it the more passes there are.
+    let around = (sample.spent.measure - sample.seconds).max(0.0);
+    let around = match profile.renewal {
+        Renewal::Inside => around * operations / (sample.operations.max(1) as f64),
+        _ => around * repetitions,
+    };
     let renewed = if profile.renewal == Renewal::Recreate { repetitions } else { 1.0 };
     (sample.spent.prepare + sample.spent.cleanup) * renewed + sample.spent.settle * repetitions + timed + around
 }
@@ -159,6 +225,11 @@ fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
     }
     let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(stretch) } else { memory };
     (stretch * scale).max(floor)
+}
+
+/// Seconds that a stretch of this job should last, where those that reach the device last `stretch`.
+pub fn stretch_seconds(profile: &Profile, stretch: f64) -> f64 {
+    seconds(profile, stretch, 1.0)
 }
 
 /// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
@@ -183,7 +254,7 @@ mod tests {
 
     fn sample(label: &str, target: &str, operations: u64, seconds: f64) -> Sample {
         let spent = Spent { prepare: 0.2, settle: 0.1, measure: seconds, cleanup: 0.1 };
-        Sample { target: target.into(), label: label.into(), operations, seconds, spent }
+        Sample { target: target.into(), label: label.into(), operations, seconds, spent, between: false }
     }
 
     fn basis<'a>(cells: &'a [(String, Profile)], samples: &'a [Sample], left: f64) -> Basis<'a> {

@@ -17,6 +17,17 @@ pub enum Event<'a> {
         /// The target's name.
         target: &'a str,
     },
+    /// How long a matrix of sizes will take, by a model that knows nothing of the machine: before anything is touched.
+    Estimated {
+        /// Cells on each target.
+        cells: usize,
+        /// Blocks that the estimate is for.
+        blocks: u32,
+        /// Expected duration of them all.
+        expected: Duration,
+        /// What the run may take; a part is chosen where it does not hold them.
+        budget: Option<Duration>,
+    },
     /// The amounts and the number of blocks are fixed.
     Planned {
         /// Measured blocks.

@@ -6,9 +6,11 @@
 pub mod agent;
 pub mod calibrate;
 pub mod event;
+pub mod matrix;
 pub mod order;
 pub mod plan_file;
 pub mod resume;
 pub mod run;
 pub mod suite;
+pub mod sweep;
 mod values;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::suite;
+use crate::sweep::{self, Scope};
 
 /// The suite when none is named.
 pub const DEFAULT_SUITE: &str = "quick";
@@ -209,7 +210,7 @@ impl PlanFile {
             None => PlanFile::default(),
         };
         let workloads = if self.workloads.is_empty() { under.workloads.clone() } else { self.workloads.clone() };
-        let size = self.size.unwrap_or(DEFAULT_SIZE);
+        let size = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
         let cells = self.cells(&workloads, &Sizing { size: size.0, cpus })?;
         let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
@@ -259,22 +260,38 @@ impl PlanFile {
 
     fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing) -> Result<Vec<Cell>, PlanError> {
         let mut cells: Vec<Cell> = Vec::new();
-        for (index, spec) in workloads.iter().enumerate() {
-            let job = workload::parse(spec, sizing).map_err(|error| self.workload_error(index, &error))?;
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, spec) in self.swept(workloads, sizing)? {
+            let job = workload::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
             let label = job.profile().label;
-            let workload = WorkloadSpec { name: spec.name.clone(), params: job.params() };
-            match cells.iter().find(|cell| cell.label == label) {
+            let workload = WorkloadSpec { name: spec.name, params: job.params() };
+            match known.get(&label) {
                 // All threads of a machine with one processor are one thread: the same cell, once.
-                Some(same) if same.workload == workload => continue,
+                Some(&same) if cells[same].workload == workload => continue,
                 Some(_) => {
                     let message = format!("two workloads are called '{label}': give one another label = \"…\"");
                     return Err(self.error_at(self.workload_span(index, None), &message));
                 }
                 None => {}
             }
+            known.insert(label.clone(), cells.len());
             cells.push(Cell { label, workload });
         }
         Ok(cells)
+    }
+
+    /// Every combination of sizes, with the place of its workload in the plan.
+    fn swept(&self, workloads: &[WorkloadSpec], sizing: &Sizing) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
+        let scope = Scope { size: sizing.size, memory: memory() };
+        let mut swept = Vec::new();
+        for (index, spec) in workloads.iter().enumerate() {
+            let all = sweep::expand(spec, scope).map_err(|error| {
+                let message = format!("workload {}: {}", spec.name, error.message);
+                self.error_at(self.workload_span(index, Some(error.key)), &message)
+            })?;
+            swept.extend(all.into_iter().map(|one| (index, one)));
+        }
+        Ok(swept)
     }
 
     fn workload_error(&self, index: usize, error: &ParamError) -> PlanError {
@@ -300,6 +317,13 @@ impl PlanFile {
             _ => PlanError::Request(message.to_owned()),
         }
     }
+}
+
+/// Bytes of memory that this machine has.
+fn memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    #[expect(clippy::useless_conversion, reason = "the field has another width on other machines")]
+    u64::from(system.totalram).saturating_mul(u64::from(system.mem_unit))
 }
 
 /// A target that came from the command line and so from no place in a file.

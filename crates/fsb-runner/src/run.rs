@@ -1,5 +1,6 @@
 //! A run: warm-up, calibration, then block after block.
 
+mod amounts;
 mod compose;
 
 use std::collections::BTreeMap;
@@ -8,14 +9,13 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Profile, Sizing, mix, workload};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
-use fsb_model::units::show_duration;
-use fsb_model::{Amount, Cell, Outcome, Plan, Repetition, RunRecord, Target, Trial};
+use fsb_model::{Amount, Cell, Outcome, Repetition, RunRecord, Target, Trial};
 use fsb_testbed::{Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
 
 use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
-use crate::calibrate::{Basis, Sample, expected_seconds, warmup_seconds};
+use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
 use crate::{order, resume};
 
@@ -64,6 +64,8 @@ struct Schedule<'a> {
     cells: Vec<Cell>,
     profiles: BTreeMap<String, Profile>,
     samples: Vec<Sample>,
+    /// Seconds that trials should take, by target and cell, once the amounts are fixed.
+    expected: BTreeMap<(String, String), f64>,
     visit_seconds: BTreeMap<String, f64>,
     done: u32,
     /// When the trial that is being made began.
@@ -86,6 +88,9 @@ pub fn setup(record: &RunRecord) -> Setup {
 
 /// Makes the run. Returns the record and all trials, those of earlier segments included.
 pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
+    if run.record.amounts.is_empty() {
+        amounts::say_estimate(&mut run);
+    }
     let opened = {
         let observer = &mut *run.observer;
         run.agent.open(&setup(&run.record), &mut |progress| observer.event(&Event::Opening(&progress)))?
@@ -104,20 +109,22 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     schedule.make()
 }
 
+fn profiles(run: &Run<'_>) -> BTreeMap<String, Profile> {
+    let sizing = Sizing { size: run.record.plan.size.0, cpus: run.cpus };
+    let profile = |cell: &Cell| Some((cell.label.clone(), workload::parse(&cell.workload, &sizing).ok()?.profile()));
+    run.record.cells.iter().filter_map(profile).collect()
+}
+
 impl<'a> Schedule<'a> {
     fn new(run: Run<'a>) -> Self {
-        let cells = run.record.cells.clone();
-        let sizing = Sizing { size: run.record.plan.size.0, cpus: run.cpus };
-        let profiles = cells
-            .iter()
-            .filter_map(|cell| Some((cell.label.clone(), workload::parse(&cell.workload, &sizing).ok()?.profile())))
-            .collect();
+        let (cells, profiles) = (run.record.cells.clone(), profiles(&run));
         let done = run.trials.len() as u32;
         Schedule {
             run,
             cells,
             profiles,
             samples: Vec::new(),
+            expected: BTreeMap::new(),
             visit_seconds: BTreeMap::new(),
             done,
             trial_started: Timestamp::now(),
@@ -147,40 +154,15 @@ impl<'a> Schedule<'a> {
         if !self.run.warmup {
             return Ok(());
         }
+        let grid = self.grid();
+        let unvisited = grid.unvisited();
+        let visited = self.cells.iter().filter(|cell| !unvisited.contains(cell.label.as_str()));
         let order = BlockOrder {
             block: 0,
             targets: self.targets().iter().map(|target| target.name.clone()).collect(),
-            cells: self.cells.iter().map(|cell| cell.label.clone()).collect(),
+            cells: visited.map(|cell| cell.label.clone()).collect(),
         };
         self.block(order)
-    }
-
-    fn calibrate(&mut self) {
-        let cells: Vec<_> =
-            self.cells.iter().map(|cell| (cell.label.clone(), self.profiles[&cell.label].clone())).collect();
-        let budget = self.run.record.plan.repetition.budget();
-        let left =
-            budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
-        let basis = Basis {
-            cells: &cells,
-            samples: &self.samples,
-            visits: self.visit_seconds.values().sum(),
-            repetition: self.run.record.plan.repetition,
-            stretch: self.run.record.plan.stretch,
-            left,
-        };
-        let decided = basis.decide();
-        self.run.record.amounts = decided.amounts;
-        self.run.record.blocks_planned = Some(decided.blocks);
-        if decided.scale < 1.0 {
-            let warning = short_stretches(decided.scale, &self.run.record.plan, decided.block_seconds, left);
-            self.run.record.warnings.push(warning);
-        }
-        self.run.observer.event(&Event::Planned {
-            blocks: decided.blocks,
-            expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
-            scale: decided.scale,
-        });
     }
 
     /// Makes the blocks that are still missing; says why it stopped.
@@ -288,7 +270,7 @@ impl<'a> Schedule<'a> {
             seed: mix_all(&[plan.seed, u64::from(order.block)]),
             trial_seed: mix_all(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
             amount: self.amount(label),
-            until_seconds: warmup.then(|| warmup_seconds(profile, plan, self.cells.len() * plan.targets.len())),
+            until_seconds: warmup.then(|| warmup_seconds(profile, plan, order.cells.len() * plan.targets.len())),
             deadline: deadline(profile, self.expected(&target.name, label)),
         };
         Ok(self.run.agent.trial(request)?)
@@ -302,8 +284,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn expected(&self, target: &str, label: &str) -> Option<f64> {
-        let sample = self.samples.iter().find(|sample| sample.target == target && sample.label == label)?;
-        Some(expected_seconds(&self.profiles[label], *self.run.record.amounts.get(label)?, sample))
+        self.expected.get(&(target.to_owned(), label.to_owned())).copied()
     }
 
     /// Turns the reply into a trial, writes it down, and tells of it.
@@ -336,6 +317,7 @@ impl<'a> Schedule<'a> {
             operations: measured.operations,
             seconds: measured.timed_ns as f64 * 1e-9,
             spent: reply.spent,
+            between: false,
         });
     }
 
@@ -351,21 +333,6 @@ impl<'a> Schedule<'a> {
     fn save(&mut self) -> Result<(), RunError> {
         self.run.journal.record(&self.run.record).map_err(RunError::Journal)
     }
-}
-
-fn short_stretches(scale: f64, plan: &Plan, block_seconds: f64, left: f64) -> String {
-    let budget = plan.repetition.budget().unwrap_or_default().as_secs_f64();
-    // What was spent before block 1 stays; five blocks at full length would take the rest.
-    let minutes = ((budget - left + block_seconds * 5.0 / scale.max(0.05)) / 60.0).ceil();
-    let (now, wanted) = (show_duration_of(plan.stretch * scale), show_duration_of(plan.stretch));
-    format!(
-        "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
-         --budget {minutes:.0}m would be enough"
-    )
-}
-
-fn show_duration_of(seconds: f64) -> String {
-    show_duration(Duration::from_secs_f64(seconds))
 }
 
 fn skipped(why: &str) -> TrialReply {

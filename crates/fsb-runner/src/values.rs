@@ -14,6 +14,7 @@ pub fn metrics(profile: &Profile, measured: &Measured) -> Result<Vec<Metric>, St
         return Err("nothing was timed: the stretch is below the clock's resolution".to_owned());
     }
     let mut metrics = vec![primary(profile, measured)];
+    metrics.extend(workers(measured));
     metrics.extend(latencies(profile, measured));
     metrics.extend(costs(measured));
     Ok(metrics)
@@ -30,6 +31,24 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         _ => measured.operations as f64 / seconds,
     };
     kind.of(value)
+}
+
+/// How several workers that moved data shared the work. What they did while all of them worked tells more of a device than
+/// the whole, whose last part belongs to the slowest.
+fn workers(measured: &Measured) -> Vec<Metric> {
+    let wall = measured.stonewall.filter(|wall| wall.timed_ns > 0);
+    let wall = wall.map(|wall| metric::STONEWALL_RATE.of(wall.bytes as f64 / (wall.timed_ns as f64 * 1e-9)));
+    let working = measured.workers.iter().filter(|worker| worker.bytes > 0 && worker.timed_ns > 0);
+    let rates: Vec<f64> = working.map(|worker| worker.bytes as f64 / (worker.timed_ns as f64 * 1e-9)).collect();
+    if wall.is_none() || rates.is_empty() {
+        return Vec::new();
+    }
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let shares =
+        [metric::WORKER_RATE_MIN.of(least), metric::WORKER_RATE_MEAN.of(mean), metric::WORKER_RATE_MAX.of(most)];
+    wall.into_iter().chain(shares).collect()
 }
 
 /// Percentiles of the workload's own operation; those of its syncs are in the histograms.

@@ -1,5 +1,7 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
+mod space;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -7,9 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fsb_engine::{Sizing, workload};
 use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::units::show_bytes;
 use fsb_model::{Cell, Plan, Repetition, RunRecord, TargetKind, Trial};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::event::{Journal, Observer};
@@ -115,57 +115,9 @@ fn check(record: &RunRecord) -> anyhow::Result<RunLock> {
     for warning in LocalTestbed::new(Owner::current()).check(&run::setup(record))? {
         say(&format!("warning: {warning}"));
     }
-    check_space(record)?;
+    space::check(record)?;
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     Ok(RunLock::acquire(&words.join(" "))?)
-}
-
-/// The most any workload needs must fit the image, with room for the file system's own tables.
-fn check_space(record: &RunRecord) -> anyhow::Result<()> {
-    let plan = &record.plan;
-    let sizing = Sizing { size: plan.size.0, cpus: cpus() };
-    for cell in &record.cells {
-        let profile =
-            workload::parse(&cell.workload, &sizing).map_err(|error| exit::request(error.to_string()))?.profile();
-        for directory in plan.targets.iter().filter_map(|target| target.directory()) {
-            check_directory(directory, &cell.label, profile.space, profile.inodes)?;
-        }
-        let formatted = plan
-            .targets
-            .iter()
-            .filter_map(|target| target.file_system())
-            .any(|spec| spec.fs != "null" && spec.medium.name != "device");
-        if formatted && profile.space as f64 > plan.size.0 as f64 * 0.9 {
-            return Err(exit::machine(format!(
-                "'{}' needs {}, and the image has {}: give a larger --size, or a smaller file_size in the plan",
-                cell.label,
-                show_bytes(profile.space as f64),
-                show_bytes(plan.size.0 as f64)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// What a directory's file system has free must hold the workload as well.
-fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> anyhow::Result<()> {
-    let Ok(free) = rustix::fs::statvfs(directory) else { return Ok(()) };
-    let available = free.f_bavail.saturating_mul(free.f_frsize);
-    if space > available {
-        let (needed, available) = (show_bytes(space as f64), show_bytes(available as f64));
-        let advice = "give a smaller --size, for the suite's files scale with it";
-        let path = directory.display();
-        return Err(exit::machine(format!("'{label}' needs {needed}, and {path} has {available} free: {advice}")));
-    }
-    // Some file systems make inodes as they need them and report none.
-    if free.f_files > 0 && inodes > free.f_favail {
-        let path = directory.display();
-        return Err(exit::machine(format!(
-            "'{label}' makes {inodes} files, and {path} has room for {}",
-            free.f_favail
-        )));
-    }
-    Ok(())
 }
 
 /// Starts a run in the new directory `out`.

@@ -69,6 +69,16 @@ impl Observer for Progress {
                 }
                 self.bar.set_message(format!("{what}: making {target}"));
             }
+            Event::Estimated { cells, blocks, expected, budget } => {
+                let chosen = match budget {
+                    Some(budget) if budget < expected => {
+                        format!("; what {} hold is chosen after warm-up", show_duration(*budget))
+                    }
+                    _ => String::new(),
+                };
+                let took = show_duration(*expected);
+                self.line(&format!("estimate: {blocks} blocks of {cells} workloads take about {took}{chosen}"));
+            }
             Event::Planned { blocks, expected, scale } => {
                 self.planned = true;
                 let shorter = if *scale < 1.0 { ", timed stretches shortened to fit the budget" } else { "" };

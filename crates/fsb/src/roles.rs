@@ -1,8 +1,9 @@
-//! The hidden roles of the binary: supervisor, agent, worker.
+//! The hidden roles of the binary: supervisor, agent, worker, and one of several that IOzone's throughput mode measures.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT, WORKER_ARGUMENT};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, sandbox};
@@ -14,6 +15,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     let code = match arguments.get(1)?.to_str()? {
         WORKER_ARGUMENT => Ok(agent::worker_main()),
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
+        CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
         SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
         _ => return None,
@@ -34,4 +36,12 @@ fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
         Ok(()) => Ok(0),
         Err(why) => Err(TestbedError::machine("the agent lost its runner").tried(why)),
     }
+}
+
+/// `__iozone-child PARENT PHASE`: one of several processes that `fsb iozone -t` measures together.
+fn iozone_child(arguments: &[OsString]) -> i32 {
+    let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
+    // Whoever started this process sees from the answer what became of it.
+    print!("{}", child_main(text(0), text(1)));
+    0
 }

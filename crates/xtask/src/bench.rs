@@ -29,6 +29,9 @@ pub struct Options {
     /// Size of the file; it must fit the page cache.
     #[arg(long, default_value = "256M")]
     pub size: Bytes,
+    /// Of the backends beside fio only this one.
+    #[arg(long)]
+    pub backend: Option<String>,
     /// Operations of each measurement.
     #[arg(long, default_value = "2000000", value_parser = clap::value_parser!(u64).range(1000..))]
     operations: u64,
@@ -42,6 +45,8 @@ pub struct Options {
 pub enum Part {
     /// The hot loop.
     Engine,
+    /// Backends beside fio.
+    Backends,
     /// `fsb compare`.
     Compare,
 }

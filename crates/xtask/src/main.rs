@@ -1,6 +1,7 @@
 //! What make cannot say. `cargo run --release -p xtask -- bench` measures the engine and the comparison against their
 //! peers.
 
+mod backends;
 mod bench;
 mod compare;
 mod count;
@@ -19,8 +20,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// The hot loop beside a bare C loop and fio, on one file in the page cache; then `fsb compare` beside a
-    /// script.
+    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; then
+    /// `fsb compare` beside a script.
     Bench(bench::Options),
 }
 
@@ -30,6 +31,9 @@ fn main() -> anyhow::Result<()> {
             let wanted = |part| options.only.is_none_or(|only| only == part);
             if wanted(Part::Engine) {
                 bench::run(&options)?;
+            }
+            if wanted(Part::Backends) {
+                backends::run(&options)?;
             }
             if wanted(Part::Compare) {
                 compare::run(&options.dir, options.rounds)?;

@@ -1,12 +1,19 @@
 //! IOzone 3.327 to 3.5xx: automatic mode and its subsets, one size, `-R`, throughput mode, `-N`, `-O`, `-+u`.
 
 mod banner;
+mod catalogue;
+mod conflicts;
 mod excel;
 mod layout;
 mod names;
+pub mod options;
+pub mod print;
 mod reader;
+pub mod sequence;
+mod sheet;
 mod table;
 mod throughput;
+mod value;
 
 use std::io::BufRead;
 
@@ -17,6 +24,8 @@ use crate::lines::holds;
 use crate::tool::Tool;
 
 pub use names::operation;
+pub use options::{Options, OptionsError, Request, parse};
+pub use sheet::{SheetError, table_sheet, throughput_sheet};
 
 /// Reads IOzone's text output.
 pub(crate) const TOOL: Tool = Tool {

@@ -4,30 +4,55 @@
 //! *committed* to the kernel together, and finished ones are *reaped*. A synchronous backend finishes a request as it is
 //! queued and needs neither of the other two. Its [`Tree`] makes the calls on names (stat, rename, …), which most
 //! backends leave to the kernel's usual calls. What a backend can do stands in its [`Capabilities`] and is checked
-//! against a workload in one place, the function `check`, before anything runs.
+//! against a workload in one place, the function `check`, before anything runs; what only the file system can tell is
+//! found out by [`Backend::examine`], before the clock.
 //!
 //! A new backend is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
+mod aio;
+pub(crate) mod bus;
+#[cfg(test)]
+mod conformance;
+mod direct;
+mod files;
+mod mmap;
 mod null;
 mod psync;
+mod psyncv;
 #[cfg(test)]
 mod skeleton;
+mod stdio;
 mod tree;
+mod trial;
+mod uring;
 
 use std::ffi::CStr;
 use std::path::Path;
 
-use fsb_model::CacheState;
 use fsb_model::nearest::unknown;
+use fsb_model::{Bytes, CacheState};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::data::PAGE;
 pub use tree::{KernelTree, Tree};
 
 /// All backends.
 pub static REGISTRY: &[&dyn Backend] = &[
     &psync::PSYNC,
+    &psync::DIRECT,
+    &psync::OSYNC,
+    &psync::DSYNC,
+    &psyncv::Psyncv,
+    &mmap::MMAP,
+    &mmap::MMAP_ASYNC,
+    &mmap::MMAP_SYNC,
+    &stdio::Stdio,
+    &aio::PosixAio,
+    &uring::URING,
+    &uring::URING_DIRECT,
     &null::Null,
     #[cfg(test)]
     &skeleton::Skeleton,
@@ -52,10 +77,52 @@ pub struct Capabilities {
     pub depth: u32,
     /// It goes past the page cache: data is never warm, and timed calls wait for the device.
     pub direct: bool,
+    /// What it wrote is on the device when the call returns.
+    pub synced: bool,
     /// It can write at the end of a file, wherever that is.
     pub appends: bool,
     /// Records must be multiples of so many bytes.
     pub granule: u64,
+    /// An open file is quicker the second time, for it remembers what was used: a mapping keeps its pages.
+    pub remembers: bool,
+    /// Other threads of this process make the calls for it: a descriptor must mean the same file in all of them.
+    pub helped: bool,
+}
+
+impl Capabilities {
+    /// Those of plain calls through the page cache: the base that others are told from.
+    pub const PLAIN: Capabilities = Capabilities {
+        real: true,
+        depth: 1,
+        direct: false,
+        synced: false,
+        appends: true,
+        granule: 1,
+        remembers: false,
+        helped: false,
+    };
+}
+
+/// Where records will be moved.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'p> {
+    /// The directory that all files lie below. A file may be made in it for a trial, if it is removed again.
+    pub directory: &'p Path,
+    /// One of the files, unless all of them are yet to be made.
+    pub file: Option<&'p Path>,
+    /// The direction.
+    pub verb: Verb,
+    /// Bytes of a record.
+    pub record_size: u64,
+}
+
+/// What was found out about direct I/O at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direct {
+    /// What offsets and lengths must be multiples of, where the kernel says it.
+    pub alignment: Option<u32>,
+    /// Whether the file system goes through the page cache all the same; absent where nothing tells before the work.
+    pub buffered: Option<bool>,
 }
 
 /// A member of the registry.
@@ -74,9 +141,10 @@ pub trait Backend: Sync {
         &KernelTree
     }
 
-    /// Refuses a file that it cannot serve in records of `record_size` bytes, and says why. Asked once, before the clock.
-    fn examine(&self, _file: &Path, _record_size: u64) -> Result<(), EngineError> {
-        Ok(())
+    /// Refuses a place that it cannot serve, and says why. Asked once, before the clock. The answer is what a direct
+    /// backend found out; others have none.
+    fn examine(&self, _place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+        Ok(None)
     }
 
     /// What one thread moves its data through. Called in that thread, before the clock.
@@ -88,6 +156,8 @@ pub trait Backend: Sync {
 pub struct Setup {
     /// Files open at once, at most.
     pub files: usize,
+    /// They are opened before the clock and stay open: what is registered once need not be taken back.
+    pub held: bool,
     /// Requests under way at once, at most.
     pub depth: u32,
     /// Bytes of a request, at most.
@@ -191,7 +261,8 @@ pub trait Session {
     /// until its completion was reaped.
     unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno>;
 
-    /// Hands everything queued to the kernel.
+    /// Says that no more is queued before the next [`Session::reap`]: everything is handed to the kernel now, or with the
+    /// call that reaps.
     fn commit(&mut self) -> Result<(), Errno> {
         Ok(())
     }
@@ -212,14 +283,27 @@ pub(crate) struct Demands {
     pub(crate) cache: CacheState,
     pub(crate) appends: bool,
     pub(crate) record_size: u64,
+    /// Bytes of a file that is moved to its last byte, whether that fills a record or not.
+    pub(crate) whole_file: Option<u64>,
 }
+
+/// Bytes that all requests of a thread may point into: as much as io_uring registers as one piece.
+const LARGEST_ARENA: u64 = 1 << 30;
 
 /// Whether the backend can do it: the parameter at fault and the reason, where it cannot.
 pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'static str, String)> {
     let Capabilities { depth, direct, appends, granule, .. } = backend.capabilities();
+    let Demands { record_size, whole_file, .. } = demands;
     let name = backend.name();
     if demands.depth > depth {
         return Err(("depth", format!("{} is more than backend {name} can do: at most {depth}", demands.depth)));
+    }
+    if u64::from(demands.depth) * record_size.next_multiple_of(PAGE as u64) > LARGEST_ARENA && demands.depth > 1 {
+        let (records, most) = (Bytes(record_size), Bytes(LARGEST_ARENA));
+        return Err(("depth", format!("{} records of {records} at once are more than {most}", demands.depth)));
+    }
+    if demands.appends && demands.depth > 1 {
+        return Err(("depth", "one record is added after the other, so it cannot be more than 1".to_owned()));
     }
     if direct && demands.cache == CacheState::Warm {
         return Err(("cache", format!("backend {name} goes past the page cache: data cannot be warm")));
@@ -227,11 +311,14 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
     if demands.appends && !appends {
         return Err(("backend", format!("{name} cannot append")));
     }
-    if !demands.record_size.is_multiple_of(granule) {
-        let size = demands.record_size;
-        return Err(("block_size", format!("{size} is no multiple of {granule} bytes, as backend {name} needs")));
+    let odd = |bytes: u64| format!("{bytes} is no multiple of {granule} bytes, as backend {name} needs");
+    if !record_size.is_multiple_of(granule) {
+        return Err(("block_size", odd(record_size)));
     }
-    Ok(())
+    match whole_file {
+        Some(bytes) if !bytes.is_multiple_of(granule) => Err(("file_size", odd(bytes))),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -251,7 +338,7 @@ mod tests {
 
     #[test]
     fn what_a_backend_cannot_do_is_refused_with_the_parameter() {
-        let usual = Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: 4096 };
+        let usual = Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: 4096, whole_file: None };
         let psync = find("psync").unwrap();
         assert_eq!(check(psync, usual), Ok(()));
         let (key, message) = check(psync, Demands { depth: 32, ..usual }).unwrap_err();
@@ -260,5 +347,8 @@ mod tests {
         assert_eq!(check(skeleton, Demands { cache: CacheState::Warm, ..usual }).unwrap_err().0, "cache");
         assert_eq!(check(skeleton, Demands { appends: true, ..usual }).unwrap_err().0, "backend");
         assert_eq!(check(skeleton, Demands { record_size: 1000, ..usual }).unwrap_err().0, "block_size");
+        assert_eq!(check(skeleton, Demands { whole_file: Some(1000), ..usual }).unwrap_err().0, "file_size");
+        assert_eq!(check(skeleton, Demands { depth: 4, record_size: 1 << 29, ..usual }).unwrap_err().0, "depth");
+        assert_eq!(check(skeleton, Demands { depth: 2, appends: true, ..usual }).unwrap_err().0, "depth");
     }
 }

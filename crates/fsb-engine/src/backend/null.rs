@@ -25,7 +25,7 @@ impl Backend for Null {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { real: false, depth: 1, direct: false, appends: true, granule: 1 }
+        Capabilities { real: false, ..Capabilities::PLAIN }
     }
 
     fn tree(&self) -> &'static dyn Tree {

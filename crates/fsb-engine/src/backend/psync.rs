@@ -1,15 +1,19 @@
 //! `pread` and `pwrite`: a call, an answer.
 //!
-//! Relatives that differ in the flags of `open` alone (O_DIRECT, O_SYNC) are other constants of the same type.
+//! Relatives that differ in the flags of `open` alone are constants of one type.
 
 use std::ffi::CStr;
 use std::slice;
 
-use rustix::fd::{IntoRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::direct;
+use super::files::{self, Table, open_flags};
+use super::{
+    Backend, Capabilities, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot, Verb,
+};
 use crate::EngineError;
 
 /// A backend of synchronous calls with an offset.
@@ -26,7 +30,32 @@ pub(crate) static PSYNC: Psync = Psync {
     name: "psync",
     about: "pread and pwrite through the page cache, one call an operation",
     flags: OFlags::empty(),
-    capabilities: Capabilities { real: true, depth: 1, direct: false, appends: true, granule: 1 },
+    capabilities: Capabilities::PLAIN,
+};
+
+/// Past the page cache.
+pub(crate) static DIRECT: Psync = Psync {
+    name: "direct",
+    about: "pread and pwrite past the page cache (O_DIRECT)",
+    flags: OFlags::DIRECT,
+    capabilities: direct::CAPABILITIES,
+};
+
+/// Each write waits for data and metadata.
+pub(crate) static OSYNC: Psync = Psync {
+    name: "osync",
+    about: "pread and pwrite through the page cache; each write returns when data and attributes are durable (O_SYNC)",
+    flags: OFlags::SYNC,
+    capabilities: Capabilities { synced: true, ..Capabilities::PLAIN },
+};
+
+/// Each write waits for data.
+pub(crate) static DSYNC: Psync = Psync {
+    name: "dsync",
+    about: "pread and pwrite through the page cache; each write returns when its data is durable (O_DSYNC)",
+    // rustix 1.1 has O_SYNC under the name DSYNC.
+    flags: OFlags::from_bits_retain(libc::O_DSYNC as u32),
+    capabilities: Capabilities { synced: true, ..Capabilities::PLAIN },
 };
 
 impl Backend for Psync {
@@ -42,53 +71,35 @@ impl Backend for Psync {
         self.capabilities
     }
 
+    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+        if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
+    }
+
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        let files = (0..setup.files).map(|_| None).collect();
-        Ok(Box::new(PsyncSession { files, flags: self.flags }))
+        Ok(Box::new(PsyncSession { files: Table::new(setup), flags: self.flags }))
     }
 }
 
 #[derive(Debug)]
 struct PsyncSession {
-    files: Vec<Option<OwnedFd>>,
+    files: Table<OwnedFd>,
     flags: OFlags,
-}
-
-impl PsyncSession {
-    #[inline]
-    fn file(&self, slot: Slot) -> Result<&OwnedFd, Errno> {
-        self.files.get(slot.0 as usize).and_then(Option::as_ref).ok_or(Errno::BADF)
-    }
-}
-
-/// The flags of `open` for a purpose.
-pub(super) fn open_flags(purpose: Purpose) -> OFlags {
-    OFlags::CLOEXEC
-        | match purpose {
-            Purpose::Read => OFlags::RDONLY,
-            Purpose::Write => OFlags::WRONLY,
-            Purpose::Create => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
-            Purpose::Append => OFlags::WRONLY | OFlags::APPEND,
-        }
 }
 
 impl Session for PsyncSession {
     fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
-        let free = self.files.iter().position(Option::is_none).ok_or(Errno::MFILE)?;
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        self.files[free] = Some(rustix::fs::openat(at.fd(), path, self.flags | open_flags(purpose), mode)?);
-        Ok(Slot(free as u32))
+        let slot = self.files.free()?;
+        self.files.put(slot, files::open(at, path, self.flags | open_flags(purpose))?);
+        Ok(slot)
     }
 
     fn close(&mut self, slot: Slot) -> Result<(), Errno> {
-        let file = self.files.get_mut(slot.0 as usize).and_then(Option::take).ok_or(Errno::BADF)?;
-        // SAFETY: the descriptor was owned by this session alone, and `into_raw_fd` gave it up.
-        unsafe { rustix::io::try_close(file.into_raw_fd()) }
+        files::close(self.files.take(slot)?)
     }
 
     #[inline]
     unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
-        let file = self.file(request.slot)?;
+        let file = self.files.get(request.slot)?;
         // SAFETY: the caller vouches for the memory until this call returns.
         let memory = unsafe { slice::from_raw_parts_mut(request.memory, request.length) };
         let moved = match request.verb {
@@ -99,10 +110,6 @@ impl Session for PsyncSession {
     }
 
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
-        let file = self.file(slot)?;
-        match what {
-            Flush::Data => rustix::fs::fdatasync(file),
-            Flush::All => rustix::fs::fsync(file),
-        }
+        files::flush(self.files.get(slot)?, what)
     }
 }

@@ -13,12 +13,14 @@
 //! served, one at a time more than asked: all that an asynchronous backend may do to its user.
 
 use std::ffi::CStr;
-use std::path::Path;
 
 use rustix::io::Errno;
 
 use super::psync::PSYNC;
-use super::{Backend, Capabilities, Completion, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::{
+    Backend, Capabilities, Completion, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot,
+    Verb,
+};
 use crate::EngineError;
 
 /// The member: a constant without state. What a thread needs is in its session.
@@ -37,15 +39,16 @@ impl Backend for Skeleton {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { real: true, depth: 4, direct: true, appends: false, granule: 512 }
+        Capabilities { depth: 4, direct: true, appends: false, granule: 512, ..Capabilities::PLAIN }
     }
 
     /// What only the file itself can tell: the alignment for direct I/O, a file system that cannot map.
-    fn examine(&self, file: &Path, record_size: u64) -> Result<(), EngineError> {
-        if record_size > 1 << 30 {
-            return Err(EngineError::new(format!("{}: records of {record_size} bytes", file.display())));
+    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+        if place.record_size > 1 << 30 {
+            let Place { directory, record_size, .. } = place;
+            return Err(EngineError::new(format!("{}: records of {record_size} bytes", directory.display())));
         }
-        Ok(())
+        Ok(None)
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {

@@ -14,8 +14,8 @@ use super::layout::Layout;
 use crate::EngineError;
 use crate::task::Ready;
 
-/// So many files are examined; of larger sets a sample of this size.
-const EXAMINED: u64 = 16;
+/// The page cache is examined for so many files; of larger sets for a sample of this size.
+pub const EXAMINED_FILES: u64 = 16;
 /// Bytes of a file that are mapped at once.
 const MAPPED: u64 = 1 << 30;
 
@@ -28,7 +28,8 @@ pub(crate) enum Interest {
     Names,
 }
 
-/// Brings the cache into the state asked for, as far as this process can, and says what it holds then.
+/// Brings the cache into the state asked for, as far as this process can, and says what it holds then. `evict` empties
+/// it of the files' data.
 pub(crate) fn ready(
     set: &Path,
     layout: &Layout,
@@ -42,15 +43,15 @@ pub(crate) fn ready(
             Interest::Names => build::list(set, layout)?,
         }
     }
-    if evict && cache == CacheState::Cold {
+    if evict {
         self::evict(set, layout)?;
     }
     match interest {
         Interest::Data => {
             let (resident, bytes) = residency(set, layout);
-            Ok(Ready { resident_bytes: resident, file_bytes: bytes })
+            Ok(Ready { resident_bytes: resident, file_bytes: bytes, direct: None })
         }
-        Interest::Names => Ok(Ready { resident_bytes: None, file_bytes: 0 }),
+        Interest::Names => Ok(Ready::default()),
     }
 }
 
@@ -72,7 +73,7 @@ fn evict(set: &Path, layout: &Layout) -> Result<(), EngineError> {
 
 /// The number of files that are examined.
 pub(crate) fn examined(layout: &Layout) -> u64 {
-    layout.files.min(EXAMINED)
+    layout.files.min(EXAMINED_FILES)
 }
 
 /// Resident and whole bytes of the examined files; `None` where the kernel does not tell.
@@ -92,7 +93,7 @@ fn residency(set: &Path, layout: &Layout) -> (Option<u64>, u64) {
 }
 
 /// Bytes of one file that the page cache holds, by mincore.
-pub(super) fn resident_bytes(file: &File, size: u64) -> Option<u64> {
+pub(crate) fn resident_bytes(file: &File, size: u64) -> Option<u64> {
     let mut resident = 0;
     let page = page_size() as u64;
     let mut pages = vec![0u8; size.min(MAPPED).div_ceil(page) as usize];
@@ -152,7 +153,7 @@ mod tests {
         let set = directory.path().join("set");
         build::build(&set, &layout, build::Content::Full, true, 1).unwrap();
         let before = ready(&set, &layout, Interest::Data, CacheState::Warm, false).unwrap();
-        assert_eq!(before, Ready { resident_bytes: Some(16 * 8192), file_bytes: 16 * 8192 });
+        assert_eq!((before.resident_bytes, before.file_bytes), (Some(16 * 8192), 16 * 8192));
         let on_memory = rustix::fs::statfs(&set).unwrap().f_type == libc::TMPFS_MAGIC;
         let cold = ready(&set, &layout, Interest::Data, CacheState::Cold, true).unwrap();
         // A file system in memory has nowhere else to keep its data.

@@ -3,7 +3,10 @@
 mod build;
 mod cache;
 mod layout;
+mod verify;
 
 pub(crate) use build::{Content, build, remove};
-pub(crate) use cache::{Interest, examined, ready, resident_after};
+pub use cache::EXAMINED_FILES;
+pub(crate) use cache::{Interest, examined, ready, resident_after, resident_bytes};
 pub(crate) use layout::{Layout, MOST_DIRECTORIES, MOST_FILES, Names};
+pub(crate) use verify::verify;

@@ -98,10 +98,19 @@ fn labels_say_what_makes_a_cell_another_one() {
 
 #[test]
 fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
-    use crate::Renewal::{Never, Recreate, Remount};
+    use crate::Renewal::{Inside, Never, Recreate, Remount};
     // Renewal, repeats in place, reaches the device.
     let cases: &[(&str, Pairs<'_>, (crate::Renewal, bool, bool))] = &[
-        ("write", &[("durability", "end".into())], (Recreate, false, true)),
+        ("write", &[("durability", "end".into())], (Inside, true, true)),
+        ("write", &[("durability", "end".into()), ("file_size", "128M".into())], (Recreate, false, true)),
+        ("write", &[("durability", "end".into()), ("threads", 2.into())], (Recreate, false, true)),
+        ("rewrite", &[("durability", "end".into())], (Never, true, true)),
+        ("rewrite", &[("close", true.into())], (Inside, true, false)),
+        ("reread", &[], (Never, true, false)),
+        ("reread", &[("close", true.into())], (Inside, true, false)),
+        ("backward-read", &[("cache", "cold".into())], (Remount, false, true)),
+        ("backward-read", &[("backend", "mmap".into())], (Inside, true, false)),
+        ("fwrite", &[], (Inside, true, false)),
         ("write", &[("access", "random".into())], (Never, true, false)),
         ("read", &[("cache", "warm".into())], (Never, true, false)),
         ("read", &[("cache", "cold".into())], (Remount, false, true)),

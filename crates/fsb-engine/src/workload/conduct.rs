@@ -4,14 +4,14 @@ use fsb_model::CacheState;
 
 use super::spec::Spec;
 use crate::EngineError;
-use crate::backend::{Backend, Purpose, Verb};
+use crate::backend::{Backend, Capabilities, Direct, Place, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
-use crate::lane::Lane;
 use crate::order::{self, Visits};
+use crate::processes;
 use crate::profile::Profile;
-use crate::pump::{Manner, Pump, Stage};
+use crate::pump::{Files, Manner, Stage};
 use crate::task::{Gate, Measurement, Ready};
 use crate::team::{self, Crew};
 
@@ -42,49 +42,83 @@ impl Spec {
     /// The items that a thread visits.
     pub(crate) fn visits(&self, context: &Context, rank: u32) -> Visits {
         let items = self.items();
-        let share = order::share(items, context.operations, rank, self.threads);
+        let share = order::share(items, context.operations, rank, self.threads * self.processes);
+        if self.processes > 1 {
+            return Visits::of_part(share, self.access, context.seed, context.repetition);
+        }
         Visits::new(items, share, self.access, context.seed, context.repetition)
     }
 }
 
+/// What the work is about to touch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject {
+    /// Data that is there, or names.
+    pub(crate) interest: Interest,
+    /// What the files hold before.
+    pub(crate) content: Content,
+    /// Which way data is moved, where it is.
+    pub(crate) verb: Option<Verb>,
+}
+
+impl Subject {
+    /// Names and attributes of files that are there.
+    pub(crate) const NAMES: Subject = Subject { interest: Interest::Names, content: Content::Full, verb: None };
+}
+
 /// Runs a crew over a set: brings the cache into its state, waits at the gate, measures, examines the cache again.
-/// `content` is what the files hold before. The threads' reports come beside the measurement.
+/// The threads' reports come beside the measurement; those of processes stay with them.
 pub(crate) fn conduct<C: Crew>(
     crew: &C,
     stage: &Stage,
-    (interest, content): (Interest, Content),
+    subject: Subject,
     profile: &Profile,
     context: &Context,
     gate: &mut dyn Gate,
 ) -> Result<(Measurement, Vec<C::Report>), EngineError> {
     check_operations(profile, context.operations)?;
-    let real = stage.backend.capabilities().real;
+    let Capabilities { real, direct, helped, .. } = stage.backend.capabilities();
     let ready = if real {
-        if interest == Interest::Data {
-            stage.backend.examine(&stage.set.join(stage.layout.path(0)), profile.record_size)?;
-        }
-        fileset::ready(&stage.set, &stage.layout, interest, profile.cache, context.evict)?
+        let found = examine(stage, subject, profile)?;
+        // What preparation left in the cache would look as if direct I/O had put it there.
+        let past_cache = direct && subject.interest == Interest::Data;
+        let there = subject.content != Content::Directories;
+        let evict = there && (past_cache || (context.evict && profile.cache == CacheState::Cold));
+        let ready = fileset::ready(&stage.set, &stage.layout, subject.interest, profile.cache, evict)?;
+        Ready { direct: found, ..ready }
     } else {
-        pretend(&stage.layout, (interest, content), profile.cache)
+        pretend(&stage.layout, subject, profile.cache)
     };
-    let outcome = team::run(crew, context, profile, ready, gate)?;
+    let outcome = if profile.processes > 1 {
+        processes::run(crew, context, profile, ready, gate)?
+    } else {
+        team::run(crew, context, profile, ready, helped, gate)?
+    };
     let mut measurement = outcome.measurement(profile.operation);
     measurement.resident_after = if real {
-        fileset::resident_after(&stage.set, &stage.layout, interest)
+        fileset::resident_after(&stage.set, &stage.layout, subject.interest)
     } else {
-        pretend(&stage.layout, (interest, Content::Full), CacheState::Warm).resident_bytes
+        pretend(&stage.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm).resident_bytes
     };
     Ok((measurement, outcome.reports))
 }
 
+/// Asks the backend about the place that data will be moved at.
+fn examine(stage: &Stage, subject: Subject, profile: &Profile) -> Result<Option<Direct>, EngineError> {
+    let Some(verb) = subject.verb else { return Ok(None) };
+    let file = (subject.content != Content::Directories).then(|| stage.set.join(stage.layout.path(0)));
+    let record_size = profile.record_size;
+    stage.backend.examine(&Place { directory: &stage.set, file: file.as_deref(), verb, record_size })
+}
+
 /// What a backend that touches nothing would find.
-fn pretend(layout: &Layout, (interest, content): (Interest, Content), cache: CacheState) -> Ready {
-    let whole = if content == Content::Full { fileset::examined(layout) * layout.file_size } else { 0 };
-    match interest {
-        Interest::Names => Ready { resident_bytes: None, file_bytes: 0 },
+fn pretend(layout: &Layout, subject: Subject, cache: CacheState) -> Ready {
+    let whole = if subject.content == Content::Full { fileset::examined(layout) * layout.file_size } else { 0 };
+    match subject.interest {
+        Interest::Names => Ready::default(),
         Interest::Data => {
             let resident = if cache == CacheState::Cold { 0 } else { whole };
-            Ready { resident_bytes: Some(resident), file_bytes: whole }
+            Ready { resident_bytes: Some(resident), file_bytes: whole, direct: None }
         }
     }
 }
@@ -101,16 +135,6 @@ fn check_operations(profile: &Profile, operations: u64) -> Result<(), EngineErro
     Ok(())
 }
 
-/// A crew that moves the records of a set, each thread its share.
-pub(crate) struct DataCrew<'s> {
-    pub(crate) stage: &'s Stage,
-    pub(crate) spec: &'s Spec,
-    pub(crate) context: &'s Context,
-    pub(crate) manner: Manner,
-    /// Bring everything onto the device at the end, inside the clock.
-    pub(crate) flush_at_end: bool,
-}
-
 impl Spec {
     /// How a pump moves this job's records.
     pub(crate) fn manner(&self, purpose: Purpose) -> Manner {
@@ -125,49 +149,13 @@ impl Spec {
             kind,
             record_size: self.block_size,
             access: self.access,
+            files: Files { first: 0, count: self.layout.files },
             hold: purpose != Purpose::Create,
-            flush_each: self.durability == fsb_model::Durability::Each,
+            flush_each: verb == Verb::Write && self.durability == fsb_model::Durability::Each,
             depth: self.depth,
+            batch: self.batch,
+            verify: false,
+            lock: None,
         }
-    }
-
-    /// Measures the moving of records.
-    pub(crate) fn measure_data(
-        &self,
-        purpose: Purpose,
-        content: Content,
-        profile: &Profile,
-        context: &Context,
-        gate: &mut dyn Gate,
-    ) -> Result<Measurement, EngineError> {
-        let stage = self.stage(context)?;
-        let flush_at_end = self.durability == fsb_model::Durability::End;
-        let crew = DataCrew { stage: &stage, spec: self, context, manner: self.manner(purpose), flush_at_end };
-        Ok(conduct(&crew, &stage, (Interest::Data, content), profile, context, gate)?.0)
-    }
-}
-
-impl<'s> Crew for DataCrew<'s> {
-    type Kit = (Pump<'s>, Visits);
-    type Report = ();
-
-    fn equip(&self, rank: u32) -> Result<Self::Kit, EngineError> {
-        Ok((Pump::new(self.stage, self.manner)?, self.spec.visits(self.context, rank)))
-    }
-
-    fn work(&self, (pump, visits): &mut Self::Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        pump.run(visits, lane)
-    }
-
-    fn report(&self, _kit: Self::Kit) {}
-
-    fn closes(&self) -> bool {
-        self.flush_at_end
-    }
-
-    fn close(&self, (pump, _): &mut Self::Kit, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        pump.flush_all()?;
-        lane.tick(Kind::Sync, bytes);
-        Ok(())
     }
 }

@@ -3,11 +3,11 @@
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, CacheState, Durability, Params};
 
-use super::conduct::conduct;
+use super::conduct::{Subject, conduct};
 use super::params;
 use super::spec::{Records, Rules, Spec};
 use super::{Job, Workload};
-use crate::backend::{Flush, Purpose};
+use crate::backend::{Flush, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::{Content, Interest};
@@ -74,7 +74,9 @@ impl Job for CreateJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let stage = self.0.stage(context)?;
         let crew = Creators { spec: &self.0, stage: &stage, context };
-        Ok(conduct(&crew, &stage, (Interest::Names, Content::Directories), &self.profile(), context, gate)?.0)
+        let verb = (self.0.layout.file_size > 0).then_some(Verb::Write);
+        let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
+        Ok(conduct(&crew, &stage, subject, &self.profile(), context, gate)?.0)
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {

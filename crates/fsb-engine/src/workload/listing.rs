@@ -7,14 +7,14 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 
-use super::conduct::conduct;
+use super::conduct::{Subject, conduct};
 use super::names::{open_directory, refused};
 use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::Handle;
 use crate::clock::Kind;
 use crate::context::Context;
-use crate::fileset::{Content, Interest, Layout};
+use crate::fileset::Layout;
 use crate::lane::Lane;
 use crate::order::{self, Visits};
 use crate::profile::Profile;
@@ -44,7 +44,7 @@ pub(super) fn measure(
 ) -> Result<Measurement, EngineError> {
     let stage = spec.stage(context)?;
     let crew = Listers { spec, unit, stage: &stage, context };
-    Ok(conduct(&crew, &stage, (Interest::Names, Content::Full), profile, context, gate)?.0)
+    Ok(conduct(&crew, &stage, Subject::NAMES, profile, context, gate)?.0)
 }
 
 struct Listers<'a> {

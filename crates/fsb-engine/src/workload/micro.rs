@@ -11,7 +11,7 @@ use fsb_model::metric::ITERATION_TIME;
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 
 use super::Job;
-use super::conduct::conduct;
+use super::conduct::{Subject, conduct};
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::Kind;
@@ -20,7 +20,7 @@ use crate::fileset::{self, Content, Interest, Layout};
 use crate::lane::Lane;
 use crate::order::{self, Visits};
 use crate::profile::{Profile, Renewal};
-use crate::pump::{Manner, Pump, Stage};
+use crate::pump::{Files, Manner, Pump, Stage};
 use crate::task::{Gate, Measurement};
 use crate::team::Crew;
 use crate::{EngineError, ParamError, Sizing};
@@ -82,7 +82,8 @@ impl MicroJob {
         }
         let backend = reader.text("backend")?.unwrap_or_else(|| "psync".to_owned());
         let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
-        let demands = Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: block_size };
+        let demands =
+            Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: block_size, whole_file: None };
         backend::check(backend, demands).map_err(|(key, message)| reader.error(key, message))?;
         let job = MicroJob {
             bench,
@@ -140,9 +141,13 @@ impl MicroJob {
             kind,
             record_size: self.block_size,
             access: self.access,
+            files: Files { first: 0, count: self.layout().files },
             hold: false,
             flush_each: false,
             depth: 1,
+            batch: 1,
+            verify: false,
+            lock: None,
         }
     }
 }
@@ -158,6 +163,8 @@ impl Job for MicroJob {
             file_size: layout.file_size,
             record_size: self.block_size,
             threads: self.threads,
+            processes: 1,
+            matrix: false,
             backend: self.backend.name().to_owned(),
             durability: Durability::None,
             cache: CacheState::Any,
@@ -210,8 +217,9 @@ impl Job for MicroJob {
             barrier: Barrier::new(self.threads as usize),
             failed: AtomicBool::new(false),
         };
-        let (mut measurement, sums) =
-            conduct(&crew, &stage, (Interest::Names, Content::Directories), &self.profile(), context, gate)?;
+        let verb = (self.bench != Bench::Create).then_some(Verb::Write);
+        let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
+        let (mut measurement, sums) = conduct(&crew, &stage, subject, &self.profile(), context, gate)?;
         // One sum a cycle and thread; the warm-up comes first.
         let cycle_ns = |cycle: usize| sums.iter().map(|thread: &Vec<u64>| thread[cycle]).sum::<u64>();
         let cycles: Vec<u64> =

@@ -8,9 +8,10 @@ mod append;
 mod cells;
 mod conduct;
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 mod create;
 mod delete;
+mod iozone;
 mod listing;
 mod micro;
 mod micro_create;
@@ -20,6 +21,7 @@ mod names;
 mod params;
 mod read;
 mod readdir;
+mod records;
 mod rename;
 mod scan;
 #[cfg(test)]
@@ -38,15 +40,35 @@ use crate::{EngineError, ParamError, Sizing};
 
 /// All workloads.
 pub static REGISTRY: &[&dyn Workload] = &[
-    &write::Write,
-    &read::Read,
-    &append::Append,
+    &write::WRITE,
+    &read::READ,
+    &append::APPEND,
     &create::Create,
     &stat::Stat,
     &readdir::Readdir,
     &scan::Scan,
     &rename::Rename,
     &delete::Delete,
+    &iozone::REWRITE,
+    &iozone::REREAD,
+    &iozone::RANDOM_READ,
+    &iozone::RANDOM_WRITE,
+    &iozone::RANDOM_MIX,
+    &iozone::BACKWARD_READ,
+    &iozone::RECORD_REWRITE,
+    &iozone::STRIDE_READ,
+    &iozone::FWRITE,
+    &iozone::FREWRITE,
+    &iozone::FREAD,
+    &iozone::FREREAD,
+    &iozone::PWRITE,
+    &iozone::REPWRITE,
+    &iozone::PREAD,
+    &iozone::REPREAD,
+    &iozone::PWRITEV,
+    &iozone::REPWRITEV,
+    &iozone::PREADV,
+    &iozone::REPREADV,
     &micro_create::MicroCreate,
     &micro_read::MicroRead,
     &micro_write::MicroWrite,

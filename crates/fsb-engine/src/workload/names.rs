@@ -2,13 +2,13 @@
 
 use fsb_model::Durability;
 
-use super::conduct::conduct;
+use super::conduct::{Subject, conduct};
 use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::Handle;
 use crate::clock::Kind;
 use crate::context::Context;
-use crate::fileset::{Content, Interest, Layout};
+use crate::fileset::Layout;
 use crate::lane::Lane;
 use crate::order::Visits;
 use crate::profile::Profile;
@@ -30,7 +30,7 @@ pub(super) fn measure(
     gate: &mut dyn Gate,
 ) -> Result<Measurement, EngineError> {
     let crew = Callers { spec, kind, act, stage, context };
-    Ok(conduct(&crew, stage, (Interest::Names, Content::Full), profile, context, gate)?.0)
+    Ok(conduct(&crew, stage, Subject::NAMES, profile, context, gate)?.0)
 }
 
 struct Callers<'a> {

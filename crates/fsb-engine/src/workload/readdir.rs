@@ -17,7 +17,7 @@ const RULES: Rules = Rules {
     files: "min(10000, size/64K)",
     file_size: "4K",
     records: Records::None,
-    access: Access::ALL,
+    access: &[Access::Sequential, Access::Random],
     durability: &[Durability::None],
     cache: &[CacheState::Warm, CacheState::Cold, CacheState::Any],
 };

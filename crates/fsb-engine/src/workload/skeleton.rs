@@ -4,9 +4,9 @@
 //!
 //! 1. copy this file to `workload/NAME.rs` and add `mod NAME;` and `&NAME::Name` to `workload/mod.rs`;
 //! 2. say in the rules which of the shared parameters it takes; read parameters of its own with a
-//!    [`Reader`](super::params::Reader), as `write.rs` does;
+//!    [`Reader`](super::params::Reader), as `records/options.rs` does;
 //! 3. do the work. One call a file: pass a closure to [`names::measure`], as here. Records of data:
-//!    `Spec::measure_data`, as `read.rs`. Anything else: a [`Crew`](crate::team::Crew) of its own, as `create.rs`;
+//!    a constant of `records::Mover`, as `read.rs`. Anything else: a [`Crew`](crate::team::Crew) of its own, as `create.rs`;
 //! 4. run the tests: the conformance tests include it by themselves, on every backend.
 
 use fsb_model::{Access, CacheState, Durability, Params};
@@ -27,7 +27,7 @@ const RULES: Rules = Rules {
     files: "100",
     file_size: "0",
     records: Records::None,
-    access: Access::ALL,
+    access: &[Access::Sequential, Access::Random],
     durability: &[Durability::None],
     cache: &[CacheState::Any, CacheState::Warm, CacheState::Cold],
 };

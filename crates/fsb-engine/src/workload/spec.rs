@@ -5,7 +5,7 @@ use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use serde_json::Value;
 
 use super::params::Reader;
-use crate::backend::{self, Backend, Demands};
+use crate::backend::{self, Backend, Capabilities, Demands};
 use crate::fileset::{Layout, MOST_DIRECTORIES, MOST_FILES};
 use crate::profile::{Profile, Renewal};
 use crate::pump::HELD_FILES;
@@ -27,11 +27,15 @@ pub(crate) struct Rules {
     pub(crate) file_size: &'static str,
     /// How data is cut into operations.
     pub(crate) records: Records,
+    /// The first one is the default.
     pub(crate) access: &'static [Access],
     pub(crate) durability: &'static [Durability],
     /// The first one is the default.
     pub(crate) cache: &'static [CacheState],
 }
+
+/// More workers than this are refused.
+const MOST_WORKERS: u64 = 1024;
 
 /// How data is cut into operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,21 +57,50 @@ pub(crate) struct Spec {
     pub(crate) block_size: u64,
     pub(crate) access: Access,
     pub(crate) threads: u32,
+    /// Each has files of its own, and one thread.
+    pub(crate) processes: u32,
+    /// One of a matrix of sizes: called by both of them, and judged as its neighbours are.
+    pub(crate) matrix: bool,
     pub(crate) durability: Durability,
     pub(crate) cache: CacheState,
     pub(crate) backend: &'static dyn Backend,
+    /// The one that labels do not mention.
+    usual_backend: &'static str,
     pub(crate) depth: u32,
+    /// Requests that are waited for together.
+    pub(crate) batch: u32,
     label: Option<String>,
 }
 
 impl Spec {
-    /// Reads the shared parameters; the caller may read further ones and then finishes the reader.
+    /// Reads the shared parameters of a workload that goes through any backend; the caller may read further ones and then
+    /// finishes the reader.
     pub(crate) fn read(rules: Rules, reader: &mut Reader<'_>) -> Result<Spec, ParamError> {
-        let access = reader.word("access", rules.access, Access::name)?.unwrap_or_default();
+        Spec::read_for(rules, &[], reader)
+    }
+
+    /// As [`Spec::read`], for a workload that is about some backends only, the usual one first.
+    pub(crate) fn read_for(
+        rules: Rules,
+        backends: &[&'static str],
+        reader: &mut Reader<'_>,
+    ) -> Result<Spec, ParamError> {
+        let access = reader.word("access", rules.access, Access::name)?.unwrap_or(rules.access[0]);
         let durability = reader.word("durability", rules.durability, Durability::name)?.unwrap_or_default();
         let cache = reader.word("cache", rules.cache, CacheState::name)?.unwrap_or(rules.cache[0]);
         let least = u64::from(rules.records == Records::Each);
-        let files = reader.number("files", rules.files, 1..=MOST_FILES)?;
+        let mut files = reader.number("files", rules.files, 1..=MOST_FILES)?;
+        let (mut processes, mut matrix) = (1, false);
+        if rules.records == Records::Each {
+            processes = reader.number("processes", "1", 1..=MOST_WORKERS)? as u32;
+            matrix = reader.flag("matrix", false)?;
+            files = files.saturating_mul(u64::from(processes));
+            if files > MOST_FILES {
+                return Err(
+                    reader.error("processes", format!("{files} files in all are too many: at most {MOST_FILES}"))
+                );
+            }
+        }
         let file_size = reader.number("file_size", rules.file_size, least..=1 << 60)?;
         let files_per_directory = reader.number("files_per_directory", "1000", 1..=MOST_FILES)?;
         let layout = Layout { files, file_size, files_per_directory };
@@ -78,12 +111,36 @@ impl Spec {
         if files.checked_mul(file_size.next_multiple_of(BLOCK)).is_none_or(|bytes| bytes > 1 << 60) {
             return Err(reader.error("file_size", format!("{files} files of {file_size} bytes are absurd")));
         }
-        let backend = reader.text("backend")?.unwrap_or_else(|| "psync".to_owned());
+        let usual_backend = backends.first().copied().unwrap_or("psync");
+        let backend = reader.text("backend")?.unwrap_or_else(|| usual_backend.to_owned());
         let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
+        if !backends.is_empty() && !backends.contains(&backend.name()) {
+            let message = format!("'{}' cannot be: {}", backend.name(), backends.join(" or "));
+            return Err(reader.error("backend", message));
+        }
         let threads = reader.threads()?;
+        if threads > 1 && processes > 1 {
+            return Err(reader.error("processes", "each has one thread: give threads or processes"));
+        }
         let label = reader.text("label")?;
         let block_size = 0;
-        let mut spec = Spec { rules, layout, block_size, access, threads, durability, cache, backend, depth: 1, label };
+        let (depth, batch) = (1, 1);
+        let mut spec = Spec {
+            rules,
+            layout,
+            block_size,
+            access,
+            threads,
+            processes,
+            matrix,
+            durability,
+            cache,
+            backend,
+            usual_backend,
+            depth,
+            batch,
+            label,
+        };
         if rules.records != Records::None {
             spec.read_records(reader)?;
         }
@@ -93,7 +150,7 @@ impl Spec {
     fn read_records(&mut self, reader: &mut Reader<'_>) -> Result<(), ParamError> {
         let usual = match self.access {
             Access::Random => 4 << 10,
-            Access::Sequential => 1 << 20,
+            _ => 1 << 20,
         };
         let file_size = self.layout.file_size;
         let default = file_size.clamp(1, usual).to_string();
@@ -106,13 +163,16 @@ impl Spec {
             // Sizes follow from the image's: whatever does not fill a record is left out.
             self.layout.file_size = file_size / self.block_size * self.block_size;
             self.depth = reader.number("depth", "1", 1..=4096)? as u32;
+            self.batch = reader.number("batch", "1", 1..=u64::from(self.depth))? as u32;
         }
-        if self.depth > 1 && self.layout.files > HELD_FILES {
+        if self.depth > 1 && self.layout.files / u64::from(self.processes) > HELD_FILES {
             let message = format!("more than 1 request needs all files open: at most {HELD_FILES} files");
             return Err(reader.error("depth", message));
         }
         let appends = self.rules.name == "append";
-        let demands = Demands { depth: self.depth, cache: self.cache, appends, record_size: self.block_size };
+        let whole_file = (self.rules.records == Records::WholeFile).then_some(file_size);
+        let demands =
+            Demands { depth: self.depth, cache: self.cache, appends, record_size: self.block_size, whole_file };
         backend::check(self.backend, demands).map_err(|(key, message)| reader.error(key, message))
     }
 
@@ -142,6 +202,15 @@ impl Spec {
         }
         if self.rules.records == Records::Each {
             add("depth", self.depth.into());
+            add("batch", self.batch.into());
+            add("files", (self.layout.files / u64::from(self.processes)).into());
+            // What is not usual only: a plan of an earlier version resolves to the same cell.
+            if self.matrix {
+                add("matrix", true.into());
+            }
+            if self.processes > 1 {
+                add("processes", self.processes.into());
+            }
         }
         if let Some(label) = &self.label {
             add("label", label.as_str().into());
@@ -160,7 +229,7 @@ impl Spec {
     /// The profile of a job that visits items once, is not repeated in place, and wants `what` as its label.
     pub(crate) fn profile(&self, operation: &'static str, what: String) -> Profile {
         let cold = self.cache == CacheState::Cold;
-        let direct = self.backend.capabilities().direct;
+        let Capabilities { direct, synced, .. } = self.backend.capabilities();
         let record_size = match self.rules.records {
             Records::None => 0,
             Records::WholeFile => self.layout.file_size,
@@ -175,15 +244,17 @@ impl Spec {
             file_size: self.layout.file_size,
             record_size,
             threads: self.threads,
+            processes: self.processes,
             backend: self.backend.name().to_owned(),
             durability: self.durability,
             cache: self.cache,
             primary: self.primary(),
+            matrix: self.matrix,
             renewal: if cold { Renewal::Remount } else { Renewal::Never },
             operations: self.items(),
             divisible: true,
             repeats_in_place: !cold,
-            reaches_device: cold || direct || self.durability != Durability::None,
+            reaches_device: cold || direct || synced || self.durability != Durability::None,
             metadata_only,
             // Inodes and directory entries, generously: btrfs keeps two copies.
             space: self.layout.files * self.layout.file_size.next_multiple_of(BLOCK) + inodes * 2048,
@@ -195,8 +266,13 @@ impl Spec {
 
     fn primary(&self) -> &'static MetricKind {
         let stream =
-            self.rules.records == Records::Each && self.access == Access::Sequential && self.block_size >= BYTES_MATTER;
-        if stream { &THROUGHPUT } else { &OPERATION_RATE }
+            self.rules.records == Records::Each && self.access != Access::Random && self.block_size >= BYTES_MATTER;
+        if stream || self.matrix { &THROUGHPUT } else { &OPERATION_RATE }
+    }
+
+    /// Whether the plan says what it is called.
+    pub(crate) fn has_own_label(&self) -> bool {
+        self.label.is_some()
     }
 
     /// `what` and everything else that makes it another cell.
@@ -212,26 +288,32 @@ impl Spec {
             Durability::End => label += ", durable",
             Durability::Each => label += ", durable each",
         }
-        if self.backend.name() != "psync" {
+        if self.backend.name() != self.usual_backend {
             label = format!("{label}, {}", self.backend.name());
         }
         if self.depth > 1 {
             label = format!("{label}, depth {}", self.depth);
         }
+        if self.batch > 1 {
+            label = format!("{label} by {}", self.batch);
+        }
         if self.threads > 1 {
             label = format!("{label}, {} threads", self.threads);
+        }
+        if self.processes > 1 {
+            label = format!("{label}, {} processes", self.processes);
         }
         label
     }
 
-    /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`.
+    /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; of a matrix `read 64K, 1M file`.
     pub(crate) fn data_label(&self, verb: &str) -> String {
-        let random = if self.access == Access::Random { "random " } else { "" };
         let (record, size) = (Bytes(self.block_size), Bytes(self.layout.file_size));
-        match self.layout.files {
-            1 => format!("{random}{verb} {record}"),
-            _ if self.block_size == self.layout.file_size => format!("{random}{verb} {size} files"),
-            _ => format!("{random}{verb} {record} of {size} files"),
+        match self.layout.files / u64::from(self.processes) {
+            1 if self.matrix => format!("{verb} {record}, {size} file"),
+            1 => format!("{verb} {record}"),
+            _ if self.block_size == self.layout.file_size => format!("{verb} {size} files"),
+            _ => format!("{verb} {record} of {size} files"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tests on the real kernel: what is written and called, and what the hot loop costs.
 
 mod allocations;
+mod backends;
 mod determinism;
 mod disk_full;
 mod extents;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use fsb_engine::Step;
+use fsb_engine::{Step, Task};
 use serde_json::json;
 
 use crate::{perform, skip, task};
@@ -19,30 +19,36 @@ static STEP: LazyLock<PathBuf> = LazyLock::new(|| {
     this.ancestors().nth(2).expect("the build directory").join("examples/step")
 });
 
-fn strace_is_here() -> bool {
+pub fn strace_is_here() -> bool {
     Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success())
+}
+
+/// The lines of a trace of a step, of the calls that the filter names. The trace lies in `root`.
+pub fn strace(root: &Path, filter: &str, task: &Task) -> Vec<String> {
+    let trace = root.join("trace");
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-e", &format!("trace={filter}"), "-o"])
+        .arg(&trace)
+        .arg(&*STEP)
+        .arg(serde_json::to_string(task).expect("JSON"))
+        .output()
+        .expect("strace");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&trace).expect("the trace");
+    std::fs::remove_file(&trace).expect("the trace");
+    text.lines().map(str::to_owned).collect()
 }
 
 /// The lines of a trace of a measure step between its being ready and its report.
 fn trace(root: &Path, operations: u64, workload: &serde_json::Value) -> Vec<String> {
     perform(Step::Prepare, root, workload).expect("prepared");
-    let trace = root.join("trace");
     let measure = task(Step::Measure, root, operations, workload);
-    let output = Command::new("strace")
-        .args(["-f", "-qq", "-e", "trace=%file,%desc,fsync,fdatasync,syncfs", "-o"])
-        .arg(&trace)
-        .arg(&*STEP)
-        .arg(serde_json::to_string(&measure).expect("JSON"))
-        .output()
-        .expect("strace");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = std::fs::read_to_string(&trace).expect("the trace");
+    let lines = strace(root, "%file,%desc,fsync,fdatasync,syncfs", &measure);
     perform(Step::Cleanup, root, workload).expect("cleaned up");
-    let lines: Vec<&str> = text.lines().collect();
     // The example prints what is ready to stderr, and the report to stdout: the timed part lies in between.
     let after = lines.iter().position(|line| line.contains("write(2, \"Ready")).expect("ready");
     let before = lines.iter().rposition(|line| line.contains("write(1, ")).expect("the report");
-    lines[after + 1..before].iter().map(|&line| line.to_owned()).collect()
+    lines[after + 1..before].to_vec()
 }
 
 /// The calls of a measure step after it was ready, by name, in order.
@@ -51,7 +57,7 @@ fn calls(root: &Path, operations: u64, workload: &serde_json::Value) -> Vec<Stri
 }
 
 /// `123 pwrite64(3, …` is a pwrite64; resumed lines repeat what an unfinished one began.
-fn name_of(line: &str) -> Option<String> {
+pub fn name_of(line: &str) -> Option<String> {
     let call = line.split_once(' ')?.1.trim_start();
     (!call.starts_with("<...")).then(|| call.split('(').next().unwrap_or(call).to_owned())
 }

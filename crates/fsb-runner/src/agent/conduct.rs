@@ -194,11 +194,17 @@ impl Conduct<'_, '_> {
         sum.user_seconds += measurement.user_seconds;
         sum.system_seconds += measurement.system_seconds;
         sum.samples.extend(measurement.samples);
+        if let Some(wall) = measurement.stonewall {
+            let sum = sum.stonewall.get_or_insert_default();
+            sum.bytes += wall.bytes;
+            sum.timed_ns += wall.timed_ns;
+        }
         self.histograms.extend(measurement.latency);
         for span in measurement.workers {
             match sum.workers.iter_mut().find(|known| known.rank == span.rank) {
                 Some(known) => {
                     known.stop_ns = span.stop_ns;
+                    known.timed_ns += span.timed_ns;
                     known.operations += span.operations;
                     known.bytes += span.bytes;
                 }
@@ -208,6 +214,10 @@ impl Conduct<'_, '_> {
     }
 
     fn step(&mut self, step: Step, repetition: u32) -> Result<(), StepError> {
+        if self.stage.target.abilities.fake.is_some() {
+            // A target that touches nothing has nothing to prepare and nothing to clean up.
+            return Ok(());
+        }
         let started = Instant::now();
         let task = self.task(step, repetition);
         let ended = run_step(&task, self.stage.confinement.as_ref(), self.request.deadline);

@@ -1,6 +1,7 @@
 //! Proofs: a trial whose state was not what its name says is invalid and is not ranked (DESIGN §5.7).
 
-use fsb_engine::{Measurement, Profile, Ready};
+use fsb_engine::backend::Direct;
+use fsb_engine::{EXAMINED_FILES, Measurement, Profile, Ready};
 use fsb_model::CacheState;
 use fsb_model::units::show_bytes;
 use fsb_testbed::{Abilities, ColdMethod};
@@ -13,6 +14,10 @@ use super::protocol::Measured;
 const COLD_SHARE: f64 = 0.95;
 /// Share of the data that may lie in memory before a cold trial.
 const COLD_RESIDENT: f64 = 0.01;
+/// Share of the data that may lie in memory after direct I/O.
+const DIRECT_RESIDENT: f64 = 0.01;
+/// Share of the bytes moved past the page cache that the device must have moved.
+const DIRECT_SHARE: f64 = 0.95;
 /// Share of the data that must lie in memory before a warm trial.
 const WARM_RESIDENT: f64 = 0.99;
 /// Share of the bytes asked for that the device may have served in a warm trial, beside [`WARM_SLACK`].
@@ -28,6 +33,7 @@ pub struct Seen {
     file_bytes: u64,
     device: Option<(u64, u64)>,
     since_cold: Option<u64>,
+    direct: Option<Direct>,
     clock_cost_ns: f64,
 }
 
@@ -38,6 +44,7 @@ impl Seen {
             *self.resident_before.get_or_insert(0) += bytes;
         }
         self.file_bytes += ready.file_bytes;
+        self.direct = ready.direct.or(self.direct);
     }
 
     /// The worker is through.
@@ -69,6 +76,9 @@ impl Seen {
             note("device_read_bytes", json!(read));
             note("device_write_bytes", json!(written));
         }
+        if let Some(direct) = self.direct {
+            note("direct", json!(direct));
+        }
         observed
     }
 }
@@ -78,10 +88,47 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
     if abilities.fake.is_some() {
         return Ok(());
     }
+    if let Some(found) = seen.direct {
+        direct(profile, seen, found)?;
+        direct_device(abilities, seen, measured)?;
+    }
     match profile.cache {
         CacheState::Any => Ok(()),
         CacheState::Cold => cold(profile, seen, measured),
         CacheState::Warm => warm(abilities, seen, measured),
+    }
+}
+
+/// What goes past the page cache leaves nothing there.
+fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
+    if found.buffered == Some(true) {
+        return Err(
+            "buffered despite O_DIRECT: the file system takes the flag and goes through the page cache".to_owned()
+        );
+    }
+    let all = profile.file_size * profile.files.min(EXAMINED_FILES);
+    match seen.resident_after {
+        Some(resident) if resident as f64 > all as f64 * DIRECT_RESIDENT => {
+            let (resident, all) = (show_bytes(resident as f64), show_bytes(all as f64));
+            Err(format!("buffered despite O_DIRECT: {resident} of {all} lay in the page cache afterwards"))
+        }
+        None if found.buffered.is_none() => {
+            Err("O_DIRECT cannot be proved: the kernel does not tell what lies in the page cache".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Nor does it stay in another cache on its way: a FUSE server's, or that of the block device.
+fn direct_device(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
+    // The device under a directory serves others too.
+    let private = abilities.cold == Some(ColdMethod::Remount);
+    match seen.device {
+        Some((read, written)) if private && ((read + written) as f64) < measured.bytes as f64 * DIRECT_SHARE => {
+            let [moved, asked] = [read + written, measured.bytes].map(|bytes| show_bytes(bytes as f64));
+            Err(format!("buffered despite O_DIRECT: the device moved {moved} of {asked}"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -120,5 +167,49 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
             Err(format!("not warm: the device read {}", show_bytes(read as f64)))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsb_engine::{Sizing, workload};
+    use fsb_model::WorkloadSpec;
+    use serde_json::json;
+
+    /// What is said of direct reads of 1 MiB when so many bytes lay in the page cache afterwards.
+    fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
+        let params = json!({"file_size": "1M", "backend": "direct", "cache": "any"});
+        let spec = WorkloadSpec { name: "read".to_owned(), params: serde_json::from_value(params).unwrap() };
+        let profile = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile();
+        let direct = Direct { alignment: None, buffered };
+        let seen = Seen { resident_after: Some(resident), direct: Some(direct), ..Seen::default() };
+        super::direct(&profile, &seen, direct)
+    }
+
+    #[test]
+    fn what_goes_past_all_caches_is_seen_on_the_device() {
+        let measured = Measured { bytes: 1 << 20, ..Measured::default() };
+        let of = |cold, device| {
+            let (why_not_cold, why_not_durable) = (String::new(), String::new());
+            let abilities =
+                Abilities { cold, durable: true, counters: true, fake: None, why_not_cold, why_not_durable };
+            direct_device(&abilities, &Seen { device, ..Seen::default() }, &measured)
+        };
+        let private = Some(ColdMethod::Remount);
+        assert_eq!(of(private, Some((1 << 20, 0))), Ok(()));
+        assert_eq!(of(private, None), Ok(()));
+        assert_eq!(of(None, Some((0, 0))), Ok(()), "others use that device too");
+        let cached = of(private, Some((4096, 0))).unwrap_err();
+        assert_eq!(cached, "buffered despite O_DIRECT: the device moved 4.00 KiB of 1.00 MiB");
+    }
+
+    #[test]
+    fn direct_reads_leave_nothing_in_the_page_cache() {
+        assert_eq!(of_direct(Some(false), 0), Ok(()));
+        assert_eq!(of_direct(None, 4096), Ok(()));
+        let cached = of_direct(None, 512 << 10).unwrap_err();
+        assert_eq!(cached, "buffered despite O_DIRECT: 512 KiB of 1.00 MiB lay in the page cache afterwards");
+        assert!(of_direct(Some(true), 0).unwrap_err().starts_with("buffered despite O_DIRECT: the file system takes"));
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fsb_engine::Sizing;
+use fsb_engine::{Sizing, Stonewall};
 use fsb_model::trial::WorkerSpan;
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
@@ -105,8 +105,10 @@ pub struct Measured {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// By thread.
+    /// By thread, or by process.
     pub workers: Vec<WorkerSpan>,
+    /// What all of them had done when the first one was through, where there are several.
+    pub stonewall: Option<Stonewall>,
     /// Base64 HdrHistogram V2 deflate by operation.
     pub latency: BTreeMap<String, String>,
     /// CPU seconds of the worker in user space.

@@ -91,7 +91,7 @@ impl Schedule<'_> {
 
     /// How many trials the run makes, and the time they should still take.
     pub(super) fn outlook(&self, order: &BlockOrder, ended: &Trial) -> (u32, Option<Duration>) {
-        let per_block = (self.cells.len() * self.targets().len()) as u32;
+        let per_block = (order.cells.len() * self.targets().len()) as u32;
         let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
         let superseded = self.run.trials.iter().filter(|trial| trial.superseded).count() as u32;
         let warmup = self.run.trials.iter().filter(|trial| trial.phase == Phase::Warmup).count() as u32;

@@ -3,6 +3,7 @@
 mod clean;
 mod compare;
 mod doctor;
+mod iozone;
 mod list;
 mod micro;
 mod report;
@@ -27,7 +28,6 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   sudo fsb run ext4 xfs btrfs            which is faster, by how much, how surely
-  sudo fsb run ext4 ext4,noatime         one file system, two mount options
   fsb run /srv/data                      a directory as it is, without root
   fsb compare old.json new.json          results of fio, IOzone and others
 
@@ -45,6 +45,8 @@ enum Command {
     Run(Box<run::Arguments>),
     /// Micro-benchmark one directory, with the options of the 2023 tool
     Micro(micro::Arguments),
+    /// Measure a file with IOzone's options, operations and output
+    Iozone(iozone::Arguments),
     /// Compare sets of results, ours or other tools'
     Compare(compare::Arguments),
     /// Show a run again, in any form
@@ -66,6 +68,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
         Command::Micro(arguments) => micro::main(&arguments)?,
+        Command::Iozone(arguments) => iozone::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,

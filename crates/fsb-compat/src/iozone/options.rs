@@ -1,0 +1,329 @@
+//! IOzone's command line: what was typed, and what it means.
+//!
+//! IOzone reads its options with getopt, so that switches may be clustered (`-azR`), values may touch their option
+//! (`-i0`), and `-+n` is the option `+` with the value `n`. Its banner repeats the options in the order in which they
+//! were typed, which is why [`Options`] keeps lines beside values. The options themselves stand in the table of
+//! `catalogue.rs`; which of them exclude each other stands in `conflicts.rs`.
+//!
+//! IOzone replaces values that make no sense by others (a file of 0 kB becomes one of 512 kB). Here they are refused:
+//! whoever typed them wants to know.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fsb_model::units::parse_duration;
+use lexopt::{Arg, Parser};
+
+use super::catalogue;
+use super::conflicts;
+use super::sequence::TestSet;
+
+/// What IOzone's command line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// To measure.
+    Run(Box<Options>),
+    /// `-h`: the list of options.
+    List,
+    /// `--help`: the short help.
+    Help,
+    /// `-v`.
+    Version,
+}
+
+/// A request that cannot be served, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct OptionsError(pub(super) String);
+
+impl OptionsError {
+    pub(super) fn new(message: impl Into<String>) -> OptionsError {
+        OptionsError(message.into())
+    }
+}
+
+impl From<lexopt::Error> for OptionsError {
+    fn from(error: lexopt::Error) -> OptionsError {
+        OptionsError(error.to_string())
+    }
+}
+
+/// A line of the banner that an option adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BannerLine {
+    /// The text, without the leading tab.
+    Text(String),
+    /// `-M`: what uname says, which is not known here.
+    Machine,
+}
+
+/// How bytes get into a file and out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Means {
+    /// read and write.
+    #[default]
+    Calls,
+    /// `-B`, `-D`, `-G`: a mapping, and what follows each written record.
+    Mapping(Msync),
+    /// `-H` and `-k`: so many requests under way.
+    Async {
+        /// How many.
+        depth: u32,
+        /// `-H`: records are copied between the request's buffer and one of the caller.
+        copy: bool,
+    },
+}
+
+/// What follows each record that is stored into a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Msync {
+    /// `-B` alone: nothing.
+    Never,
+    /// `-D`: MS_ASYNC.
+    Async,
+    /// `-G`: MS_SYNC.
+    Sync,
+}
+
+/// How data that were read are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Check {
+    /// The first word of each page, as IOzone does unless told otherwise.
+    #[default]
+    Sample,
+    /// `-V`: every byte, all of one value.
+    Pattern(u8),
+    /// `-+d`: every byte, different in each record of each file.
+    Diagnose,
+}
+
+/// What is printed for each operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// Kilobytes (1024 bytes) a second.
+    #[default]
+    Kilobytes,
+    /// `-O`: operations a second.
+    Operations,
+    /// `-N`: microseconds an operation.
+    Microseconds,
+}
+
+/// Sizes in kilobytes that were typed, and the limits of automatic mode.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sizes {
+    /// Each `-s` or `-r`, in the order typed, each once.
+    pub list: Vec<u64>,
+    /// `-n` or `-y`.
+    pub least: Option<u64>,
+    /// `-g` or `-q`.
+    pub most: Option<u64>,
+}
+
+/// Everything that was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// `-a`, `-A`, or more than one `-s` or `-r`.
+    pub auto: bool,
+    /// `-A`: write and read only, in a table of four columns.
+    pub read_write_only: bool,
+    /// `-z`, `-A`, or more than one `-s` or `-r`: small records in large files too.
+    pub all_records: bool,
+    /// `-i`; empty means all.
+    pub tests: TestSet,
+    /// `-+n`: no rewrite, reread, …
+    pub no_retest: bool,
+    /// File sizes.
+    pub file_sizes: Sizes,
+    /// Record sizes.
+    pub record_sizes: Sizes,
+    /// `-f`.
+    pub file: PathBuf,
+    /// `-F`.
+    pub files: Vec<PathBuf>,
+    /// `-t`, in the order typed.
+    pub counts: Vec<u32>,
+    /// `-l`.
+    pub least_processes: Option<u32>,
+    /// `-u`.
+    pub most_processes: Option<u32>,
+    /// `-T`.
+    pub threads: bool,
+    /// `-x` was not given.
+    pub stonewall: bool,
+    /// `-C`.
+    pub show_children: bool,
+    /// `-+p`, in percent of the processes.
+    pub read_percent: Option<u32>,
+    /// `-P`.
+    pub first_cpu: Option<u32>,
+    /// `-B -D -G -H -k`.
+    pub means: Means,
+    /// `-I`.
+    pub direct: bool,
+    /// `-o`.
+    pub sync: bool,
+    /// `-+D`.
+    pub data_sync: bool,
+    /// `-e`.
+    pub include_flush: bool,
+    /// `-c`.
+    pub include_close: bool,
+    /// `-w`.
+    pub keep: bool,
+    /// `-W`.
+    pub lock: bool,
+    /// `-U`.
+    pub remount: Option<PathBuf>,
+    /// `-j`, in records.
+    pub stride: u64,
+    /// `-p`.
+    pub purge: bool,
+    /// `-S`, in kilobytes.
+    pub cache_size: u64,
+    /// `-L`, in bytes.
+    pub cache_line: u64,
+    /// `-V`, `-+d`.
+    pub check: Check,
+    /// `-O`, `-N`.
+    pub unit: Unit,
+    /// `-+u`.
+    pub cpu: bool,
+    /// `-Q`.
+    pub latency_files: bool,
+    /// `-R`, or `-b`.
+    pub report: bool,
+    /// `-b`.
+    pub sheet: Option<PathBuf>,
+    /// `--repeat-until`, which is not IOzone's.
+    pub repeat_until: Option<Duration>,
+    /// What the banner says of all this, in the order typed.
+    pub lines: Vec<BannerLine>,
+    /// The command line.
+    pub command: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            auto: false,
+            read_write_only: false,
+            all_records: false,
+            tests: TestSet::default(),
+            no_retest: false,
+            file_sizes: Sizes::default(),
+            record_sizes: Sizes::default(),
+            file: PathBuf::from("iozone.tmp"),
+            files: Vec::new(),
+            counts: Vec::new(),
+            least_processes: None,
+            most_processes: None,
+            threads: false,
+            stonewall: true,
+            show_children: false,
+            read_percent: None,
+            first_cpu: None,
+            means: Means::Calls,
+            direct: false,
+            sync: false,
+            data_sync: false,
+            include_flush: false,
+            include_close: false,
+            keep: false,
+            lock: false,
+            remount: None,
+            stride: 17,
+            purge: false,
+            cache_size: 1024,
+            cache_line: 32,
+            check: Check::Sample,
+            unit: Unit::Kilobytes,
+            cpu: false,
+            latency_files: false,
+            report: false,
+            sheet: None,
+            repeat_until: None,
+            lines: Vec::new(),
+            command: String::new(),
+        }
+    }
+}
+
+impl Options {
+    /// Whether several processes or threads are measured together.
+    pub fn throughput(&self) -> bool {
+        !self.counts.is_empty() || self.least_processes.is_some() || self.most_processes.is_some()
+    }
+
+    pub(super) fn say(&mut self, line: impl Into<String>) {
+        self.lines.push(BannerLine::Text(line.into()));
+    }
+}
+
+/// What an option of more than one character, or a pair of options, leaves to be settled once all are read.
+#[derive(Debug, Default)]
+pub(super) struct Typed {
+    pub options: Options,
+    /// `-B`.
+    pub map: bool,
+    /// `-D`.
+    pub map_async: bool,
+    /// `-G`.
+    pub map_sync: bool,
+    /// `-H` and `-k`: depth.
+    pub bcopy: Option<u32>,
+    pub no_copy: Option<u32>,
+    /// `-f`.
+    pub file: bool,
+}
+
+/// Reads IOzone's command line; `arguments` come after the program's name, `command` is printed in the banner.
+///
+/// # Errors
+/// The first option that is unknown, not supported, without its value, or at odds with another.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    command: impl Into<String>,
+) -> Result<Request, OptionsError> {
+    let mut parser = Parser::from_args(arguments);
+    let mut typed = Typed::default();
+    while let Some(argument) = parser.next()? {
+        let name = match argument {
+            Arg::Short('+') => match parser.next()? {
+                Some(Arg::Short(letter)) => format!("-+{letter}"),
+                _ => return Err(OptionsError::new("-+ needs a letter, as in -+n: 'fsb iozone -h' lists them")),
+            },
+            Arg::Short('h') => return Ok(Request::List),
+            Arg::Short('v') => return Ok(Request::Version),
+            Arg::Short(letter) => format!("-{letter}"),
+            Arg::Long("help") => return Ok(Request::Help),
+            Arg::Long("repeat-until") => {
+                let text = parser.value()?.to_string_lossy().into_owned();
+                typed.options.repeat_until = Some(repeat_until(&text)?);
+                continue;
+            }
+            Arg::Long(name) => return Err(catalogue::unknown(&format!("--{name}"))),
+            Arg::Value(value) => {
+                let value = value.to_string_lossy();
+                return Err(OptionsError::new(format!("'{value}' belongs to no option: 'fsb iozone -h' lists them")));
+            }
+        };
+        catalogue::find(&name)?.take(&mut typed, &mut parser)?;
+    }
+    let mut options = conflicts::settle(typed)?;
+    options.command = command.into();
+    Ok(Request::Run(Box::new(options)))
+}
+
+fn repeat_until(text: &str) -> Result<Duration, OptionsError> {
+    let duration = parse_duration(text).map_err(|error| OptionsError::new(format!("--repeat-until: {error}")))?;
+    let most = Duration::from_secs(3600);
+    if duration.is_zero() || duration > most {
+        return Err(OptionsError::new(format!("--repeat-until {text}: between 1ms and 1h makes sense")));
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! `-h` and `-v`.
+
+use std::fmt::Write;
+
+use crate::iozone::catalogue::{Known, OPTIONS};
+
+/// What `-v` prints.
+pub fn version(program: &str) -> String {
+    format!("{program}: the command line, the workloads and the text of IOzone 3.471. It is not IOzone.\n")
+}
+
+/// The list of options: what is supported, and what is not.
+pub fn list() -> String {
+    let mut text =
+        String::from("Options of 'fsb iozone', as IOzone 3.471 has them; [in brackets] what holds without one.\n\n");
+    for known in OPTIONS.iter().filter(|known| known.is_supported()) {
+        let Known { name, value, about, .. } = known;
+        let head = format!("{name} {value}");
+        _ = writeln!(text, "  {head:<12} {}", about.replace('\n', "\n               "));
+    }
+    text.push_str("\n  --repeat-until TIME  not IOzone's: repeat each operation until its times sum to this (100ms)\n");
+    let missing: Vec<&str> = OPTIONS.iter().filter(|known| !known.is_supported()).map(|known| known.name).collect();
+    _ = writeln!(text, "\nNot supported, and refused by name:\n");
+    for names in missing.chunks(16) {
+        _ = writeln!(text, "  {}", names.join(" "));
+    }
+    text
+}

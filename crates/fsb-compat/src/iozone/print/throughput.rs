@@ -1,0 +1,138 @@
+//! Throughput mode: a block of lines for each operation.
+
+use std::fmt::Write;
+
+use crate::iozone::options::{Options, Unit};
+use crate::iozone::sequence::{Operation, Row};
+
+/// What became of one process or thread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Child {
+    /// What it moved before the stonewall, in kilobytes or operations.
+    pub moved: f64,
+    /// A second, until then.
+    pub rate: f64,
+    /// A second over its whole work, where it did all of it.
+    pub full: Option<f64>,
+    /// Elapsed and processor time, in seconds.
+    pub wall: f64,
+    /// See `wall`.
+    pub cpu: f64,
+}
+
+/// What became of all of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Crew {
+    /// The operation.
+    pub operation: Operation,
+    /// One each.
+    pub children: Vec<Child>,
+    /// From the word to start to the end of the last one, in seconds.
+    pub seconds: f64,
+}
+
+impl Crew {
+    /// The sum of the children's rates.
+    pub fn rate(&self) -> f64 {
+        self.children.iter().map(|child| child.rate).sum()
+    }
+}
+
+/// `kB` or `ops`.
+pub fn unit_name(options: &Options) -> &'static str {
+    if options.unit == Unit::Operations { "ops" } else { "kB" }
+}
+
+/// What stands before the blocks of one number of processes; `first` is whether the banner has announced it.
+pub fn intro(options: &Options, count: u32, sizes: Row, first: bool) -> String {
+    let (one, many) = if options.threads { ("thread", "threads") } else { ("process", "processes") };
+    let mut text = String::new();
+    if !first {
+        _ = writeln!(text, "\tThroughput test with {count} {}", if count > 1 { many } else { one });
+    }
+    _ = writeln!(text, "\tEach {one} writes a {} kByte file in {} kByte records", sizes.file, sizes.record);
+    text
+}
+
+/// How the children are called: before the equals sign of the children's line and of the parent's.
+fn names(operation: Operation, count: usize) -> [String; 2] {
+    let (wide, name, tabs) = match operation {
+        Operation::Write => (true, "initial writers", ["\t", "\t"]),
+        Operation::Rewrite => (true, "rewriters", ["\t", "\t"]),
+        Operation::Read => (true, "readers", ["\t\t", "\t\t"]),
+        Operation::Reread => (false, "re-readers", ["\t", "\t"]),
+        Operation::BackwardRead => (false, "reverse readers", ["\t", "\t"]),
+        Operation::StrideRead => (false, "stride readers", ["\t", "\t"]),
+        Operation::RandomRead => (false, "random readers", ["\t", "\t"]),
+        Operation::Mix => (false, "mixed workload", ["\t", "\t"]),
+        Operation::RandomWrite => (false, "random writers", ["\t", "\t"]),
+        Operation::Pwrite => (false, "pwrite writers", ["\t", "\t"]),
+        Operation::Pread => (false, "pread readers", ["\t", "\t"]),
+        Operation::Fwrite => (true, "fwriters", ["\t", "\t\t"]),
+        Operation::Fread => (true, "freaders", ["\t", "\t\t"]),
+        // Throughput mode has no such blocks.
+        Operation::RecordRewrite => (false, "record rewriters", ["\t", "\t"]),
+        Operation::Frewrite => (true, "re-fwriters", ["\t", "\t\t"]),
+        Operation::Freread => (true, "re-freaders", ["\t", "\t\t"]),
+    };
+    tabs.map(|tabs| if wide { format!("{count:2} {name} {tabs}") } else { format!("{count} {name} {tabs}") })
+}
+
+/// The block of an operation.
+pub fn block(options: &Options, crew: &Crew) -> String {
+    let unit = unit_name(options);
+    let port = if options.threads { "thread" } else { "process" };
+    let children = &crew.children;
+    let [children_name, parent_name] = names(crew.operation, children.len());
+    let total: f64 = children.iter().map(|child| child.moved).sum();
+    let rates = || children.iter().map(|child| child.rate);
+    let least = rates().fold(f64::INFINITY, f64::min);
+    let most = rates().fold(0.0, f64::max);
+    let least_moved = children.iter().map(|child| child.moved).fold(f64::INFINITY, f64::min);
+    let mean = crew.rate() / children.len() as f64;
+    let mut text = format!(
+        "\n\tChildren see throughput for {children_name}= {:>10.2} {unit}/sec\n\
+         \tParent sees throughput for {parent_name}= {:>10.2} {unit}/sec\n\
+         \tMin throughput per {port} \t\t\t= {least:>10.2} {unit}/sec \n\
+         \tMax throughput per {port} \t\t\t= {most:>10.2} {unit}/sec\n\
+         \tAvg throughput per {port} \t\t\t= {mean:>10.2} {unit}/sec\n\
+         \tMin xfer \t\t\t\t\t= {least_moved:>10.2} {unit}\n",
+        crew.rate(),
+        total / crew.seconds,
+    );
+    // IOzone has no such line. Only who finished has a rate without the stonewall.
+    let full: Option<f64> = children.iter().map(|child| child.full).sum();
+    if let (Some(full), true) = (full, options.stonewall && children.len() > 1) {
+        _ = writeln!(text, "\tWithout the stonewall \t\t\t\t= {full:>10.2} {unit}/sec");
+    }
+    if options.cpu {
+        text.push_str(&cpu(children));
+    }
+    if options.show_children {
+        for (rank, child) in children.iter().enumerate() {
+            text.push_str(&line_of(options, rank, child));
+        }
+    }
+    text
+}
+
+fn cpu(children: &[Child]) -> String {
+    let wall = children.iter().map(|child| child.wall.max(child.cpu)).fold(0.0, f64::max);
+    let cpu: f64 = children.iter().map(|child| child.cpu).sum();
+    let percent = percent(cpu, wall);
+    format!("\tCPU Utilization: Wall time {wall:>8.3}    CPU time {cpu:>8.3}    CPU utilization {percent:>6.2} %\n\n")
+}
+
+fn percent(cpu: f64, wall: f64) -> f64 {
+    if wall > 0.0 { 100.0 * cpu / wall } else { 0.0 }
+}
+
+fn line_of(options: &Options, rank: usize, child: &Child) -> String {
+    let unit = unit_name(options);
+    let Child { moved, rate, wall, cpu, .. } = child;
+    let times = match options.cpu {
+        true => format!(", wall={wall:>6.3}, cpu={cpu:>6.3}, %={:>6.2}", percent(*cpu, *wall)),
+        false => String::new(),
+    };
+    format!("\tChild[{rank}] xfer count = {moved:>10.2} {unit}, Throughput = {rate:>10.2} {unit}/sec{times}\n")
+}

@@ -1,0 +1,314 @@
+//! What IOzone does, in which order and on which sizes: data, before anything is done.
+
+use super::options::{Means, Options};
+
+/// What an option `-i N` stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Test {
+    /// 0: write and rewrite.
+    Write,
+    /// 1: read and reread.
+    Read,
+    /// 2: random read and random write.
+    Random,
+    /// 3: read backwards.
+    Backward,
+    /// 4: rewrite the first record.
+    RecordRewrite,
+    /// 5: read with a stride.
+    Stride,
+    /// 6: fwrite and frewrite.
+    Fwrite,
+    /// 7: fread and freread.
+    Fread,
+    /// 8: random reads and writes at once, in throughput mode.
+    Mix,
+    /// 9: pwrite, in throughput mode.
+    Pwrite,
+    /// 10: pread, in throughput mode.
+    Pread,
+}
+
+impl Test {
+    /// All of them; the place of each is its number.
+    pub const ALL: [Test; 11] = [
+        Test::Write,
+        Test::Read,
+        Test::Random,
+        Test::Backward,
+        Test::RecordRewrite,
+        Test::Stride,
+        Test::Fwrite,
+        Test::Fread,
+        Test::Mix,
+        Test::Pwrite,
+        Test::Pread,
+    ];
+
+    /// The number after `-i`.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+}
+
+/// Tests that were chosen; none stands for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TestSet(u16);
+
+impl TestSet {
+    pub(super) fn insert(&mut self, test: Test) {
+        self.0 |= 1 << test.number();
+    }
+
+    /// Whether none was named.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether it was named.
+    pub fn contains(self, test: Test) -> bool {
+        self.0 & (1 << test.number()) != 0
+    }
+
+    /// Whether it is to be done: it was named, or none was.
+    pub fn wants(self, test: Test) -> bool {
+        self.is_empty() || self.contains(test)
+    }
+
+    /// Those that were named, by number.
+    pub fn iter(self) -> impl Iterator<Item = Test> {
+        Test::ALL.into_iter().filter(move |test| self.contains(*test))
+    }
+}
+
+/// One pass over a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A new file is written.
+    Write,
+    /// It is written again.
+    Rewrite,
+    /// It is read from its start.
+    Read,
+    /// It is read again.
+    Reread,
+    /// Records are read in random order, each once.
+    RandomRead,
+    /// They are written in random order, each once.
+    RandomWrite,
+    /// They are read from the last to the first.
+    BackwardRead,
+    /// The first record is written again and again.
+    RecordRewrite,
+    /// Records are read with a stride.
+    StrideRead,
+    /// fwrite, into a new file or over an old one.
+    Fwrite,
+    /// fwrite again.
+    Frewrite,
+    /// fread.
+    Fread,
+    /// fread again.
+    Freread,
+    /// Some processes read at random, the others write at random.
+    Mix,
+    /// pwrite, into an empty file.
+    Pwrite,
+    /// pread.
+    Pread,
+}
+
+impl Operation {
+    /// Whether it needs a file that is whole.
+    pub fn needs_file(self) -> bool {
+        !self.makes_file() && self != Operation::RecordRewrite
+    }
+
+    /// Whether a file is whole after it, whatever was there before.
+    pub fn makes_file(self) -> bool {
+        matches!(self, Operation::Write | Operation::Fwrite | Operation::Pwrite)
+    }
+
+    /// Whether it changes the file.
+    pub fn writes(self) -> bool {
+        use Operation::*;
+        self.makes_file() || matches!(self, Rewrite | RandomWrite | RecordRewrite | Frewrite | Mix)
+    }
+
+    /// Whether it uses C stdio.
+    pub fn is_stream(self) -> bool {
+        matches!(self, Operation::Fwrite | Operation::Frewrite | Operation::Fread | Operation::Freread)
+    }
+}
+
+/// A row of the table, in kilobytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The file.
+    pub file: u64,
+    /// The record.
+    pub record: u64,
+}
+
+/// A file above this size, in kilobytes, gets no records below [`LARGE_RECORD`] in automatic mode.
+const CROSSOVER: u64 = 16 * 1024;
+/// In kilobytes.
+const LARGE_RECORD: u64 = 64;
+
+/// The file sizes in kilobytes.
+pub(super) fn file_sizes(options: &Options) -> Vec<u64> {
+    let sizes = &options.file_sizes;
+    match (options.auto, sizes.list.as_slice()) {
+        (false, list) => vec![list.first().copied().unwrap_or(512)],
+        (true, list) if list.len() > 1 => list.to_vec(),
+        (true, list) => {
+            let (least, most) = list.first().map_or((64, 512 * 1024), |size| (*size, *size));
+            doubling(sizes.least.unwrap_or(least), sizes.most.unwrap_or(most))
+        }
+    }
+}
+
+/// The record sizes in kilobytes, before those that a file is too small or too large for are left out.
+pub(super) fn record_sizes(options: &Options) -> Vec<u64> {
+    let sizes = &options.record_sizes;
+    match (options.auto, sizes.list.as_slice()) {
+        (_, list) if list.len() > 1 => list.to_vec(),
+        (_, [one]) => vec![*one],
+        (true, _) => doubling(sizes.least.unwrap_or(4), sizes.most.unwrap_or(16 * 1024)),
+        (false, _) => vec![4],
+    }
+}
+
+fn doubling(least: u64, most: u64) -> Vec<u64> {
+    std::iter::successors(Some(least), |size| size.checked_mul(2)).take_while(|size| *size <= most).collect()
+}
+
+/// The rows of the table, in order; in throughput mode the one pair of sizes.
+pub fn rows(options: &Options) -> Vec<Row> {
+    let chosen = !options.record_sizes.list.is_empty()
+        || !options.file_sizes.list.is_empty()
+        || options.record_sizes.least.is_some()
+        || options.record_sizes.most.is_some();
+    let skips = options.auto && !options.all_records && !chosen;
+    let records = record_sizes(options);
+    let of_file = |file: u64| {
+        let least = if skips && file > CROSSOVER { LARGE_RECORD } else { 0 };
+        let fits = move |record: &u64| *record <= file && *record >= least;
+        records.clone().into_iter().filter(fits).map(move |record| Row { file, record })
+    };
+    file_sizes(options).into_iter().flat_map(of_file).collect()
+}
+
+/// The record sizes that head the reports of `-R`.
+pub fn report_records(options: &Options) -> Vec<u64> {
+    record_sizes(options)
+}
+
+/// A column of the table, counted from the first after the record size.
+pub type Column = usize;
+
+/// How many columns there are.
+pub const COLUMNS: usize = 13;
+
+/// A piece of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece {
+    /// This operation, its number in this column.
+    Do(Operation, Column),
+    /// This operation; nobody is told how fast it was.
+    Silently(Operation),
+    /// It is not done, and a zero stands there.
+    Zero(Column),
+    /// It was not chosen: blanks.
+    Blank(Test),
+}
+
+/// The pieces of a row, in order.
+pub fn pieces(options: &Options) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let tests = if options.read_write_only { 2 } else { 8 };
+    for test in Test::ALL.into_iter().take(tests) {
+        let stream = matches!(test, Test::Fwrite | Test::Fread);
+        if stream && options.means != Means::Calls {
+            // Mapped and asynchronous tables have no such columns; what is left of them is one blank.
+            if test == Test::Fwrite && !options.tests.is_empty() {
+                pieces.push(Piece::Blank(test));
+            }
+        } else if options.tests.wants(test) {
+            pieces.extend(of_test(test, options.no_retest));
+        } else {
+            pieces.push(Piece::Blank(test));
+        }
+    }
+    pieces
+}
+
+fn of_test(test: Test, no_retest: bool) -> Vec<Piece> {
+    use Operation::*;
+    let pair = |first, second, column| {
+        let again = if no_retest { Piece::Zero(column + 1) } else { Piece::Do(second, column + 1) };
+        vec![Piece::Do(first, column), again]
+    };
+    match test {
+        Test::Write => pair(Write, Rewrite, 0),
+        Test::Read => pair(Read, Reread, 2),
+        Test::Random => vec![Piece::Do(RandomRead, 4), Piece::Do(RandomWrite, 5)],
+        // Done twice, told once.
+        Test::Backward if no_retest => vec![Piece::Do(BackwardRead, 6)],
+        Test::Backward => vec![Piece::Do(BackwardRead, 6), Piece::Silently(BackwardRead)],
+        Test::RecordRewrite => vec![Piece::Do(Operation::RecordRewrite, 7)],
+        Test::Stride => vec![Piece::Do(StrideRead, 8)],
+        Test::Fwrite => pair(Fwrite, Frewrite, 9),
+        Test::Fread => pair(Fread, Freread, 11),
+        Test::Mix | Test::Pwrite | Test::Pread => Vec::new(),
+    }
+}
+
+/// How many processes run together, one run after another.
+pub fn counts(options: &Options) -> Vec<u32> {
+    if !options.counts.is_empty() {
+        return options.counts.clone();
+    }
+    let least = options.least_processes.unwrap_or(1);
+    (least..=options.most_processes.unwrap_or(least)).collect()
+}
+
+/// The operations of throughput mode, in order.
+pub fn throughput(options: &Options) -> Vec<Operation> {
+    use Operation::*;
+    const ORDER: [(Test, Operation, bool); 13] = [
+        (Test::Write, Write, false),
+        (Test::Write, Rewrite, true),
+        (Test::Read, Read, false),
+        (Test::Read, Reread, true),
+        (Test::Backward, BackwardRead, false),
+        (Test::Stride, StrideRead, false),
+        (Test::Random, RandomRead, false),
+        (Test::Mix, Mix, false),
+        (Test::Random, RandomWrite, false),
+        (Test::Pwrite, Pwrite, false),
+        (Test::Pread, Pread, false),
+        (Test::Fwrite, Fwrite, false),
+        (Test::Fread, Fread, false),
+    ];
+    let done = |(test, operation, again): &(Test, Operation, bool)| {
+        let stream = operation.is_stream() && options.means != Means::Calls;
+        options.tests.wants(*test) && !(*again && options.no_retest) && !stream
+    };
+    ORDER.iter().filter(|entry| done(entry)).map(|(_, operation, _)| *operation).collect()
+}
+
+/// The files that will be used: one, or one for each process.
+pub fn files(options: &Options) -> Vec<std::path::PathBuf> {
+    if !options.throughput() {
+        return vec![options.file.clone()];
+    }
+    let most = counts(options).into_iter().max().unwrap_or(1);
+    if !options.files.is_empty() {
+        return options.files.clone();
+    }
+    (0..most).map(|rank| format!("iozone.DUMMY.{rank}").into()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! What every member of the registry must do.
+
+use std::ffi::CStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::*;
+use crate::data::{Data, Memory};
+use crate::task::{ClockSpec, Gate, Ready, Sizing, Step, Task};
+use crate::{worker, workload};
+
+const FILE_SIZE: usize = 80 << 10;
+const SEED: u64 = 42;
+
+struct Open;
+
+impl Gate for Open {
+    fn ready(&mut self, _: Ready) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// Members that touch files, but for those that this kernel or the file system of the temporary directory refuses. Where
+/// nothing may be left out (CI) a refusal is a failure.
+fn real() -> impl Iterator<Item = &'static dyn Backend> {
+    REGISTRY.iter().copied().filter(|backend| backend.capabilities().real && !refused(*backend))
+}
+
+fn refused(backend: &dyn Backend) -> bool {
+    let root = scratch(backend);
+    let place = Place { directory: root.path(), file: None, verb: Verb::Write, record_size: 4096 };
+    let setup = Setup { files: 1, held: true, depth: 1, record_size: 4096, memory: Vec::new() };
+    match backend.examine(&place).and_then(|_| backend.session(&setup)) {
+        Ok(_) => false,
+        Err(refusal) => {
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "not run here: {refusal}");
+            eprintln!("SKIPPED: backend {}: {refusal}", backend.name());
+            true
+        }
+    }
+}
+
+/// A directory: in memory where there is one, for backends that do not go past it.
+fn scratch(backend: &dyn Backend) -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = match memory.is_dir() && !backend.capabilities().direct {
+        true => tempfile::tempdir_in(memory),
+        false => tempfile::tempdir(),
+    };
+    made.unwrap()
+}
+
+/// The depths to try.
+fn depths(backend: &dyn Backend) -> impl Iterator<Item = u32> {
+    let most = backend.capabilities().depth;
+    [1, 2, 4, 32].into_iter().filter(move |&depth| depth <= most)
+}
+
+/// Does the steps of a workload, all operations of it.
+fn perform(root: &Path, steps: &[Step], workload: &serde_json::Value) -> Result<(), EngineError> {
+    let workload: fsb_model::WorkloadSpec = serde_json::from_value(workload.clone()).unwrap();
+    let sizing = Sizing { size: 64 << 20, cpus: 2 };
+    let job = workload::parse(&workload, &sizing).map_err(|error| EngineError::new(error.to_string()))?;
+    for &step in steps {
+        let task = Task {
+            step,
+            workload: workload.clone(),
+            sizing,
+            root: root.to_owned(),
+            seed: SEED,
+            operations: job.profile().operations,
+            repetition: 0,
+            until_seconds: None,
+            evict: false,
+            backend: None,
+            clock: ClockSpec::Monotonic,
+        };
+        worker::perform(&task, &mut Open)?;
+    }
+    Ok(())
+}
+
+/// All files of the set below a root, in order.
+fn contents(root: &Path) -> Vec<Vec<u8>> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(root.join("fsb-set/d00000")).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// What the files of a set hold when they are whole.
+fn expected(files: u64, size: usize) -> Vec<Vec<u8>> {
+    let stride = size.next_multiple_of(4096) as u64;
+    (0..files).map(|file| Data::new(SEED, size).window(file * stride, size).to_vec()).collect()
+}
+
+/// Record sizes that a backend must cope with in files of `FILE_SIZE`.
+fn records(backend: &dyn Backend) -> Vec<u64> {
+    let granule = backend.capabilities().granule;
+    [1025, 4096, 4608, 40_960, FILE_SIZE as u64].into_iter().filter(|record| record % granule == 0).collect()
+}
+
+#[test]
+fn what_is_written_is_what_was_asked_for() {
+    for backend in real() {
+        let name = backend.name();
+        for (record, depth) in records(backend).iter().flat_map(|&record| depths(backend).map(move |d| (record, d))) {
+            for (access, files) in [("sequential", 1), ("random", 1), ("sequential", 3)] {
+                let size = FILE_SIZE as u64 / record * record;
+                let root = scratch(backend);
+                let workload = json!({
+                    "name": "write", "backend": name, "files": files, "file_size": size, "block_size": record,
+                    "depth": depth, "batch": depth.div_ceil(2), "access": access, "durability": "end",
+                });
+                // Over what other bytes were written before, where it is random.
+                perform(root.path(), &[Step::Prepare], &workload).unwrap();
+                for path in fs::read_dir(root.path().join("fsb-set/d00000")).unwrap() {
+                    let path = path.unwrap().path();
+                    let length = fs::metadata(&path).unwrap().len();
+                    fs::write(&path, vec![0; length as usize]).unwrap();
+                }
+                perform(root.path(), &[Step::Measure], &workload).unwrap_or_else(|error| panic!("{workload}: {error}"));
+                assert!(contents(root.path()) == expected(files, size as usize), "{workload}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_added_at_the_end_stays_in_order() {
+    for backend in real() {
+        for record in records(backend) {
+            let root = scratch(backend);
+            let size = FILE_SIZE as u64 / record * record;
+            let workload = json!({
+                "name": "append", "backend": backend.name(), "file_size": size, "block_size": record,
+            });
+            let done = perform(root.path(), &[Step::Prepare, Step::Measure], &workload);
+            if backend.capabilities().appends {
+                done.unwrap();
+                assert!(contents(root.path()) == expected(1, size as usize), "{workload}");
+            } else {
+                assert!(done.unwrap_err().message.contains("cannot append"), "{workload}");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_created_and_sets_are_opened_one_by_one() {
+    for backend in real() {
+        let root = scratch(backend);
+        let set = json!({"backend": backend.name(), "files": 40, "file_size": 8192, "block_size": 4096});
+        for (name, steps) in [
+            ("create", &[Step::Prepare, Step::Measure][..]),
+            ("write", &[Step::Prepare, Step::Measure]),
+            ("read", &[Step::Prepare, Step::Measure]),
+        ] {
+            let mut workload = set.clone();
+            workload["name"] = name.into();
+            if name == "read" {
+                workload["cache"] = "any".into();
+            }
+            perform(root.path(), steps, &workload).unwrap_or_else(|error| panic!("{workload}: {error}"));
+            assert!(contents(root.path()) == expected(40, 8192), "{workload}");
+        }
+        perform(root.path(), &[Step::Cleanup], &json!({"name": "read"})).unwrap();
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{}", backend.name());
+    }
+}
+
+/// A session on one prepared file, with memory for its requests.
+struct Rig {
+    session: Box<dyn Session>,
+    slot: Slot,
+    handle: Handle,
+    memory: Memory,
+    expected: Vec<u8>,
+    _root: tempfile::TempDir,
+}
+
+const RECORD: usize = 4096;
+const FILE: &CStr = c"d00000/f00000000";
+
+fn rig(backend: &dyn Backend, depth: u32) -> Rig {
+    let root = scratch(backend);
+    perform(root.path(), &[Step::Prepare], &json!({"name": "read", "file_size": FILE_SIZE})).unwrap();
+    let set = root.path().join("fsb-set");
+    let mut memory = Memory::new(RECORD * depth as usize);
+    let all = (memory.as_mut().as_mut_ptr(), RECORD * depth as usize);
+    let setup = Setup { files: 1, held: true, depth, record_size: RECORD as u64, memory: vec![all] };
+    let mut session = backend.session(&setup).unwrap();
+    let handle = backend.tree().open_root(&set).unwrap();
+    let slot = session.open(&handle, FILE, Purpose::Read, FILE_SIZE as u64).unwrap();
+    Rig { session, slot, handle, memory, expected: expected(1, FILE_SIZE).remove(0), _root: root }
+}
+
+impl Rig {
+    fn read(&mut self, tag: u32, offset: u64) -> Request {
+        let memory = self.memory.as_mut()[tag as usize * RECORD..].as_mut_ptr();
+        Request { slot: self.slot, verb: Verb::Read, offset, memory, length: RECORD, tag }
+    }
+
+    /// Reads a record and waits for it.
+    fn read_one(&mut self, offset: u64) -> Result<usize, Errno> {
+        let request = self.read(0, offset);
+        // SAFETY: the memory is the rig's, which outlives the request: it is waited for.
+        match unsafe { self.session.queue(&request) }? {
+            Queued::Done(moved) => Ok(moved),
+            Queued::Pending => {
+                let mut done = Vec::with_capacity(1);
+                self.session.commit()?;
+                while done.is_empty() {
+                    self.session.reap(1, &mut done)?;
+                }
+                done[0].result
+            }
+            Queued::Busy => panic!("there is room for one"),
+        }
+    }
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    for (backend, depth) in real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth))) {
+        let mut rig = rig(backend, depth);
+        let records = (FILE_SIZE / RECORD) as u64;
+        let mut offsets = (0..records).map(|record| record * 7 % records * RECORD as u64);
+        let mut under_way = vec![None; depth as usize];
+        let mut done = Vec::with_capacity(depth as usize);
+        let mut seen = 0;
+        while seen < records {
+            for tag in 0..depth {
+                if under_way[tag as usize].is_some() {
+                    continue;
+                }
+                let Some(offset) = offsets.next() else { break };
+                let request = rig.read(tag, offset);
+                loop {
+                    // SAFETY: each tag has memory of its own, which outlives the session's requests: all are waited for.
+                    match unsafe { rig.session.queue(&request) }.unwrap() {
+                        Queued::Done(moved) => done.push(Completion { tag, result: Ok(moved) }),
+                        Queued::Pending => {}
+                        Queued::Busy => {
+                            rig.session.commit().unwrap();
+                            rig.session.reap(1, &mut done).unwrap();
+                            continue;
+                        }
+                    }
+                    break;
+                }
+                under_way[tag as usize] = Some(offset as usize);
+            }
+            rig.session.commit().unwrap();
+            if done.is_empty() {
+                rig.session.reap(1, &mut done).unwrap();
+            }
+            for Completion { tag, result } in done.drain(..) {
+                assert_eq!(result, Ok(RECORD), "{}", backend.name());
+                let offset = under_way[tag as usize].take().expect("a request comes back once");
+                let got = &rig.memory.as_mut()[tag as usize * RECORD..][..RECORD];
+                assert!(got == &rig.expected[offset..][..RECORD], "{} at {offset}", backend.name());
+                seen += 1;
+            }
+        }
+        rig.session.close(rig.slot).unwrap();
+    }
+}
+
+#[test]
+fn a_session_that_is_dropped_leaves_no_memory_half_written() {
+    for (backend, depth) in real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth))) {
+        let mut rig = rig(backend, depth);
+        for tag in 0..depth {
+            let request = rig.read(tag, u64::from(tag) * RECORD as u64 % FILE_SIZE as u64);
+            // SAFETY: the memory outlives the session, which is dropped below.
+            let queued = unsafe { rig.session.queue(&request) };
+            assert!(queued.is_ok(), "{}: {queued:?}", backend.name());
+        }
+        rig.session.commit().unwrap();
+        let Rig { session, mut memory, expected, .. } = rig;
+        drop(session);
+        for (index, got) in memory.as_mut().chunks(RECORD).enumerate() {
+            let whole = got == &expected[index * RECORD % FILE_SIZE..][..RECORD];
+            let untouched = got.iter().all(|&byte| byte == 0xa5);
+            assert!(whole || untouched, "{}: request {index}", backend.name());
+        }
+    }
+}
+
+#[test]
+fn ends_and_mistakes_are_told() {
+    for backend in real() {
+        let name = backend.name();
+        let mut rig = rig(backend, 1);
+        assert_eq!(rig.read_one(FILE_SIZE as u64), Ok(0), "{name} beyond the end");
+        assert_eq!(rig.read_one(0), Ok(RECORD), "{name} after the end");
+        let mut open = |path: &CStr, purpose| rig.session.open(&rig.handle, path, purpose, RECORD as u64);
+        assert_eq!(open(FILE, Purpose::Read), Err(Errno::MFILE), "{name} has one slot");
+        rig.session.close(rig.slot).unwrap();
+        let mut open = |path: &CStr, purpose| rig.session.open(&rig.handle, path, purpose, RECORD as u64);
+        assert_eq!(open(c"nothing", Purpose::Read), Err(Errno::NOENT), "{name}");
+        assert_eq!(open(c"d00000", Purpose::Write), Err(Errno::ISDIR), "{name}");
+        assert_eq!(open(FILE, Purpose::Create), Err(Errno::EXIST), "{name}");
+        assert_eq!(rig.read_one(0), Err(Errno::BADF), "{name} after closing");
+        assert_eq!(rig.session.close(rig.slot), Err(Errno::BADF), "{name}");
+        assert_eq!(rig.session.flush(rig.slot, Flush::All), Err(Errno::BADF), "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_became_shorter_is_a_short_read() {
+    for backend in real() {
+        let mut rig = rig(backend, 1);
+        let path = rig._root.path().join("fsb-set").join(FILE.to_str().unwrap());
+        fs::OpenOptions::new().write(true).open(path).unwrap().set_len(2 * RECORD as u64).unwrap();
+        assert_eq!(rig.read_one(RECORD as u64), Ok(RECORD), "{}", backend.name());
+        assert_eq!(rig.read_one(2 * RECORD as u64), Ok(0), "{}", backend.name());
+    }
+}
+
+#[test]
+fn a_place_is_examined_and_left_as_it_was() {
+    for backend in real() {
+        let root = scratch(backend);
+        for verb in [Verb::Read, Verb::Write] {
+            let place = Place { directory: root.path(), file: None, verb, record_size: 4096 };
+            let found = backend.examine(&place).unwrap_or_else(|error| panic!("{}: {error}", backend.name()));
+            assert!(found.is_none() || backend.capabilities().direct, "{}", backend.name());
+            assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{}", backend.name());
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! O_DIRECT: what it asks for, and whether it does what it says.
+//!
+//! File systems that cannot go past the page cache often take the flag all the same and go through it. The kernel tells
+//! by statx what offsets and lengths must be multiples of (0: the file cannot), but not every file system fills that in.
+//! For those a trial tells. Of reads it is enough to look at the page cache afterwards, which the runner does. A write
+//! may go through the page cache and be thrown out of it again before the call returns (btrfs does so for files with
+//! checksums): what is thrown out are pages that nobody maps, whereas a direct write throws out mapped ones as well. So
+//! a page is mapped and touched, then overwritten: if it is still there, the write went through it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::ptr;
+
+use fsb_model::Bytes;
+use rustix::fs::{AtFlags, OFlags, StatxFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::trial::Trial;
+use super::{Capabilities, Direct, KernelTree, Place, Tree, Verb};
+use crate::data::{Memory, PAGE};
+use crate::{EngineError, fileset};
+
+/// Sectors are the least that any device moves; the file system may want more, and says so when it is examined.
+pub(super) const CAPABILITIES: Capabilities = Capabilities { direct: true, granule: 512, ..Capabilities::PLAIN };
+
+/// A trial moves no more than this.
+const LARGEST_TRIAL: u32 = 20;
+
+/// Refuses what O_DIRECT cannot do at a place, and finds out whether it does what it says.
+pub(super) fn examine(place: &Place<'_>) -> Result<Direct, EngineError> {
+    let trial = Trial::of(place)?;
+    let file = open(&trial, place.verb)?;
+    match alignment(&file, trial.path())? {
+        Some(Alignment { memory: 0, .. } | Alignment { offset: 0, .. }) => {
+            Ok(Direct { alignment: None, buffered: Some(true) })
+        }
+        Some(alignment) => {
+            check(place, trial.path(), alignment)?;
+            Ok(Direct { alignment: Some(alignment.offset), buffered: Some(false) })
+        }
+        None => {
+            let buffered = match place.verb {
+                Verb::Read => try_read(place, trial.path(), &file).map(|()| None),
+                Verb::Write => try_write(place),
+            }?;
+            Ok(Direct { alignment: None, buffered })
+        }
+    }
+}
+
+fn open(trial: &Trial, verb: Verb) -> Result<File, EngineError> {
+    trial.open(verb, OFlags::DIRECT).map_err(|error| {
+        let mut refusal = EngineError::io("open with O_DIRECT", trial.path(), &error);
+        if error.raw_os_error() == Some(libc::EINVAL) {
+            refusal.message += ": this file system cannot go past the page cache; take another backend";
+        }
+        refusal
+    })
+}
+
+/// What statx says that must be a multiple of what; zeros mean that direct I/O is not possible.
+#[derive(Debug, Clone, Copy)]
+struct Alignment {
+    memory: u32,
+    offset: u32,
+}
+
+/// `None` where the file system does not say.
+fn alignment(file: &File, path: &Path) -> Result<Option<Alignment>, EngineError> {
+    match rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(told) if told.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            Ok(Some(Alignment { memory: told.stx_dio_mem_align, offset: told.stx_dio_offset_align }))
+        }
+        // A kernel without statx is asked the hard way too.
+        Ok(_) | Err(Errno::NOSYS) => Ok(None),
+        Err(errno) => Err(EngineError::call("ask (statx) about", path, errno)),
+    }
+}
+
+fn check(place: &Place<'_>, path: &Path, Alignment { memory, offset }: Alignment) -> Result<(), EngineError> {
+    let wanted = u64::from(offset);
+    let message = if !place.record_size.is_multiple_of(wanted) {
+        let size = place.record_size;
+        format!("direct I/O moves multiples of {}, so records of {size} bytes cannot be", Bytes(wanted))
+    } else if memory as usize > PAGE {
+        format!("direct I/O wants memory in multiples of {memory} bytes, which is more than a page")
+    } else {
+        return Ok(());
+    };
+    Err(EngineError { message: format!("{}: {message}", path.display()), errno: None, path: Some(path.to_owned()) })
+}
+
+/// Bytes of a trial: as odd as the records are, but no more than needed.
+fn trial_length(place: &Place<'_>) -> usize {
+    1 << place.record_size.trailing_zeros().min(LARGEST_TRIAL)
+}
+
+/// Reads a little where the second record begins, for the kernel to refuse.
+fn try_read(place: &Place<'_>, path: &Path, file: &File) -> Result<(), EngineError> {
+    let length = trial_length(place);
+    let mut memory = Memory::new(length);
+    file.read_at(memory.as_mut(), length as u64).map(drop).map_err(|error| cannot(place, "read from", path, &error))
+}
+
+/// Overwrites a file of its own; whether the page cache was in between, where that can be told.
+fn try_write(place: &Place<'_>) -> Result<Option<bool>, EngineError> {
+    let (trial, plain) = Trial::new(place.directory, "trial-write")?;
+    let path = trial.path();
+    let length = trial_length(place);
+    let mut memory = Memory::new(length);
+    let refused = |error| EngineError::io("write to", path, &error);
+    plain.write_all_at(memory.as_mut(), 0).and_then(|()| plain.sync_all()).map_err(refused)?;
+    let direct = open(&trial, Verb::Write)?;
+    let buffered = match Touched::new(&plain, length) {
+        // Not every file system can map; then nobody can look into its page cache either.
+        Err(_) => None,
+        Ok(_touched) => {
+            let written = direct.write_at(memory.as_mut(), 0);
+            written.map_err(|error| cannot(place, "write to", path, &error))?;
+            fileset::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
+        }
+    };
+    drop((plain, direct, trial));
+    // What the trial changed must not be written back against the clock.
+    let settled = KernelTree.open_root(place.directory).and_then(|root| KernelTree.sync_file_system(&root));
+    settled.map_err(|errno| EngineError::call("syncfs of", place.directory, errno))?;
+    Ok(buffered)
+}
+
+fn cannot(place: &Place<'_>, call: &str, path: &Path, error: &std::io::Error) -> EngineError {
+    let mut refusal = EngineError::io(format_args!("{call} with O_DIRECT"), path, error);
+    if error.raw_os_error() == Some(libc::EINVAL) {
+        refusal.message += &format!(": records of {} bytes cannot be; try multiples of 4096", place.record_size);
+    }
+    refusal
+}
+
+/// A mapping of a file's first bytes, every page of it looked at.
+struct Touched {
+    start: *mut libc::c_void,
+    length: usize,
+}
+
+impl Touched {
+    fn new(file: &File, length: usize) -> Result<Touched, Errno> {
+        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
+        let start = unsafe { mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, 0)? };
+        let touched = Touched { start, length };
+        for page in (0..length).step_by(PAGE) {
+            // SAFETY: the file has `length` bytes, is this process's own, and all of it is mapped.
+            unsafe { start.cast::<u8>().add(page).read_volatile() };
+        }
+        Ok(touched)
+    }
+}
+
+impl Drop for Touched {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `new`, and nothing points into it.
+        // It cannot fail, for it is a whole mapping of this process.
+        let _ = unsafe { munmap(self.start, self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(directory: &Path, verb: Verb, record_size: u64) -> Place<'_> {
+        Place { directory, file: None, verb, record_size }
+    }
+
+    #[test]
+    fn a_file_system_in_memory_is_caught() {
+        let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+        if rustix::fs::statfs(memory.path()).unwrap().f_type != libc::TMPFS_MAGIC {
+            return;
+        }
+        match examine(&place(memory.path(), Verb::Write, 4096)) {
+            // Older kernels refuse the flag there.
+            Err(refusal) => assert!(refusal.message.contains("cannot go past the page cache"), "{refusal}"),
+            Ok(direct) => assert_eq!(direct, Direct { alignment: None, buffered: Some(true) }),
+        }
+        assert_eq!(std::fs::read_dir(memory.path()).unwrap().count(), 0, "the trial left something behind");
+    }
+
+    #[test]
+    fn a_record_that_is_no_multiple_is_refused_with_the_granule() {
+        let path = Path::new("/x/y");
+        let alignment = Alignment { memory: 512, offset: 4096 };
+        let error = check(&place(path, Verb::Read, 512), path, alignment).unwrap_err();
+        assert_eq!(error.message, "/x/y: direct I/O moves multiples of 4K, so records of 512 bytes cannot be");
+        assert!(check(&place(path, Verb::Read, 8192), path, alignment).is_ok());
+        let error = check(&place(path, Verb::Read, 8192), path, Alignment { memory: 8192, offset: 512 }).unwrap_err();
+        assert!(error.message.ends_with("more than a page"), "{error}");
+    }
+
+    #[test]
+    fn a_trial_is_as_odd_as_the_records() {
+        for (record, length) in [(512, 512), (3 * 512, 512), (12_288, 4096), (1 << 20, 1 << 20), (1 << 26, 1 << 20)] {
+            assert_eq!(trial_length(&place(Path::new("/"), Verb::Read, record)), length);
+        }
+    }
+}

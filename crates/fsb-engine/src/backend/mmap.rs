@@ -1,0 +1,244 @@
+//! Loads and stores in a shared mapping of the file.
+//!
+//! Relatives that differ in the `msync` after each written record are constants of one type. A file is mapped whole when
+//! it is opened; one that is to be written is brought to its full size first, for a mapping cannot make a file longer.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use rustix::fd::OwnedFd;
+use rustix::fs::OFlags;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+
+use super::files::{self, Table};
+use super::trial::Trial;
+use super::{
+    Backend, Capabilities, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot, Verb, bus,
+};
+use crate::EngineError;
+use crate::data::PAGE;
+
+/// A backend of mapped files.
+#[derive(Debug)]
+pub(crate) struct Mmap {
+    name: &'static str,
+    about: &'static str,
+    after_record: Option<MsyncFlags>,
+    capabilities: Capabilities,
+}
+
+const CAPABILITIES: Capabilities = Capabilities { appends: false, remembers: true, ..Capabilities::PLAIN };
+
+/// Written back when the kernel likes.
+pub(crate) static MMAP: Mmap = Mmap {
+    name: "mmap",
+    about: "copies to and from a shared mapping; msync and fsync where durability is asked for",
+    after_record: None,
+    capabilities: CAPABILITIES,
+};
+
+/// The call that says "some time", after each record.
+pub(crate) static MMAP_ASYNC: Mmap = Mmap {
+    name: "mmap-async",
+    about: "as mmap, with msync(MS_ASYNC) after each written record, which on Linux checks its arguments and no more",
+    after_record: Some(MsyncFlags::ASYNC),
+    capabilities: CAPABILITIES,
+};
+
+/// Written back at once.
+pub(crate) static MMAP_SYNC: Mmap = Mmap {
+    name: "mmap-sync",
+    about: "as mmap, with msync(MS_SYNC) after each written record, which returns when its data is durable",
+    after_record: Some(MsyncFlags::SYNC),
+    capabilities: Capabilities { synced: true, ..CAPABILITIES },
+};
+
+impl Backend for Mmap {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// Some file systems cannot map a file for writing, some not at all.
+    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+        let trial = Trial::of(place)?;
+        let opened = trial.open(place.verb, OFlags::empty());
+        let file = opened.map_err(|error| EngineError::io("open", trial.path(), &error))?;
+        View::new(&file.into(), PAGE, place.verb == Verb::Write).map(|_| None).map_err(|errno| {
+            let mut refusal = EngineError::call("map into memory", trial.path(), errno);
+            refusal.message += ": this file system cannot do it; take another backend";
+            refusal
+        })
+    }
+
+    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+        bus::install();
+        Ok(Box::new(MmapSession { files: Table::new(setup), after_record: self.after_record }))
+    }
+}
+
+struct MmapSession {
+    files: Table<Mapped>,
+    after_record: Option<MsyncFlags>,
+}
+
+impl Session for MmapSession {
+    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
+        let slot = self.files.free()?;
+        let writes = purpose != Purpose::Read;
+        let flags = match purpose {
+            Purpose::Read => OFlags::RDONLY,
+            Purpose::Write => OFlags::RDWR,
+            Purpose::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            Purpose::Append => return Err(Errno::OPNOTSUPP),
+        };
+        let file = files::open(at, path, flags | OFlags::CLOEXEC)?;
+        if writes && (rustix::fs::fstat(&file)?.st_size as u64) < size {
+            retry_on_intr(|| rustix::fs::ftruncate(&file, size))?;
+        }
+        let length = usize::try_from(size).map_err(|_| Errno::FBIG)?;
+        self.files.put(slot, Mapped::new(file, length, writes)?);
+        Ok(slot)
+    }
+
+    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+        self.files.take(slot)?.close()
+    }
+
+    #[inline]
+    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+        let mapping = self.files.get_mut(request.slot)?;
+        // SAFETY: the caller vouches for the memory until this call returns.
+        let moved = unsafe { mapping.copy(request) }?;
+        if let (Verb::Write, Some(how)) = (request.verb, self.after_record) {
+            mapping.sync(request.offset as usize, moved, how)?;
+        }
+        Ok(Queued::Done(moved))
+    }
+
+    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+        let mapping = self.files.get(slot)?;
+        mapping.sync(0, mapping.view.length, MsyncFlags::SYNC)?;
+        if what == Flush::All { files::flush(&mapping.file, what) } else { Ok(()) }
+    }
+}
+
+/// A file and its mapping.
+#[derive(Debug)]
+struct Mapped {
+    view: View,
+    file: OwnedFd,
+    /// A page could not be read or written: what is mapped is the file no longer.
+    broken: bool,
+}
+
+impl Mapped {
+    /// Maps the first `length` bytes.
+    fn new(file: OwnedFd, length: usize, writes: bool) -> Result<Mapped, Errno> {
+        Ok(Mapped { view: View::new(&file, length, writes)?, file, broken: false })
+    }
+
+    /// Moves a record, or what of it the mapping has.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Session::queue`].
+    #[inline]
+    unsafe fn copy(&mut self, request: &Request) -> Result<usize, Errno> {
+        let View { start, length: whole } = self.view;
+        let offset = usize::try_from(request.offset).map_err(|_| Errno::FBIG)?;
+        let length = request.length.min(whole.saturating_sub(offset));
+        if self.broken {
+            return Err(Errno::IO);
+        }
+        let there = start.wrapping_add(offset);
+        let (from, to) = match request.verb {
+            Verb::Read => (there, request.memory),
+            Verb::Write => (request.memory, there),
+        };
+        // SAFETY: `there` has `length` bytes in the mapping, the caller vouches for the other side, and the two do not
+        // overlap, for nothing but this session points into the mapping. The session installed the handler.
+        if unsafe { bus::copy(from, to, length, (start, whole)) } {
+            return Ok(length);
+        }
+        self.broken = true;
+        // SAFETY: as above.
+        unsafe { self.explain(request) }
+    }
+
+    /// Asks the kernel by an ordinary call what is wrong with a record.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Session::queue`].
+    #[cold]
+    unsafe fn explain(&self, request: &Request) -> Result<usize, Errno> {
+        // SAFETY: the caller vouches for the memory.
+        let memory = unsafe { std::slice::from_raw_parts_mut(request.memory, request.length) };
+        let moved = match request.verb {
+            Verb::Read => retry_on_intr(|| rustix::io::pread(&self.file, &mut *memory, request.offset))?,
+            Verb::Write => retry_on_intr(|| rustix::io::pwrite(&self.file, memory, request.offset))?,
+        };
+        // A short read is told as such. Anything else that works this way did not work that way.
+        if request.verb == Verb::Read && moved < request.length { Ok(moved) } else { Err(Errno::IO) }
+    }
+
+    /// Brings the pages of a range onto the device, now or some time.
+    fn sync(&self, offset: usize, length: usize, how: MsyncFlags) -> Result<(), Errno> {
+        if self.broken {
+            return Err(Errno::IO);
+        }
+        if length == 0 {
+            return Ok(());
+        }
+        let lead = offset % PAGE;
+        let first = self.view.start.wrapping_add(offset - lead).cast();
+        // SAFETY: the range lies in the mapping, which begins on a page; msync changes no memory.
+        retry_on_intr(|| unsafe { rustix::mm::msync(first, length + lead, how) })
+    }
+
+    /// Unmaps and closes it, and reports what the kernel says about that.
+    fn close(self) -> Result<(), Errno> {
+        let Mapped { view, file, .. } = self;
+        drop(view);
+        files::close(file)
+    }
+}
+
+/// Memory that shows a file.
+#[derive(Debug)]
+struct View {
+    /// Dangling where there is none.
+    start: *mut u8,
+    length: usize,
+}
+
+impl View {
+    fn new(file: &OwnedFd, length: usize, writes: bool) -> Result<View, Errno> {
+        if length == 0 {
+            return Ok(View { start: ptr::dangling_mut(), length });
+        }
+        let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
+        let start = unsafe { rustix::mm::mmap(ptr::null_mut(), length, access, MapFlags::SHARED, file, 0)? };
+        Ok(View { start: start.cast(), length })
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: the mapping was made by `new`, and nothing else points into it. Unmapping the whole of a mapping
+            // that exists cannot fail.
+            let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.length) };
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! io_uring: requests are written into memory that the kernel shares, and go to it in batches, one call each.
+//!
+//! Files that stay open and all memory are registered, so that the kernel need not look them up and pin them for each
+//! request. A ring is used by the thread that made it alone, which spares the kernel its locks, and what is finished is
+//! looked at when the thread asks for it, not by interrupting it; older kernels do without.
+
+use std::ffi::CStr;
+
+use io_uring::{Builder, IoUring, opcode, squeue, types};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::files::{self, Table, open_flags};
+use super::{
+    Backend, Capabilities, Completion, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot,
+    Verb, direct,
+};
+use crate::EngineError;
+
+/// A backend of one ring a thread.
+#[derive(Debug)]
+pub(crate) struct Uring {
+    name: &'static str,
+    about: &'static str,
+    flags: OFlags,
+    capabilities: Capabilities,
+}
+
+const DEPTH: u32 = 4096;
+
+/// Through the page cache.
+pub(crate) static URING: Uring = Uring {
+    name: "uring",
+    about: "io_uring through the page cache, with registered files and memory, submitted and reaped in batches",
+    flags: OFlags::empty(),
+    capabilities: Capabilities { depth: DEPTH, ..Capabilities::PLAIN },
+};
+
+/// Past the page cache.
+pub(crate) static URING_DIRECT: Uring = Uring {
+    name: "uring-direct",
+    about: "io_uring past the page cache (O_DIRECT), with registered files and memory, in batches",
+    flags: OFlags::DIRECT,
+    capabilities: Capabilities { depth: DEPTH, ..direct::CAPABILITIES },
+};
+
+impl Backend for Uring {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+        if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
+    }
+
+    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+        let ring = make_ring(setup.depth)?;
+        let mut session = UringSession {
+            files: Table::new(setup),
+            flags: self.flags,
+            registers: setup.held,
+            memory: Vec::with_capacity(setup.memory.len()),
+            under_way: 0,
+            ring,
+        };
+        session.register_memory(setup)?;
+        if setup.held {
+            session.register_slots(setup.files)?;
+        }
+        Ok(Box::new(session))
+    }
+}
+
+/// A ring of the newest kind that the kernel knows.
+fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
+    // Linux 6.6, 6.1, 5.19 and before.
+    let kinds: [fn(&mut Builder) -> &mut Builder; 4] = [
+        |ring| ring.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_no_sqarray(),
+        |ring| ring.setup_submit_all().setup_single_issuer().setup_defer_taskrun(),
+        |ring| ring.setup_submit_all().setup_coop_taskrun(),
+        |ring| ring,
+    ];
+    let mut refusal = Errno::INVAL;
+    for kind in kinds {
+        match kind(&mut IoUring::builder()).build(depth) {
+            Ok(ring) => return Ok(ring),
+            Err(error) => refusal = files::errno_of(&error),
+        }
+        if refusal != Errno::INVAL {
+            break;
+        }
+    }
+    let mut error = EngineError::system("set up io_uring", refusal);
+    error.message += match refusal {
+        Errno::PERM => {
+            ": it is switched off here (sysctl kernel.io_uring_disabled); switch it on or take another backend"
+        }
+        Errno::NOSYS => ": this kernel has none, or a container's filter forbids it; take another backend",
+        Errno::NOMEM => ": too little memory may be locked (ulimit -l); allow more or take a smaller depth",
+        _ => "",
+    };
+    Err(error)
+}
+
+struct UringSession {
+    // First, for it is dropped first: what the kernel still holds of files and memory goes with it.
+    ring: IoUring,
+    files: Table<OwnedFd>,
+    flags: OFlags,
+    /// Files are registered under their slots.
+    registers: bool,
+    /// Beginnings and ends of registered memory, by its number.
+    memory: Vec<(usize, usize)>,
+    /// Requests that were queued and not reaped.
+    under_way: usize,
+}
+
+/// The kernel registers no larger piece.
+const LARGEST_PIECE: usize = 1 << 30;
+
+impl UringSession {
+    /// Pins the memory. Pieces that are too large for it are used as they are.
+    fn register_memory(&mut self, setup: &Setup) -> Result<(), EngineError> {
+        let pieces = setup.memory.iter().filter(|(_, length)| (1..=LARGEST_PIECE).contains(length));
+        let vectors: Vec<_> =
+            pieces.map(|&(start, length)| libc::iovec { iov_base: start.cast(), iov_len: length }).collect();
+        if vectors.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: who makes a session vouches for its memory until the session is dropped.
+        unsafe { self.ring.submitter().register_buffers(&vectors) }.map_err(|error| {
+            let errno = files::errno_of(&error);
+            let mut refusal = EngineError::system("register memory with io_uring", errno);
+            if errno == Errno::NOMEM {
+                let bytes: usize = vectors.iter().map(|vector| vector.iov_len).sum();
+                refusal.message += &format!(
+                    ": {bytes} bytes are more than may be locked (ulimit -l); allow more, or take a smaller depth or \
+                     block_size"
+                );
+            }
+            refusal
+        })?;
+        self.memory.extend(vectors.iter().map(|vector| {
+            let start = vector.iov_base as usize;
+            (start, start + vector.iov_len)
+        }));
+        // Spares a lookup in each call, where the kernel has it.
+        let _ = self.ring.submitter().register_ring_fd();
+        Ok(())
+    }
+
+    /// Makes room for files.
+    fn register_slots(&mut self, files: usize) -> Result<(), EngineError> {
+        let submitter = self.ring.submitter();
+        let none = vec![-1; files];
+        // Before Linux 5.19 there was no other word for "none".
+        let registered = submitter.register_files_sparse(files as u32).or_else(|_| submitter.register_files(&none));
+        registered.map_err(|error| EngineError::system("register files with io_uring", files::errno_of(&error)))
+    }
+
+    /// Puts a descriptor, or -1 for none, into a slot of the kernel's table.
+    fn register(&mut self, slot: Slot, file: i32) -> Result<(), Errno> {
+        if !self.registers {
+            return Ok(());
+        }
+        let updated = self.ring.submitter().register_files_update(slot.0, &[file]);
+        updated.map(drop).map_err(|error| files::errno_of(&error))
+    }
+
+    /// The request as the kernel wants it.
+    #[inline]
+    fn entry(&self, request: &Request) -> Result<squeue::Entry, Errno> {
+        let file = self.files.get(request.slot)?;
+        let (number, flags) = match self.registers {
+            true => (request.slot.0 as i32, squeue::Flags::FIXED_FILE),
+            false => (file.as_raw_fd(), squeue::Flags::empty()),
+        };
+        let (file, start, length) = (types::Fd(number), request.memory, request.length as u32);
+        let inside = |&(begin, end): &(usize, usize)| begin <= start as usize && start as usize + request.length <= end;
+        let entry = match (request.verb, self.memory.iter().position(inside)) {
+            (Verb::Read, Some(piece)) => {
+                opcode::ReadFixed::new(file, start, length, piece as u16).offset(request.offset).build()
+            }
+            (Verb::Write, Some(piece)) => {
+                opcode::WriteFixed::new(file, start, length, piece as u16).offset(request.offset).build()
+            }
+            (Verb::Read, None) => opcode::Read::new(file, start, length).offset(request.offset).build(),
+            (Verb::Write, None) => opcode::Write::new(file, start, length).offset(request.offset).build(),
+        };
+        Ok(entry.flags(flags).user_data(u64::from(request.tag)))
+    }
+
+    /// Takes what is finished.
+    #[inline]
+    fn take_finished(&mut self, mut each: impl FnMut(Completion)) {
+        let mut taken = 0;
+        for finished in self.ring.completion() {
+            let result = match finished.result() {
+                moved @ 0.. => Ok(moved as usize),
+                error => Err(Errno::from_raw_os_error(-error)),
+            };
+            each(Completion { tag: finished.user_data() as u32, result });
+            taken += 1;
+        }
+        self.under_way -= taken;
+    }
+
+    /// Gives the kernel what is queued and waits for so many to be finished.
+    fn enter(&mut self, wanted: usize) -> Result<(), Errno> {
+        match self.ring.submit_and_wait(wanted) {
+            Ok(_) => Ok(()),
+            Err(error) => match files::errno_of(&error) {
+                // A signal; or finished requests must be taken first.
+                Errno::INTR | Errno::BUSY => Ok(()),
+                errno => Err(errno),
+            },
+        }
+    }
+}
+
+impl Session for UringSession {
+    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+        let slot = self.files.free()?;
+        let file = files::open(at, path, self.flags | open_flags(purpose))?;
+        self.register(slot, file.as_raw_fd())?;
+        self.files.put(slot, file);
+        Ok(slot)
+    }
+
+    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+        let file = self.files.take(slot)?;
+        self.register(slot, -1)?;
+        files::close(file)
+    }
+
+    #[inline]
+    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+        let entry = self.entry(request)?;
+        // SAFETY: the caller vouches for the memory until the request is reaped, and dropping the session waits for it.
+        match unsafe { self.ring.submission().push(&entry) } {
+            Ok(()) => {
+                self.under_way += 1;
+                Ok(Queued::Pending)
+            }
+            Err(_) => Ok(Queued::Busy),
+        }
+    }
+
+    fn reap(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let wanted = done.len() + least.min(self.under_way);
+        self.take_finished(|completion| done.push(completion));
+        while done.len() < wanted || !self.ring.submission().is_empty() {
+            self.enter(wanted.saturating_sub(done.len()))?;
+            self.take_finished(|completion| done.push(completion));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+        files::flush(self.files.get(slot)?, what)
+    }
+}
+
+impl Drop for UringSession {
+    fn drop(&mut self) {
+        while self.under_way > 0 {
+            if self.enter(1).is_err() {
+                // The kernel may write into memory that is about to be freed: there is no way on.
+                std::process::abort();
+            }
+            self.take_finished(drop);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Files under test: which may be touched, how they are opened, and how they are taken away.
+
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::phase::{Operation, Phase};
+use crate::EngineError;
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Nothing.
+    Nothing,
+    /// A file of so many bytes.
+    File(u64),
+}
+
+/// What stands at a path, if a file may be made or overwritten there.
+///
+/// # Errors
+/// A path that is, or that a symbolic link leads to, a directory, a device, a pipe or a socket; a link to nothing; a
+/// directory that does not exist. In words that name it.
+pub fn examine(path: &Path) -> Result<Existing, String> {
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Ok(Existing::File(metadata.len())),
+        Ok(metadata) => Err(format!("{shown} is {}: name a file", kind(metadata.file_type()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            if path.symlink_metadata().is_ok() {
+                return Err(format!("{shown} is a symbolic link to nothing: name a file"));
+            }
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match std::fs::metadata(parent) {
+                Ok(metadata) if metadata.is_dir() => Ok(Existing::Nothing),
+                Ok(_) => Err(format!("{} is no directory", parent.display())),
+                Err(error) => Err(format!("{}: {error}", parent.display())),
+            }
+        }
+        Err(error) => Err(format!("{shown}: {error}")),
+    }
+}
+
+fn kind(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_block_device() => "a block device",
+        kind if kind.is_char_device() => "a character device",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "no file",
+    }
+}
+
+/// Removes a file; whether there was one.
+///
+/// # Errors
+/// The kernel's reason.
+pub fn remove(path: &Path) -> Result<bool, EngineError> {
+    match rustix::fs::unlink(path) {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(EngineError::call("remove", path, errno)),
+    }
+}
+
+/// The mode of files, as IOzone has it.
+const MODE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP);
+
+/// Opens a file. Between the examination of the path and this call somebody may have put something else there.
+pub(super) fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, EngineError> {
+    let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)
+        .map_err(|errno| EngineError::call("open", path, errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| EngineError::call("examine", path, errno))?;
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
+        return Err(EngineError::new(format!("{} is no longer a file", path.display())));
+    }
+    Ok(file)
+}
+
+/// What IOzone does before it writes a file for the first time: it opens it without any permission, empties and removes
+/// it (a file system that cannot do that is found out before it is measured), and creates it anew.
+pub(super) fn make_anew(path: &Path) -> Result<(), EngineError> {
+    let file = open(path, OFlags::WRONLY | OFlags::CREATE, Mode::empty())?;
+    rustix::fs::ftruncate(&file, 0).map_err(|errno| EngineError::call("truncate", path, errno))?;
+    close(path, file)?;
+    remove(path)?;
+    empty(path)
+}
+
+/// creat(2).
+pub(super) fn empty(path: &Path) -> Result<(), EngineError> {
+    close(path, open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, MODE)?)
+}
+
+/// Opens a file for a phase, with IOzone's flags. `together` is whether it is one of several that run at once: those
+/// create the file as they open it.
+pub(super) fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineError> {
+    let sync = |flag: bool, flags: OFlags| if flag { flags } else { OFlags::empty() };
+    let written = OFlags::RDWR | sync(phase.sync, OFlags::SYNC) | sync(phase.data_sync, OFlags::DSYNC);
+    let flags = match phase.operation {
+        Operation::Write | Operation::Pwrite if together => written | OFlags::CREATE,
+        Operation::RandomRead if together => OFlags::RDONLY,
+        Operation::RandomRead | Operation::RandomWrite | Operation::RecordRewrite => written | OFlags::CREATE,
+        operation if operation.writes() => written,
+        _ => OFlags::RDONLY,
+    };
+    open(&phase.path, flags | sync(phase.direct, OFlags::DIRECT), MODE)
+}
+
+/// Locks or unlocks the whole file (`fcntl`).
+pub(super) fn lock(phase: &Phase, file: &OwnedFd, locked: bool) -> Result<(), EngineError> {
+    if !phase.lock {
+        return Ok(());
+    }
+    let operation = match (locked, phase.operation.writes()) {
+        (false, _) => FlockOperation::Unlock,
+        (true, true) => FlockOperation::LockExclusive,
+        (true, false) => FlockOperation::LockShared,
+    };
+    rustix::fs::fcntl_lock(file, operation).map_err(|errno| EngineError::call("lock", &phase.path, errno))
+}
+
+/// Closes a file and reports what the kernel says about that.
+pub(super) fn close(path: &Path, file: OwnedFd) -> Result<(), EngineError> {
+    use rustix::fd::IntoRawFd;
+    // SAFETY: the descriptor was owned here, and `into_raw_fd` gave it up.
+    unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(|errno| EngineError::call("close", path, errno))
+}
+
+/// fsync.
+pub(super) fn flush(path: &Path, file: &OwnedFd) -> Result<(), EngineError> {
+    rustix::fs::fsync(file).map_err(|errno| EngineError::call("fsync", path, errno))
+}

@@ -1,0 +1,100 @@
+//! What can be known before anything is touched.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::perform::{no_processor, resolution};
+use crate::EngineError;
+use crate::data::Memory;
+use crate::fileset::resident_bytes;
+
+/// Resolution of the clock that times the passes, in seconds.
+pub fn clock_resolution() -> f64 {
+    resolution()
+}
+
+/// Bytes that a file in `directory` may grow by.
+///
+/// # Errors
+/// The kernel's reason.
+pub fn available_bytes(directory: &Path) -> Result<u64, EngineError> {
+    let stat = rustix::fs::statvfs(directory)
+        .map_err(|errno| EngineError::call("examine the file system of", directory, errno))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Writes out everything that is dirty on this machine, as IOzone does before each row.
+pub fn sync_all() {
+    rustix::fs::sync();
+}
+
+/// Processors for so many to run on: those that this process may use, in turn, from `first` on; none if that is not one
+/// of them.
+pub fn processors(first: u32, count: usize) -> Option<Vec<u32>> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let mut all: Vec<u32> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
+    let start = all.iter().position(|cpu| *cpu == first)?;
+    all.rotate_left(start);
+    Some(all.into_iter().cycle().take(count).collect())
+}
+
+/// Runs this thread on one processor only.
+pub(super) fn bind(cpu: u32) -> Result<(), EngineError> {
+    let mut set = CpuSet::new();
+    if (cpu as usize) < CpuSet::MAX_CPU {
+        set.set(cpu as usize);
+    }
+    sched_setaffinity(None, &set).map_err(|errno| no_processor(cpu, errno))
+}
+
+/// Tries whether files in `directory` can be written past the page cache in records of `record` bytes, on a file that
+/// has no name.
+///
+/// # Errors
+/// Why not: the file system refuses O_DIRECT or the size, or it takes both and caches all the same.
+pub fn check_direct(directory: &Path, record: u64) -> Result<(), String> {
+    let shown = directory.display();
+    let refused = |what: &str, errno: Errno| {
+        let error = std::io::Error::from_raw_os_error(errno.raw_os_error());
+        format!("{what} in {shown} with O_DIRECT: {error}")
+    };
+    let file = unnamed(directory).map_err(|errno| refused("cannot open a file", errno))?;
+    let mut memory = Memory::new(record as usize);
+    match rustix::io::pwrite(&file, memory.as_mut(), 0) {
+        Ok(moved) if moved as u64 == record => {}
+        Ok(moved) => return Err(format!("only {moved} of {record} bytes can be written in {shown}")),
+        Err(Errno::INVAL) => {
+            return Err(format!(
+                "records of {record} bytes cannot be written in {shown} with O_DIRECT: the device wants multiples of its block"
+            ));
+        }
+        Err(errno) => return Err(refused("cannot write", errno)),
+    }
+    match resident_bytes(&File::from(file), record) {
+        Some(cached) if cached > 0 => {
+            Err(format!("the file system of {shown} takes O_DIRECT and uses the page cache all the same"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file that is gone when it is closed: without a name at all, or removed as soon as it is open.
+fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            let name = directory.join(format!(".fsb-direct-{}", std::process::id()));
+            let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
+            // Some file systems make the file before they refuse the flag.
+            let _ = rustix::fs::unlink(&name);
+            file
+        }
+        other => other,
+    }
+}

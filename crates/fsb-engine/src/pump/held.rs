@@ -1,0 +1,88 @@
+//! Files that stay open: opened before the clock, and closed, opened again or made anew between two stretches of it.
+
+use super::{Locks, Pump, Rig};
+use crate::EngineError;
+use crate::data::Data;
+
+impl Pump<'_> {
+    /// Closes the files that stay open.
+    pub(crate) fn close_held(&mut self) -> Result<(), EngineError> {
+        // Closing any descriptor of a file gives up the process's locks on it: the locks' own go first.
+        self.locks = None;
+        self.rig.let_go()
+    }
+
+    /// Opens them again.
+    pub(crate) fn open_held(&mut self) -> Result<(), EngineError> {
+        self.rig.hold()?;
+        let Rig { stage, manner, .. } = &self.rig;
+        self.locks = manner.lock.map(|lock| Locks::open(lock, stage, manner)).transpose()?;
+        Ok(())
+    }
+
+    /// Removes the files, which must be closed, so that they can be created again.
+    pub(crate) fn unlink_held(&mut self) -> Result<(), EngineError> {
+        let Rig { stage, manner, .. } = &self.rig;
+        for file in manner.files.all() {
+            let removed = stage.backend.tree().unlink(&stage.root, stage.names.path(file));
+            removed.map_err(|errno| stage.refused("delete", file, errno))?;
+        }
+        Ok(())
+    }
+
+    /// Locks or unlocks a record, where each is locked for itself.
+    #[inline(never)]
+    pub(super) fn lock_record(&mut self, file: u64, offset: u64, take: bool) -> Result<(), EngineError> {
+        let Rig { stage, manner, .. } = &self.rig;
+        match self.locks.as_ref().filter(|locks| locks.by_record()) {
+            Some(locks) => locks.range(stage, file, (offset, manner.record_size), take),
+            None => Ok(()),
+        }
+    }
+
+    /// Locks the files that are locked as wholes, until [`Pump::unlock_files`].
+    pub(crate) fn lock_files(&mut self) -> Result<(), EngineError> {
+        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.rig.stage, true))
+    }
+
+    /// Gives the locks back.
+    pub(crate) fn unlock_files(&mut self) -> Result<(), EngineError> {
+        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.rig.stage, false))
+    }
+}
+
+impl Rig<'_> {
+    /// Opens all files of this pump.
+    pub(super) fn hold(&mut self) -> Result<(), EngineError> {
+        for file in self.manner.files.all() {
+            let slot = self.open(file)?;
+            self.held.push(slot);
+        }
+        Ok(())
+    }
+
+    fn let_go(&mut self) -> Result<(), EngineError> {
+        // The last is closed first.
+        for file in self.manner.files.all().rev() {
+            let Some(slot) = self.held.pop() else { break };
+            self.session.close(slot).map_err(|errno| self.stage.refused("close", file, errno))?;
+        }
+        Ok(())
+    }
+
+    /// Compares a record that was read with what was written there.
+    #[inline(never)]
+    pub(super) fn check(&mut self, found: &[u8], file: u64, offset: u64) -> Result<(), EngineError> {
+        let address = self.stage.layout.address(file) + offset;
+        let Some(expected) = self.expected.as_mut().map(|data| data.window(address, found.len())) else {
+            return Ok(());
+        };
+        match Data::difference(expected, found) {
+            None => Ok(()),
+            Some(place) => {
+                let path = self.stage.names.show(&self.stage.set, file);
+                Err(EngineError::corrupted(&path, offset + place as u64, expected[place], found[place]))
+            }
+        }
+    }
+}

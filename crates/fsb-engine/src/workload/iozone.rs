@@ -1,0 +1,177 @@
+//! The operations of IOzone (W. Norcott and D. Capps, iozone.org), one constant each, beside `write` and `read`.
+//!
+//! Names and order are those of its table. Where ours differ on purpose from what IOzone does stands in the methods.
+
+use fsb_model::Access;
+
+use super::records::{Act, Before, Mover};
+
+/// C's buffered streams.
+const STREAMS: &[&str] = &["stdio"];
+/// One call with an offset a record.
+const CALLS: &[&str] = &["psync", "direct", "osync", "dsync"];
+/// One call with an offset and a list of parts a record.
+const VECTORS: &[&str] = &["psyncv"];
+
+const OVER: Mover = Mover { act: Act::Write, ..Mover::BASE };
+const INTO: Mover = Mover { act: Act::Write, before: Before::New, ..Mover::BASE };
+const AGAIN: Mover = Mover { again: true, ..Mover::BASE };
+
+pub(super) static REWRITE: Mover = Mover {
+    name: "rewrite",
+    operation: "rewrite",
+    about: "write records in sequence over what a fully written file holds: nothing is allocated",
+    ..OVER
+};
+
+pub(super) static REREAD: Mover = Mover {
+    name: "reread",
+    operation: "reread",
+    about: "read records in sequence that were read once before through the same open file",
+    ..AGAIN
+};
+
+pub(super) static RANDOM_READ: Mover = Mover {
+    name: "random-read",
+    operation: "random_read",
+    about: "read every record of a file once, in random order",
+    access: &[Access::Random],
+    ..Mover::BASE
+};
+
+pub(super) static RANDOM_WRITE: Mover = Mover {
+    name: "random-write",
+    operation: "random_write",
+    about: "write every record of a fully written file once, in random order",
+    access: &[Access::Random],
+    ..OVER
+};
+
+pub(super) static RANDOM_MIX: Mover = Mover {
+    name: "random-mix",
+    operation: "random_mix",
+    about: "visit every record of a file once, in random order: reads and writes in a given ratio (mix)",
+    act: Act::Mix,
+    access: &[Access::Random],
+    ..Mover::BASE
+};
+
+pub(super) static BACKWARD_READ: Mover = Mover {
+    name: "backward-read",
+    operation: "backward_read",
+    about: "read a file from its last record to its first",
+    access: &[Access::Backward],
+    ..Mover::BASE
+};
+
+pub(super) static RECORD_REWRITE: Mover = Mover {
+    name: "record-rewrite",
+    operation: "record_rewrite",
+    about: "write one record of a file again and again: a hot spot",
+    access: &[Access::Same],
+    ..OVER
+};
+
+pub(super) static STRIDE_READ: Mover = Mover {
+    name: "stride-read",
+    operation: "stride_read",
+    about: "read every 17th record of a file (stride), then every 17th from the second on, until all were read",
+    access: &[Access::Strided],
+    ..Mover::BASE
+};
+
+pub(super) static FWRITE: Mover = Mover {
+    name: "fwrite",
+    operation: "fwrite",
+    about: "write records into a new file with fwrite of C's library, which buffers them",
+    backends: STREAMS,
+    ..INTO
+};
+
+pub(super) static FREWRITE: Mover = Mover {
+    name: "frewrite",
+    operation: "frewrite",
+    about: "write records over what a file holds with fwrite of C's library, which buffers them",
+    backends: STREAMS,
+    ..OVER
+};
+
+pub(super) static FREAD: Mover = Mover {
+    name: "fread",
+    operation: "fread",
+    about: "read records in sequence with fread of C's library, which buffers them",
+    backends: STREAMS,
+    ..Mover::BASE
+};
+
+pub(super) static FREREAD: Mover = Mover {
+    name: "freread",
+    operation: "freread",
+    about: "read records with fread that were read once before through the same stream",
+    backends: STREAMS,
+    ..AGAIN
+};
+
+pub(super) static PWRITE: Mover = Mover {
+    name: "pwrite",
+    operation: "pwrite",
+    about: "write records into a new file, one pwrite each",
+    backends: CALLS,
+    ..INTO
+};
+
+pub(super) static REPWRITE: Mover = Mover {
+    name: "repwrite",
+    operation: "repwrite",
+    about: "write records over what a file holds, one pwrite each",
+    backends: CALLS,
+    ..OVER
+};
+
+pub(super) static PREAD: Mover = Mover {
+    name: "pread",
+    operation: "pread",
+    about: "read records in sequence, one pread each",
+    backends: CALLS,
+    ..Mover::BASE
+};
+
+pub(super) static REPREAD: Mover = Mover {
+    name: "repread",
+    operation: "repread",
+    about: "read records with pread that were read once before through the same open file",
+    backends: CALLS,
+    ..AGAIN
+};
+
+pub(super) static PWRITEV: Mover = Mover {
+    name: "pwritev",
+    operation: "pwritev",
+    about: "write records into a new file, each gathered from sixteen parts by one pwritev",
+    backends: VECTORS,
+    ..INTO
+};
+
+pub(super) static REPWRITEV: Mover = Mover {
+    name: "repwritev",
+    operation: "repwritev",
+    about: "write records over what a file holds, each gathered from sixteen parts by one pwritev",
+    backends: VECTORS,
+    ..OVER
+};
+
+pub(super) static PREADV: Mover = Mover {
+    name: "preadv",
+    operation: "preadv",
+    about: "read records in sequence, each scattered into sixteen parts by one preadv",
+    backends: VECTORS,
+    ..Mover::BASE
+};
+
+pub(super) static REPREADV: Mover = Mover {
+    name: "repreadv",
+    operation: "repreadv",
+    about: "read records with preadv that were read once before through the same open file",
+    backends: VECTORS,
+    ..AGAIN
+};

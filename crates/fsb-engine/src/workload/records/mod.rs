@@ -1,0 +1,300 @@
+//! Workloads that move the records of files: one type, of which each member of the registry is a constant.
+//!
+//! A member says in which order records are visited, which way data goes, what the files hold before, and which backends
+//! it is about. What it leaves open is a parameter.
+
+mod crew;
+mod options;
+#[cfg(test)]
+mod recorder;
+#[cfg(test)]
+mod tests;
+
+use fsb_model::{Access, CacheState, Durability, Params};
+
+use super::conduct::{Subject, conduct};
+use super::params::Reader;
+use super::spec::{Records, Rules, Spec};
+use super::{Job, Workload};
+use crate::backend::{Purpose, Verb};
+use crate::board::Board;
+use crate::context::Context;
+use crate::fileset::{self, Content, Interest};
+use crate::profile::{Profile, Renewal};
+use crate::pump::HELD_FILES;
+use crate::task::{ClockSpec, Gate, Measurement};
+use crate::{EngineError, ParamError, Sizing};
+use crew::Movers;
+use options::Options;
+
+/// New files of up to so many bytes are made anew by the worker itself, between two passes. Larger ones take long enough
+/// for a process a repetition, before which the target is settled.
+const RENEWED_INSIDE: u64 = 64 << 20;
+
+/// What is done to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Read,
+    Write,
+    /// Written at the end, wherever that is.
+    Append,
+    /// Read or written, as the seed decides.
+    Mix,
+}
+
+/// What the files hold before the first pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Nothing: they are new.
+    New,
+    /// All their bytes.
+    Written,
+    /// One or the other: the parameter `overwrite` says which.
+    Asked,
+}
+
+/// A member of the registry.
+#[derive(Clone, Copy)]
+pub(super) struct Mover {
+    /// In plans.
+    pub(super) name: &'static str,
+    /// In records.
+    pub(super) operation: &'static str,
+    pub(super) about: &'static str,
+    pub(super) act: Act,
+    pub(super) before: Before,
+    /// The first one is the default.
+    pub(super) access: &'static [Access],
+    /// Each record was visited once through the same open file before the clock.
+    pub(super) again: bool,
+    /// The backends that it is about, the usual one first; any of them where there are none.
+    pub(super) backends: &'static [&'static str],
+    pub(super) file_size: &'static str,
+    /// The usual record, where it does not follow from the access.
+    pub(super) block_size: Option<&'static str>,
+}
+
+impl Mover {
+    /// A member to tell others from.
+    pub(super) const BASE: Mover = Mover {
+        name: "",
+        operation: "",
+        about: "",
+        act: Act::Read,
+        before: Before::Written,
+        access: &[Access::Sequential],
+        again: false,
+        backends: &[],
+        file_size: "size/8",
+        block_size: None,
+    };
+
+    fn rules(&self) -> Rules {
+        let cache: &[CacheState] = match (self.act, self.before) {
+            (Act::Read, _) if self.again => &[CacheState::Warm, CacheState::Any],
+            (Act::Read | Act::Mix, _) => &[CacheState::Warm, CacheState::Cold, CacheState::Any],
+            (_, Before::New) => &[CacheState::Any],
+            (_, Before::Written | Before::Asked) => CacheState::ALL,
+        };
+        let durability = if self.act == Act::Read { &[Durability::None] } else { Durability::ALL };
+        let Mover { name, file_size, access, .. } = *self;
+        Rules { name, files: "1", file_size, records: Records::Each, access, durability, cache }
+    }
+
+    /// The job that the parameters describe.
+    pub(super) fn job(&self, params: &Params, sizing: &Sizing) -> Result<RecordsJob, ParamError> {
+        let mut params = params.clone();
+        if let Some(block_size) = self.block_size {
+            params.entry("block_size".to_owned()).or_insert_with(|| block_size.into());
+        }
+        let mut reader = Reader::new(self.name, &params, sizing);
+        let spec = Spec::read_for(self.rules(), self.backends, &mut reader)?;
+        let written = match self.before {
+            Before::New => false,
+            Before::Written => true,
+            Before::Asked => overwrite(&spec, &mut reader)?,
+        };
+        let options = Options::read(self, &spec, written, &mut reader)?;
+        reader.finish()?;
+        Ok(RecordsJob { member: *self, spec, written, options })
+    }
+}
+
+/// Whether files are written over. Random writes are: or they would measure how holes are filled.
+fn overwrite(spec: &Spec, reader: &mut Reader<'_>) -> Result<bool, ParamError> {
+    let random = spec.access == Access::Random;
+    let overwrite = reader.flag("overwrite", random)?;
+    if random && !overwrite {
+        return Err(reader.error("overwrite", "random writes go over fully written files, so it cannot be false"));
+    }
+    if !overwrite && spec.cache != CacheState::Any {
+        let message = format!("new files are never {}: leave it out, or set overwrite", spec.cache.name());
+        return Err(reader.error("cache", message));
+    }
+    Ok(overwrite)
+}
+
+impl Workload for Mover {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn example(&self) -> Params {
+        let mut params = super::params::of([("file_size", "64K".into()), ("block_size", "4K".into())]);
+        if self.act != Act::Read {
+            params.insert("durability".to_owned(), "end".into());
+        }
+        params
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(self.job(params, sizing)?))
+    }
+}
+
+/// How a worker restores the state before the next pass, outside the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Restore {
+    /// There is nothing to restore, or others do it.
+    Nothing,
+    /// Closes the files and opens them again.
+    Reopen,
+    /// Removes them and creates them again.
+    Anew,
+}
+
+pub(super) struct RecordsJob {
+    member: Mover,
+    spec: Spec,
+    /// The files hold all their bytes before.
+    written: bool,
+    options: Options,
+}
+
+impl RecordsJob {
+    fn workers(&self) -> u32 {
+        self.spec.threads * self.spec.processes
+    }
+
+    /// Files that one worker has for itself, or shares with the other threads.
+    fn files_of_a_worker(&self) -> u64 {
+        self.spec.layout.files / u64::from(self.spec.processes)
+    }
+
+    fn restore(&self) -> Restore {
+        let Spec { layout, threads, backend, .. } = &self.spec;
+        let files = self.files_of_a_worker();
+        let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
+        match self.member.act {
+            Act::Append => Restore::Nothing,
+            // Threads that share a file would have to agree on who removes it.
+            Act::Write if !self.written && *threads == 1 && small => Restore::Anew,
+            Act::Write if !self.written => Restore::Nothing,
+            _ if files > HELD_FILES || self.spec.cache == CacheState::Cold => Restore::Nothing,
+            _ if self.options.close => Restore::Reopen,
+            // What was read or written again through the same open file would be another workload.
+            _ if backend.capabilities().remembers && !self.member.again => Restore::Reopen,
+            _ => Restore::Nothing,
+        }
+    }
+
+    /// Whether each pass is a stretch of its own, with something to do before or after it.
+    fn in_rounds(&self) -> bool {
+        let locked = self.options.lock == Some(crate::pump::Lock::File);
+        self.restore() != Restore::Nothing || self.options.close || self.spec.durability == Durability::End || locked
+    }
+
+    fn content(&self) -> Content {
+        match self.restore() {
+            _ if self.written => Content::Full,
+            Restore::Anew => Content::Directories,
+            _ => Content::Empty,
+        }
+    }
+
+    fn purposes(&self) -> (Purpose, Option<Purpose>) {
+        match self.member.act {
+            Act::Read => (Purpose::Read, None),
+            Act::Append => (Purpose::Append, None),
+            Act::Write if self.restore() == Restore::Anew => (Purpose::Create, None),
+            Act::Write => (Purpose::Write, None),
+            Act::Mix => (Purpose::Read, Some(Purpose::Write)),
+        }
+    }
+
+    /// `random read 4K`, and for a stride or a mix that is not the usual one its number.
+    fn words(&self) -> String {
+        let operation = self.member.operation.replace('_', " ");
+        let verb = match self.member.before {
+            Before::Asked if self.written && self.spec.access == Access::Sequential => "overwrite",
+            _ => &operation,
+        };
+        let random = self.spec.access == Access::Random && !verb.starts_with("random");
+        if random { format!("random {verb}") } else { verb.to_owned() }
+    }
+}
+
+impl Job for RecordsJob {
+    fn profile(&self) -> Profile {
+        let mut profile = self.spec.profile(self.member.operation, self.spec.data_label(&self.words()));
+        if !self.spec.has_own_label() {
+            profile.label += &self.options.label();
+        }
+        let restore = self.restore();
+        if restore != Restore::Nothing || (self.options.close && self.member.again) {
+            profile.renewal = Renewal::Inside;
+        } else if !self.written {
+            profile.renewal = Renewal::Recreate;
+        }
+        if !self.written {
+            profile.repeats_in_place = restore == Restore::Anew;
+        }
+        profile.cold_bytes_per_operation = match self.member.act {
+            Act::Read => profile.cold_bytes_per_operation,
+            // The seed decides which operations are reads: a few less than their share.
+            Act::Mix => (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64,
+            // Whole blocks are replaced without being read.
+            Act::Write | Act::Append => 0,
+        };
+        profile
+    }
+
+    fn params(&self) -> Params {
+        let mut params = self.spec.params();
+        if self.member.before == Before::Asked {
+            params.insert("overwrite".to_owned(), self.written.into());
+        }
+        self.options.add_to(&mut params);
+        params
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        self.spec.prepare(context, self.content())
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let stage = self.spec.stage(context)?;
+        let board = Board::new(self.workers(), matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let crew = Movers { job: self, stage: &stage, context, board: &board };
+        let verb = if self.member.act == Act::Read { Verb::Read } else { Verb::Write };
+        let subject = Subject { interest: Interest::Data, content: self.content(), verb: Some(verb) };
+        let (mut measurement, _) = conduct(&crew, &stage, subject, &self.profile(), context, gate)?;
+        if !self.in_rounds() {
+            board.settle();
+        }
+        measurement.timed_ns = board.timed_ns();
+        measurement.stonewall = board.stonewall();
+        if self.options.verify && verb == Verb::Write && stage.backend.capabilities().real {
+            fileset::verify(&stage.set, &stage.layout, context.seed)?;
+        }
+        Ok(measurement)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        self.spec.cleanup(context)
+    }
+}

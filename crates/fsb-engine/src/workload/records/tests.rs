@@ -1,0 +1,272 @@
+//! Orders, restored states and options of workloads that move records.
+
+use std::fs;
+use std::path::Path;
+
+use fsb_model::WorkloadSpec;
+use serde_json::json;
+
+use super::recorder::Recorder;
+use crate::context::Context;
+use crate::task::{ClockSpec, Gate, Measurement, Ready, Step, Task};
+use crate::workload::conformance::SIZING;
+use crate::workload::{self, Job};
+use crate::{EngineError, backend};
+
+struct Open;
+
+impl Gate for Open {
+    fn ready(&mut self, _ready: Ready) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+fn job(workload: &serde_json::Value) -> (WorkloadSpec, Box<dyn Job>) {
+    let spec: WorkloadSpec = serde_json::from_value(workload.clone()).unwrap();
+    let job = workload::parse(&spec, &SIZING).unwrap_or_else(|error| panic!("{workload}: {error}"));
+    (spec, job)
+}
+
+fn context(spec: &WorkloadSpec, root: &Path, operations: u64) -> Context {
+    let task = Task {
+        step: Step::Measure,
+        workload: spec.clone(),
+        sizing: SIZING,
+        root: root.to_owned(),
+        seed: 42,
+        operations,
+        repetition: 0,
+        until_seconds: None,
+        evict: false,
+        backend: None,
+        clock: ClockSpec::Monotonic,
+    };
+    Context::new(&task).unwrap()
+}
+
+/// Prepares and measures so many passes.
+fn run(workload: &serde_json::Value, root: &Path, passes: u64) -> Result<Measurement, EngineError> {
+    let (spec, job) = job(workload);
+    let context = context(&spec, root, job.profile().operations * passes);
+    job.prepare(&context)?;
+    job.measure(&context, &mut Open)
+}
+
+/// What a backend is asked when so many operations are done.
+fn asked(workload: &serde_json::Value, operations: u64) -> String {
+    let (spec, job) = job(workload);
+    let recorder = Recorder::leaked();
+    let context = Context { backend: Some(recorder), ..context(&spec, Path::new("/nowhere"), operations) };
+    job.measure(&context, &mut Open).unwrap();
+    recorder.calls().join(" ")
+}
+
+/// What only the operation itself does, of those that would open, close and sync alike.
+#[test]
+fn each_operation_visits_its_records_in_its_order() {
+    let four = |name: &str| json!({"name": name, "file_size": "16K", "block_size": "4K"});
+    for (name, expected) in [
+        ("read", "open r0 r1 r2 r3"),
+        ("rewrite", "open w0 w1 w2 w3"),
+        ("reread", "open r0 r1 r2 r3 r0 r1 r2 r3"),
+        ("backward-read", "open r3 r2 r1 r0"),
+        ("record-rewrite", "open w0 w0 w0 w0"),
+        ("write", "create w0 w1 w2 w3 close unlink"),
+        ("fwrite", "create w0 w1 w2 w3 close unlink"),
+        ("frewrite", "open w0 w1 w2 w3"),
+        ("preadv", "open r0 r1 r2 r3"),
+        ("repreadv", "open r0 r1 r2 r3 r0 r1 r2 r3"),
+    ] {
+        let calls = asked(&four(name), 4);
+        assert_eq!(calls, expected.trim_end_matches(" close unlink"), "{name}");
+    }
+    let strided = json!({"name": "stride-read", "file_size": "28K", "block_size": "4K", "stride": 3});
+    assert_eq!(asked(&strided, 9), "open r0 r3 r6 r1 r4 r2 r5 r0 r3");
+    let random = json!({"name": "random-write", "file_size": "64K", "block_size": "4K"});
+    let mut offsets: Vec<u64> =
+        asked(&random, 16).split(' ').skip(1).map(|call| call.trim_start_matches('w').parse().unwrap()).collect();
+    assert_ne!(offsets, (0..16).collect::<Vec<_>>());
+    offsets.sort_unstable();
+    assert_eq!(offsets, (0..16).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_state_is_restored_between_passes_and_what_was_asked_for_belongs_to_each() {
+    let with = |extra: serde_json::Value| {
+        let mut workload = json!({"name": "write", "file_size": "8K", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        asked(&workload, 4)
+    };
+    let twice = |first: &str, again: &str, pass: &str| format!("{first} {pass} {again} {pass}");
+    assert_eq!(with(json!({})), twice("create", "close unlink create", "w0 w1"));
+    assert_eq!(with(json!({"close": true})), twice("create", "unlink create", "w0 w1 close"));
+    let durable = twice("create syncfs", "unlink create syncfs", "w0 w1 fsync close");
+    assert_eq!(with(json!({"close": true, "durability": "end"})), durable);
+    assert_eq!(
+        with(json!({"overwrite": true, "durability": "end"})),
+        twice("open", "", "w0 w1 fsync").replace("  ", " ")
+    );
+    assert_eq!(with(json!({"name": "read", "close": true})), twice("open", "open", "r0 r1 close"));
+    assert_eq!(with(json!({"name": "reread", "close": true})), twice("open r0 r1", "open r0 r1", "r0 r1 close"));
+    // A part of a pass has its end, too.
+    let part = json!({"name": "write", "file_size": "16K", "block_size": "4K", "durability": "end"});
+    assert_eq!(asked(&part, 5), "create syncfs w0 w1 w2 w3 fsync close unlink create syncfs w0 fsync");
+}
+
+#[test]
+fn threads_that_share_a_file_flush_it_once_and_close_it_each() {
+    let workload = json!({"name": "rewrite", "file_size": "32K", "block_size": "4K", "threads": 2,
+        "durability": "end", "close": true});
+    let calls = asked(&workload, 16);
+    let count = |call: &str| calls.split(' ').filter(|found| *found == call).count();
+    assert_eq!((count("fsync"), count("close"), count("open")), (2, 4, 4));
+    for record in 0..8 {
+        assert_eq!(count(&format!("w{record}")), 2, "{calls}");
+    }
+}
+
+#[test]
+fn a_mix_is_as_the_ratio_says_and_visits_each_record_once() {
+    let mix = |ratio: &str| {
+        let workload = json!({"name": "random-mix", "file_size": "4M", "block_size": "4K", "mix": ratio});
+        asked(&workload, 1024)
+    };
+    for (ratio, least, most) in [("50%", 430, 594), ("90%", 860, 980)] {
+        let calls = mix(ratio);
+        let reads = calls.split(' ').filter(|call| call.starts_with('r')).count();
+        assert!((least..most).contains(&reads), "{ratio}: {reads}");
+        let mut records: Vec<u64> = calls.split(' ').skip(2).map(|call| call[1..].parse().unwrap()).collect();
+        records.sort_unstable();
+        assert_eq!(records, (0..1024).collect::<Vec<_>>());
+        assert_eq!(calls, mix(ratio), "the seed decides");
+    }
+}
+
+/// Every member through every backend that it takes, where this kernel has it: it runs, and verification finds nothing.
+#[test]
+fn members_run_on_every_backend_that_fits_and_verify_their_bytes() {
+    for member in workload::REGISTRY {
+        for backend in backend::REGISTRY.iter().filter(|backend| backend.capabilities().real) {
+            let params = json!({"file_size": "64K", "block_size": "4K", "cache": "any", "verify": true,
+                "backend": backend.name()});
+            let params = serde_json::from_value(params).unwrap();
+            let Ok(job) = member.parse(&params, &SIZING) else { continue };
+            let root = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/../..").unwrap();
+            let spec = WorkloadSpec { name: member.name().to_owned(), params };
+            let passes = if job.profile().repeats_in_place { 2 } else { 1 };
+            let context = context(&spec, root.path(), 16 * passes);
+            job.prepare(&context).unwrap();
+            let name = format!("{} through {}", member.name(), backend.name());
+            match job.measure(&context, &mut Open) {
+                Ok(measured) => {
+                    assert_eq!((measured.operations, measured.bytes), (16 * passes, passes << 16), "{name}")
+                }
+                // This kernel, or the file system of the build, may refuse a backend: the backends' own tests say so.
+                Err(refusal) => assert!(!refusal.message.starts_with("corrupted"), "{name}: {refusal}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn one_wrong_byte_is_found_and_placed() {
+    for (name, backend, depth) in [
+        ("read", "psync", 1),
+        ("reread", "psyncv", 1),
+        ("random-read", "mmap", 1),
+        ("backward-read", "stdio", 1),
+        ("stride-read", "skeleton", 4),
+        ("random-mix", "psync", 1),
+        // Neither writes to the place: it is found when the file is read afterwards.
+        ("record-rewrite", "psync", 1),
+        ("record-rewrite", "mmap", 1),
+    ] {
+        let workload = json!({"name": name, "file_size": "64K", "block_size": "4K", "cache": "any", "verify": true,
+            "backend": backend, "depth": depth, "mix": "99%"});
+        let mut workload = workload;
+        if name != "random-mix" {
+            workload.as_object_mut().unwrap().remove("mix");
+        }
+        let (spec, job) = job(&workload);
+        let root = tempfile::tempdir().unwrap();
+        let context = context(&spec, root.path(), 16);
+        job.prepare(&context).unwrap();
+        let file = root.path().join("fsb-set/d00000/f00000000");
+        let mut bytes = fs::read(&file).unwrap();
+        bytes[33_333] ^= 0x10;
+        let (found, written) = (bytes[33_333], bytes[33_333] ^ 0x10);
+        fs::write(&file, bytes).unwrap();
+        let error = job.measure(&context, &mut Open).unwrap_err();
+        let expected = format!(
+            "corrupted: {} holds {found:#04x} at offset 33333, where {written:#04x} was written",
+            file.display()
+        );
+        assert_eq!(error.message, expected, "{workload}");
+        assert_eq!(error.path, Some(file));
+    }
+}
+
+#[test]
+fn processes_have_files_of_their_own_and_a_figure_for_while_all_worked() {
+    let root = tempfile::tempdir().unwrap();
+    for name in ["write", "rewrite", "backward-read", "random-mix", "append"] {
+        let workload = json!({"name": name, "file_size": "256K", "block_size": "4K", "processes": 3, "cache": "any",
+            "verify": true, "durability": if name == "backward-read" { "none" } else { "end" }});
+        let passes = if name == "append" { 1 } else { 4 };
+        let measured = run(&workload, root.path(), passes).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(measured.workers.iter().map(|worker| worker.rank).collect::<Vec<_>>(), [0, 1, 2], "{name}");
+        assert!(measured.workers.iter().all(|worker| worker.bytes == passes * (256 << 10)), "{name}");
+        assert!(measured.workers.iter().all(|worker| worker.timed_ns <= measured.timed_ns), "{name}");
+        let wall = measured.stonewall.unwrap();
+        assert!(wall.bytes > 0 && wall.bytes <= measured.bytes, "{name}: {wall:?}");
+        assert!(wall.timed_ns > 0 && wall.timed_ns <= measured.timed_ns, "{name}: {wall:?}");
+        assert_eq!(fs::read_dir(root.path().join("fsb-set/d00000")).unwrap().count(), 3, "{name}");
+    }
+}
+
+#[test]
+fn one_worker_alone_has_no_figure_for_all() {
+    let root = tempfile::tempdir().unwrap();
+    let measured = run(&json!({"name": "rewrite", "file_size": "64K", "block_size": "4K"}), root.path(), 2).unwrap();
+    assert_eq!(measured.stonewall, None);
+    let threads = json!({"name": "rewrite", "file_size": "64K", "block_size": "4K", "threads": 2});
+    assert!(run(&threads, root.path(), 2).unwrap().stonewall.is_some());
+}
+
+#[test]
+fn a_process_that_fails_ends_the_others_and_says_why() {
+    let root = tempfile::tempdir().unwrap();
+    let workload = json!({"name": "read", "file_size": "64K", "block_size": "4K", "processes": 3, "close": true});
+    let (spec, job) = job(&workload);
+    let context = context(&spec, root.path(), 48_000);
+    job.prepare(&context).unwrap();
+    let file = root.path().join("fsb-set/d00000/f00000001");
+    fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(10_000).unwrap();
+    let error = job.measure(&context, &mut Open).unwrap_err();
+    assert!(error.message.contains("f00000001: 1808 bytes came instead of 4096 at offset 8192"), "{error}");
+    // One that cannot even be equipped.
+    fs::remove_file(&file).unwrap();
+    let cold = json!({"name": "read", "file_size": "64K", "block_size": "4K", "processes": 3, "cache": "any"});
+    let (_, job) = self::job(&cold);
+    assert_eq!(job.measure(&context, &mut Open).unwrap_err().errno, Some(libc::ENOENT));
+}
+
+#[test]
+fn runs_on_nothing_repeat_to_the_last_digit_in_processes_and_rounds() {
+    for extra in [json!({"processes": 4}), json!({"threads": 3}), json!({"close": true, "durability": "end"})] {
+        let mut workload = json!({"name": "write", "file_size": "1M", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let (spec, job) = job(&workload);
+        let passes = if job.profile().repeats_in_place { 3 } else { 1 };
+        let fake = || {
+            let context = context(&spec, Path::new("/nowhere"), job.profile().operations * passes);
+            let clock = ClockSpec::Fake { seed: 7, slowdown: 1.0 };
+            let context = Context { backend: backend::find("null").ok(), clock, ..context };
+            job.measure(&context, &mut Open).unwrap()
+        };
+        let first = fake();
+        assert_eq!(first, fake(), "{workload}");
+        let busy: u64 = first.workers.iter().map(|worker| worker.timed_ns).max().unwrap();
+        assert!(first.timed_ns >= busy && busy > 0, "{workload}");
+    }
+}

@@ -1,0 +1,175 @@
+//! What cells of a matrix need that warm-up did not visit, read off between those that it did.
+//!
+//! The time of one operation is close to a power of its size over wide ranges, so it is interpolated on logarithms: first
+//! between two records of a visited file, then between two visited files. Beyond the outermost records the slope of the
+//! last two goes on, and with a single record time goes with bytes. What is done around the clock goes with the bytes of
+//! the file.
+
+use std::collections::BTreeMap;
+
+use super::Grid;
+use super::grid::Spot;
+use crate::agent::Spent;
+use crate::calibrate::Sample;
+
+/// A visited file of one work on one target: its samples by record.
+type ByRecord<'a> = BTreeMap<u64, &'a Sample>;
+
+/// Samples of the cells that have none, for each target that has some of the same work.
+pub fn fill(grid: &Grid, samples: &[Sample]) -> Vec<Sample> {
+    let mut found: BTreeMap<(&str, &str), &Sample> = BTreeMap::new();
+    for sample in samples.iter().filter(|sample| sample.seconds > 0.0 && sample.operations > 0) {
+        found.insert((&sample.target, &sample.label), sample);
+    }
+    let targets: std::collections::BTreeSet<&str> = samples.iter().map(|sample| sample.target.as_str()).collect();
+    let mut filled = Vec::new();
+    for spots in grid.by_work().values() {
+        for target in &targets {
+            let mut visited: BTreeMap<u64, ByRecord<'_>> = BTreeMap::new();
+            for spot in spots {
+                if let Some(sample) = found.get(&(*target, spot.label.as_str())) {
+                    visited.entry(spot.file).or_default().insert(spot.record, sample);
+                }
+            }
+            let missing = spots.iter().filter(|spot| !found.contains_key(&(*target, spot.label.as_str())));
+            filled.extend(missing.filter_map(|spot| sample(spot, target, &visited)));
+        }
+    }
+    filled
+}
+
+fn sample(spot: &Spot, target: &str, visited: &BTreeMap<u64, ByRecord<'_>>) -> Option<Sample> {
+    let below = visited.range(..=spot.file).next_back().or_else(|| visited.iter().next())?;
+    let above = visited.range(spot.file..).next().or_else(|| visited.iter().next_back())?;
+    let place = log_place(spot.file, *below.0, *above.0);
+    let time = |(_, records): (&u64, &ByRecord<'_>)| ln_seconds(records, spot.record);
+    let each = (time(below)? * (1.0 - place) + time(above)? * place).exp();
+    // A second's worth of operations: what counts is their rate.
+    let operations = (1.0 / each).ceil().max(1.0);
+    let seconds = each * operations;
+    let (low, high) = (below.1.values().next()?, above.1.values().next()?);
+    let place = linear_place(spot.file, *below.0, *above.0);
+    let mix = |of: fn(&Sample) -> f64| (of(low) * (1.0 - place) + of(high) * place).max(0.0);
+    let around = mix(|sample| (sample.spent.measure / sample.seconds).max(1.0));
+    Some(Sample {
+        target: target.to_owned(),
+        label: spot.label.clone(),
+        operations: operations as u64,
+        seconds,
+        spent: Spent {
+            prepare: mix(|sample| sample.spent.prepare),
+            settle: mix(|sample| sample.spent.settle),
+            measure: seconds * around,
+            cleanup: mix(|sample| sample.spent.cleanup),
+        },
+        between: true,
+    })
+}
+
+/// The logarithm of the seconds of one operation on this record, in one visited file.
+fn ln_seconds(records: &ByRecord<'_>, record: u64) -> Option<f64> {
+    let of = |(size, sample): (&u64, &&Sample)| (ln(*size), (sample.seconds / sample.operations as f64).ln());
+    let points: Vec<(f64, f64)> = records.iter().map(of).collect();
+    let x = ln(record);
+    // The pair around it, or the outermost one.
+    let right = points.iter().position(|point| point.0 >= x).unwrap_or(points.len()).clamp(1, points.len().max(2) - 1);
+    let (left, right) = (points.get(right - 1)?, points.get(right));
+    let Some(right) = right else { return Some(left.1 + x - left.0) };
+    let slope = (right.1 - left.1) / (right.0 - left.0);
+    // Beyond the ends time neither falls with the size nor grows faster than bytes do: what says so is noise.
+    let slope = if (left.0..=right.0).contains(&x) { slope } else { slope.clamp(0.0, 1.0) };
+    let near = if x > right.0 { right } else { left };
+    Some(near.1 + (x - near.0) * slope)
+}
+
+fn ln(size: u64) -> f64 {
+    (size.max(1) as f64).ln()
+}
+
+fn log_place(size: u64, below: u64, above: u64) -> f64 {
+    if above == below { 0.0 } else { ((ln(size) - ln(below)) / (ln(above) - ln(below))).clamp(0.0, 1.0) }
+}
+
+fn linear_place(size: u64, below: u64, above: u64) -> f64 {
+    let span = above as f64 - below as f64;
+    if span == 0.0 { 0.0 } else { ((size as f64 - below as f64) / span).clamp(0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix::Grid;
+    use fsb_engine::{Sizing, workload};
+    use fsb_model::{Cell, WorkloadSpec};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// A matrix of reads on files of 64 KiB to 64 MiB, and its cells with their sizes.
+    fn grid() -> (Grid, Vec<(String, u64, u64)>) {
+        let (mut cells, mut profiles, mut sizes) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for file in (16..27).map(|power| 1u64 << power) {
+            for record in (12..25).map(|power| 1u64 << power).filter(|record| *record <= file) {
+                let params = json!({"file_size": file, "block_size": record, "matrix": true});
+                let spec = WorkloadSpec { name: "read".into(), params: serde_json::from_value(params).unwrap() };
+                let job = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap();
+                let profile = job.profile();
+                sizes.push((profile.label.clone(), file, record));
+                let workload = WorkloadSpec { name: spec.name, params: job.params() };
+                cells.push(Cell { label: profile.label.clone(), workload });
+                profiles.insert(profile.label.clone(), profile);
+            }
+        }
+        (Grid::of(&cells, &profiles), sizes)
+    }
+
+    fn sample(label: &str, each: f64) -> Sample {
+        let spent = Spent { prepare: 0.1, settle: 0.0, measure: 0.2, cleanup: 0.0 };
+        Sample {
+            target: "a".into(),
+            label: label.into(),
+            operations: 1000,
+            seconds: each * 1000.0,
+            spent,
+            between: false,
+        }
+    }
+
+    proptest! {
+        /// A call that costs something, and bytes that cost something: within a factor of two, the margin that is kept.
+        #[test]
+        fn rates_between_visited_cells_are_close(call in 1e-7f64..1e-5, byte in 1e-11f64..1e-9) {
+            let (grid, sizes) = grid();
+            let unvisited = grid.unvisited();
+            let time = |record: u64| call + byte * record as f64;
+            let visited = sizes.iter().filter(|(label, ..)| !unvisited.contains(label.as_str()));
+            let seen: Vec<Sample> = visited.map(|(label, _, record)| sample(label, time(*record))).collect();
+            let filled = fill(&grid, &seen);
+            prop_assert_eq!(filled.len() + seen.len(), sizes.len());
+            for sample in filled {
+                let (_, _, record) = sizes.iter().find(|(label, ..)| *label == sample.label).unwrap();
+                let ratio = sample.seconds / sample.operations as f64 / time(*record);
+                prop_assert!((0.5..2.0).contains(&ratio), "{}: {ratio}", sample.label);
+                prop_assert!(sample.between && sample.spent.measure >= sample.seconds);
+            }
+        }
+    }
+
+    #[test]
+    fn warm_up_visits_nine_sizes_of_a_large_matrix() {
+        let (grid, sizes) = grid();
+        assert_eq!(sizes.len() - grid.unvisited().len(), 9);
+    }
+
+    #[test]
+    fn one_record_tells_of_others_by_its_bytes() {
+        let seen = sample("x", 1e-6);
+        let records = ByRecord::from([(4096, &seen)]);
+        let double = ln_seconds(&records, 8192).unwrap().exp();
+        assert!((double / 2e-6 - 1.0).abs() < 1e-9, "{double}");
+    }
+
+    #[test]
+    fn what_no_target_has_seen_stays_unknown() {
+        assert!(fill(&grid().0, &[]).is_empty());
+    }
+}

@@ -1,0 +1,116 @@
+//! Which cells form a matrix.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_engine::Profile;
+use fsb_model::Cell;
+
+/// Parameters that differ within a matrix.
+const SIZES: [&str; 2] = ["file_size", "block_size"];
+/// A matrix of up to so many sizes is visited whole by warm-up.
+const FEW: usize = 8;
+
+/// The cells of a plan that are parts of matrices.
+#[derive(Debug, Default)]
+pub struct Grid {
+    spots: Vec<Spot>,
+}
+
+/// One cell of a matrix.
+#[derive(Debug)]
+pub struct Spot {
+    /// The cell.
+    pub label: String,
+    /// All that it shares with the other cells of its matrix.
+    pub work: String,
+    /// Bytes of a file.
+    pub file: u64,
+    /// Bytes of a record.
+    pub record: u64,
+}
+
+impl Grid {
+    /// Finds the matrices among the cells.
+    pub fn of(cells: &[Cell], profiles: &BTreeMap<String, Profile>) -> Grid {
+        let spots = cells.iter().filter_map(|cell| Spot::of(cell, profiles.get(&cell.label)?));
+        Grid { spots: spots.collect() }
+    }
+
+    /// For tests: of cells that no plan has.
+    #[cfg(test)]
+    pub(super) fn from_spots(spots: Vec<Spot>) -> Grid {
+        Grid { spots }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.spots.is_empty()
+    }
+
+    /// All cells.
+    pub fn spots(&self) -> &[Spot] {
+        &self.spots
+    }
+
+    /// Sizes of files, ascending.
+    pub fn files(&self) -> Vec<u64> {
+        self.spots.iter().map(|spot| spot.file).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Sizes of records, ascending.
+    pub fn records(&self) -> Vec<u64> {
+        self.spots.iter().map(|spot| spot.record).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The combinations of file and record.
+    pub fn pairs(&self) -> BTreeSet<(u64, u64)> {
+        self.spots.iter().map(|spot| (spot.file, spot.record)).collect()
+    }
+
+    /// The cells by the work that they share.
+    pub fn by_work(&self) -> BTreeMap<&str, Vec<&Spot>> {
+        let mut works: BTreeMap<&str, Vec<&Spot>> = BTreeMap::new();
+        for spot in &self.spots {
+            works.entry(&spot.work).or_default().push(spot);
+        }
+        works
+    }
+
+    /// The cells that warm-up need not visit: all but those with the smallest, the middle and the largest record in the
+    /// smallest, the middle and the largest file.
+    pub fn unvisited(&self) -> BTreeSet<&str> {
+        let mut unvisited = BTreeSet::new();
+        for spots in self.by_work().values().filter(|spots| spots.len() > FEW) {
+            let files = ends_and_middle(spots.iter().map(|spot| spot.file));
+            for spot in spots {
+                let of_file = spots.iter().filter(|other| other.file == spot.file);
+                let visited = files.contains(&spot.file)
+                    && ends_and_middle(of_file.map(|other| other.record)).contains(&spot.record);
+                if !visited {
+                    unvisited.insert(spot.label.as_str());
+                }
+            }
+        }
+        unvisited
+    }
+}
+
+/// The smallest, the middle and the largest of some sizes.
+fn ends_and_middle(sizes: impl Iterator<Item = u64>) -> BTreeSet<u64> {
+    let sizes: Vec<u64> = sizes.collect::<BTreeSet<_>>().into_iter().collect();
+    let places = [0, sizes.len() / 2, sizes.len().saturating_sub(1)];
+    places.iter().filter_map(|place| sizes.get(*place).copied()).collect()
+}
+
+impl Spot {
+    fn of(cell: &Cell, profile: &Profile) -> Option<Spot> {
+        let shared = cell.workload.params.iter().filter(|(key, _)| !SIZES.contains(&key.as_str()));
+        let shared: Vec<String> = shared.map(|(key, value)| format!("{key}={value}")).collect();
+        profile.matrix.then(|| Spot {
+            label: cell.label.clone(),
+            work: format!("{} {}", cell.workload.name, shared.join(" ")),
+            file: profile.file_size,
+            record: profile.record_size,
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! How much there is to do: said before anything is known, decided after warm-up.
+
+use std::time::Duration;
+
+use fsb_engine::Profile;
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::units::show_duration;
+use fsb_model::{Plan, Repetition};
+
+use super::{Run, Schedule, profiles};
+use crate::calibrate::{Basis, expected_seconds};
+use crate::event::Event;
+use crate::matrix::{Grid, between, design, estimate};
+
+/// Says how long a matrix will take, by a model: nothing is known of the machine yet.
+pub(super) fn say_estimate(run: &mut Run<'_>) {
+    let profiles = profiles(run);
+    if Grid::of(&run.record.cells, &profiles).is_empty() {
+        return;
+    }
+    let plan = &run.record.plan;
+    let trials: f64 = profiles.values().map(|profile| estimate::trial_seconds(profile, plan.stretch)).sum();
+    let blocks = match plan.repetition {
+        Repetition::Blocks { blocks } => blocks,
+        Repetition::Budget { .. } | Repetition::Precision { .. } => FEWEST_BLOCKS_JUDGED,
+    };
+    let block = (trials + estimate::VISIT) * plan.targets.len() as f64;
+    run.observer.event(&Event::Estimated {
+        cells: profiles.len(),
+        blocks,
+        expected: Duration::from_secs_f64(block * f64::from(blocks)),
+        budget: plan.repetition.budget(),
+    });
+}
+
+impl Schedule<'_> {
+    /// The cells that are parts of matrices.
+    pub(super) fn grid(&self) -> Grid {
+        Grid::of(&self.cells, &self.profiles)
+    }
+
+    /// Fixes the amounts and the number of blocks; of a matrix that the budget does not hold, a part is chosen.
+    pub(super) fn calibrate(&mut self) {
+        let grid = self.grid();
+        self.samples.extend(between::fill(&grid, &self.samples));
+        let budget = self.run.record.plan.repetition.budget();
+        let left =
+            budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
+        if budget.is_some() && !grid.is_empty() {
+            self.thin_out(&grid, left);
+        }
+        let cells = self.profiled();
+        let decided = self.basis(&cells, left).decide();
+        self.run.record.amounts = decided.amounts;
+        self.expect();
+        self.run.record.blocks_planned = Some(decided.blocks);
+        if decided.scale < 1.0 {
+            let warning = short_stretches(decided.scale, &self.run.record.plan, decided.block_seconds, left);
+            self.run.record.warnings.push(warning);
+        }
+        self.run.observer.event(&Event::Planned {
+            blocks: decided.blocks,
+            expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
+            scale: decided.scale,
+        });
+    }
+
+    fn profiled(&self) -> Vec<(String, Profile)> {
+        self.cells.iter().map(|cell| (cell.label.clone(), self.profiles[&cell.label].clone())).collect()
+    }
+
+    fn basis<'b>(&'b self, cells: &'b [(String, Profile)], left: f64) -> Basis<'b> {
+        Basis {
+            cells,
+            samples: &self.samples,
+            visits: self.visit_seconds.values().sum(),
+            repetition: self.run.record.plan.repetition,
+            stretch: self.run.record.plan.stretch,
+            left,
+        }
+    }
+
+    /// Leaves out what the budget does not hold: sizes of a matrix, evenly, so that there is time for enough blocks.
+    fn thin_out(&mut self, grid: &Grid, left: f64) {
+        let cells = self.profiled();
+        let basis = self.basis(&cells, left);
+        let seconds = basis.seconds_of_cells();
+        let whole: f64 = grid.spots().iter().filter_map(|spot| seconds.get(spot.label.as_str())).sum();
+        let others = seconds.values().sum::<f64>() - whole + basis.visits;
+        let design = design::largest(grid, &seconds, basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others);
+        let enough = (whole + others) * f64::from(FEWEST_BLOCKS_JUDGED) / basis.to_fill() * left
+            + self.run.started.elapsed().as_secs_f64();
+        let Some(text) = design.describe(grid) else { return };
+        let left_out = design.left_out(grid);
+        self.cells.retain(|cell| !left_out.contains(&cell.label));
+        self.run.record.cells.clone_from(&self.cells);
+        let minutes = (enough / 60.0).ceil();
+        self.warn(format!("{text} (--budget {minutes:.0}m would hold all)"));
+    }
+
+    /// Notes how long each trial should take.
+    fn expect(&mut self) {
+        let amounts = &self.run.record.amounts;
+        let expected = self.samples.iter().filter_map(|sample| {
+            let seconds = expected_seconds(&self.profiles[&sample.label], *amounts.get(&sample.label)?, sample);
+            Some(((sample.target.clone(), sample.label.clone()), seconds))
+        });
+        self.expected = expected.collect();
+    }
+}
+
+fn short_stretches(scale: f64, plan: &Plan, block_seconds: f64, left: f64) -> String {
+    let budget = plan.repetition.budget().unwrap_or_default().as_secs_f64();
+    // What was spent before block 1 stays; five blocks at full length would take the rest.
+    let minutes = ((budget - left + block_seconds * 5.0 / scale.max(0.05)) / 60.0).ceil();
+    let (now, wanted) = (show_duration_of(plan.stretch * scale), show_duration_of(plan.stretch));
+    format!(
+        "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
+         --budget {minutes:.0}m would be enough"
+    )
+}
+
+fn show_duration_of(seconds: f64) -> String {
+    show_duration(Duration::from_secs_f64(seconds))
+}

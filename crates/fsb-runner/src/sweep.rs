@@ -1,0 +1,218 @@
+//! From one workload with lists of sizes to one workload a combination.
+//!
+//! `file_size` and `block_size` may be lists (`["64K", "1M"]`) or ranges of doublings (`"64K..512M"`). Combinations are
+//! those that IOzone's automatic mode visits: no record is larger than its file, and files of 32 MiB and more get no
+//! records below 64 KiB unless `every_record` asks for them. The word `memory` in a size is that of the machine.
+
+use fsb_model::{Params, WorkloadSpec, expression};
+use serde_json::Value;
+
+/// Files from this size on get no small records, as in IOzone.
+const LARGE_FILE: u64 = 32 << 20;
+/// Records below this are small.
+const SMALL_RECORD: u64 = 64 << 10;
+/// More combinations of one workload are refused.
+const MOST: usize = 10_000;
+/// The longest list.
+const LONGEST: usize = 1000;
+
+const FILE: &str = "file_size";
+const RECORD: &str = "block_size";
+const EVERY: &str = "every_record";
+const MEMORY: &str = "memory";
+
+/// Why a sweep makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SweepError {
+    /// The parameter at fault.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// What sizes may refer to.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope {
+    /// Bytes of the image.
+    pub size: u64,
+    /// Bytes of memory that the machine has.
+    pub memory: u64,
+}
+
+/// All combinations, in the order of files, then of records; the workload itself where nothing is swept.
+pub fn expand(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
+    let (files, records) = (sizes(&spec.params, FILE, scope)?, sizes(&spec.params, RECORD, scope)?);
+    if !files.swept && !records.swept {
+        let params = spec.params.iter().map(|(key, value)| (key.clone(), with_memory(value, scope))).collect();
+        return Ok(vec![WorkloadSpec { name: spec.name.clone(), params }]);
+    }
+    let every = match spec.params.get(EVERY) {
+        None => false,
+        Some(Value::Bool(every)) => *every,
+        Some(other) => return Err(wrong(EVERY, format!("{other} is not true or false"))),
+    };
+    let fits = |file: Option<u64>, record: Option<u64>| match (file, record) {
+        (Some(file), Some(record)) => record <= file && (every || file < LARGE_FILE || record >= SMALL_RECORD),
+        _ => true,
+    };
+    let mut all = Vec::new();
+    for &file in &files.values {
+        all.extend(records.values.iter().filter(|record| fits(file, **record)).map(|record| (file, *record)));
+    }
+    match all.len() {
+        0 => Err(wrong(
+            RECORD,
+            "no record fits any of the files: none is as small as one of them, or is large enough".into(),
+        )),
+        count if count > MOST => Err(wrong(FILE, format!("{count} combinations are too many: at most {MOST}"))),
+        _ => Ok(all.into_iter().map(|(file, record)| one(spec, file, record)).collect()),
+    }
+}
+
+/// One combination.
+fn one(spec: &WorkloadSpec, file: Option<u64>, record: Option<u64>) -> WorkloadSpec {
+    let mut params = spec.params.clone();
+    params.remove(EVERY);
+    params.insert("matrix".to_owned(), true.into());
+    for (key, size) in [(FILE, file), (RECORD, record)] {
+        if let Some(size) = size {
+            params.insert(key.to_owned(), size.into());
+        }
+    }
+    WorkloadSpec { name: spec.name.clone(), params }
+}
+
+/// The sizes that a parameter names; none where it is not there.
+struct Sizes {
+    values: Vec<Option<u64>>,
+    swept: bool,
+}
+
+fn sizes(params: &Params, key: &'static str, scope: Scope) -> Result<Sizes, SweepError> {
+    let size = |value: &Value| match value {
+        Value::String(text) => evaluate(text, scope).map_err(|message| wrong(key, message)),
+        value => value.as_u64().ok_or_else(|| wrong(key, format!("{value} is not a size"))),
+    };
+    let (values, swept) = match params.get(key) {
+        None => (vec![None], false),
+        Some(Value::Array(list)) => (list.iter().map(|value| size(value).map(Some)).collect::<Result<_, _>>()?, true),
+        Some(Value::String(text)) if text.contains("..") => (range(text, key, scope)?, true),
+        // The workload itself says what is wrong with a single value.
+        Some(value) => (vec![size(value).ok()], false),
+    };
+    match values.len() {
+        0 => Err(wrong(key, "the list is empty".to_owned())),
+        count if count > LONGEST => Err(wrong(key, format!("{count} sizes are too many: at most {LONGEST}"))),
+        _ => Ok(Sizes { values, swept }),
+    }
+}
+
+/// `64K..512M`: the first, its doublings, and no more than the last.
+fn range(text: &str, key: &'static str, scope: Scope) -> Result<Vec<Option<u64>>, SweepError> {
+    let (from, to) = text.split_once("..").unwrap_or((text, text));
+    let [from, to] = [from, to].map(|end| evaluate(end, scope));
+    let (from, to) = from.and_then(|from| Ok((from, to?))).map_err(|message| wrong(key, message))?;
+    if from == 0 || from > to {
+        return Err(wrong(key, format!("'{text}' is no range: write the smaller size first, such as 64K..512M")));
+    }
+    let doublings = std::iter::successors(Some(from), |size| size.checked_mul(2));
+    Ok(doublings.take_while(|size| *size <= to).map(Some).collect())
+}
+
+fn evaluate(text: &str, scope: Scope) -> Result<u64, String> {
+    expression::evaluate(&text.replace(MEMORY, &scope.memory.to_string()), scope.size)
+        .map_err(|error| error.to_string())
+}
+
+fn with_memory(value: &Value, scope: Scope) -> Value {
+    match value {
+        Value::String(text) if text.contains(MEMORY) && evaluate(text, scope).is_ok() => {
+            text.replace(MEMORY, &scope.memory.to_string()).into()
+        }
+        other => other.clone(),
+    }
+}
+
+fn wrong(key: &'static str, message: String) -> SweepError {
+    SweepError { key, message: format!("{key}: {message}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    const SCOPE: Scope = Scope { size: 2 << 30, memory: 3 << 30 };
+
+    fn spec(params: Value) -> WorkloadSpec {
+        WorkloadSpec { name: "write".to_owned(), params: serde_json::from_value(params).unwrap() }
+    }
+
+    fn pairs(params: Value) -> Vec<(u64, u64)> {
+        let size = |spec: &WorkloadSpec, key: &str| spec.params[key].as_u64().unwrap();
+        expand(&spec(params), SCOPE).unwrap().iter().map(|one| (size(one, FILE), size(one, RECORD))).collect()
+    }
+
+    /// The first two columns of a table that IOzone 3.327 printed: `-a -n 4k -g 4096m`.
+    #[test]
+    fn combinations_are_those_that_iozone_visits() {
+        let table = include_str!("../../../testdata/iozone-2010/xfs/xfs1.iozone");
+        let row = |line: &str| line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>();
+        let rows = table.lines().filter_map(row).filter(|row| row.len() > 10);
+        let visited: Vec<(u64, u64)> = rows.map(|row| (row[0] << 10, row[1] << 10)).collect();
+        assert_eq!(visited.len(), 163);
+        assert_eq!(pairs(json!({"file_size": "4K..4G", "block_size": "4K..16M"})), visited);
+    }
+
+    #[test]
+    fn every_record_means_every_record() {
+        let all = pairs(json!({"file_size": ["32M", "64M"], "block_size": "4K..16M", "every_record": true}));
+        assert_eq!(all.len(), 26);
+        assert_eq!(pairs(json!({"file_size": ["32M", "64M"], "block_size": "4K..16M"})).len(), 18);
+    }
+
+    #[test]
+    fn lists_hold_numbers_and_expressions_and_one_size_goes_with_all() {
+        let found = pairs(json!({"file_size": [65_536, "size/1024"], "block_size": "64K"}));
+        assert_eq!(found, [(65_536, 65_536), (2 << 20, 65_536)]);
+        assert_eq!(pairs(json!({"file_size": ["4K", "1M"], "block_size": "64K"})), [(1 << 20, 65_536)]);
+    }
+
+    #[test]
+    fn what_is_not_swept_stays_as_it_was_but_for_the_memory() {
+        let plain = spec(json!({"file_size": "size/8", "label": "of memory"}));
+        assert_eq!(expand(&plain, SCOPE).unwrap(), [plain]);
+        let scaled = spec(json!({"file_size": "min(4G, memory*4/3)"}));
+        let text = &expand(&scaled, SCOPE).unwrap()[0].params[FILE];
+        assert_eq!(expression::evaluate(text.as_str().unwrap(), 0), Ok(4 << 30));
+    }
+
+    #[test]
+    fn senseless_sweeps_are_refused_with_their_key() {
+        for (params, key, message) in [
+            (json!({"file_size": []}), FILE, "the list is empty"),
+            (json!({"file_size": "1M..64K"}), FILE, "write the smaller size first"),
+            (json!({"file_size": "0..64K"}), FILE, "no range"),
+            (json!({"file_size": "64K..x"}), FILE, "'x' is not a size"),
+            (json!({"file_size": ["64K", true]}), FILE, "true is not a size"),
+            (json!({"file_size": ["4K"], "block_size": ["8K"]}), RECORD, "no record fits"),
+            (json!({"file_size": ["4K"], "every_record": 1}), EVERY, "1 is not true or false"),
+        ] {
+            let error = expand(&spec(params.clone()), SCOPE).unwrap_err();
+            assert_eq!(error.key, key, "{params}");
+            assert!(error.message.contains(message), "{params}: {}", error.message);
+        }
+    }
+
+    #[test]
+    fn combinations_are_told_apart_by_their_sizes_alone() {
+        let all = expand(&spec(json!({"file_size": "64K..1M", "block_size": "4K..1M", "close": true})), SCOPE).unwrap();
+        let shared = |one: &WorkloadSpec| {
+            let rest = one.params.iter().filter(|(key, _)| ![FILE, RECORD].contains(&key.as_str()));
+            format!("{:?}", rest.collect::<Vec<_>>())
+        };
+        assert_eq!(all.iter().map(shared).collect::<BTreeSet<_>>().len(), 1);
+        assert!(all.iter().all(|one| one.params["matrix"] == true && !one.params.contains_key(EVERY)));
+    }
+}

@@ -1,0 +1,71 @@
+//! `fsb iozone`: IOzone's own command line, workloads and text, on our engine.
+//!
+//! What the options mean, in which order things are done and what is printed is data and text of `fsb-compat`; the calls
+//! on files are those of the engine. Here both are joined: the whole request is checked before anything is touched,
+//! numbers are printed as they come, and whatever ends the run, the files that it made go.
+
+mod check;
+mod latency;
+mod phases;
+mod remount;
+mod run;
+mod table;
+mod together;
+
+use std::ffi::OsString;
+
+use clap::{ArgAction, Args};
+use fsb_compat::iozone::{self, Request, print};
+
+use crate::exit;
+use crate::results;
+
+const MORE: &str = "\
+Options are IOzone's: -a -A -z -R -b FILE -i N -n -g -y -q -s -r SIZE -f FILE -F FILES -t -l -u N
+  -T -I -o -e -c -w -U MOUNT -B -D -G -H -k N -j N -O -N -M -x -V N -W -p -S KB -L BYTES -P CPU
+  -Q -C -v -+n -+p PERCENT -+u -+d -+D. 'fsb iozone -h' says what each does; others are refused.
+Ours is --repeat-until TIME: each operation is repeated until its times sum to TIME (100ms), for
+  rates that one pass is too short for. IOzone measures once, and so does this without it.
+Files are overwritten and removed as IOzone does it. Output is IOzone's: 'fsb compare' reads it.
+Examples:
+  fsb iozone -a -g 64m -f /srv/data/f                 all operations, files of 64 kB to 64 MB
+  fsb iozone -s 1g -r 1m -i 0 -i 1 -e -f /srv/data/f  durable write, read, one size
+  fsb iozone -t 4 -s 256m -r 64k -i 0 -F a b c d      four processes together
+  sudo fsb iozone -I -a -i 0 -i 2 -f /mnt/x/f         past the page cache";
+
+/// Help without options of clap's: IOzone's are told below.
+const HELP: &str = "{about-with-newline}{usage-heading} {usage}{after-help}";
+
+/// Measure a file as IOzone 3.471 does, with its options and its output
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = HELP, disable_help_flag = true, override_usage = "fsb iozone [OPTIONS]")]
+pub struct Arguments {
+    /// IOzone's options
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<OsString>,
+    /// This text
+    #[arg(long, action = ArgAction::Help, hide = true)]
+    help: Option<bool>,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let typed = arguments.options.iter().map(|option| option.to_string_lossy());
+    let command = ["fsb".into(), "iozone".into()].into_iter().chain(typed).collect::<Vec<_>>().join(" ");
+    let program = format!("fsb {}", env!("CARGO_PKG_VERSION"));
+    match iozone::parse(arguments.options.iter().cloned(), command).map_err(|error| exit::request(error.to_string()))? {
+        Request::List => results::print(&print::list()).map(|()| exit::DONE),
+        Request::Version => results::print(&print::version(&program)).map(|()| exit::DONE),
+        Request::Help => help(),
+        Request::Run(options) => {
+            check::check(&options)?;
+            run::run(&options, &program)
+        }
+    }
+}
+
+/// `--help` behind other options is an option of IOzone's to clap.
+fn help() -> anyhow::Result<u8> {
+    let mut command = Arguments::augment_args(clap::Command::new("iozone"));
+    results::print(&command.render_help().to_string()).map(|()| exit::DONE)
+}

@@ -1,0 +1,177 @@
+//! Whether a request can be served: all of it is known before anything is touched.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use fsb_compat::iozone::Options;
+use fsb_compat::iozone::options::Means;
+use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
+use fsb_engine::classic::{self, Existing};
+use fsb_model::Bytes;
+
+use super::remount;
+use crate::exit;
+use crate::progress::say;
+
+/// Memory that asynchronous requests may take together.
+const MOST_MEMORY: u64 = 4 << 30;
+
+/// Refuses what cannot be done, with exit code 2 where other options would help and 3 where the machine cannot.
+pub fn check(options: &Options) -> anyhow::Result<()> {
+    let rows = sequence::rows(options);
+    let mut existing = BTreeMap::new();
+    for path in sequence::files(options) {
+        let found = classic::examine(&path).map_err(exit::request)?;
+        existing.insert(path, found);
+    }
+    one_file_each(&existing)?;
+    for found in existing.values() {
+        something_to_read(options, &rows, *found)?;
+    }
+    memory(options, &rows)?;
+    processors(options)?;
+    for output in options.sheet.iter().chain(options.latency_files.then_some(&PathBuf::from("wol.dat"))) {
+        writable(output)?;
+    }
+    if let Some(point) = &options.remount {
+        remount::check(point, &options.file)?;
+    }
+    space(options, &rows, &existing)?;
+    direct(options, &rows, existing.keys())
+}
+
+/// Two names of one file would be measured against each other.
+fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
+    let mut seen = BTreeMap::new();
+    for path in existing.keys() {
+        let Ok(metadata) = std::fs::metadata(path) else { continue };
+        if let Some(other) = seen.insert((metadata.dev(), metadata.ino()), path) {
+            return Err(exit::request(format!("{} and {} are one file", other.display(), path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// Goes through the operations of the first row and keeps account of how much of the file is there.
+fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> anyhow::Result<()> {
+    let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
+    let operations: Vec<Operation> = if options.throughput() {
+        sequence::throughput(options)
+    } else {
+        let done = sequence::pieces(options).into_iter().filter_map(|piece| match piece {
+            Piece::Do(operation, _) | Piece::Silently(operation) => Some(operation),
+            Piece::Zero(_) | Piece::Blank(_) => None,
+        });
+        done.collect()
+    };
+    let mut size = match existing {
+        Existing::File(size) => size,
+        Existing::Nothing => 0,
+    };
+    for operation in operations {
+        if operation.needs_file() && size < largest {
+            let wanted = Bytes(largest);
+            let found =
+                if existing == Existing::Nothing { "there is none".to_owned() } else { format!("it has {size} bytes") };
+            return Err(exit::request(format!(
+                "the tests start with reading a file of {wanted}, and {found}: add -i 0, which writes it, or write it \
+                 first with -i 0 -w and the same sizes"
+            )));
+        }
+        if operation.makes_file() {
+            size = largest;
+        }
+    }
+    Ok(())
+}
+
+fn memory(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
+    let Means::Async { depth, .. } = options.means else { return Ok(()) };
+    let of_row = |row: &Row| (row.file / row.record).min(u64::from(depth)) * (row.record << 10);
+    let needed = rows.iter().map(of_row).max().unwrap_or(0);
+    if needed > MOST_MEMORY {
+        let message =
+            format!("{depth} requests under way need {} of memory: choose a smaller depth or record", Bytes(needed));
+        return Err(exit::request(message));
+    }
+    Ok(())
+}
+
+fn processors(options: &Options) -> anyhow::Result<()> {
+    let Some(first) = options.first_cpu else { return Ok(()) };
+    let next = "'taskset -cp $$' lists those that are";
+    classic::processors(first, 1)
+        .map(|_| ())
+        .ok_or_else(|| exit::request(format!("-P {first}: this is no processor for this process; {next}")))
+}
+
+/// A path that cannot be written must not be found out after the measurement.
+fn writable(path: &Path) -> anyhow::Result<()> {
+    if path.is_dir() {
+        return Err(exit::request(format!("{} is a directory: name a file", path.display())));
+    }
+    let parent = directory(path);
+    rustix::fs::access(parent, rustix::fs::Access::WRITE_OK)
+        .map_err(|error| exit::request(format!("cannot write {}: {error}", path.display())))
+}
+
+/// The directory that a path lies in.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether the largest files fit, on each file system that some of them lie on.
+fn space(options: &Options, rows: &[Row], existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
+    let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
+    let mut needs: BTreeMap<u64, (PathBuf, u64)> = BTreeMap::new();
+    for (path, found) in existing {
+        let parent = directory(path);
+        let device = std::fs::metadata(parent).with_context(|| format!("cannot examine {}", parent.display()))?.dev();
+        let there = if let Existing::File(size) = found { *size } else { 0 };
+        needs.entry(device).or_insert_with(|| (parent.to_owned(), 0)).1 += largest.saturating_sub(there);
+    }
+    for (parent, needed) in needs.into_values() {
+        let available = classic::available_bytes(&parent)?;
+        if needed > available {
+            let (shown, files) =
+                (parent.display(), if existing.len() > 1 { "files need" } else { "largest file needs" });
+            let option = if options.auto { "-g" } else { "-s" };
+            return Err(exit::machine(format!(
+                "the file system of {shown} is too small for these tests: the {files} {} more, {} are available. \
+                 Nothing was written; choose a smaller {option} or make room",
+                fsb_model::units::show_bytes(needed as f64),
+                fsb_model::units::show_bytes(available as f64),
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn direct<'p>(options: &Options, rows: &[Row], paths: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
+    if !options.direct {
+        return Ok(());
+    }
+    let mut records: Vec<u64> = rows.iter().map(|row| row.record << 10).collect();
+    records.sort_unstable();
+    records.dedup();
+    let mut directories: Vec<&Path> = paths.map(|path| directory(path)).collect();
+    directories.dedup();
+    for parent in directories {
+        for record in &records {
+            let next = "leave -I out, or choose another record size or another file system";
+            classic::check_direct(parent, *record).map_err(|why| exit::machine(format!("-I: {why}; {next}")))?;
+        }
+    }
+    let streams = |operation: &Operation| operation.is_stream();
+    let done = |piece: &Piece| matches!(piece, Piece::Do(operation, _) if streams(operation));
+    if !options.throughput() && sequence::pieces(options).iter().any(done)
+        || options.throughput() && sequence::throughput(options).iter().any(streams)
+    {
+        say(
+            "warning: fwrite and fread are C stdio, which opens files without O_DIRECT: these go through the page cache, as in IOzone",
+        );
+    }
+    Ok(())
+}

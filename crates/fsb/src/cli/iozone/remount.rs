@@ -1,0 +1,150 @@
+//! `-U`: the file system under test is unmounted and mounted before each operation, so that nothing is cached.
+//!
+//! `umount` and `mount` are called as IOzone calls them. Where `/etc/fstab` does not know the mount point, what is
+//! mounted there is remembered and mounted again, with the same type and options.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::exit;
+use crate::progress::say;
+
+/// How often a busy file system is asked again.
+const ATTEMPTS: u32 = 20;
+
+/// A mount point and how to mount it.
+pub struct Remount {
+    point: PathBuf,
+    arguments: Vec<String>,
+    mounted: bool,
+    /// A loop device may let go of its file when nobody uses it: this keeps it.
+    _source: Option<File>,
+}
+
+/// What findmnt says of a mount point.
+struct Mount {
+    source: String,
+    kind: String,
+    options: String,
+    root: String,
+}
+
+/// Whether the mount point can be unmounted for tests on `file`.
+pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
+    let shown = point.display();
+    if !rustix::process::geteuid().is_root() {
+        return Err(exit::machine(format!("-U {shown}: only root may unmount: try sudo")));
+    }
+    if find(point, false)?.is_none() {
+        return Err(exit::request(format!("-U {shown}: nothing is mounted there (see findmnt)")));
+    }
+    let real = |path: &Path| std::fs::canonicalize(path);
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !real(parent)?.starts_with(real(point)?) {
+        return Err(exit::request(format!(
+            "-U {shown}: the file {} does not lie there: name one with -f",
+            file.display()
+        )));
+    }
+    if std::env::current_dir()?.starts_with(real(point)?) {
+        return Err(exit::request(format!(
+            "-U {shown}: this directory lies there, and would keep it busy: cd / first"
+        )));
+    }
+    Ok(())
+}
+
+/// What is mounted at a point, or what fstab would mount there.
+fn find(point: &Path, fstab: bool) -> anyhow::Result<Option<Mount>> {
+    let mut command = Command::new("findmnt");
+    command.args(["--json", "--nofsroot", "--first-only", "--output", "SOURCE,FSTYPE,OPTIONS"]);
+    if fstab {
+        command.arg("--fstab");
+    } else {
+        // Which part of a file system is mounted is known of mounted ones only.
+        command.args(["--kernel", "--output", "SOURCE,FSTYPE,OPTIONS,FSROOT"]);
+    }
+    let output = command
+        .arg("--mountpoint")
+        .arg(point)
+        .output()
+        .map_err(|error| exit::machine(format!("cannot run findmnt (Debian package util-linux): {error}")))?;
+    let parsed: serde_json::Value = match serde_json::from_slice(&output.stdout) {
+        Ok(parsed) => parsed,
+        Err(_) => return Ok(None),
+    };
+    let mount = &parsed["filesystems"][0];
+    let text = |key: &str| mount[key].as_str().map(str::to_owned);
+    Ok(text("source").zip(text("fstype")).zip(text("options")).map(|((source, kind), options)| Mount {
+        source,
+        kind,
+        options,
+        root: text("fsroot").unwrap_or_else(|| "/".to_owned()),
+    }))
+}
+
+impl Remount {
+    /// Remembers what is mounted.
+    pub fn new(point: &Path) -> anyhow::Result<Remount> {
+        let shown = point.display();
+        let mounted = find(point, false)?
+            .ok_or_else(|| exit::request(format!("-U {shown}: nothing is mounted there (see findmnt)")))?;
+        let path = point.display().to_string();
+        let arguments = if find(point, true)?.is_some() {
+            vec![path]
+        } else if mounted.root != "/" && mounted.kind != "btrfs" {
+            let message =
+                format!("-U {shown}: a part of another file system is mounted there: give it a line in /etc/fstab");
+            return Err(exit::request(message));
+        } else {
+            let Mount { source, kind, options, .. } = &mounted;
+            ["-t", kind, "-o", options, source].map(str::to_owned).into_iter().chain([path]).collect()
+        };
+        Ok(Remount { point: point.to_owned(), arguments, mounted: true, _source: File::open(&mounted.source).ok() })
+    }
+
+    /// Unmounts and mounts.
+    pub fn cycle(&mut self) -> anyhow::Result<()> {
+        if self.mounted {
+            again(Command::new("umount").arg(&self.point), "unmount", &self.point)?;
+            self.mounted = false;
+        }
+        self.mount()
+    }
+
+    fn mount(&mut self) -> anyhow::Result<()> {
+        again(Command::new("mount").args(&self.arguments), "mount", &self.point)?;
+        self.mounted = true;
+        Ok(())
+    }
+}
+
+/// Calls a program until it succeeds: whoever looks at new mounts keeps them busy for a moment.
+fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> {
+    let mut said = String::new();
+    for attempt in 1..=ATTEMPTS {
+        let output =
+            command.output().map_err(|error| exit::machine(format!("cannot {what} {}: {error}", point.display())))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        std::thread::sleep(Duration::from_millis(10 * u64::from(attempt)));
+    }
+    Err(exit::machine(format!(
+        "cannot {what} {} ({ATTEMPTS} attempts): {said}; 'fuser -vm' tells who uses it",
+        point.display()
+    )))
+}
+
+impl Drop for Remount {
+    fn drop(&mut self) {
+        if !self.mounted
+            && let Err(error) = self.mount()
+        {
+            say(&format!("warning: {error:#}"));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A run, from the banner to the line that says it is complete, and whatever may end it before.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anyhow::Context;
+use fsb_compat::iozone::Options;
+use fsb_compat::iozone::print::{self, Facts};
+use fsb_compat::iozone::sequence;
+use fsb_engine::classic::{self, Corruption, PhaseError};
+use fsb_testbed::lock::RunLock;
+
+use super::latency::LatencyFiles;
+use super::remount::Remount;
+use super::{table, together};
+use crate::exit::{self, Failure};
+use crate::progress::say;
+use crate::results;
+
+/// The signals that end a run early, with the exit code each stands for.
+const SIGNALS: [(i32, u8); 2] =
+    [(signal_hook::consts::SIGINT, exit::INTERRUPTED), (signal_hook::consts::SIGTERM, exit::TERMINATED)];
+
+/// What a run holds on to.
+pub struct Stage<'o> {
+    /// What was asked for.
+    pub options: &'o Options,
+    /// Set by a signal.
+    pub interrupted: Arc<AtomicBool>,
+    /// The file system to mount anew. It is mounted again before files are removed.
+    pub remount: Option<Remount>,
+    /// The files that were written.
+    pub made: Made,
+    /// `-Q`.
+    pub latencies: LatencyFiles,
+    signal: Arc<AtomicUsize>,
+}
+
+/// Files that go when this value does, unless `-w` keeps them.
+pub struct Made {
+    paths: Vec<PathBuf>,
+    keep: bool,
+}
+
+impl Made {
+    /// A file is about to be written.
+    pub fn note(&mut self, path: &Path) {
+        if !self.paths.iter().any(|known| known == path) {
+            self.paths.push(path.to_owned());
+        }
+    }
+
+    /// Removes what was written.
+    pub fn clear(&mut self) -> anyhow::Result<()> {
+        for path in std::mem::take(&mut self.paths) {
+            if !self.keep {
+                classic::remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Err(error) = self.clear() {
+            say(&format!("warning: {error:#}"));
+        }
+    }
+}
+
+/// Measures and prints.
+pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
+    let _lock = RunLock::acquire(&options.command)?;
+    let mut stage = Stage::set(options)?;
+    results::print(&print::banner(options, &facts(program)))?;
+    let mut reports = Reports::default();
+    let measured = match options.throughput() {
+        true => together::run(&mut stage, &mut reports),
+        false => table::run(&mut stage, &mut reports),
+    };
+    match measured {
+        Ok(()) => {
+            stage.made.clear()?;
+            if options.throughput() {
+                // Here the report comes before the end, in tables after it.
+                results::print(&reports.text)?;
+                results::print(print::COMPLETE)?;
+            } else {
+                results::print(print::COMPLETE)?;
+                results::print(&reports.text)?;
+            }
+            reports.save(options)?;
+            Ok(exit::DONE)
+        }
+        Err(error) => stage.end(error, &reports),
+    }
+}
+
+/// What `-R` and `-b` get, once there is something to report.
+#[derive(Default)]
+pub struct Reports {
+    /// For the screen.
+    pub text: String,
+    /// The spreadsheet.
+    pub sheet: Vec<u8>,
+}
+
+impl Reports {
+    fn save(&self, options: &Options) -> anyhow::Result<()> {
+        let Some(path) = &options.sheet else { return Ok(()) };
+        fsb_store::replace(path, &self.sheet).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl<'o> Stage<'o> {
+    fn set(options: &'o Options) -> anyhow::Result<Stage<'o>> {
+        let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        for (number, code) in SIGNALS {
+            // A second signal is no reason to leave the files there: a pass looks at the flag before each record.
+            signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
+            signal_hook::flag::register(number, Arc::clone(&interrupted))?;
+        }
+        Ok(Stage {
+            options,
+            interrupted,
+            remount: options.remount.as_deref().map(Remount::new).transpose()?,
+            made: Made { paths: Vec::new(), keep: options.keep },
+            latencies: LatencyFiles::default(),
+            signal,
+        })
+    }
+
+    /// What is said of a run that did not reach its end.
+    fn end(mut self, error: anyhow::Error, reports: &Reports) -> anyhow::Result<u8> {
+        // Mounts the file system again if that is missing: the files are on it.
+        self.remount = None;
+        self.made.clear()?;
+        match error.downcast_ref::<PhaseError>() {
+            Some(PhaseError::Interrupted) => {
+                results::print("\niozone: interrupted\n\n")?;
+                results::print(&reports.text)?;
+                results::print("exiting iozone\n\n")?;
+                let code = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(exit::INTERRUPTED);
+                Ok(if code == 0 { exit::INTERRUPTED } else { code })
+            }
+            Some(PhaseError::Corrupt(corruption)) => {
+                results::print(&placed(corruption))?;
+                let next =
+                    "The device, the file system or memory does not keep what is written: look at the kernel's log";
+                Err(Failure { code: exit::GATE, message: format!("{corruption}. {next}") }.into())
+            }
+            Some(PhaseError::Engine(error)) => {
+                results::print("\n")?;
+                Err(exit::machine(format!("{error}. The files of this run are removed")))
+            }
+            None => Err(error),
+        }
+    }
+}
+
+/// Where corruption was found, in IOzone's form.
+fn placed(corruption: &Corruption) -> String {
+    let Corruption { path, offset, expected, found, record_offset, record, bytes } = corruption;
+    format!(
+        "\n\nError in file: Position {offset} \nRecord # {} Record size {} kb \n\
+         Found pattern: Hex >>{found:x}<< Expecting >>{expected:x}<<\n\
+         File {}, wrong bytes in this record: {bytes}\n",
+        record_offset / record,
+        record / 1024,
+        path.display(),
+    )
+}
+
+fn facts(program: &str) -> Facts {
+    let uname = rustix::system::uname();
+    let words = [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
+    let machine: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    Facts {
+        program: program.to_owned(),
+        platform: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
+        began: jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string(),
+        machine: format!("{} GNU/Linux", machine.join(" ")),
+        resolution: classic::clock_resolution(),
+    }
+}
+
+/// The processors for a number of processes, where they were to be bound.
+pub fn processors(options: &Options, count: usize) -> Vec<Option<u32>> {
+    let bound = options.first_cpu.and_then(|first| classic::processors(first, count));
+    bound.map_or_else(|| vec![None; count], |all| all.into_iter().map(Some).collect())
+}
+
+/// Whether any operation of a run changes its files: those that it only reads are not its own to remove.
+pub fn writes(options: &Options) -> bool {
+    if options.throughput() {
+        return sequence::throughput(options).into_iter().any(sequence::Operation::writes);
+    }
+    sequence::pieces(options).into_iter().any(|piece| match piece {
+        sequence::Piece::Do(operation, _) | sequence::Piece::Silently(operation) => operation.writes(),
+        sequence::Piece::Zero(_) | sequence::Piece::Blank(_) => false,
+    })
+}

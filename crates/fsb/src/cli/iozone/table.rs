@@ -1,0 +1,90 @@
+//! One process: a row for each pair of sizes, a number for each operation.
+
+use std::time::Duration;
+
+use fsb_compat::iozone::print::{self, Report};
+use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
+use fsb_compat::iozone::table_sheet;
+use fsb_engine::classic::{self, Existing, PhaseResult};
+
+use super::phases::{cpu_percent, operation, phase, value};
+use super::run::{Reports, Stage, processors, writes};
+use crate::results;
+
+/// Measures all rows. What `-R` and `-b` get is kept up to date row by row, for a run may be interrupted.
+pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
+    let options = stage.options;
+    results::print(&print::heading(options))?;
+    let mut report = Report::default();
+    for sizes in sequence::rows(options) {
+        classic::sync_all();
+        report.start(sizes);
+        let measured = row(stage, sizes, &mut report);
+        if options.report {
+            reports.text = format!("{}{}", print::REPORTS, print::reports(options, &report));
+        }
+        if options.sheet.is_some() {
+            reports.sheet = table_sheet(options, &report)?;
+        }
+        measured?;
+        results::print("\n")?;
+        stage.made.clear()?;
+    }
+    Ok(())
+}
+
+fn row(stage: &mut Stage, sizes: Row, report: &mut Report) -> anyhow::Result<()> {
+    let options = stage.options;
+    if writes(options) {
+        stage.made.note(&options.file);
+    }
+    results::print(&print::row(sizes))?;
+    for piece in sequence::pieces(options) {
+        match piece {
+            Piece::Do(operation, column) => {
+                let result = measure(stage, operation, sizes)?;
+                let number = value(options.unit, result.nanoseconds, result.records, sizes.record << 10);
+                report.put(column, number, cpu_percent(&result));
+                results::print(&print::number(column, number))?;
+            }
+            Piece::Silently(operation) => _ = measure(stage, operation, sizes)?,
+            Piece::Zero(column) => {
+                report.put(column, 0, 0.0);
+                results::print(&print::zero(column))?;
+            }
+            Piece::Blank(test) => results::print(print::blank(test))?,
+        }
+    }
+    Ok(())
+}
+
+/// An operation, once, or as often as `--repeat-until` asks for: its times are summed.
+fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<PhaseResult> {
+    let options = stage.options;
+    // A table has no mix.
+    let Some(operation) = operation(which) else { return Ok(PhaseResult::default()) };
+    let cpu = processors(options, 1)[0];
+    let phase = phase(options, operation, &options.file, sizes, 0, cpu);
+    let wanted = options.repeat_until.unwrap_or(Duration::ZERO).as_nanos() as u64;
+    // Writing anew removes the file first by itself; a stream does so only where there was none.
+    let fresh = which == Operation::Fwrite && classic::examine(&options.file) == Ok(Existing::Nothing);
+    let mut sum = PhaseResult::default();
+    loop {
+        if let Some(remount) = &mut stage.remount {
+            remount.cycle()?;
+        }
+        if fresh && sum.records > 0 {
+            classic::remove(&options.file)?;
+        }
+        let result = classic::perform(&phase, &stage.interrupted)?;
+        stage.latencies.write(which, None, sizes.record << 10, &result, options.latency_files)?;
+        sum.nanoseconds += result.nanoseconds;
+        sum.records += result.records;
+        sum.user_nanoseconds += result.user_nanoseconds;
+        sum.system_nanoseconds += result.system_nanoseconds;
+        sum.wall_nanoseconds += result.wall_nanoseconds;
+        if sum.nanoseconds >= wanted {
+            return Ok(sum);
+        }
+    }
+}

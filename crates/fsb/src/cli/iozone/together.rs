@@ -1,0 +1,116 @@
+//! Throughput mode: several processes or threads at once, a block of lines for each operation.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use fsb_compat::iozone::Options;
+use fsb_compat::iozone::options::Unit;
+use fsb_compat::iozone::print::{self, Child, Crew};
+use fsb_compat::iozone::sequence::{self, Operation, Row};
+use fsb_compat::iozone::throughput_sheet;
+use fsb_engine::classic::{self, CrewResult, Phase, PhaseResult};
+
+use super::phases::{operations, phase};
+use super::run::{Reports, Stage, processors, writes};
+use crate::results;
+
+/// Measures all numbers of processes.
+pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
+    let options = stage.options;
+    let Some(sizes) = sequence::rows(options).first().copied() else { return Ok(()) };
+    let files = sequence::files(options);
+    let mut runs: Vec<Vec<Crew>> = Vec::new();
+    for (index, count) in sequence::counts(options).into_iter().enumerate() {
+        results::print(&print::intro(options, count, sizes, index == 0))?;
+        runs.push(Vec::new());
+        let files = &files[..count as usize];
+        if writes(options) {
+            files.iter().for_each(|file| stage.made.note(file));
+        }
+        for operation in sequence::throughput(options) {
+            classic::sync_all();
+            let crew = measure(stage, operation, sizes, files)?;
+            results::print(&print::block(options, &crew))?;
+            if let Some(run) = runs.last_mut() {
+                run.push(crew);
+            }
+            report(options, sizes, &runs, reports)?;
+        }
+        stage.made.clear()?;
+        results::print("\n\n")?;
+    }
+    Ok(())
+}
+
+fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Reports) -> anyhow::Result<()> {
+    if options.report {
+        reports.text = print::throughput_report(options, sizes, runs);
+    }
+    if options.sheet.is_some() {
+        reports.sheet = throughput_sheet(options, sizes, runs)?;
+    }
+    Ok(())
+}
+
+/// An operation of all processes, once, or as often as `--repeat-until` asks for: the times of each are summed.
+fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf]) -> anyhow::Result<Crew> {
+    let options = stage.options;
+    let phases = phases(options, operation, sizes, files);
+    let program = if options.threads { None } else { Some(std::env::current_exe()?) };
+    let wanted = options.repeat_until.unwrap_or(Duration::ZERO).as_nanos() as u64;
+    let mut sums = vec![Some(PhaseResult { full_nanoseconds: Some(0), ..PhaseResult::default() }); files.len()];
+    let mut nanoseconds = 0;
+    loop {
+        let result = classic::perform_together(&phases, program.as_deref(), &stage.interrupted)?;
+        for (rank, result) in result.results.iter().enumerate() {
+            stage.latencies.write(operation, Some(rank), sizes.record << 10, result, options.latency_files)?;
+        }
+        nanoseconds += add(&mut sums, result);
+        let least = sums.iter().flatten().map(|sum| sum.nanoseconds).min().unwrap_or(wanted);
+        if least >= wanted {
+            break;
+        }
+        if operation.makes_file() {
+            // The first pass met no files, or those of an earlier run; all others shall meet none.
+            files.iter().try_for_each(|file| classic::remove(file).map(|_| ()))?;
+        }
+    }
+    let children = sums.iter().flatten().map(|sum| child(options, sizes, sum)).collect();
+    Ok(Crew { operation, children, seconds: nanoseconds as f64 * 1e-9 })
+}
+
+fn phases(options: &Options, operation: Operation, sizes: Row, files: &[PathBuf]) -> Vec<Phase> {
+    let cpus = processors(options, files.len());
+    let operations = operations(options, operation, files.len() as u32);
+    let members = files.iter().zip(operations).zip(cpus).enumerate();
+    members.map(|(rank, ((file, operation), cpu))| phase(options, operation, file, sizes, rank as u32, cpu)).collect()
+}
+
+/// Adds a pass of all to the sums of each: the time that it took.
+fn add(sums: &mut [Option<PhaseResult>], result: CrewResult) -> u64 {
+    for (sum, result) in sums.iter_mut().flatten().zip(result.results) {
+        sum.nanoseconds += result.nanoseconds;
+        sum.records += result.records;
+        sum.full_nanoseconds = sum.full_nanoseconds.zip(result.full_nanoseconds).map(|(sum, more)| sum + more);
+        sum.user_nanoseconds += result.user_nanoseconds;
+        sum.system_nanoseconds += result.system_nanoseconds;
+        sum.wall_nanoseconds += result.wall_nanoseconds;
+    }
+    result.nanoseconds
+}
+
+fn child(options: &Options, sizes: Row, sum: &PhaseResult) -> Child {
+    let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
+    let amount = |records: u64| match options.unit {
+        Unit::Operations => records as f64,
+        Unit::Kilobytes | Unit::Microseconds => (records * sizes.record) as f64,
+    };
+    let passes = sizes.file / sizes.record;
+    Child {
+        moved: amount(sum.records),
+        rate: amount(sum.records) / seconds(sum.nanoseconds),
+        full: sum.full_nanoseconds.map(|full| amount(passes) / seconds(full)),
+        wall: seconds(sum.wall_nanoseconds),
+        cpu: seconds(sum.user_nanoseconds + sum.system_nanoseconds),
+    }
+}

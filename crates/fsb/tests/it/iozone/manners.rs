@@ -1,0 +1,199 @@
+//! It removes what it made, however it ends, and touches nothing else.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{done, iozone, listing};
+use crate::common::{Running, expect_code, program_or_skip, root_or_skip, scratch, stderr, stdout, turn, wait_until};
+
+fn stopped_by(signal: Signal, code: i32, line: &str, file: &str) {
+    let directory = scratch();
+    let mut arguments = vec!["iozone"];
+    arguments.extend(line.split_whitespace());
+    let running = Running::start(directory.path(), &arguments);
+    wait_until("the file is there", Duration::from_secs(20), || directory.path().join(file).exists());
+    std::thread::sleep(Duration::from_millis(30));
+    running.signal(signal);
+    let output = running.wait();
+    expect_code(&output, code);
+    assert!(stdout(&output).ends_with("\niozone: interrupted\n\nexiting iozone\n\n"), "{}", stdout(&output));
+    let left = listing(directory.path());
+    let expected = if line.contains("-w") { vec![file.to_owned()] } else { vec![] };
+    assert_eq!(left, expected, "{line}");
+}
+
+#[test]
+fn signals_end_it_and_it_cleans_up() {
+    let _turn = turn();
+    let endless = "--repeat-until 1h -s 256k -r 4k";
+    stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -f f"), "f");
+    stopped_by(Signal::TERM, 143, &format!("{endless} -i 0 -i 1 -f f"), "f");
+    stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -B -f f"), "f");
+    stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -k 4 -f f"), "f");
+    stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -w -f f"), "f");
+    stopped_by(Signal::INT, 130, &format!("{endless} -t 2 -T -i 0 -F a b"), "a");
+    stopped_by(Signal::INT, 130, &format!("{endless} -t 2 -i 0 -F a b"), "a");
+    stopped_by(Signal::TERM, 143, "-t 1 -s 256m -r 4k -i 0 -o -F a", "a");
+}
+
+#[test]
+fn what_was_measured_before_an_interruption_is_reported() {
+    let _turn = turn();
+    let directory = scratch();
+    let line = "iozone -R -s 64 -s 256m -r 4 -i 0 -o -f f";
+    let running = Running::start(directory.path(), &line.split_whitespace().collect::<Vec<_>>());
+    let second_row = || directory.path().join("f").metadata().is_ok_and(|metadata| metadata.len() > 64 << 10);
+    wait_until("the second row", Duration::from_secs(20), second_row);
+    running.signal(Signal::INT);
+    let output = running.wait();
+    expect_code(&output, 130);
+    assert!(stdout(&output).contains("Excel output is below:\n\n\"Writer report\"\n"), "{}", stdout(&output));
+}
+
+#[test]
+fn files_that_are_only_read_stay() {
+    let _turn = turn();
+    let directory = scratch();
+    done(directory.path(), "-i 0 -w -s 64 -r 4 -f kept");
+    assert_eq!(listing(directory.path()), ["kept"]);
+    done(directory.path(), "-i 1 -i 5 -s 64 -r 4 -f kept");
+    assert_eq!(listing(directory.path()), ["kept"]);
+    done(directory.path(), "-i 4 -s 64 -r 4 -f kept");
+    assert_eq!(listing(directory.path()), Vec::<String>::new());
+}
+
+#[test]
+fn an_existing_file_is_overwritten_and_other_files_are_not_touched() {
+    let _turn = turn();
+    let directory = scratch();
+    std::fs::write(directory.path().join("f"), vec![1; 1 << 20]).unwrap();
+    std::fs::write(directory.path().join("other"), "other").unwrap();
+    done(directory.path(), "-s 64 -r 4 -f f -w -i 0");
+    assert_eq!(directory.path().join("f").metadata().unwrap().len(), 64 << 10);
+    done(directory.path(), "-s 64 -r 4 -f f");
+    assert_eq!(listing(directory.path()), ["other"]);
+    assert_eq!(std::fs::read(directory.path().join("other")).unwrap(), b"other");
+}
+
+#[test]
+fn without_names_files_are_called_as_iozone_calls_them() {
+    let _turn = turn();
+    let directory = scratch();
+    done(directory.path(), "-w -i 0 -s 64 -r 4");
+    done(directory.path(), "-w -t 2 -i 0 -s 64 -r 4");
+    assert_eq!(listing(directory.path()), ["iozone.DUMMY.0", "iozone.DUMMY.1", "iozone.tmp"]);
+}
+
+/// A small ext4 on a loop device, unmounted when it goes.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new(megabytes: u32) -> Mounted {
+        let directory = scratch();
+        let image = directory.path().join("image");
+        let run = |program: &str, arguments: &[&str]| {
+            let output = Command::new(program).args(arguments).output().unwrap();
+            assert!(output.status.success(), "{program}: {}", stderr(&output));
+        };
+        run("truncate", &["-s", &format!("{megabytes}M"), image.to_str().unwrap()]);
+        run("mkfs.ext4", &["-q", "-O", "^has_journal", image.to_str().unwrap()]);
+        std::fs::create_dir(directory.path().join("mnt")).unwrap();
+        let mounted = Mounted(directory);
+        run("mount", &["-o", "loop,noatime", image.to_str().unwrap(), mounted.point().to_str().unwrap()]);
+        mounted
+    }
+
+    fn point(&self) -> std::path::PathBuf {
+        self.0.path().join("mnt")
+    }
+
+    fn options(&self) -> String {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let point = self.point();
+        let line = mounts.lines().find(|line| line.split(' ').nth(1) == point.to_str()).unwrap_or_default();
+        line.split(' ').nth(3).unwrap_or_default().to_owned()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.point()).status();
+    }
+}
+
+fn can_mount(test: &str) -> bool {
+    root_or_skip(test) && program_or_skip(test, "mkfs.ext4") && Path::new("/dev/loop-control").exists()
+}
+
+#[test]
+fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
+    if !can_mount("the_file_system_is_mounted_anew") {
+        return;
+    }
+    let _turn = turn();
+    let mounted = Mounted::new(16);
+    let options = mounted.options();
+    assert!(options.contains("noatime"), "{options}");
+    let point = mounted.point();
+    let line = format!("-U {0} -i 0 -i 1 -s 1m -r 64k -f {0}/f", point.display());
+    let text = done(Path::new("/"), &line);
+    assert!(text.contains("iozone test complete."), "{text}");
+    assert_eq!(mounted.options(), options);
+    assert_eq!(listing(&point), ["lost+found"]);
+}
+
+#[test]
+fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
+    if !can_mount("a_file_system_that_is_too_small") {
+        return;
+    }
+    let _turn = turn();
+    let mounted = Mounted::new(16);
+    let output = iozone(&mounted.point(), "-s 100m -r 1m -i 0 -f f");
+    expect_code(&output, 3);
+    assert!(stderr(&output).contains("is too small for these tests") && output.stdout.is_empty());
+    assert_eq!(listing(&mounted.point()), ["lost+found"]);
+}
+
+/// Somebody else takes the space after the check. A store into a mapping has no error to return: the kernel sends a
+/// signal, which must not end the program with the file in its place.
+#[test]
+fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
+    if !can_mount("a_disk_that_fills_up") {
+        return;
+    }
+    let _turn = turn();
+    for means in ["", "-B", "-k 4"] {
+        let mounted = Mounted::new(16);
+        let point = mounted.point();
+        let line = format!("iozone {means} --repeat-until 1h -s 8m -r 64k -i 0 -+n -f f");
+        let running = Running::start(&point, &line.split_whitespace().collect::<Vec<_>>());
+        wait_until("the file is there", Duration::from_secs(20), || point.join("f").exists());
+        let ended = AtomicBool::new(false);
+        let output = std::thread::scope(|scope| {
+            scope.spawn(|| fill(&point.join("other"), &ended));
+            let output = running.wait();
+            ended.store(true, Ordering::Relaxed);
+            output
+        });
+        expect_code(&output, 3);
+        // The last record before the end may have gone in half.
+        let told = ["No space left on device (ENOSPC)", "or the file system is full"];
+        assert!(told.iter().any(|told| stderr(&output).contains(told)), "{means}: {}", stderr(&output));
+        assert_eq!(listing(&point), ["lost+found", "other"], "{means}");
+    }
+}
+
+/// Takes all space of a file system, and what others give back.
+fn fill(path: &Path, ended: &AtomicBool) {
+    let mut file = std::fs::File::create(path).unwrap();
+    while !ended.load(Ordering::Relaxed) {
+        if std::io::Write::write_all(&mut file, &[7; 65_536]).is_err() {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Corruption is found, placed and told.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use super::{done, iozone, listing};
+use crate::common::{expect_code, scratch, stderr, stdout, turn};
+
+fn flip(path: &Path, offset: u64) -> (u8, u8) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[!byte[0]], offset).unwrap();
+    (byte[0], !byte[0])
+}
+
+/// Writes a file, changes a byte, and reads it with the same options.
+fn found(options: &str, tests: &str, offset: u64) {
+    let directory = scratch();
+    let path = directory.path().join("f");
+    done(directory.path(), &format!("{options} -w -i 0 -s 256 -r 16 -f f"));
+    let (expected, found) = flip(&path, offset);
+    let output = iozone(directory.path(), &format!("{options} -w {tests} -s 256 -r 16 -f f"));
+    expect_code(&output, 1);
+    let record = offset / (16 << 10);
+    let said = format!(
+        "Error in file: Position {offset} \nRecord # {record} Record size 16 kb \nFound pattern: Hex >>{found:x}<< Expecting >>{expected:x}<<\n"
+    );
+    assert!(stdout(&output).contains(&said), "{options}: {}", stdout(&output));
+    let told = format!("f is corrupt at byte {offset}: expected {expected:#04x}, found {found:#04x} (1 wrong bytes");
+    assert!(stderr(&output).contains(&told), "{options}: {}", stderr(&output));
+    assert!(!stdout(&output).contains("test complete"));
+    assert_eq!(listing(directory.path()), ["f"], "-w keeps it");
+}
+
+#[test]
+fn a_changed_byte_is_found_by_every_kind_of_reading() {
+    let _turn = turn();
+    for tests in ["-i 1", "-i 2", "-i 3", "-i 7"] {
+        found("-V 7", tests, 100_001);
+        found("-+d", tests, 100_002);
+    }
+    // Of 16 records a stride of 17 reads the first only.
+    found("-V 7", "-i 5", 77);
+    for means in ["-B", "-H 4", "-k 4"] {
+        found(&format!("-V 7 {means}"), "-i 1", 131_071);
+        found(&format!("-+d {means}"), "-i 3", 5);
+    }
+}
+
+/// As in IOzone, the start of each page is looked at when nothing else was asked for.
+#[test]
+fn a_damaged_page_start_is_found_without_verification() {
+    let _turn = turn();
+    found("-W", "-i 1", 4096 * 5 + 3);
+}
+
+#[test]
+fn records_that_changed_places_are_found_in_diagnostic_mode() {
+    let _turn = turn();
+    let directory = scratch();
+    let path = directory.path().join("f");
+    done(directory.path(), "-+d -w -i 0 -s 64 -r 16 -f f");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let (first, second) = bytes.split_at_mut(16 << 10);
+    first.swap_with_slice(&mut second[..16 << 10]);
+    std::fs::write(&path, bytes).unwrap();
+    let output = iozone(directory.path(), "-+d -i 1 -s 64 -r 16 -f f");
+    expect_code(&output, 1);
+    assert!(stderr(&output).contains("f is corrupt at byte 0:"), "{}", stderr(&output));
+}
+
+#[test]
+fn processes_tell_what_they_find() {
+    let _turn = turn();
+    for threads in ["", "-T"] {
+        let directory = scratch();
+        done(directory.path(), &format!("-t 2 {threads} -V 7 -w -i 0 -s 256 -r 16 -F a b"));
+        flip(&directory.path().join("b"), 1000);
+        let output = iozone(directory.path(), &format!("-t 2 -x {threads} -V 7 -i 1 -s 256 -r 16 -F a b"));
+        expect_code(&output, 1);
+        assert!(stderr(&output).contains("b is corrupt at byte 1000:"), "{}", stderr(&output));
+        assert_eq!(listing(directory.path()), ["a", "b"], "files that were only read are not removed");
+    }
+}

@@ -1,0 +1,103 @@
+//! Backends beside fio's engines: the same file, the same number of operations, in interleaved pairs of half a second.
+//! What is compared are the rates, latencies being recorded on both sides, and the CPU time that an operation costs.
+
+mod cell;
+mod fio;
+mod ours;
+mod place;
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::Context;
+use fsb_model::Bytes;
+
+use crate::bench::Options;
+use crate::summary::Median;
+use cell::Cell;
+use place::Place;
+
+/// Pairs of each cell: the fewest whose interval leaves the extremes out.
+const PAIRS: u32 = 9;
+
+/// What one side of a pair took, for each operation.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    /// Seconds from the start to the end, divided by the operations.
+    seconds: f64,
+    /// Seconds of all processors, user and kernel.
+    cpu: f64,
+}
+
+/// Measures and prints.
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    let size = options.size;
+    let wanted = |cell: &Cell| options.backend.as_deref().is_none_or(|backend| backend == cell.backend);
+    if !crate::peers::fio_is_here() {
+        println!("\nfio is missing and the backends are left out: apt-get install fio");
+        return Ok(());
+    }
+    println!(
+        "\nbackends beside fio, {size} file, {PAIRS} interleaved pairs; medians of fio's cost / ours, with the 95 %"
+    );
+    println!("interval of the median: above 1 is better than fio\n");
+    println!("{:<6} {:<13} {:<16} {:>12} {:>20} {:>20}", "", "backend", "work", "rate", "time", "CPU time");
+    let mut missed = 0;
+    for place in place::all(&options.dir, size)?.each() {
+        for cell in cell::all().filter(|cell| cell.makes_sense_on(place) && wanted(cell)) {
+            let [time, cpu] = compare(place, &cell, size)?;
+            missed += [time, cpu].iter().filter(|ratio| verdict(ratio) == MISSED).count();
+        }
+    }
+    println!("\nfio had {missed} of these for itself (whole interval below 1)");
+    Ok(())
+}
+
+const MISSED: &str = "-";
+
+/// A tie is one whose interval has 1 in it.
+fn verdict(ratio: &Median) -> &'static str {
+    match ratio.interval {
+        [low, _] if low > 1.0 => "+",
+        [_, high] if high < 1.0 => MISSED,
+        _ => "=",
+    }
+}
+
+/// Writes back what was written so far, which is no business of who measures next.
+fn settle(directory: &Path) -> anyhow::Result<()> {
+    rustix::fs::syncfs(File::open(directory)?).with_context(|| format!("syncfs of {}", directory.display()))
+}
+
+/// One cell: as many operations as we do in a while, then pairs.
+fn compare(place: &Place, cell: &Cell, size: Bytes) -> anyhow::Result<[Median; 2]> {
+    let ours = ours::Ours::prepare(place.directory(), cell, size)?;
+    let operations = ours.calibrate()?;
+    let fio = fio::Fio::new(ours.file(), cell, size, operations)?;
+    let (mut time, mut cpu, mut rate) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        // Who comes first changes from pair to pair.
+        let (mine, theirs) = if pair % 2 == 0 {
+            let mine = ours.measure(operations)?;
+            (mine, fio.measure(pair)?)
+        } else {
+            let theirs = fio.measure(pair)?;
+            (ours.measure(operations)?, theirs)
+        };
+        time.push(theirs.seconds / mine.seconds);
+        cpu.push(theirs.cpu / mine.cpu);
+        rate.push(1.0 / mine.seconds);
+    }
+    ours.cleanup()?;
+    let [time, cpu, rate] = [time, cpu, rate].map(Median::of);
+    println!(
+        "{:<6} {:<13} {:<16} {:>12} {:>20} {:>20}",
+        place.name(),
+        cell.backend,
+        cell.work(),
+        cell.rate(rate.value),
+        format!("{} {time:.2}", verdict(&time)),
+        format!("{} {cpu:.2}", verdict(&cpu)),
+    );
+    Ok([time, cpu])
+}

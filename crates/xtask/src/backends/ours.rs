@@ -1,0 +1,104 @@
+//! Our side of a pair: the engine, through the path that every trial takes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, ensure};
+use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
+use fsb_model::{Bytes, WorkloadSpec};
+use serde_json::json;
+
+use super::cell::{Cell, DEPTH};
+use super::{Cost, settle};
+
+/// Operations are chosen to take about so long, in seconds.
+const LENGTH: f64 = 0.4;
+/// Operations of the first try.
+const FEW: u64 = 256;
+
+/// A cell with its file prepared.
+pub struct Ours<'p> {
+    root: &'p Path,
+    workload: WorkloadSpec,
+    size: Bytes,
+}
+
+impl<'p> Ours<'p> {
+    /// Makes the file.
+    pub fn prepare(root: &'p Path, cell: &Cell, size: Bytes) -> anyhow::Result<Ours<'p>> {
+        let depth = if cell.deep { DEPTH } else { 1 };
+        let mut workload = json!({
+            "name": if cell.writes { "write" } else { "read" },
+            "backend": cell.backend,
+            "file_size": size.0,
+            "block_size": cell.block_size(),
+            "access": if cell.random { "random" } else { "sequential" },
+            "cache": "any",
+            "depth": depth,
+            "batch": depth,
+        });
+        if cell.writes {
+            workload["overwrite"] = true.into();
+        }
+        let ours = Ours { root, workload: serde_json::from_value::<WorkloadSpec>(workload)?, size };
+        ours.step(Step::Prepare, 0)?;
+        Ok(ours)
+    }
+
+    /// The file that both sides work on.
+    pub fn file(&self) -> PathBuf {
+        self.root.join("fsb-set/d00000/f00000000")
+    }
+
+    /// How many operations take about as long as one side of a pair should: whole passes where they are that short.
+    pub fn calibrate(&self) -> anyhow::Result<u64> {
+        let mut operations = FEW;
+        loop {
+            let seconds = self.measure(operations)?.seconds * operations as f64;
+            if seconds >= LENGTH / 4.0 {
+                return Ok((operations as f64 * LENGTH / seconds).ceil() as u64);
+            }
+            operations *= 4;
+        }
+    }
+
+    pub fn measure(&self, operations: u64) -> anyhow::Result<Cost> {
+        settle(self.root)?;
+        let StepReport::Measured(measured) = self.step(Step::Measure, operations)? else {
+            bail!("the measure step measured nothing")
+        };
+        let Measurement { timed_ns, operations: done, user_seconds, system_seconds, .. } = measured;
+        ensure!(done == operations, "the engine did {done} operations instead of {operations}");
+        let each = |seconds: f64| seconds / done as f64;
+        Ok(Cost { seconds: each(timed_ns as f64 * 1e-9), cpu: each(user_seconds + system_seconds) })
+    }
+
+    pub fn cleanup(&self) -> anyhow::Result<()> {
+        self.step(Step::Cleanup, 0).map(drop)
+    }
+
+    fn step(&self, step: Step, operations: u64) -> anyhow::Result<StepReport> {
+        let task = Task {
+            step,
+            workload: self.workload.clone(),
+            sizing: Sizing { size: self.size.0, cpus: 1 },
+            root: self.root.to_owned(),
+            seed: 42,
+            operations,
+            repetition: 0,
+            until_seconds: None,
+            evict: false,
+            backend: None,
+            clock: ClockSpec::Monotonic,
+        };
+        Ok(worker::perform(&task, &mut Open)?)
+    }
+}
+
+/// A gate that opens at once.
+struct Open;
+
+impl Gate for Open {
+    fn ready(&mut self, _: Ready) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
