@@ -109,11 +109,11 @@ impl Ranking {
 
     /// How `candidate` compares with `baseline`, whichever way round the pair was made.
     pub fn comparison(&self, baseline: usize, candidate: usize) -> Option<Comparison> {
-        self.pairs.iter().find_map(|pair| match (pair.baseline, pair.candidate) {
-            (b, c) if (b, c) == (baseline, candidate) => Some(pair.comparison.clone()),
-            (b, c) if (c, b) == (baseline, candidate) => Some(pair.comparison.inverse()),
-            _ => None,
-        })
+        let (first, second) = (baseline.min(candidate), baseline.max(candidate));
+        // Pairs are made in this order.
+        let found = self.pairs.binary_search_by_key(&(second, first), |pair| (pair.candidate, pair.baseline)).ok()?;
+        let comparison = &self.pairs[found].comparison;
+        Some(if baseline < candidate { comparison.clone() } else { comparison.inverse() })
     }
 
     /// The verdict on `candidate`; not judged where they share no block.
@@ -187,9 +187,13 @@ fn compare_all(samples: &[Sample], better: Better, theta: f64) -> Result<Vec<Pai
     }
     let judged: Vec<(usize, Difference)> =
         differences.iter().enumerate().filter_map(|(index, (_, _, d))| d.is_judged().then_some((index, *d))).collect();
-    let steps = holm(&judged);
+    let mut steps: Vec<Option<Step>> = (0..differences.len()).map(|_| None).collect();
+    for step in holm(&judged) {
+        let index = step.index;
+        steps[index] = Some(step);
+    }
     let pair = |(index, (baseline, candidate, difference)): (usize, &(usize, usize, Difference))| {
-        let step = steps.iter().find(|step| step.index == index);
+        let step = steps[index].as_ref();
         let level = step.map_or(LEVEL, |step| step.level);
         Pair {
             baseline: *baseline,

@@ -6,7 +6,7 @@ use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 
 use crate::clock::{Clock, Kind};
-use crate::latency;
+use crate::{latency, usage};
 
 /// One thread's clock, histogram and counters. Everything is reserved when it is made.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Lane<'t> {
     /// Nanoseconds after the start at which to stop.
     limit: u64,
     deadline: u64,
+    /// CPU seconds, in user mode and in the kernel, of what was done aside.
+    aside: [f64; 2],
     failed: &'t AtomicBool,
     /// Where others may look how many bytes were moved.
     progress: Option<&'t AtomicU64>,
@@ -57,6 +59,7 @@ impl<'t> Lane<'t> {
             bytes: 0,
             limit,
             deadline: 0,
+            aside: [0.0; 2],
             failed,
             progress,
         }
@@ -72,6 +75,22 @@ impl<'t> Lane<'t> {
             self.started = Some(self.last);
             self.deadline = self.last.saturating_add(self.limit);
         }
+    }
+
+    /// Does something that is no part of the work, while the clock stands still: its CPU time is not counted.
+    pub(crate) fn aside<T>(&mut self, act: impl FnOnce() -> T) -> T {
+        let before = usage::of_thread();
+        let result = act();
+        let after = usage::of_thread();
+        for (sum, (after, before)) in self.aside.iter_mut().zip(after.into_iter().zip(before)) {
+            *sum += after - before;
+        }
+        result
+    }
+
+    /// CPU seconds of what was done aside.
+    pub(crate) fn usage_aside(&self) -> [f64; 2] {
+        self.aside
     }
 
     /// Ends the stretch that [`Lane::start`] began: when it began.

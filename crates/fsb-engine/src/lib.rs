@@ -29,6 +29,7 @@ mod shared;
 mod start;
 mod task;
 mod team;
+mod usage;
 pub mod worker;
 pub mod workload;
 

@@ -22,8 +22,8 @@ use crate::lane::Lane;
 use crate::profile::Profile;
 use crate::shared::Common;
 use crate::task::{Gate, Ready};
-use crate::team::{Crew, Outcome, cpu_seconds};
-use crate::{EngineError, latency};
+use crate::team::{Crew, Outcome};
+use crate::{EngineError, latency, usage};
 
 /// What all processes see.
 struct Start {
@@ -93,13 +93,13 @@ fn member<C: Crew>(
         // Woken for nothing, or not put to sleep because the word was given meanwhile: it looks again.
         let _ = futex::wait(&start.word, futex::Flags::empty(), 0, None);
     }
-    let before = cpu_seconds();
+    let before = usage::of_process();
     let result = crew.work(&mut kit, &mut lane);
     start.failed.fetch_or(result.is_err(), Ordering::Relaxed);
     result?;
-    let after = cpu_seconds();
+    let (after, aside) = (usage::of_process(), lane.usage_aside());
     let (span, histogram) = lane.finish();
-    let usage = [after[0] - before[0], after[1] - before[1]];
+    let usage = [0, 1].map(|mode| (after[mode] - before[mode] - aside[mode]).max(0.0));
     Ok(Said::Done { span, histogram: latency::encode(&histogram), usage })
 }
 

@@ -17,7 +17,7 @@ use crate::lane::Lane;
 use crate::profile::Profile;
 use crate::start::{Answer, Leaving, Shared, Word};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, clock, latency};
+use crate::{EngineError, clock, latency, usage};
 
 /// What a job's threads do.
 pub(crate) trait Crew: Sync {
@@ -135,7 +135,7 @@ pub(crate) fn run<C: Crew>(
             }
         }
         let word = if shared.all_equipped() { gate.ready(ready).map(|()| Word::Go) } else { Ok(Word::Leave) };
-        let before = cpu_seconds();
+        let before = usage::of_process();
         shared.give(*word.as_ref().unwrap_or(&Word::Leave));
         let mut results: Vec<_> = word.err().map(Err).into_iter().collect();
         for thread in threads {
@@ -144,24 +144,36 @@ pub(crate) fn run<C: Crew>(
         (results, before)
     });
     let mut outcome = Outcome::new(clock_cost_ns);
+    let (mut used, mut aside) = ([0.0f64; 2], [0.0; 2]);
     for result in results {
-        let Some((span, histogram, report, after)) = result? else { continue };
-        // Who is done last has seen all of it.
-        outcome.user_seconds = outcome.user_seconds.max(after[0] - before[0]);
-        outcome.system_seconds = outcome.system_seconds.max(after[1] - before[1]);
-        outcome.spans.push(span);
-        outcome.histogram.add(histogram).expect("histograms of one size add up");
-        outcome.reports.push(report);
+        let Some(recorded) = result? else { continue };
+        for mode in [0, 1] {
+            // Who is done last has seen all of it.
+            used[mode] = used[mode].max(recorded.usage[mode] - before[mode]);
+            aside[mode] += recorded.aside[mode];
+        }
+        outcome.spans.push(recorded.span);
+        outcome.histogram.add(recorded.histogram).expect("histograms of one size add up");
+        outcome.reports.push(recorded.report);
     }
+    [outcome.user_seconds, outcome.system_seconds] = [0, 1].map(|mode| (used[mode] - aside[mode]).max(0.0));
     Ok(outcome.pretend_usage(context.clock))
 }
 
-/// Beside the rest, the CPU seconds of the process when the thread was done: before its files are closed and its memory
-/// is freed, which is no part of the work.
-type Recorded<R> = Option<(WorkerSpan, Histogram<u64>, R, [f64; 2])>;
+/// What one thread recorded.
+struct Recorded<R> {
+    span: WorkerSpan,
+    histogram: Histogram<u64>,
+    report: R,
+    /// CPU seconds of the process when the thread was done: before its files are closed and its memory is freed, which
+    /// is no part of the work.
+    usage: [f64; 2],
+    /// CPU seconds of what the thread did aside from the work.
+    aside: [f64; 2],
+}
 
 /// The life of one thread.
-fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Recorded<C::Report>, EngineError> {
+fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Option<Recorded<C::Report>>, EngineError> {
     if lane.rank == 0 {
         shared.first.get_or_init(thread::current);
     }
@@ -187,9 +199,9 @@ fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Reco
         }
     }
     result?;
-    let after = cpu_seconds();
+    let (usage, aside) = (usage::of_process(), lane.usage_aside());
     let (span, histogram) = lane.finish();
-    Ok(Some((span, histogram, crew.report(kit), after)))
+    Ok(Some(Recorded { span, histogram, report: crew.report(kit), usage, aside }))
 }
 
 /// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's
@@ -198,17 +210,6 @@ fn own_descriptor_table() {
     // SAFETY: descriptors that exist stay valid in the copy under their numbers. Those that this thread opens from here
     // on never leave it: a kit stays in its thread. Where it is refused, work is a little slower and as right.
     unsafe { libc::unshare(libc::CLONE_FILES) };
-}
-
-/// CPU seconds of this process so far, in user mode and in the kernel.
-pub(crate) fn cpu_seconds() -> [f64; 2] {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is valid for a whole rusage, and zeros are a valid one should the call fail.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    [usage.ru_utime, usage.ru_stime].map(|time| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6)
 }
 
 #[cfg(test)]

@@ -97,6 +97,11 @@ impl Basis<'_> {
         self.left * FILL
     }
 
+    /// Seconds of a budget that holds blocks of so many seconds in all.
+    pub fn to_hold(&self, seconds: f64) -> f64 {
+        seconds / FILL
+    }
+
     fn cases(&self) -> Vec<Case<'_>> {
         let mut samples: BTreeMap<&str, Vec<&Sample>> = BTreeMap::new();
         for sample in self.samples {

@@ -1,7 +1,7 @@
 //! Gates: what makes a comparison fail where that was asked for.
 
 use fsb_analysis::Verdict;
-use fsb_analysis::compare::{Document, Finding};
+use fsb_analysis::compare::{Document, Finding, Operation};
 
 use crate::exit;
 use crate::progress::say;
@@ -15,7 +15,7 @@ const TOLD: usize = 10;
 pub fn slower(document: &Document) -> u8 {
     let lost = losses(document);
     if lost.is_empty() {
-        return exit::DONE;
+        return passed(document);
     }
     lost.iter().take(TOLD).for_each(|text| say(&format!("fsb: {text}")));
     if lost.len() > TOLD {
@@ -23,6 +23,23 @@ pub fn slower(document: &Document) -> u8 {
     }
     say("fsb: --fail-if slower: failed");
     exit::GATE
+}
+
+/// A gate that could judge nothing has not been passed.
+fn passed(document: &Document) -> u8 {
+    let judged = |operation: &&Operation| {
+        operation.estimate.against.values().flatten().any(|estimate| estimate.verdict != Verdict::NotJudged)
+    };
+    let primary = || document.operations.iter().filter(|operation| operation.primary);
+    let (judged, all) = (primary().filter(judged).count(), primary().count());
+    if judged == 0 {
+        say("fsb: --fail-if slower: nothing could be judged: at least 5 runs of each set are needed");
+        return exit::REQUEST;
+    }
+    if judged < all {
+        say(&format!("fsb: --fail-if slower: {judged} of {all} operations could be judged"));
+    }
+    exit::DONE
 }
 
 fn losses(document: &Document) -> Vec<String> {

@@ -23,10 +23,14 @@ enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; then
     /// `fsb compare` beside a script.
     Bench(bench::Options),
+    /// One step of the engine's side of a pair; the task is JSON.
+    #[command(name = backends::STEP, hide = true)]
+    Step { task: String },
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
+        Task::Step { task } => backends::step(&task),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
             if wanted(Part::Engine) {

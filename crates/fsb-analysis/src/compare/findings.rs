@@ -24,19 +24,29 @@ const AGREEING: f64 = 0.8;
 const NEWS: f64 = 0.5;
 
 /// All findings of all candidates, the widest first within each operation.
-pub(super) fn findings(frame: &Frame, tables: &[Table]) -> Vec<Finding> {
+pub(super) fn findings(frame: &Frame, tables: &[Table]) -> (Vec<Finding>, Option<String>) {
     let subjects: Vec<&Table> =
         primary(tables).into_iter().zip(tables).filter_map(|(is, table)| is.then_some(table)).collect();
     let candidates: Vec<usize> = frame.candidates().collect();
     // Each candidate is a search of its own; together they may go wrong as often as one.
     let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
-    let of = |candidate: &usize| -> Vec<(usize, usize, Finding)> {
-        let found = of_candidate(frame, &subjects, *candidate, alpha).into_iter();
-        found.map(|(place, finding)| (place, *candidate, finding)).collect()
+    let of = |candidate: &usize| {
+        let (found, starved) = of_candidate(frame, &subjects, *candidate, alpha);
+        let found = found.into_iter().map(|(place, finding)| (place, *candidate, finding));
+        (found.collect::<Vec<(usize, usize, Finding)>>(), starved.then_some(frame.names[*candidate]))
     };
-    let mut found: Vec<_> = candidates.par_iter().flat_map_iter(of).collect();
-    found.sort_by_key(|(place, candidate, _)| (*place, *candidate));
-    found.into_iter().map(|(_, _, finding)| finding).collect()
+    let (found, starved): (Vec<_>, Vec<Option<&str>>) = candidates.par_iter().map(of).unzip();
+    let mut found: Vec<_> = found.into_iter().flatten().collect();
+    found.sort_by_key(|(place, candidate, finding)| (std::cmp::Reverse(finding.cells), *place, *candidate));
+    let starved: Vec<&str> = starved.into_iter().flatten().collect();
+    let warning = (!starved.is_empty()).then(|| {
+        format!(
+            "no finding is possible for {}: with so many sets at once, of so few runs each, nothing could be told from \
+             chance; compare fewer sets at a time, or add runs",
+            starved.join(", ")
+        )
+    });
+    (found.into_iter().map(|(_, _, finding)| finding).collect(), warning)
 }
 
 /// The runs that a search rests on; operations with the same runs are searched together.
@@ -78,7 +88,7 @@ fn grouped(rows: &[Vec<f64>], cells: usize) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64) -> Vec<(usize, Finding)> {
+fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64) -> (Vec<(usize, Finding)>, bool) {
     let mut families: BTreeMap<Runs, (Vec<Ground>, Vec<Field>)> = BTreeMap::new();
     for (place, table) in subjects.iter().enumerate() {
         let Some((runs, ground, field)) = field(frame, table, candidate, place) else { continue };
@@ -89,15 +99,18 @@ fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64
         }
     }
     let alpha = alpha / families.len().max(1) as f64;
-    let mut found = Vec::new();
+    let (mut found, mut starved) = (Vec::new(), false);
     for (runs, (grounds, fields)) in families {
-        let hits = search(&grounds, &runs.weights(), alpha);
+        let weights = runs.weights();
+        // Not even the rarest of all contrasts would be rare enough.
+        starved |= weights.contrasts.len() as f64 * alpha < 1.0;
+        let hits = search(&grounds, &weights, alpha);
         for ((ground, field), hits) in grounds.iter().zip(&fields).zip(hits) {
             let judge = Judge { frame, candidate, ground, field, runs: &runs };
             found.extend(judge.chosen(hits).into_iter().map(|finding| (field.place, finding)));
         }
     }
-    found
+    (found, starved)
 }
 
 /// One operation of one candidate.
@@ -139,7 +152,7 @@ fn field<'a>(frame: &Frame, table: &'a Table, candidate: usize, place: usize) ->
         (Runs::Independent(base.runs, other.runs), [base.logs, other.logs].concat(), searched, differences)
     };
     let sizes: Vec<Size> = complete.columns.iter().map(|column| table.cells[*column]).collect();
-    let layout = Layout::of(&sizes);
+    let layout = Layout::of(&sizes, &table.cells);
     let sums = |rows: &[Vec<f64>]| rows.iter().map(|row| layout.sums(row.iter().copied())).collect::<Vec<_>>();
     let field = Field {
         place,
@@ -243,7 +256,7 @@ impl Judge<'_> {
                 Difference::of_runs(baseline, candidate)
             }
         }?;
-        let comparison = difference.judged(LEVEL, self.field.table.better, self.frame.theta);
+        let comparison = difference.judged(self.frame.level(), self.field.table.better, self.frame.theta);
         let interval = comparison.interval.filter(|_| comparison.verdict.differs())?;
         let key = &self.field.table.key;
         let layout = &self.ground.layout;

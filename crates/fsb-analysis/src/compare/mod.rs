@@ -49,12 +49,12 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
     let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?;
     let every = tables(sets, request.baseline)?;
     let coverage = coverage(sets, &every);
-    let warnings = warnings::warnings(sets, &every);
+    let mut warnings = warnings::warnings(sets, &every);
     let fewest = sets.len().min(2);
     let shared: Vec<Table> =
         every.into_iter().filter(|table| table.present() >= fewest && !table.cells.is_empty()).collect();
     let frame = Frame::new(sets, request.baseline, request.theta);
-    let (described, findings) = rayon::join(
+    let (described, (findings, starved)) = rayon::join(
         || shared.par_iter().map(|table| describe(&frame, table)).collect::<Result<Vec<_>, _>>(),
         || findings::findings(&frame, &shared),
     );
@@ -63,6 +63,7 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
     if let Some((pool, looks)) = pool(&frame, &shared, &seen) {
         operations.push(operation(&frame, &pool, &looks)?);
     }
+    warnings.extend(starved);
     Ok(Document {
         schema: SCHEMA,
         baseline: baseline.name.clone(),

@@ -2,6 +2,9 @@
 
 use super::table::Size;
 
+/// Beyond so many file sizes, or record sizes, rectangles have coarser edges. (IOzone's longest grid has 21.)
+const MOST_SIZES: usize = 24;
+
 /// A contiguous range of file sizes × a contiguous range of record sizes, as places among the grid's sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rectangle {
@@ -46,9 +49,10 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub fn of(cells: &[Size]) -> Layout {
+    /// The cells given, among all sizes of the grid that they are a part of.
+    pub fn of(cells: &[Size], grid: &[Size]) -> Layout {
         let distinct = |of: fn(&Size) -> Option<u64>| {
-            let mut sizes: Vec<Option<u64>> = cells.iter().map(of).collect();
+            let mut sizes: Vec<Option<u64>> = grid.iter().map(of).collect();
             sizes.sort_unstable();
             sizes.dedup();
             sizes
@@ -61,8 +65,13 @@ impl Layout {
         Layout { places: cells.iter().map(place).collect(), files, records }
     }
 
+    /// The smallest rectangle around all cells.
     pub fn whole(&self) -> Rectangle {
-        Rectangle { files: (0, self.files.len() - 1), records: (0, self.records.len() - 1) }
+        let around = |of: fn(&(usize, usize)) -> usize| {
+            let places = || self.places.iter().map(of);
+            (places().min().unwrap_or_default(), places().max().unwrap_or_default())
+        };
+        Rectangle { files: around(|place| place.0), records: around(|place| place.1) }
     }
 
     /// Sums of `values`, one a cell, over any rectangle.
@@ -89,22 +98,30 @@ impl Layout {
     pub fn rectangles(&self, counts: &Sums<u32>, fewest: u32) -> Vec<(Rectangle, u32)> {
         let whole = self.whole();
         let mut found = vec![(whole, counts.of(&whole))];
-        for f0 in 0..self.files.len() {
-            for f1 in f0..self.files.len() {
-                for r0 in 0..self.records.len() {
-                    for r1 in r0..self.records.len() {
-                        let rectangle = Rectangle { files: (f0, f1), records: (r0, r1) };
-                        let cells = counts.of(&rectangle);
-                        let tight = || rectangle.edges().iter().all(|edge| counts.of(edge) > 0);
-                        if cells >= fewest && rectangle != whole && tight() {
-                            found.push((rectangle, cells));
-                        }
-                    }
+        let (files, records) = (ranges(self.files.len()), ranges(self.records.len()));
+        for files in &files {
+            for records in &records {
+                let rectangle = Rectangle { files: *files, records: *records };
+                let cells = counts.of(&rectangle);
+                let tight = || rectangle.edges().iter().all(|edge| counts.of(edge) > 0);
+                if cells >= fewest && rectangle != whole && tight() {
+                    found.push((rectangle, cells));
                 }
             }
         }
         found
     }
+}
+
+/// All ranges of so many sizes; of very many sizes those between every second, third, … only, for the number of
+/// rectangles grows with the fourth power.
+fn ranges(sizes: usize) -> Vec<(usize, usize)> {
+    let step = sizes.div_ceil(MOST_SIZES).max(1);
+    let starts = || (0..sizes).step_by(step);
+    starts()
+        .flat_map(|first| starts().filter(move |start| *start >= first).map(move |start| (first, start)))
+        .map(|(first, start)| (first, (start + step).min(sizes) - 1))
+        .collect()
 }
 
 /// Summed-area table (Crow 1984): the sum over any rectangle from four entries.

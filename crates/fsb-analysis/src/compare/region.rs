@@ -4,14 +4,16 @@ use fsb_model::set::Set;
 
 use super::document::{BySet, Estimates, RunLevel};
 use super::table::{Matrix, Table};
-use crate::FEWEST_JUDGED;
 use crate::comparison::{BlockValue, Comparison};
 use crate::error::AnalysisError;
 use crate::interval::exp;
 use crate::ranking::{Ranking, Sample};
+use crate::{FEWEST_JUDGED, LEVEL};
 
 /// A run that has less than this share of a region's cells would cost the other runs their cells: it stays out.
-pub(super) const ENOUGH: f64 = 0.5;
+pub(super) const ENOUGH: f64 = 0.8;
+/// What every run has must be at least this share of a region, or it would speak for what it is not.
+const WORTH: f64 = 0.5;
 
 /// Which runs and cells a region's estimate rests on: every run has every cell.
 #[derive(Debug, Clone)]
@@ -41,8 +43,9 @@ impl Complete {
             sets.into_iter()
                 .all(|(set, rows)| set.as_ref().is_none_or(|matrix| rows.iter().all(|row| has(matrix, *row, *column))))
         };
-        let columns = columns.iter().copied().filter(whole).collect();
-        Complete { columns, rows }
+        let whole: Vec<usize> = columns.iter().copied().filter(whole).collect();
+        let speaks = whole.len() as f64 >= WORTH * columns.len() as f64;
+        Complete { columns: if speaks { whole } else { Vec::new() }, rows }
     }
 
     /// Mean logarithms by set: one a run, with the number of the run among the set's.
@@ -90,6 +93,12 @@ impl<'a> Frame<'a> {
         (0..self.sets.len()).filter(move |set| *set != baseline)
     }
 
+    /// The level at which every pair can stand at once: what holds here holds at Holm's level, too.
+    pub fn level(&self) -> f64 {
+        let sets = self.sets.len();
+        1.0 - (1.0 - LEVEL) / (sets * (sets - 1) / 2).max(1) as f64
+    }
+
     /// Whether the candidate took turns with the baseline.
     pub fn is_paired(&self, candidate: usize) -> bool {
         self.pairing[candidate].is_some() && self.pairing[candidate] == self.pairing[self.baseline]
@@ -113,7 +122,8 @@ impl<'a> Frame<'a> {
             means.into_iter().enumerate().map(|(set, means)| self.sample(set, means.into_iter())).collect();
         let ranking = Ranking::of_samples(&samples, table.better, self.theta)?;
         let few = |sample: &Sample| (1..FEWEST_JUDGED).contains(&sample.values.len());
-        if !samples.iter().any(few) || samples.iter().filter(|sample| !few(sample)).count() < 2 {
+        if !samples.iter().any(few) || samples.iter().filter(|sample| sample.values.len() >= FEWEST_JUDGED).count() < 2
+        {
             return Ok(ranking);
         }
         // A set with too few runs may still be anything: among those that are judged it would leave all undecided. Its

@@ -1,6 +1,6 @@
 //! Values of sets as matrices, runs × cells: one table an operation, workload and metric.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fsb_model::metric::{self, Role};
 use fsb_model::set::Set;
@@ -106,13 +106,13 @@ impl Table {
     }
 }
 
-/// Which tables an operation is judged by: one metric each, the first that is a rate, for the others tell the same story
-/// again.
+/// Which tables an operation is judged by: one metric each, the first that is a rate, else the first that is known at all;
+/// the others tell the same story again, and the worst of a thousand latencies tells none.
 pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
     let subject = |table: &Table| (table.key.workload.clone(), table.key.operation.clone());
     let mut chosen: HashMap<_, usize> = HashMap::new();
-    for (place, table) in tables.iter().enumerate() {
+    for (place, table) in tables.iter().enumerate().filter(|(_, table)| metric::find(&table.key.metric).is_some()) {
         let first = *chosen.entry(subject(table)).or_insert(place);
         if !is_rate(&tables[first]) && is_rate(table) {
             chosen.insert(subject(table), place);
@@ -131,7 +131,7 @@ pub(super) fn tables(sets: &[Set], baseline: usize) -> Result<Vec<Table>, Analys
         for (run, series) in
             sets[set].runs.iter().enumerate().flat_map(|(run, r)| r.series.iter().map(move |series| (run, series)))
         {
-            let named = !anonymous.contains(&(series.operation.as_str(), series.metric.as_str()));
+            let named = !anonymous.contains(series.operation.as_str());
             let key = Key {
                 workload: series.workload.clone().filter(|_| named),
                 operation: series.operation.clone(),
@@ -155,23 +155,21 @@ pub(super) fn tables(sets: &[Set], baseline: usize) -> Result<Vec<Table>, Analys
 
 /// Operations that sets of different tools name differently (fio by its job, IOzone not at all) although each has only
 /// one of them: there the name tells nothing apart, and would only keep them from being compared.
-fn shared_names(sets: &[Set]) -> Vec<(&str, &str)> {
-    let tool = |set: &Set| set.runs.first().map(|run| run.tool.clone());
-    if sets.iter().all(|set| tool(set) == tool(&sets[0])) {
-        return Vec::new();
-    }
-    let mut names: HashMap<(&str, &str), Vec<Vec<Option<&str>>>> = HashMap::new();
+fn shared_names(sets: &[Set]) -> HashSet<&str> {
+    let mut names: HashMap<&str, Vec<HashSet<Option<&str>>>> = HashMap::new();
     for (place, set) in sets.iter().enumerate() {
         for series in set.runs.iter().flat_map(|run| &run.series) {
-            let by_set =
-                names.entry((&series.operation, &series.metric)).or_insert_with(|| vec![Vec::new(); sets.len()]);
-            let name = series.workload.as_deref();
-            if !by_set[place].contains(&name) {
-                by_set[place].push(name);
-            }
+            let by_set = names.entry(&series.operation).or_insert_with(|| vec![HashSet::new(); sets.len()]);
+            by_set[place].insert(series.workload.as_deref());
         }
     }
-    names.into_iter().filter(|(_, by_set)| by_set.iter().all(|names| names.len() <= 1)).map(|(key, _)| key).collect()
+    let tool = |set: &Set| set.runs.first().map(|run| run.tool.clone());
+    let is_shared = |by_set: &Vec<HashSet<Option<&str>>>| {
+        let owners = sets.iter().zip(by_set).filter(|(_, names)| !names.is_empty());
+        let tools: HashSet<_> = owners.map(|(set, _)| tool(set)).collect();
+        tools.len() > 1 && by_set.iter().all(|names| names.len() <= 1)
+    };
+    names.into_iter().filter(|(_, by_set)| is_shared(by_set)).map(|(operation, _)| operation).collect()
 }
 
 /// A table while it is filled: nobody knows yet which cells are common.

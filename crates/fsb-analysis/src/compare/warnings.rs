@@ -1,14 +1,19 @@
 //! What a reader must know before believing a comparison.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use fsb_model::set::{GapReason, Run, Set};
 use fsb_model::{Unit, units};
 
-use super::region::ENOUGH;
+use super::region::{Complete, ENOUGH};
 use super::table::{Key, Table};
 use crate::FEWEST_JUDGED;
 
 /// A time of fewer ticks than this is known to no better than a percent.
 const FEW_TICKS: f64 = 100.0;
+/// Runs of fewer values than this may agree by chance.
+const FEW_VALUES: usize = 10;
 /// So many things of one kind are named, then counted.
 const NAMED: usize = 3;
 
@@ -20,6 +25,7 @@ pub(super) fn warnings(sets: &[Set], tables: &[Table]) -> Vec<String> {
     warnings.extend(uncommon(sets, tables));
     for (place, set) in sets.iter().enumerate() {
         warnings.extend(incomplete(set, place, tables));
+        warnings.extend(copies(set));
         warnings.extend(quantised(set));
         warnings.extend(gaps(set));
         warnings.extend(remarks(set));
@@ -36,6 +42,39 @@ fn few_runs(set: &Set) -> Option<String> {
         }
         n => Some(format!("{}: {n} {what}s: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name)),
     }
+}
+
+/// Runs that agree in every value are one run, copied: real ones never do.
+fn copies(set: &Set) -> Option<String> {
+    let mut seen: HashMap<u64, &Run> = HashMap::new();
+    let (mut pairs, mut first) = (0, None);
+    for run in
+        set.runs.iter().filter(|run| run.series.iter().map(|series| series.points.len()).sum::<usize>() >= FEW_VALUES)
+    {
+        if let Some(earlier) = seen.insert(fingerprint(run), run) {
+            pairs += 1;
+            first.get_or_insert((named(earlier), named(run)));
+        }
+    }
+    let (earlier, later) = first?;
+    let more = if pairs > 1 { format!(" and {} more", pairs - 1) } else { String::new() };
+    Some(format!(
+        "{}: {later}{more} has the very values of {earlier}: a copy of a run is no run, and intervals are too narrow",
+        set.name
+    ))
+}
+
+/// Equal for equal values.
+fn fingerprint(run: &Run) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for series in &run.series {
+        (&series.workload, &series.operation, &series.metric).hash(&mut hasher);
+        series
+            .points
+            .iter()
+            .for_each(|point| (point.file_size, point.record_size, point.value.to_bits()).hash(&mut hasher));
+    }
+    hasher.finish()
 }
 
 fn tools(sets: &[Set]) -> Option<String> {
@@ -137,7 +176,9 @@ fn incomplete(set: &Set, place: usize, tables: &[Table]) -> Vec<String> {
             short.push(format!("{} lacks {lacking} of {all} common cells{out}", named(run)));
         }
     }
-    let because = "estimates rest on the cells that every other run has";
+    let used = |table: &Table| Complete::of(table, &(0..table.cells.len()).collect::<Vec<_>>()).columns.len();
+    let (used, cells) = shared().fold((0, 0), |(u, c), table| (u + used(table), c + table.cells.len()));
+    let because = format!("estimates rest on the {used} of {cells} cells that every other run has");
     (!short.is_empty()).then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED))).into_iter().collect()
 }
 
@@ -160,9 +201,9 @@ fn quantised(set: &Set) -> Option<String> {
     for run in &set.runs {
         let Some(tick) = run.clock_resolution else { continue };
         resolution = resolution.max(tick);
-        for (file_size, value) in rates(run) {
+        for seconds in durations(run) {
             all += 1;
-            few += usize::from(file_size / value < FEW_TICKS * tick);
+            few += usize::from(seconds < FEW_TICKS * tick);
         }
     }
     (few > 0).then(|| {
@@ -174,10 +215,17 @@ fn quantised(set: &Set) -> Option<String> {
     })
 }
 
-/// Byte rates with the size of their file: together they tell how long it took.
-fn rates(run: &Run) -> impl Iterator<Item = (f64, f64)> + '_ {
-    let series = run.series.iter().filter(|series| series.unit == Unit::BytesPerSecond);
-    series.flat_map(|series| &series.points).filter_map(|point| Some((point.file_size? as f64, point.value)))
+/// How long each value was measured, as far as it says.
+fn durations(run: &Run) -> impl Iterator<Item = f64> + '_ {
+    run.series.iter().flat_map(|series| {
+        series.points.iter().filter_map(|point| match series.unit {
+            Unit::BytesPerSecond => Some(point.file_size? as f64 / point.value),
+            Unit::OperationsPerSecond => Some(point.file_size? as f64 / point.record_size? as f64 / point.value),
+            // A mean that was printed in whole ticks is no more exact than one of them.
+            Unit::Seconds => Some(point.value),
+            Unit::Bytes | Unit::Count => None,
+        })
+    })
 }
 
 fn gaps(set: &Set) -> Vec<String> {

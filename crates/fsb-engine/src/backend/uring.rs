@@ -279,5 +279,9 @@ impl Drop for UringSession {
             }
             self.take_finished(drop);
         }
+        // The kernel takes a ring apart some time later: files would be open, and a file system busy, until then.
+        if self.registers {
+            let _ = self.ring.submitter().unregister_files();
+        }
     }
 }

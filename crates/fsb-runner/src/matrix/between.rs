@@ -104,11 +104,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    /// A matrix of reads on files of 64 KiB to 64 MiB, and its cells with their sizes.
+    /// A matrix of reads on files of 64 KiB to 512 MiB, and its cells with their sizes.
     fn grid() -> (Grid, Vec<(String, u64, u64)>) {
         let (mut cells, mut profiles, mut sizes) = (Vec::new(), BTreeMap::new(), Vec::new());
-        for file in (16..27).map(|power| 1u64 << power) {
-            for record in (12..25).map(|power| 1u64 << power).filter(|record| *record <= file) {
+        for file in (16..30).map(|power| 1u64 << power) {
+            let least = if file < 32 << 20 { 4 << 10 } else { 64 << 10 };
+            for record in (12..25).map(|power| 1u64 << power).filter(|record| (least..=file).contains(record)) {
                 let params = json!({"file_size": file, "block_size": record, "matrix": true});
                 let spec = WorkloadSpec { name: "read".into(), params: serde_json::from_value(params).unwrap() };
                 let job = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap();
@@ -137,7 +138,7 @@ mod tests {
     proptest! {
         /// A call that costs something, and bytes that cost something: within a factor of two, the margin that is kept.
         #[test]
-        fn rates_between_visited_cells_are_close(call in 1e-7f64..1e-5, byte in 1e-11f64..1e-9) {
+        fn rates_between_visited_cells_are_close(call in 1e-7f64..3e-6, byte in 2e-11f64..1e-9) {
             let (grid, sizes) = grid();
             let unvisited = grid.unvisited();
             let time = |record: u64| call + byte * record as f64;
@@ -155,9 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn warm_up_visits_nine_sizes_of_a_large_matrix() {
+    fn warm_up_visits_eight_sizes_of_a_large_matrix() {
         let (grid, sizes) = grid();
-        assert_eq!(sizes.len() - grid.unvisited().len(), 9);
+        assert_eq!(sizes.len() - grid.unvisited().len(), 8);
     }
 
     #[test]

@@ -77,16 +77,19 @@ impl Grid {
     }
 
     /// The cells that warm-up need not visit: all but those with the smallest, the middle and the largest record in the
-    /// smallest, the middle and the largest file.
+    /// smallest and the middle file, and with the smallest and the largest in the largest file, which costs most.
     pub fn unvisited(&self) -> BTreeSet<&str> {
         let mut unvisited = BTreeSet::new();
         for spots in self.by_work().values().filter(|spots| spots.len() > FEW) {
             let files = ends_and_middle(spots.iter().map(|spot| spot.file));
+            let largest = files.last().copied();
             for spot in spots {
                 let of_file = spots.iter().filter(|other| other.file == spot.file);
-                let visited = files.contains(&spot.file)
-                    && ends_and_middle(of_file.map(|other| other.record)).contains(&spot.record);
-                if !visited {
+                let mut records = ends_and_middle(of_file.map(|other| other.record));
+                if largest == Some(spot.file) && records.len() > 2 {
+                    records = [records.first(), records.last()].into_iter().flatten().copied().collect();
+                }
+                if !(files.contains(&spot.file) && records.contains(&spot.record)) {
                     unvisited.insert(spot.label.as_str());
                 }
             }

@@ -88,8 +88,8 @@ impl Schedule<'_> {
         let whole: f64 = grid.spots().iter().filter_map(|spot| seconds.get(spot.label.as_str())).sum();
         let others = seconds.values().sum::<f64>() - whole + basis.visits;
         let design = design::largest(grid, &seconds, basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others);
-        let enough = (whole + others) * f64::from(FEWEST_BLOCKS_JUDGED) / basis.to_fill() * left
-            + self.run.started.elapsed().as_secs_f64();
+        let enough = basis.to_hold((whole + others) * f64::from(FEWEST_BLOCKS_JUDGED));
+        let enough = enough + self.run.started.elapsed().as_secs_f64();
         let Some(text) = design.describe(grid) else { return };
         let left_out = design.left_out(grid);
         self.cells.retain(|cell| !left_out.contains(&cell.label));

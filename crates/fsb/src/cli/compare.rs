@@ -31,7 +31,7 @@ Examples:
   fsb compare 'xfs=runs/xfs*.iozone' 'ext4=runs/ext4*.iozone' -o report.html
   fsb compare old=fsb-results/20261120T150405Z-ext4 new=fsb-results/20261127T150405Z-ext4
   fsb compare xfs/ ext4/ btrfs/ --baseline ext4 --detail random_read
-  fsb compare old.json new.json --fail-if slower --theta 5%";
+  fsb compare 'old=old*.json' 'new=new*.json' --fail-if slower --theta 5%";
 
 /// Compare sets of results: ours, or of iozone, fio, bonnie++, postmark and filebench
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// The set that others are compared with [the first]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
-    /// One operation size by size, with every value
+    /// One operation size by size; in html and csv with every value
     #[arg(long, value_name = "OP")]
     detail: Option<String>,
     /// The smallest difference that matters

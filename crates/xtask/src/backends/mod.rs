@@ -15,6 +15,7 @@ use fsb_model::Bytes;
 use crate::bench::Options;
 use crate::summary::Median;
 use cell::Cell;
+pub use ours::{STEP, step};
 use place::Place;
 
 /// Pairs of each cell: the fewest whose interval leaves the extremes out.

@@ -1,14 +1,20 @@
-//! Our side of a pair: the engine, through the path that every trial takes.
+//! Our side of a pair: the engine, through the path that every trial takes, in a process of its own.
+//!
+//! As fio does with its jobs and the agent with its workers, the process becomes a session of its own: the kernel shares
+//! the processors out between sessions, so of two that run in one, or beside a compiler in one, each would get less.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
 use fsb_model::{Bytes, WorkloadSpec};
 use serde_json::json;
 
 use super::cell::{Cell, DEPTH};
 use super::{Cost, settle};
+use crate::peers;
 
 /// Operations are chosen to take about so long, in seconds.
 const LENGTH: f64 = 0.4;
@@ -90,8 +96,23 @@ impl<'p> Ours<'p> {
             backend: None,
             clock: ClockSpec::Monotonic,
         };
-        Ok(worker::perform(&task, &mut Open)?)
+        let mut child = Command::new(std::env::current_exe()?);
+        child.arg(STEP).arg(serde_json::to_string(&task)?);
+        // SAFETY: setsid is one call that a forked process may make.
+        unsafe { child.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+        let answer = peers::run(&mut child)?.stdout;
+        serde_json::from_slice(&answer).context("the report of a step")
     }
+}
+
+/// The name of the command that does one step.
+pub const STEP: &str = "step";
+
+/// What the child does: a step, and its report in JSON.
+pub fn step(task: &str) -> anyhow::Result<()> {
+    let task: Task = serde_json::from_str(task)?;
+    println!("{}", serde_json::to_string(&worker::perform(&task, &mut Open)?)?);
+    Ok(())
 }
 
 /// A gate that opens at once.

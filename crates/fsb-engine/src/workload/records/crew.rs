@@ -171,7 +171,8 @@ impl<'s> Movers<'s> {
         let mut result = Ok(());
         for round in 0u64.. {
             if round > 0 {
-                result = self.restore(kit, lane.rank);
+                let rank = lane.rank;
+                result = lane.aside(|| self.restore(kit, rank));
             }
             self.board.meet();
             if result.is_ok() {

@@ -1,7 +1,7 @@
 //! The answer in a sentence, and a sentence a row.
 
 use fsb_analysis::compare::ALL;
-use fsb_analysis::{Outcome, Verdict};
+use fsb_analysis::{FEWEST_JUDGED, Outcome, Verdict};
 use fsb_model::Better;
 
 use super::{Row, View};
@@ -10,7 +10,8 @@ use crate::tally::{Words, tally};
 
 /// Who is fastest at how many operations; ties; what is open. The pool of all operations does not count.
 pub(super) fn headline(view: &View<'_>) -> String {
-    let rows: Vec<&Row<'_>> = view.rows.iter().filter(|row| row.operation.operation != ALL).collect();
+    let counts = |row: &&Row<'_>| row.operation.operation != ALL || view.rows.len() == 1;
+    let rows: Vec<&Row<'_>> = view.rows.iter().filter(counts).collect();
     let word = if rows.iter().any(|row| row.operation.workload.is_some()) { "workload" } else { "operation" };
     match rows.as_slice() {
         [] if view.sets.is_empty() => return "There is nothing to compare.".to_owned(),
@@ -33,7 +34,9 @@ pub(super) fn headline(view: &View<'_>) -> String {
     }
     let names: Vec<&str> = view.sets.iter().map(|set| set.name.as_str()).collect();
     let outcomes: Vec<&Outcome> = rows.iter().map(|row| &row.outcome).collect();
-    tally(&names, &outcomes, Words { best: best(view), row: word, alone: "in one set only" })
+    let tally = tally(&names, &outcomes, Words { best: best(view), row: word, alone: "in one set only" });
+    let few: Vec<&str> = view.sets.iter().filter(|set| set.runs < FEWEST_JUDGED).map(|set| set.name.as_str()).collect();
+    if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }
 }
 
 /// Between two, the superlative is too much.

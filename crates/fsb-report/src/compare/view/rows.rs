@@ -63,6 +63,10 @@ fn outcome(operation: &Operation, places: &[usize]) -> Outcome {
         Outcome::Tie(sets) => Outcome::Tie(all(sets)),
         Outcome::Undecided(sets) => Outcome::Undecided(all(sets)),
         Outcome::NotJudged => Outcome::NotJudged,
+        // They have values, but their runs have too few cells in common to be estimated.
+        Outcome::Alone(_) | Outcome::Nothing if operation.classic.sets.values().flatten().count() > 1 => {
+            Outcome::NotJudged
+        }
         Outcome::Alone(set) => Outcome::Alone(place(set)),
         Outcome::Nothing => Outcome::Nothing,
     }

@@ -95,9 +95,11 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     expect_code(&run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]), 0);
     let aa = set("all", "iozone-aa/ext4");
     expect_code(&fsb(scratch.path(), &["compare", &aa, &aa.replace("all=", "same="), "--fail-if", "slower"]), 0);
-    // Single runs are not judged, so they are not failed either.
+    // Single runs are not judged: the gate is neither passed nor failed.
     let ones = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
-    expect_code(&fsb(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]), 0);
+    let unjudged = fsb(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]);
+    expect_code(&unjudged, 2);
+    assert!(stderr(&unjudged).contains("nothing could be judged"), "{}", stderr(&unjudged));
 }
 
 #[test]
