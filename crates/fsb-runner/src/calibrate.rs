@@ -228,8 +228,13 @@ fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
     if !profile.reaches_device {
         return memory;
     }
-    let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(stretch) } else { memory };
-    (stretch * scale).max(floor)
+    let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(stretch) } else { 0.0 };
+    shortened(stretch, scale).max(floor)
+}
+
+/// Seconds that stretches last where the budget made them shorter: not below what memory needs.
+pub fn shortened(stretch: f64, scale: f64) -> f64 {
+    (stretch * scale).max(MEMORY_SECONDS.min(stretch))
 }
 
 /// Seconds that a stretch of this job should last, where those that reach the device last `stretch`.

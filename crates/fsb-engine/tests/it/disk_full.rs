@@ -44,6 +44,9 @@ fn no_space_is_an_error_with_call_and_file() {
         json!({"name": "write", "file_size": "4M", "block_size": "64K"}),
         json!({"name": "write", "file_size": "4M", "block_size": "64K", "threads": 4, "durability": "end"}),
         json!({"name": "append", "file_size": "4M", "block_size": "64K"}),
+        json!({"name": "write", "file_size": "4M", "block_size": "64K", "backend": "mmap"}),
+        json!({"name": "write", "file_size": "4M", "block_size": "64K", "backend": "stdio"}),
+        json!({"name": "write", "file_size": "4M", "block_size": "64K", "backend": "posix-aio", "depth": 4}),
         json!({"name": "create", "files": 64, "file_size": "64K", "threads": 2}),
         json!({"name": "micro-write", "block_size": "64K", "block_count": 64, "threads": 2}),
     ] {

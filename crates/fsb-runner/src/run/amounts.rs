@@ -8,7 +8,7 @@ use fsb_model::units::show_duration;
 use fsb_model::{Plan, Repetition};
 
 use super::{Run, Schedule, profiles};
-use crate::calibrate::{Basis, expected_seconds};
+use crate::calibrate::{Basis, expected_seconds, shortened};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 
@@ -113,7 +113,7 @@ fn short_stretches(scale: f64, plan: &Plan, block_seconds: f64, left: f64) -> St
     let budget = plan.repetition.budget().unwrap_or_default().as_secs_f64();
     // What was spent before block 1 stays; five blocks at full length would take the rest.
     let minutes = ((budget - left + block_seconds * 5.0 / scale.max(0.05)) / 60.0).ceil();
-    let (now, wanted) = (show_duration_of(plan.stretch * scale), show_duration_of(plan.stretch));
+    let (now, wanted) = (show_duration_of(shortened(plan.stretch, scale)), show_duration_of(plan.stretch));
     format!(
         "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
          --budget {minutes:.0}m would be enough"

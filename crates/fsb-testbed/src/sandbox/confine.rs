@@ -38,6 +38,7 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
         libc::setrlimit(libc::RLIMIT_CORE, &none)
     };
     check(core, "forbidding core dumps")?;
+    lift_locked_memory();
     if let Err(error) = own_mounts(confinement, root) {
         notes.push(format!("the worker is not held to its target by read-only mounts ({error})"));
     }
@@ -59,6 +60,14 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
         }
     }
     Ok(notes)
+}
+
+/// Memory that is registered with io_uring is locked, and unprivileged users may lock but a few MiB. Without root the
+/// limit stays as it is: who is stopped by it says so.
+fn lift_locked_memory() {
+    let most = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: a valid structure; a limit of our own process.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &most) };
 }
 
 fn check(result: libc::c_int, step: &str) -> Result<(), TestbedError> {

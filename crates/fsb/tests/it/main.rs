@@ -14,6 +14,7 @@ mod killed;
 mod matrix;
 mod micro;
 mod null_run;
+mod past_the_cache;
 mod real_file_systems;
 mod resume;
 mod schemas;
