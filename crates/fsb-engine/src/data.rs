@@ -48,6 +48,20 @@ impl Data {
         &mut sectors[lead..lead + length]
     }
 
+    /// The number of the window from `address` on among those of its length, where windows of that length share no
+    /// sector: two with different numbers may be in use at once.
+    #[inline]
+    pub(crate) fn place(address: u64, length: usize) -> Option<usize> {
+        let begin = address as usize % PERIOD;
+        let apart = length != 0 && length.is_multiple_of(SECTOR) && PERIOD.is_multiple_of(length);
+        (apart && begin.is_multiple_of(length)).then(|| begin / length)
+    }
+
+    /// How many numbers [`Data::place`] gives to windows of this length.
+    pub(crate) fn places(length: usize) -> usize {
+        PERIOD / length.max(1)
+    }
+
     /// Where the first byte stands that differs.
     #[inline]
     pub(crate) fn difference(expected: &[u8], found: &[u8]) -> Option<usize> {
@@ -116,6 +130,29 @@ mod tests {
             prop_assert_eq!(&whole[..cut], &head[..]);
             let tail = (length - cut).min(9000);
             prop_assert_eq!(&whole[cut..cut + tail], pieces.window(start + cut as u64, tail));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn windows_of_different_places_leave_each_other_alone(one in 0u64..4096, other in 0u64..4096, power in 9u32..19) {
+            let length = 1usize << power;
+            let [one, other] = [one, other].map(|number| number * length as u64);
+            let [first, second] = [one, other].map(|address| Data::place(address, length).unwrap());
+            prop_assert!(first.max(second) < Data::places(length));
+            let mut data = Data::new(1, length);
+            let before = data.window(one, length).to_vec();
+            data.window(other, length);
+            let begin = one as usize % PERIOD;
+            prop_assert!(first == second || data.whole()[begin..begin + length] == before[..]);
+        }
+    }
+
+    #[test]
+    fn records_that_share_sectors_have_no_place() {
+        assert_eq!(Data::place(8192, 4096), Some(2));
+        for (address, length) in [(512, 4096), (0, 1000), (0, 3 * 512), (0, 0), (0, 2 * PERIOD)] {
+            assert_eq!(Data::place(address, length), None);
         }
     }
 

@@ -139,7 +139,7 @@ impl<'s> Pump<'s> {
         let held = manner.hold && manner.files.count <= HELD_FILES;
         let files = if held { manner.files.count as usize } else { 1 };
         let Manner { depth, record_size, .. } = manner;
-        let setup = Setup { files, held, depth, record_size, memory: vec![source.whole()] };
+        let setup = Setup { files, held, depth, record_size, memory: source.whole() };
         let mut rig = Rig {
             session: stage.backend.session(&setup)?,
             stage,
@@ -347,13 +347,13 @@ impl Rig<'_> {
 
 impl Source {
     /// All memory that requests may point into.
-    fn whole(&mut self) -> (*mut u8, usize) {
-        let memory = match self {
-            Source::Pool(data) => data.whole(),
-            Source::Buffer(memory) => memory.as_mut(),
-            Source::Deep(deep) => deep.whole(),
-        };
-        (memory.as_mut_ptr(), memory.len())
+    fn whole(&mut self) -> Vec<(*mut u8, usize)> {
+        let piece = |memory: &mut [u8]| (memory.as_mut_ptr(), memory.len());
+        match self {
+            Source::Pool(data) => vec![piece(data.whole())],
+            Source::Buffer(memory) => vec![piece(memory.as_mut())],
+            Source::Deep(deep) => deep.whole().map(piece).collect(),
+        }
     }
 }
 

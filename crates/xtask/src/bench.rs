@@ -47,8 +47,22 @@ pub enum Part {
     Engine,
     /// Backends beside fio.
     Backends,
+    /// `fsb iozone` beside IOzone.
+    Iozone,
     /// `fsb compare`.
     Compare,
+}
+
+/// What [`verdict`] says of a whole interval below 1.
+pub const MISSED: &str = "-";
+
+/// Of a ratio above 1 where we are better: a tie is one whose interval has 1 in it.
+pub fn verdict(ratio: &Median) -> &'static str {
+    match ratio.interval {
+        [low, _] if low > 1.0 => "+",
+        [_, high] if high < 1.0 => MISSED,
+        _ => "=",
+    }
 }
 
 /// Nanoseconds an operation, of one round.

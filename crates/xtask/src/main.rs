@@ -5,6 +5,7 @@ mod backends;
 mod bench;
 mod compare;
 mod count;
+mod iozone;
 mod peers;
 mod summary;
 
@@ -20,8 +21,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; then
-    /// `fsb compare` beside a script.
+    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; `fsb
+    /// iozone` beside IOzone; then `fsb compare` beside a script.
     Bench(bench::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
@@ -38,6 +39,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(Part::Backends) {
                 backends::run(&options)?;
+            }
+            if wanted(Part::Iozone) {
+                iozone::run(&options)?;
             }
             if wanted(Part::Compare) {
                 compare::run(&options.dir, options.rounds)?;

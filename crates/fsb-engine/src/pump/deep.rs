@@ -1,4 +1,10 @@
 //! Many requests under way at once, each with memory of its own.
+//!
+//! What is written lies in the pool of data already, and most requests point there: the fewer bytes this thread touches,
+//! the fewer must change processors where a thread of the kernel does the work. Two requests whose bytes lie at the same
+//! place of the pool differ in their stamps, so the second of them is copied to memory that its flight has for itself.
+
+use std::iter;
 
 use super::{Manner, Rig, advance, call_of};
 use crate::EngineError;
@@ -12,6 +18,8 @@ use crate::order::Visits;
 pub(super) struct Deep {
     /// Where written bytes come from.
     data: Option<Data>,
+    /// Which places of the pool requests point to.
+    taken: Vec<bool>,
     record_size: usize,
     /// The memory of all flights, in one piece: a backend registers it as one.
     arena: Memory,
@@ -31,6 +39,8 @@ struct Flight {
     memory: *mut u8,
     /// The address whose bytes it holds, up to a multiple of the pool's period.
     holds: Option<u64>,
+    /// The place of the pool that its request points to, instead of its memory.
+    place: Option<usize>,
     file: u64,
     started: u64,
     request: Request,
@@ -47,10 +57,11 @@ impl Deep {
             let holds = data.as_ref().map(|data| data.fill(&mut memory[..length], 0, None));
             let memory = memory.as_mut_ptr();
             let request = Request { slot: Slot(0), verb: manner.verb, offset: 0, memory, length, tag };
-            Flight { memory, holds, file: 0, started: 0, request }
+            Flight { memory, holds, place: None, file: 0, started: 0, request }
         });
         Deep {
             flights: flights.collect(),
+            taken: if data.is_some() { vec![false; Data::places(length)] } else { Vec::new() },
             data,
             record_size: length,
             arena,
@@ -63,25 +74,39 @@ impl Deep {
     }
 
     /// All memory that requests may point into.
-    pub(super) fn whole(&mut self) -> &mut [u8] {
-        self.arena.as_mut()
+    pub(super) fn whole(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        iter::once(self.arena.as_mut()).chain(self.data.as_mut().map(Data::whole))
     }
 
-    /// The memory of a flight, with the record that begins at `address` in it where it is to be written.
+    /// Memory for a flight's request, with the record that begins at `address` in it where it is to be written.
     #[inline]
     fn load(&mut self, tag: u32, address: u64) -> *mut u8 {
         let flight = &mut self.flights[tag as usize];
-        if let Some(data) = &self.data {
-            // SAFETY: a flight's memory has the length of a record, and no request points there now: who loads a flight
-            // has found it free.
-            let memory = unsafe { std::slice::from_raw_parts_mut(flight.memory, self.record_size) };
-            flight.holds = Some(data.fill(memory, address, flight.holds));
+        let Some(data) = &mut self.data else { return flight.memory };
+        if let Some(place) = Data::place(address, self.record_size)
+            && !std::mem::replace(&mut self.taken[place], true)
+        {
+            flight.place = Some(place);
+            return data.window(address, self.record_size).as_mut_ptr();
         }
+        // SAFETY: a flight's memory has the length of a record, and no request points there now: who loads a flight
+        // has found it free.
+        let memory = unsafe { std::slice::from_raw_parts_mut(flight.memory, self.record_size) };
+        flight.holds = Some(data.fill(memory, address, flight.holds));
         flight.memory
+    }
+
+    /// The request of a flight is finished: nothing points to its bytes any more.
+    #[inline]
+    fn unload(&mut self, tag: u32) {
+        if let Some(place) = self.flights[tag as usize].place.take() {
+            self.taken[place] = false;
+        }
     }
 
     /// As [`Deep::load`], for a request that goes alone.
     pub(super) fn load_one(&mut self, address: u64) -> *mut u8 {
+        self.unload(0);
         self.load(0, address)
     }
 
@@ -119,8 +144,10 @@ impl Deep {
                     rig.flush(flight.request.slot, flight.file, Flush::Data)?;
                     lane.tick(Kind::Write, 0);
                 }
+                let started = flight.started;
+                self.unload(tag);
                 self.free.push(tag);
-                going &= lane.complete(flight.started, record_size);
+                going &= lane.complete(started, record_size);
             }
         }
     }

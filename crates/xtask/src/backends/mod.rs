@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::Context;
 use fsb_model::Bytes;
 
-use crate::bench::Options;
+use crate::bench::{MISSED, Options, verdict};
 use crate::summary::Median;
 use cell::Cell;
 pub use ours::{STEP, step};
@@ -52,17 +52,6 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     println!("\nfio had {missed} of these for itself (whole interval below 1)");
     Ok(())
-}
-
-const MISSED: &str = "-";
-
-/// A tie is one whose interval has 1 in it.
-fn verdict(ratio: &Median) -> &'static str {
-    match ratio.interval {
-        [low, _] if low > 1.0 => "+",
-        [_, high] if high < 1.0 => MISSED,
-        _ => "=",
-    }
 }
 
 /// Writes back what was written so far, which is no business of who measures next.
