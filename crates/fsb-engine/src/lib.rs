@@ -22,6 +22,7 @@ pub mod latency;
 mod memory;
 mod order;
 mod permutation;
+pub mod postmark;
 mod processes;
 mod profile;
 mod pump;

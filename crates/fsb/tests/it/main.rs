@@ -15,6 +15,7 @@ mod matrix;
 mod micro;
 mod null_run;
 mod past_the_cache;
+mod postmark;
 mod real_file_systems;
 mod resume;
 mod schemas;
