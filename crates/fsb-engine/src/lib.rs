@@ -39,5 +39,5 @@ pub use error::{EngineError, ParamError};
 pub use fileset::EXAMINED_FILES;
 pub use hash::mix;
 pub use profile::{Profile, Renewal};
-pub use task::{ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Stonewall, Task};
+pub use task::{Amount, ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Stonewall, Task};
 pub use workload::{Job, Workload};

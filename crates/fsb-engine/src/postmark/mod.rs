@@ -11,6 +11,6 @@ mod hand;
 mod names;
 mod run;
 
-pub(crate) use hand::{Content, Hand, Manner};
+pub(crate) use hand::{Content, Hand, Manner, Means};
 pub(crate) use names::Names;
 pub use run::{Ended, Moment, Request, Times, run};

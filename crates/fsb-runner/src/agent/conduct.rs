@@ -200,6 +200,14 @@ impl Conduct<'_, '_> {
             sum.timed_ns += wall.timed_ns;
         }
         self.histograms.extend(measurement.latency);
+        for (name, found) in measurement.rates {
+            let sum = sum.rates.entry(name).or_default();
+            sum.amount += found.amount;
+            sum.timed_ns += found.timed_ns;
+        }
+        for (name, found) in measurement.counts {
+            *sum.counts.entry(name).or_default() += found;
+        }
         for span in measurement.workers {
             match sum.workers.iter_mut().find(|known| known.rank == span.rank) {
                 Some(known) => {
@@ -263,6 +271,9 @@ impl Conduct<'_, '_> {
         observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
         observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
         observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        if !self.measured.counts.is_empty() {
+            observed.insert("counts".to_owned(), json!(self.measured.counts));
+        }
         let (outcome, error) = match ended {
             Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured) {
                 Ok(()) => (Outcome::Ok, None),
