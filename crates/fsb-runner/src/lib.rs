@@ -13,4 +13,5 @@ pub mod resume;
 pub mod run;
 pub mod suite;
 pub mod sweep;
+pub mod target_file;
 mod values;

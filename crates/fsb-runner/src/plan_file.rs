@@ -17,6 +17,7 @@ use toml::Spanned;
 
 use crate::suite;
 use crate::sweep::{self, Scope};
+use crate::target_file::TargetFile;
 
 /// The suite when none is named.
 pub const DEFAULT_SUITE: &str = "quick";
@@ -54,9 +55,9 @@ pub struct PlanFile {
     /// What the run is called; the suite's or the file's name otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Targets, each as on the command line.
+    /// Targets, each as on the command line, or as a table with controls of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<Spanned<String>>,
+    pub targets: Vec<Spanned<TargetFile>>,
     /// A suite, instead of workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
@@ -234,12 +235,9 @@ impl PlanFile {
 
     fn resolved_targets(&self) -> Result<Vec<Target>, PlanError> {
         let mut targets = Vec::new();
-        for text in &self.targets {
-            let target: Target = text
-                .get_ref()
-                .parse()
-                .map_err(|error: fsb_model::target::TargetError| self.error_at(text.span(), &error.to_string()))?;
-            targets.push(target);
+        for written in &self.targets {
+            let target = written.get_ref().resolve();
+            targets.push(target.map_err(|error| self.error_at(written.span(), &error.to_string()))?);
         }
         if targets.is_empty() {
             return Err(PlanError::Request(
@@ -326,9 +324,9 @@ fn memory() -> u64 {
     u64::from(system.totalram).saturating_mul(u64::from(system.mem_unit))
 }
 
-/// A target that came from the command line and so from no place in a file.
-pub fn typed(text: &str) -> Spanned<String> {
-    Spanned::new(0..0, text.to_owned())
+/// What came from the command line and so from no place in a file.
+pub fn typed<T: From<String>>(text: &str) -> Spanned<T> {
+    Spanned::new(0..0, text.to_owned().into())
 }
 
 fn at(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> PlanError {
@@ -356,7 +354,7 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
     let repetition = RepetitionFile { stretch: Some(format!("{}s", plan.stretch)), ..repetition };
     let file = PlanFile {
         name: Some(plan.name.clone()),
-        targets: plan.targets.iter().map(|target| typed(&target.to_string())).collect(),
+        targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
         seed: Some(plan.seed),
         size: Some(plan.size),
         dir: Some(plan.dir.clone()),

@@ -7,7 +7,7 @@ use fsb_model::FileSystemSpec;
 use fsb_model::run::TargetRecord;
 
 use super::quiet;
-use crate::control::cold_method;
+use crate::control::{Held, cold_method};
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted};
 use crate::medium::OpenMedium;
@@ -151,6 +151,7 @@ impl FileSystemVisit {
             medium: self.medium.clone(),
             notes,
             failed: None,
+            controls: Default::default(),
         };
         let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };
         let durable = self.member.home() == Home::Device;
@@ -168,6 +169,8 @@ impl FileSystemVisit {
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,
+            held: Held::default(),
+            warnings: Vec::new(),
         })
     }
 
