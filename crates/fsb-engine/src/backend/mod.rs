@@ -306,7 +306,8 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
         return Err(("depth", "one record is added after the other, so it cannot be more than 1".to_owned()));
     }
     if direct && matches!(demands.cache, CacheState::Warm | CacheState::Out) {
-        let cannot = if demands.cache == CacheState::Warm { "data cannot be warm" } else { "it has no cache to be out of" };
+        let cannot =
+            if demands.cache == CacheState::Warm { "data cannot be warm" } else { "it has no cache to be out of" };
         return Err(("cache", format!("backend {name} goes past the page cache: {cannot}")));
     }
     if demands.appends && !appends {

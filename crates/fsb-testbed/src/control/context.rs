@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::memory_limit::MemoryHold;
 use crate::error::TestbedError;
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::Roots;
@@ -25,9 +26,10 @@ pub struct Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Held {
-    /// Directory of the cgroup that all steps of a trial share, and FUSE servers with them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<PathBuf>,
+    /// What limits the memory that all steps of a trial share, and FUSE servers with them. It does not leave this
+    /// process.
+    #[serde(skip)]
+    pub memory: Option<MemoryHold>,
 }
 
 /// What [`Control::set`](super::Control::set) works with.

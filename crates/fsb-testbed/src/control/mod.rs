@@ -5,6 +5,7 @@ mod active;
 mod check;
 mod context;
 mod guest_memory;
+pub mod memory_limit;
 mod page_cache;
 
 use fsb_model::nearest;
@@ -19,7 +20,8 @@ use crate::ledger::{Ledger, Ticket};
 use crate::sys::Roots;
 
 /// Every control that fsb has, in the order in which they are set.
-pub static REGISTRY: &[&dyn Control] = &[&page_cache::PageCache, &guest_memory::GuestMemory];
+pub static REGISTRY: &[&dyn Control] =
+    &[&page_cache::PageCache, &guest_memory::GuestMemory, &memory_limit::MemoryLimit];
 
 /// The value that leaves a condition as it is: the default of every control that is not needed for honest numbers.
 pub const KEEP: &str = "keep";

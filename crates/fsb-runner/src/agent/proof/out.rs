@@ -95,9 +95,8 @@ mod tests {
     #[test]
     fn the_device_must_do_the_work() {
         let read = || json!({"name": "read", "file_size": "64M", "block_size": "1M", "cache": "out"});
-        let write = || {
-            json!({"name": "rewrite", "file_size": "64M", "block_size": "1M", "cache": "out", "durability": "end"})
-        };
+        let write =
+            || json!({"name": "rewrite", "file_size": "64M", "block_size": "1M", "cache": "out", "durability": "end"});
         assert_eq!(trial(read(), seen((64, 0), 31)), Ok(()));
         assert_eq!(trial(read(), seen((120, 0), 32)), Ok(()), "what was read ahead in vain is no fault");
         assert_eq!(trial(write(), seen((0, 66), 31)), Ok(()));
