@@ -18,6 +18,7 @@ use toml::Spanned;
 use crate::suite;
 use crate::sweep::{self, Scope};
 use crate::target_file::TargetFile;
+use crate::{regime, scale};
 
 /// The suite when none is named.
 pub const DEFAULT_SUITE: &str = "quick";
@@ -67,6 +68,12 @@ pub struct PlanFile {
     /// Size of the image, such as `2G`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
+    /// Multiplies sizes of files, the image and the memory limit: `1/8`, `0.125` or `12.5%`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Spanned<String>>,
+    /// What all sizes here were multiplied with already: for the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaled: Option<Spanned<String>>,
     /// Where the image lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
@@ -189,6 +196,8 @@ impl PlanFile {
             suite,
             seed: self.seed.or(under.seed),
             size: self.size.or(under.size),
+            scale: self.scale.or(under.scale),
+            scaled: self.scaled.or(under.scaled),
             dir: self.dir.or(under.dir),
             theta: self.theta.or(under.theta),
             wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
@@ -211,25 +220,35 @@ impl PlanFile {
             None => PlanFile::default(),
         };
         let workloads = if self.workloads.is_empty() { under.workloads.clone() } else { self.workloads.clone() };
-        let size = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
-        let cells = self.cells(&workloads, &Sizing { size: size.0, cpus })?;
+        let full = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
+        let (scale, scaled) = self.scales()?;
+        let size = scale::image(full, scale);
+        let sizing = Sizing { size: size.0, cpus };
+        let cells = self.cells(&workloads, &sizing, Full { size: full.0, scale })?;
         let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
         let repetition = self.repetition.clone().over(under.repetition);
+        let mut targets = self.resolved_targets()?;
+        let mut controls = under.controls;
+        controls.extend(self.controls.clone());
+        let own_controls = targets.iter_mut().map(|target| &mut target.controls);
+        std::iter::once(&mut controls).chain(own_controls).for_each(|controls| scale::controls(controls, scale));
         let plan = Plan {
             name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
-            targets: self.resolved_targets()?,
+            targets,
             workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
             stretch: repetition.resolve_stretch()?,
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
             size,
+            scale: scale * scaled,
             dir: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
             theta: self.resolved_theta()?,
-            controls: self.controls,
+            controls,
             wipe: self.wipe,
             identity: self.identity,
         };
+        regime::check(&plan, &cells, &sizing, memory()).map_err(PlanError::Request)?;
         Ok((plan, cells))
     }
 
@@ -248,6 +267,15 @@ impl PlanFile {
         Ok(targets)
     }
 
+    /// What to multiply sizes with, and what they were multiplied with already.
+    fn scales(&self) -> Result<(f64, f64), PlanError> {
+        let read = |text: &Option<Spanned<String>>| match text {
+            None => Ok(1.0),
+            Some(text) => scale::parse(text.get_ref()).map_err(|why| self.error_at(text.span(), &why)),
+        };
+        Ok((read(&self.scale)?, read(&self.scaled)?))
+    }
+
     fn resolved_theta(&self) -> Result<f64, PlanError> {
         let (text, span) = match &self.theta {
             Some(theta) => (theta.get_ref().as_str(), theta.span()),
@@ -256,10 +284,10 @@ impl PlanFile {
         parse_percent(text).map_err(|error| self.error_at(span, &error.to_string()))
     }
 
-    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing) -> Result<Vec<Cell>, PlanError> {
+    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing, full: Full) -> Result<Vec<Cell>, PlanError> {
         let mut cells: Vec<Cell> = Vec::new();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, spec) in self.swept(workloads, sizing)? {
+        for (index, spec) in self.swept(workloads, full)? {
             let job = workload::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
             let label = job.profile().label;
             let workload = WorkloadSpec { name: spec.name, params: job.params() };
@@ -279,15 +307,21 @@ impl PlanFile {
     }
 
     /// Every combination of sizes, with the place of its workload in the plan.
-    fn swept(&self, workloads: &[WorkloadSpec], sizing: &Sizing) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
-        let scope = Scope { size: sizing.size, memory: memory() };
+    fn swept(&self, workloads: &[WorkloadSpec], full: Full) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
+        let scope = Scope { size: full.size, memory: memory() };
         let mut swept = Vec::new();
         for (index, spec) in workloads.iter().enumerate() {
             let all = sweep::expand(spec, scope).map_err(|error| {
                 let message = format!("workload {}: {}", spec.name, error.message);
                 self.error_at(self.workload_span(index, Some(error.key)), &message)
             })?;
-            swept.extend(all.into_iter().map(|one| (index, one)));
+            let before = swept.len();
+            let all = all.into_iter().filter_map(|one| scale::workload(one, full.scale, scope));
+            swept.extend(all.map(|one| (index, one)));
+            if swept.len() == before {
+                let message = format!("workload {}: at this scale no record is as small as a file", spec.name);
+                return Err(self.error_at(self.workload_span(index, None), &message));
+            }
         }
         Ok(swept)
     }
@@ -315,6 +349,13 @@ impl PlanFile {
             _ => PlanError::Request(message.to_owned()),
         }
     }
+}
+
+/// What sizes are at full scale, and the scale.
+#[derive(Debug, Clone, Copy)]
+struct Full {
+    size: u64,
+    scale: f64,
 }
 
 /// Bytes of memory that this machine has.
@@ -357,6 +398,7 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
         seed: Some(plan.seed),
         size: Some(plan.size),
+        scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),
         dir: Some(plan.dir.clone()),
         theta: Some(typed(&format!("{}%", plan.theta * 100.0))),
         repetition,
