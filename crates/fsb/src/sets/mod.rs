@@ -29,6 +29,7 @@ use workloads::Workloads;
 use crate::exit;
 
 pub use contents::contents;
+pub use own::of_matrices;
 
 /// What the command line named, read.
 #[derive(Debug)]
