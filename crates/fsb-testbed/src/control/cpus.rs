@@ -9,14 +9,14 @@ use crate::sys::Roots;
 pub(super) struct Cpus;
 
 /// Its name, for those who ask for its value.
-pub(super) const CPUS: &str = "cpus";
+const CPUS: &str = "cpus";
 
 fn online(roots: &Roots) -> Option<Vec<u32>> {
     list::parse(&roots.sys_text("devices/system/cpu/online")?)
 }
 
 /// The processors that `controls` leave to workers; absent where they leave all.
-pub fn processors_of(controls: &BTreeMap<String, String>) -> Option<Vec<u32>> {
+pub(super) fn processors_of(controls: &BTreeMap<String, String>) -> Option<Vec<u32>> {
     controls.get(CPUS).filter(|value| *value != KEEP).and_then(|value| list::parse(value))
 }
 

@@ -28,7 +28,7 @@ use fsb_model::nearest;
 pub(crate) use active::ActiveControls;
 pub(crate) use check::{check, check_place, check_target, value_of};
 pub use context::{Context, Held, Place, Stop};
-pub use cpus::processors_of;
+pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
 

@@ -11,6 +11,7 @@ use crate::sys::Roots;
 
 pub(super) struct Numa;
 
+const NUMA: &str = "numa";
 const LACKING: &str = "this kernel knows no NUMA nodes";
 
 fn online(roots: &Roots) -> Option<Vec<u32>> {
@@ -21,6 +22,18 @@ fn online(roots: &Roots) -> Option<Vec<u32>> {
 fn processors(nodes: &[u32], roots: &Roots) -> Vec<u32> {
     let of = |node: &u32| list::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?);
     nodes.iter().filter_map(of).flatten().collect()
+}
+
+/// How many processors `controls` leave to workers; absent where they leave all.
+pub fn processors_left(controls: &BTreeMap<String, String>) -> Option<u32> {
+    let asked = controls.get(NUMA).filter(|value| *value != KEEP).and_then(|value| list::parse(value));
+    let near = asked.map(|nodes| processors(&nodes, &Roots::default())).filter(|near| !near.is_empty());
+    let left = match (processors_of(controls), near) {
+        (Some(cpus), Some(near)) => cpus.into_iter().filter(|cpu| near.contains(cpu)).count(),
+        (Some(only), None) | (None, Some(only)) => only.len(),
+        (None, None) => return None,
+    };
+    Some(left.max(1) as u32)
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
@@ -41,7 +54,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
 
 impl Control for Numa {
     fn name(&self) -> &'static str {
-        "numa"
+        NUMA
     }
 
     fn about(&self) -> &'static str {
