@@ -17,6 +17,7 @@ mod sentence;
 mod table;
 mod warnings;
 mod weights;
+mod withhold;
 
 use std::collections::BTreeMap;
 

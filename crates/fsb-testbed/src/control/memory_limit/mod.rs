@@ -170,7 +170,8 @@ fn set_cgroup(
 fn set_eater(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
     // What is clean need not be reclaimed page by page. Where it cannot be dropped, locking takes longer.
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
-    let eater = Eater::start(bytes, context.roots).map_err(|why| cannot(value, &why))?;
+    let eater =
+        Eater::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable")).map_err(|why| cannot(value, &why))?;
     let (observed, near) = eater.observed();
     let warnings = if near { Vec::new() } else { vec![format!("control {MEMORY_LIMIT}={value}: {observed}")] };
     context.held.memory = Some(MemoryHold::Eater(Arc::new(eater)));
