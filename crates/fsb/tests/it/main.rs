@@ -16,5 +16,6 @@ mod micro;
 mod null_run;
 mod past_the_cache;
 mod real_file_systems;
+mod regimes;
 mod resume;
 mod schemas;
