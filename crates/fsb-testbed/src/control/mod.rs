@@ -51,8 +51,9 @@ pub static REGISTRY: &[&dyn Control] = &[
     &dirty::DIRTY_EXPIRE,
     &dirty::DIRTY_WRITEBACK,
     &scheduler::Scheduler,
-    &read_ahead::ReadAhead,
+    // A change of the cache makes the kernel choose the read-ahead anew.
     &barriers::Barriers,
+    &read_ahead::ReadAhead,
     &cpus::Cpus,
     &numa::Numa,
     &memory_limit::MemoryLimit,
@@ -79,6 +80,13 @@ pub struct Value {
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
+}
+
+impl Value {
+    /// Whether it is a form, such as `SIZE`.
+    fn stands_for_many(&self) -> bool {
+        self.name.chars().all(|c| c.is_ascii_uppercase() || ",…".contains(c))
+    }
 }
 
 /// What setting a control did.
@@ -112,6 +120,15 @@ impl Applied {
         let observed = format!("not available: {}", why.as_ref());
         Applied { effective: false, warnings: vec![format!("control {control}={value} is {observed}")], observed }
     }
+}
+
+/// How a condition would disturb a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disturbance {
+    /// What would happen.
+    pub what: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
 }
 
 /// A host condition.
@@ -152,6 +169,15 @@ pub trait Control: Sync {
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
     /// How the condition is now; of the device of `place`, where it concerns one.
     fn observe(&self, roots: &Roots, place: &Place) -> String;
+    /// Whether it acts on the target's device.
+    fn concerns_device(&self) -> bool {
+        false
+    }
+    /// How the condition as it is now would disturb a run; absent where it would not.
+    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+        let _ = roots;
+        None
+    }
     /// Undoes what [`Control::set`] did, the last change first. The answer holds what could not be undone.
     fn restore(&self, tickets: Vec<Ticket>, ledger: &Ledger) -> Vec<String> {
         let undone = tickets.into_iter().rev().map(|ticket| ledger.undo(ticket));
@@ -165,6 +191,19 @@ pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
         let names = REGISTRY.iter().map(|control| control.name());
         TestbedError::request(nearest::unknown("control", name, names)).advice("`fsb list controls` shows all")
     })
+}
+
+/// What the name of a control alone asks for: the value behind `keep`, where there is one that stands for itself.
+pub fn value_of_name(name: &str) -> Result<&'static str, TestbedError> {
+    let control = find(name)?;
+    match control.values() {
+        [default, usual, ..] if default.name == KEEP && !usual.stands_for_many() => Ok(usual.name),
+        values => {
+            let names: Vec<_> = values.iter().map(|value| value.name).collect();
+            Err(TestbedError::request(format!("the control {name} needs a value"))
+                .advice(format!("write {name}=VALUE: {}", names.join(", "))))
+        }
+    }
 }
 
 /// Refuses what is not one of `values`: the check of controls that take nothing else.
