@@ -1,7 +1,9 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
 mod space;
+mod turn;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -19,12 +21,14 @@ use fsb_store::RunDirectory;
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched};
-use fsb_testbed::{LocalTestbed, Testbed, host, ledger};
+use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger};
 
 use crate::exit::{self, Failure};
 use crate::journal::{Directory, hand_to_caller};
 use crate::progress::{Progress, say};
 use crate::results::{self, Output};
+
+pub use turn::{Turn, company};
 
 /// The signals that end a run early, with the exit code each stands for.
 const SIGNALS: [(i32, u8); 2] =
@@ -36,6 +40,11 @@ const GOODBYE: Duration = Duration::from_millis(1200);
 /// Hardware threads that this process may use.
 pub fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
+}
+
+/// Hardware threads that workers may use where `controls` bind them.
+pub fn cpus_for(controls: &BTreeMap<String, String>) -> u32 {
+    control::processors_left(controls).unwrap_or_else(cpus)
 }
 
 /// A seed that nobody chose, short enough to be typed again.
@@ -54,7 +63,7 @@ pub fn run_name(plan: &Plan) -> String {
 
 /// Whatever holds a measuring run together; dropping it takes everything down.
 struct Stage {
-    _lock: RunLock,
+    lock: RunLock,
     launched: Launched,
     interrupted: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -78,7 +87,15 @@ impl Stage {
         }
         let stream = launched.stream.try_clone()?;
         let agent = Agent::connect(stream, Arc::clone(&interrupted)).map_err(RunError::from)?;
-        Ok((Stage { _lock: lock, launched, interrupted, signal }, agent))
+        Ok((Stage { lock, launched, interrupted, signal }, agent))
+    }
+
+    /// Undoes what the agent left to this process because it lives in another mount namespace. The answer holds what
+    /// could not be undone.
+    fn undo_rest(&self) -> Vec<String> {
+        let replayed = ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current());
+        let failed = replayed.into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
+        failed.map(|entry| entry.to_string()).collect()
     }
 
     /// Takes everything down, at once.
@@ -111,21 +128,28 @@ pub fn leftovers() -> (Vec<String>, bool) {
 }
 
 /// Checks the request against the machine and takes the lock. Nothing is touched.
-fn check(record: &RunRecord) -> anyhow::Result<RunLock> {
+fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
     for warning in LocalTestbed::new(Owner::current()).check(&run::setup(record))? {
         say(&format!("warning: {warning}"));
     }
     space::check(record)?;
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(RunLock::acquire(&words.join(" "))?)
+    turn.take(&words.join(" "))
 }
 
 /// Starts a run in the new directory `out`.
-pub fn start(mut plan: Plan, cells: Vec<Cell>, out: &Path, output: &Output, quiet: bool) -> anyhow::Result<u8> {
+pub fn start(
+    mut plan: Plan,
+    cells: Vec<Cell>,
+    out: &Path,
+    output: &Output,
+    quiet: bool,
+    turn: Turn,
+) -> anyhow::Result<u8> {
     fsb_store::check_new(out)?;
     make_absolute(&mut plan)?;
     let record = new_record(plan, cells);
-    let lock = check(&record)?;
+    let lock = check(&record, turn)?;
     let directory = RunDirectory::create(out, &record)?;
     hand_to_caller(directory.path());
     let (stage, agent) = Stage::set(lock)?;
@@ -153,11 +177,11 @@ fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
 }
 
 /// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
-pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool) -> anyhow::Result<u8> {
+pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
     let mut record = resumable(fsb_store::read(path)?, path)?.0;
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
-    let lock = check(&record)?;
+    let lock = check(&record, turn)?;
     // Only now, with the lock held, does nobody else write there.
     let (mut directory, contents) = RunDirectory::resume(path)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -242,11 +266,13 @@ fn make(
     let directory = journal.0;
     match ended {
         Ok((mut record, trials)) => {
+            record.warnings.extend(stage.undo_rest());
+            record.warnings.extend(company(&mut stage.lock));
             close_segment(&directory, &mut record)?;
             show(&directory, &record, &trials, output)
         }
         Err(error) => {
-            let failure = saved(&stage, &directory, error);
+            let failure = saved(&mut stage, &directory, error);
             // It was struck already: dropping it would wait for the kernel, and a person waits here.
             std::mem::forget(stage);
             Err(failure)
@@ -268,6 +294,7 @@ fn perform(
         _ => None,
     };
     let snapshot = record.clone();
+    let cpus = cpus_for(&record.plan.controls);
     let mut stop = |trials: &[Trial]| results::precise_enough(&snapshot, trials, precision?);
     run::measure(Run {
         agent,
@@ -276,7 +303,7 @@ fn perform(
         stop: &mut stop,
         record,
         trials,
-        cpus: cpus(),
+        cpus,
         warmup,
         started: Instant::now(),
     })
@@ -288,11 +315,16 @@ pub fn perform_unsaved(
     cells: Vec<Cell>,
     journal: &mut dyn Journal,
     observer: &mut dyn Observer,
+    turn: Turn,
 ) -> anyhow::Result<Vec<Trial>> {
     let record = new_record(plan, cells);
-    let (mut stage, agent) = Stage::set(check(&record)?)?;
+    let (mut stage, agent) = Stage::set(check(&record, turn)?)?;
     match perform(agent, journal, observer, record, Vec::new(), false) {
-        Ok((_, trials)) => Ok(trials),
+        Ok((_, trials)) => {
+            stage.undo_rest().into_iter().for_each(|warning| say(&format!("warning: {warning}")));
+            company(&mut stage.lock).into_iter().for_each(|warning| say(&format!("warning: {warning}")));
+            Ok(trials)
+        }
         Err(error) => {
             stage.strike();
             let message = error.to_string();
@@ -325,11 +357,12 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
 }
 
 /// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
-fn saved(stage: &Stage, directory: &RunDirectory, error: RunError) -> anyhow::Error {
+fn saved(stage: &mut Stage, directory: &RunDirectory, error: RunError) -> anyhow::Error {
     let path = directory.path().display().to_string();
     let mut message = error.to_string();
     let code = ending(stage, &error.into());
     if let Ok(mut contents) = fsb_store::read(directory.path()) {
+        contents.record.warnings.extend(company(&mut stage.lock));
         // A report of what there is: it must not keep the reason from being told.
         let _ = close_segment(directory, &mut contents.record);
         let view = results::view(&contents.record, &contents.trials);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fsb_model::run::BlockOrder;
-use fsb_model::{Outcome, Phase, Target, Trial};
+use fsb_model::{Outcome, Phase, RunRecord, Target, Trial};
 use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -11,6 +11,13 @@ use serde_json::{Map, Value, json};
 use super::Schedule;
 use crate::agent::TrialReply;
 use crate::values;
+
+/// What was seen of the visit's controls that were asked for, by name; those of the run stand in its record.
+fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> Map<String, Value> {
+    let asked = target.controls_over(&record.plan.controls);
+    let seen = provisioned.record.controls.iter().filter(|(name, _)| asked.contains_key(*name));
+    seen.map(|(name, control)| (name.clone(), json!(control.observed))).collect()
+}
 
 impl Schedule<'_> {
     pub(super) fn trial(
@@ -42,6 +49,10 @@ impl Schedule<'_> {
         let mut observed = reply.observed;
         if let Some(provisioned) = provisioned {
             observed.insert("mount_options".to_owned(), json!(provisioned.record.mount_options));
+            let controls = asked_and_seen(&self.run.record, target, provisioned);
+            if !controls.is_empty() {
+                observed.insert("controls".to_owned(), Value::Object(controls));
+            }
         }
         if !measured.samples.is_empty() {
             observed.insert("seconds_per_iteration".to_owned(), json!(measured.samples));
@@ -85,7 +96,7 @@ impl Schedule<'_> {
         if let Some(spec) = target.file_system() {
             requested.insert("mount_options".to_owned(), json!(spec.options));
         }
-        requested.insert("controls".to_owned(), json!(self.run.record.plan.controls));
+        requested.insert("controls".to_owned(), json!(target.controls_over(&self.run.record.plan.controls)));
         requested
     }
 

@@ -7,7 +7,7 @@ use fsb_model::FileSystemSpec;
 use fsb_model::run::TargetRecord;
 
 use super::quiet;
-use crate::control::cold_method;
+use crate::control::{Held, cold_method, set_read_ahead};
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted};
 use crate::medium::OpenMedium;
@@ -28,6 +28,7 @@ pub(super) struct VisitRequest<'a> {
     pub size: u64,
     pub user: (u32, u32),
     pub page_cache: &'a str,
+    pub held: &'a Held,
 }
 
 /// A file system that is formatted and, between its ends, mounted.
@@ -43,6 +44,7 @@ pub(super) struct FileSystemVisit {
     mounted: Option<Mounted>,
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
+    held: Held,
 }
 
 impl FileSystemVisit {
@@ -51,7 +53,7 @@ impl FileSystemVisit {
         request: &VisitRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
     ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
-        let VisitRequest { member, spec, point, size, user, page_cache } = request;
+        let VisitRequest { member, spec, point, size, user, page_cache, held } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let (formatted, inspection) = match medium.as_deref_mut() {
             Some(medium) => format(*member, spec, medium)?,
@@ -71,6 +73,7 @@ impl FileSystemVisit {
             user: *user,
             mounted: None,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
+            held: (*held).clone(),
         };
         let provisioned =
             visit.mount().and_then(|()| visit.make_root()).and_then(|()| visit.describe(spec, formatted, inspection));
@@ -105,8 +108,15 @@ impl FileSystemVisit {
             size: self.size,
             owner: self.user,
         };
-        self.mounted = Some(self.member.mount(&request)?);
-        Ok(())
+        let mounted = self.mounted.insert(self.member.mount(&request)?);
+        if let (Some(memory), Some(server)) = (&self.held.memory, &mounted.server) {
+            // What it reads for a worker is the worker's.
+            memory.add(server.id())?;
+        }
+        match (self.held.read_ahead, self.source.file_name().filter(|_| self.medium.is_some())) {
+            (Some(bytes), Some(name)) => set_read_ahead(bytes, &name.to_string_lossy(), &Roots::default()),
+            _ => Ok(()),
+        }
     }
 
     /// A directory that the worker's user owns; the file system's own root stays root's.
@@ -151,6 +161,7 @@ impl FileSystemVisit {
             medium: self.medium.clone(),
             notes,
             failed: None,
+            controls: Default::default(),
         };
         let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };
         let durable = self.member.home() == Home::Device;
@@ -168,6 +179,8 @@ impl FileSystemVisit {
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,
+            held: Held::default(),
+            warnings: Vec::new(),
         })
     }
 

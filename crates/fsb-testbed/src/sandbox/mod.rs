@@ -12,7 +12,9 @@
 //! of a PID namespace dies, the kernel kills everything in it; with the last process goes the mount namespace, with it
 //! every mount, and with the mounts the loop devices (autoclear) and images (unlinked). No clean-up code has to run.
 
+mod bind;
 mod confine;
+mod hold;
 mod launch;
 mod supervise;
 
@@ -20,6 +22,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 pub use confine::{Confinement, confine};
+pub use hold::hold;
 pub use launch::{Isolation, Launched, launch};
 pub use supervise::supervise;
 

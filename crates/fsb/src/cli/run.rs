@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::{Bytes, Identity, Plan};
-use fsb_runner::plan_file::{self, PlanError, PlanFile, RepetitionFile, typed};
+use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
+use fsb_testbed::control;
 
 use super::COMPACT_HELP;
 use crate::exit;
-use crate::front;
+use crate::front::{self, Turn};
 use crate::results::{Output, print};
 
 const MORE: &str = "\
-Also: --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user
+Also: --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user, --allow-concurrent
 Examples:
   sudo fsb run ext4 xfs btrfs                        which is faster for what, how surely
   sudo fsb run ext3 ext3,data=journal --blocks 20    two modes, twenty blocks
@@ -46,8 +47,11 @@ pub struct Arguments {
     /// How large the image is; files scale with it [2G]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
+    /// Files, image and memory limit times F, such as 1/8
+    #[arg(long, value_name = "F")]
+    scale: Option<String>,
     /// Set a control: see 'fsb list controls'
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME[=VALUE]")]
     control: Vec<String>,
     /// Give up what a block device holds
     #[arg(long, value_name = "DEVICE")]
@@ -57,7 +61,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
     /// Go on with the interrupted run in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
-        "seed", "dir", "size", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
+        "seed", "dir", "size", "scale", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
     resume: Option<PathBuf>,
     /// Print the plan with everything decided, and stop
     #[arg(long)]
@@ -79,6 +83,9 @@ pub struct Arguments {
     /// Workers run as root
     #[arg(long, hide = true)]
     force_root_user: bool,
+    /// Measure although another run does: both are marked
+    #[arg(long, hide = true)]
+    allow_concurrent: bool,
 }
 
 /// Runs the subcommand.
@@ -86,18 +93,21 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
     if let Some(directory) = &arguments.resume {
-        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.quiet);
+        let turn = Turn::of(arguments.allow_concurrent);
+        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.quiet, turn);
     }
-    let cpus = front::cpus();
+    let turn = Turn::of(arguments.allow_concurrent);
     let (output, quiet, print_plan, out) =
         (arguments.output.clone(), arguments.quiet, arguments.print_plan, arguments.out.clone());
-    let (plan, cells) = plan(arguments)?.resolve(cpus, front::fresh_seed())?;
+    let file = plan(arguments)?;
+    let cpus = front::cpus_for(&file.controls);
+    let (plan, cells) = file.resolve(cpus, front::fresh_seed())?;
     if print_plan {
         print(&plan_file::print(&plan)?)?;
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| default_directory(&plan));
-    front::start(plan, cells, &out, &output, quiet)
+    front::start(plan, cells, &out, &output, quiet, turn)
 }
 
 /// The command line laid over the plan file, if one is named.
@@ -113,6 +123,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         suite: arguments.suite,
         seed: arguments.seed,
         size: arguments.size,
+        scale: arguments.scale.as_deref().map(typed),
         dir: arguments.dir,
         theta: arguments.theta.as_deref().map(typed),
         wipe: arguments.wipe,
@@ -123,7 +134,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             precision: arguments.precision,
             stretch: None,
         },
-        controls: arguments.control.iter().map(|text| control(text)).collect::<Result<_, _>>()?,
+        controls: arguments.control.iter().map(|text| control(text)).collect::<anyhow::Result<_>>()?,
         ..PlanFile::default()
     };
     Ok(over.over(under))
@@ -143,10 +154,14 @@ fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     Ok(plan)
 }
 
-fn control(text: &str) -> Result<(String, String), PlanError> {
-    let (name, value) = text.split_once('=').unwrap_or((text, "on"));
+/// `NAME=VALUE`, or `NAME` for the value that is usually meant.
+fn control(text: &str) -> anyhow::Result<(String, String)> {
+    let (name, value) = match text.split_once('=') {
+        Some(both) => both,
+        None => (text, control::value_of_name(text)?),
+    };
     if name.is_empty() || value.is_empty() {
-        return Err(PlanError::Request(format!("--control {text}: write NAME=VALUE, such as guest-memory=off")));
+        return Err(exit::request(format!("--control {text}: write NAME=VALUE, such as guest-memory=off")));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
