@@ -7,6 +7,7 @@ mod compare;
 mod count;
 mod iozone;
 mod peers;
+mod postmark;
 mod summary;
 
 use bench::Part;
@@ -22,7 +23,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; `fsb
-    /// iozone` beside IOzone; then `fsb compare` beside a script.
+    /// iozone` beside IOzone and `fsb postmark` beside PostMark; then `fsb compare` beside a script.
     Bench(bench::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
@@ -42,6 +43,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(Part::Iozone) {
                 iozone::run(&options)?;
+            }
+            if wanted(Part::Postmark) {
+                postmark::run(&options)?;
             }
             if wanted(Part::Compare) {
                 compare::run(&options.dir, options.rounds)?;

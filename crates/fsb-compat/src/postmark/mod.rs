@@ -5,12 +5,14 @@
 
 mod commands;
 pub mod print;
+mod published;
 mod reader;
 mod settings;
 mod source;
 mod twister;
 
 pub use commands::{COMMANDS, Command, LANGUAGE_NEXT, parse};
+pub use published::{BENAS, DORDEVIC, PublishedRate, benas, dordevic};
 pub(crate) use reader::TOOL;
 pub use settings::{Location, Settings, Style};
 pub use source::{pool, source};
