@@ -235,6 +235,12 @@ mod tests {
         }
     }
 
+    /// The budget is 64 bytes a file, and the pool has two places for each.
+    #[test]
+    fn a_file_costs_few_bytes() {
+        assert!(2 * size_of::<Place>() <= 64);
+    }
+
     #[test]
     fn a_pool_that_is_full_creates_nothing_more() {
         let shape = Shape { number: 3, transactions: 50, bias_create: 10, ..Shape::default() };

@@ -2,6 +2,7 @@
 
 mod calls;
 mod manners;
+mod plans;
 mod text;
 
 use std::io::Write;
