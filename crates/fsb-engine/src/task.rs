@@ -154,5 +154,5 @@ pub enum StepReport {
     /// Prepared, or cleaned up.
     Done,
     /// Measured.
-    Measured(Measurement),
+    Measured(Box<Measurement>),
 }

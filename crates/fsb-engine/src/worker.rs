@@ -14,7 +14,7 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
     let context = Context::new(task)?;
     match task.step {
         Step::Prepare => job.prepare(&context).map(|()| StepReport::Done),
-        Step::Measure => job.measure(&context, gate).map(StepReport::Measured),
+        Step::Measure => job.measure(&context, gate).map(|measured| StepReport::Measured(Box::new(measured))),
         Step::Cleanup => job.cleanup(&context).map(|()| StepReport::Done),
     }
 }

@@ -185,7 +185,8 @@ impl Engine<'_> {
     /// Nanoseconds an operation.
     fn measure(&self, operations: u64) -> anyhow::Result<f64> {
         match self.step(Step::Measure, operations)? {
-            StepReport::Measured(Measurement { timed_ns, operations: done, .. }) => {
+            StepReport::Measured(measured) => {
+                let Measurement { timed_ns, operations: done, .. } = *measured;
                 ensure!(done == operations, "the engine did {done} operations instead of {operations}");
                 Ok(timed_ns as f64 / done as f64)
             }

@@ -51,7 +51,7 @@ fn run(
         let mut task = task(step, workload, root, operations);
         change(&mut task);
         if let StepReport::Measured(measured) = worker::perform(&task, &mut gate)? {
-            measurement = Some(measured);
+            measurement = Some(*measured);
         }
     }
     Ok((measurement.expect("the measure step measures"), gate.0.expect("the gate was asked")))

@@ -50,7 +50,7 @@ pub fn perform(step: Step, root: &Path, workload: &serde_json::Value) -> Result<
 /// Measures.
 pub fn measure(root: &Path, operations: u64, workload: &serde_json::Value) -> Result<Measurement, EngineError> {
     match worker::perform(&task(Step::Measure, root, operations, workload), &mut Open)? {
-        StepReport::Measured(measurement) => Ok(measurement),
+        StepReport::Measured(measurement) => Ok(*measurement),
         StepReport::Done => panic!("a measure step measures"),
     }
 }

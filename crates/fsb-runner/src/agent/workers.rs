@@ -104,7 +104,7 @@ impl Worker {
     /// Waits for the end of the step.
     pub fn result(mut self) -> Result<Option<Measurement>, StepError> {
         let result = match self.answer()? {
-            Answer::Result(StepReport::Measured(measurement)) => Ok(Some(measurement)),
+            Answer::Result(StepReport::Measured(measurement)) => Ok(Some(*measurement)),
             Answer::Result(StepReport::Done) => Ok(None),
             Answer::Error(error) => Err(StepError::Engine(error)),
             Answer::Ready(_) => Err(StepError::Start("a worker answered 'ready' twice".to_owned())),

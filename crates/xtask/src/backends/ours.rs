@@ -72,7 +72,7 @@ impl<'p> Ours<'p> {
         let StepReport::Measured(measured) = self.step(Step::Measure, operations)? else {
             bail!("the measure step measured nothing")
         };
-        let Measurement { timed_ns, operations: done, user_seconds, system_seconds, .. } = measured;
+        let Measurement { timed_ns, operations: done, user_seconds, system_seconds, .. } = *measured;
         ensure!(done == operations, "the engine did {done} operations instead of {operations}");
         let each = |seconds: f64| seconds / done as f64;
         Ok(Cost { seconds: each(timed_ns as f64 * 1e-9), cpu: each(user_seconds + system_seconds) })
