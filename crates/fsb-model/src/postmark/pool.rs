@@ -265,7 +265,7 @@ mod tests {
         }
         let expected = [((0, 0), 1000), ((0, 1), 1000), ((1, 0), 3000), ((1, 1), 3000)];
         for (place, count) in expected {
-            assert!((shares[&place] - count as i32).abs() < 200, "{shares:?}");
+            assert!(i32::abs(shares[&place] - count) < 200, "{shares:?}");
         }
     }
 }
