@@ -21,6 +21,7 @@ use crate::exit;
 /// Compare Linux file systems: format, measure fairly, say which is faster and how surely
 #[derive(Debug, Parser)]
 #[command(name = "fsb", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES)]
+#[command(help_template = "{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -31,7 +32,6 @@ Examples:
   sudo fsb run ext4 xfs btrfs            which is faster, by how much, how surely
   fsb run /srv/data                      a directory as it is, without root
   fsb compare old.json new.json          results of fio, IOzone and others
-
 Exit codes: 0 done, 1 a gate failed, 2 wrong request, 3 the machine cannot, 4 some trials failed";
 
 /// Where run directories go unless `--out` says otherwise.

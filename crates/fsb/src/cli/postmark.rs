@@ -31,7 +31,7 @@ Examples:
 
 /// Simulate a mail server as PostMark does, with its commands and its report
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = MORE, help_template = COMPACT_HELP, override_usage = "fsb postmark [OPTIONS] [FILE]")]
 pub struct Arguments {
     /// A file of commands
     #[arg(value_name = "FILE", hide = true)]
