@@ -193,6 +193,15 @@ fn a_report_gives_back_what_the_table_lost_and_differences_are_said() {
 }
 
 #[test]
+fn what_stands_after_the_end_is_said() {
+    let whole = text("R");
+    let said = |run: &Run| remarks(run).into_iter().filter(|remark| remark.contains("left out")).collect::<Vec<_>>();
+    assert_eq!(said(&parse("iozone", &whole)), [""; 0]);
+    let run = parse("iozone", &format!("{whole}\n  65536 4 garbage\n"));
+    assert!(said(&run)[0].ends_with("after the end of the test, left out: '65536 4 garbage'"), "{:?}", remarks(&run));
+}
+
+#[test]
 fn processor_time_is_a_fraction_and_zeros_are_none() {
     let reports = "\"Writer report\"\n        \"4\"  \"8\"\n\"64\"   100  200 \n\n\
         \"Writer CPU utilization report (Zero values should be ignored)\"\n        \"4\"  \"8\"\n\"64\"    87.50     0.00 \n";
