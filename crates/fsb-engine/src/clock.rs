@@ -129,7 +129,7 @@ impl Fake {
 
     /// Nanoseconds of a call on a usual solid-state disk, roughly.
     fn base_ns(&self, kind: Kind, bytes: u64) -> f64 {
-        let cold = self.circumstances.cache == CacheState::Cold;
+        let cold = self.circumstances.cache.begins_cold();
         let (fixed, per_byte) = match kind {
             Kind::Read if cold => (80_000.0, 0.5),
             Kind::Read => (400.0, 0.1),

@@ -108,6 +108,9 @@ pub struct Measurement {
     pub system_seconds: f64,
     /// As [`Ready::resident_bytes`], after the work.
     pub resident_after: Option<u64>,
+    /// As [`Ready::file_bytes`], after the work: new files have grown.
+    #[serde(default)]
+    pub file_bytes_after: u64,
     /// What one reading of the clock costs.
     pub clock_cost_ns: f64,
     /// Seconds an iteration, one a cycle; only of the 2023 micro-benchmarks.

@@ -93,6 +93,7 @@ impl<R> Outcome<R> {
             user_seconds: self.user_seconds,
             system_seconds: self.system_seconds,
             resident_after: None,
+            file_bytes_after: 0,
             clock_cost_ns: self.clock_cost_ns,
             samples: Vec::new(),
         }

@@ -21,6 +21,14 @@ pub const BLOCK_LIMIT: u32 = 10_000;
 /// durable writes run at half speed.
 pub const STRETCH: f64 = 2.0;
 
+fn full_scale() -> f64 {
+    1.0
+}
+
+fn is_full_scale(scale: &f64) -> bool {
+    *scale == 1.0
+}
+
 fn default_stretch() -> f64 {
     STRETCH
 }
@@ -81,6 +89,9 @@ pub struct Plan {
     pub seed: u64,
     /// Size of the image that a medium is made of; suites scale with it.
     pub size: Bytes,
+    /// What sizes of files, the image and the memory limit were multiplied with; they stand here as they are then.
+    #[serde(default = "full_scale", skip_serializing_if = "is_full_scale")]
+    pub scale: f64,
     /// Where images live.
     pub dir: PathBuf,
     /// The smallest ratio that matters, 0.03 for 3 %.

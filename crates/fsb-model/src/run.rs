@@ -44,7 +44,7 @@ pub struct RunRecord {
     /// What the targets turned out to be, by name.
     #[serde(default)]
     pub targets: BTreeMap<String, TargetRecord>,
-    /// What the controls did, by name.
+    /// What the controls of the run did, by name; those of visits stand with the targets.
     #[serde(default)]
     pub controls: BTreeMap<String, ControlRecord>,
     /// What the reader must know.
@@ -123,6 +123,9 @@ pub struct TargetRecord {
     pub notes: Vec<String>,
     /// Why nothing could be measured on it.
     pub failed: Option<String>,
+    /// What the controls of its visits did, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub controls: BTreeMap<String, ControlRecord>,
 }
 
 /// What a control was asked to do and did.

@@ -4,6 +4,7 @@
 //! `mount -o` takes; `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
 //! commas and `@`. Which file systems and media exist is not known here: the testbed's registries say so.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,6 +19,9 @@ pub struct Target {
     /// What it is.
     #[serde(flatten)]
     pub kind: TargetKind,
+    /// Controls in which it differs from the other targets, by name. The text form does not hold them: only plans do.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub controls: BTreeMap<String, String>,
 }
 
 /// The two kinds of target.
@@ -91,6 +95,13 @@ impl Target {
         }
     }
 
+    /// The controls that hold for it in a run that asks for `run`.
+    pub fn controls_over(&self, run: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let mut controls = run.clone();
+        controls.extend(self.controls.clone());
+        controls
+    }
+
     /// The directory that is the target, if it is one.
     pub fn directory(&self) -> Option<&Path> {
         match &self.kind {
@@ -129,7 +140,7 @@ impl FromStr for Target {
         } else {
             TargetKind::FileSystem(parse_file_system(text, body)?)
         };
-        Ok(Target { name: name.to_owned(), kind })
+        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new() })
     }
 }
 
@@ -312,7 +323,8 @@ mod tests {
         ) {
             let options: Vec<_> = options.into_iter().filter(|option| !option.starts_with("mkfs=")).collect();
             let medium = parse(&format!("ext4{medium}")).file_system().unwrap().medium.clone();
-            let target = Target { name, kind: TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, medium }) };
+            let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, medium });
+            let target = Target { name, kind, controls: BTreeMap::new() };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }
 

@@ -40,8 +40,18 @@ pub enum CacheState {
     Any,
     /// Nothing: proved by device reads and residency.
     Cold,
-    /// Everything: proved by the absence of device reads.
+    /// Everything: proved by residency before and after, and the absence of device reads.
     Warm,
+    /// Nothing, and the files do not fit the memory that may cache them: proved by what the device moved and by what is
+    /// left in memory.
+    Out,
+}
+
+impl CacheState {
+    /// Whether nothing may lie in memory when the clock starts.
+    pub fn begins_cold(self) -> bool {
+        matches!(self, CacheState::Cold | CacheState::Out)
+    }
 }
 
 /// In which order data is visited.
@@ -74,7 +84,7 @@ macro_rules! names {
     };
 }
 names!(Durability { None = "none", End = "end", Each = "each" });
-names!(CacheState { Any = "any", Cold = "cold", Warm = "warm" });
+names!(CacheState { Any = "any", Cold = "cold", Warm = "warm", Out = "out" });
 names!(Access {
     Sequential = "sequential", Random = "random", Backward = "backward", Strided = "strided", Same = "same"
 });

@@ -17,6 +17,8 @@ use toml::Spanned;
 
 use crate::suite;
 use crate::sweep::{self, Scope};
+use crate::target_file::TargetFile;
+use crate::{regime, scale};
 
 /// The suite when none is named.
 pub const DEFAULT_SUITE: &str = "quick";
@@ -54,9 +56,9 @@ pub struct PlanFile {
     /// What the run is called; the suite's or the file's name otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Targets, each as on the command line.
+    /// Targets, each as on the command line, or as a table with controls of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub targets: Vec<Spanned<String>>,
+    pub targets: Vec<Spanned<TargetFile>>,
     /// A suite, instead of workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
@@ -66,6 +68,12 @@ pub struct PlanFile {
     /// Size of the image, such as `2G`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
+    /// Multiplies sizes of files, the image and the memory limit: `1/8`, `0.125` or `12.5%`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<Spanned<String>>,
+    /// What all sizes here were multiplied with already: for the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaled: Option<Spanned<String>>,
     /// Where the image lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
@@ -188,6 +196,8 @@ impl PlanFile {
             suite,
             seed: self.seed.or(under.seed),
             size: self.size.or(under.size),
+            scale: self.scale.or(under.scale),
+            scaled: self.scaled.or(under.scaled),
             dir: self.dir.or(under.dir),
             theta: self.theta.or(under.theta),
             wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
@@ -210,36 +220,43 @@ impl PlanFile {
             None => PlanFile::default(),
         };
         let workloads = if self.workloads.is_empty() { under.workloads.clone() } else { self.workloads.clone() };
-        let size = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
-        let cells = self.cells(&workloads, &Sizing { size: size.0, cpus })?;
+        let full = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
+        let (scale, scaled) = self.scales()?;
+        let size = scale::image(full, scale);
+        let sizing = Sizing { size: size.0, cpus };
+        let cells = self.cells(&workloads, &sizing, Full { size: full.0, scale })?;
         let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
         let repetition = self.repetition.clone().over(under.repetition);
+        let mut targets = self.resolved_targets()?;
+        let mut controls = under.controls;
+        controls.extend(self.controls.clone());
+        let own_controls = targets.iter_mut().map(|target| &mut target.controls);
+        std::iter::once(&mut controls).chain(own_controls).for_each(|controls| scale::controls(controls, scale));
         let plan = Plan {
             name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
-            targets: self.resolved_targets()?,
+            targets,
             workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
             stretch: repetition.resolve_stretch()?,
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
             size,
+            scale: scale * scaled,
             dir: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
             theta: self.resolved_theta()?,
-            controls: self.controls,
+            controls,
             wipe: self.wipe,
             identity: self.identity,
         };
+        regime::check(&plan, &cells, &sizing, memory()).map_err(PlanError::Request)?;
         Ok((plan, cells))
     }
 
     fn resolved_targets(&self) -> Result<Vec<Target>, PlanError> {
         let mut targets = Vec::new();
-        for text in &self.targets {
-            let target: Target = text
-                .get_ref()
-                .parse()
-                .map_err(|error: fsb_model::target::TargetError| self.error_at(text.span(), &error.to_string()))?;
-            targets.push(target);
+        for written in &self.targets {
+            let target = written.get_ref().resolve();
+            targets.push(target.map_err(|error| self.error_at(written.span(), &error.to_string()))?);
         }
         if targets.is_empty() {
             return Err(PlanError::Request(
@@ -250,6 +267,15 @@ impl PlanFile {
         Ok(targets)
     }
 
+    /// What to multiply sizes with, and what they were multiplied with already.
+    fn scales(&self) -> Result<(f64, f64), PlanError> {
+        let read = |text: &Option<Spanned<String>>| match text {
+            None => Ok(1.0),
+            Some(text) => scale::parse(text.get_ref()).map_err(|why| self.error_at(text.span(), &why)),
+        };
+        Ok((read(&self.scale)?, read(&self.scaled)?))
+    }
+
     fn resolved_theta(&self) -> Result<f64, PlanError> {
         let (text, span) = match &self.theta {
             Some(theta) => (theta.get_ref().as_str(), theta.span()),
@@ -258,10 +284,10 @@ impl PlanFile {
         parse_percent(text).map_err(|error| self.error_at(span, &error.to_string()))
     }
 
-    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing) -> Result<Vec<Cell>, PlanError> {
+    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing, full: Full) -> Result<Vec<Cell>, PlanError> {
         let mut cells: Vec<Cell> = Vec::new();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, spec) in self.swept(workloads, sizing)? {
+        for (index, spec) in self.swept(workloads, full)? {
             let job = workload::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
             let label = job.profile().label;
             let workload = WorkloadSpec { name: spec.name, params: job.params() };
@@ -281,15 +307,21 @@ impl PlanFile {
     }
 
     /// Every combination of sizes, with the place of its workload in the plan.
-    fn swept(&self, workloads: &[WorkloadSpec], sizing: &Sizing) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
-        let scope = Scope { size: sizing.size, memory: memory() };
+    fn swept(&self, workloads: &[WorkloadSpec], full: Full) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
+        let scope = Scope { size: full.size, memory: memory() };
         let mut swept = Vec::new();
         for (index, spec) in workloads.iter().enumerate() {
             let all = sweep::expand(spec, scope).map_err(|error| {
                 let message = format!("workload {}: {}", spec.name, error.message);
                 self.error_at(self.workload_span(index, Some(error.key)), &message)
             })?;
-            swept.extend(all.into_iter().map(|one| (index, one)));
+            let before = swept.len();
+            let all = all.into_iter().filter_map(|one| scale::workload(one, full.scale, scope));
+            swept.extend(all.map(|one| (index, one)));
+            if swept.len() == before {
+                let message = format!("workload {}: at this scale no record is as small as a file", spec.name);
+                return Err(self.error_at(self.workload_span(index, None), &message));
+            }
         }
         Ok(swept)
     }
@@ -319,6 +351,13 @@ impl PlanFile {
     }
 }
 
+/// What sizes are at full scale, and the scale.
+#[derive(Debug, Clone, Copy)]
+struct Full {
+    size: u64,
+    scale: f64,
+}
+
 /// Bytes of memory that this machine has.
 fn memory() -> u64 {
     let system = rustix::system::sysinfo();
@@ -326,9 +365,9 @@ fn memory() -> u64 {
     u64::from(system.totalram).saturating_mul(u64::from(system.mem_unit))
 }
 
-/// A target that came from the command line and so from no place in a file.
-pub fn typed(text: &str) -> Spanned<String> {
-    Spanned::new(0..0, text.to_owned())
+/// What came from the command line and so from no place in a file.
+pub fn typed<T: From<String>>(text: &str) -> Spanned<T> {
+    Spanned::new(0..0, text.to_owned().into())
 }
 
 fn at(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> PlanError {
@@ -356,9 +395,10 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
     let repetition = RepetitionFile { stretch: Some(format!("{}s", plan.stretch)), ..repetition };
     let file = PlanFile {
         name: Some(plan.name.clone()),
-        targets: plan.targets.iter().map(|target| typed(&target.to_string())).collect(),
+        targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
         seed: Some(plan.seed),
         size: Some(plan.size),
+        scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),
         dir: Some(plan.dir.clone()),
         theta: Some(typed(&format!("{}%", plan.theta * 100.0))),
         repetition,

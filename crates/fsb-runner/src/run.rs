@@ -220,6 +220,9 @@ impl<'a> Schedule<'a> {
             Err(error) => return Err(error.into()),
         };
         self.run.record.targets.insert(target.name.clone(), provisioned.record.clone());
+        for warning in &provisioned.warnings {
+            self.warn_once(warning);
+        }
         let mut visiting = began.elapsed();
         let mut lost: Option<String> = None;
         for label in &order.cells {
@@ -328,6 +331,13 @@ impl<'a> Schedule<'a> {
     fn warn(&mut self, warning: String) {
         self.run.observer.event(&Event::Warning(&warning));
         self.run.record.warnings.push(warning);
+    }
+
+    /// What every visit says again is said once.
+    fn warn_once(&mut self, warning: &str) {
+        if !self.run.record.warnings.iter().any(|known| known == warning) {
+            self.warn(warning.to_owned());
+        }
     }
 
     fn save(&mut self) -> Result<(), RunError> {

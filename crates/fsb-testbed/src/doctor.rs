@@ -132,7 +132,7 @@ fn signature_tools() -> Finding {
 fn control_of(member: &dyn control::Control, roots: &Roots) -> Finding {
     let name = member.name();
     match member.probe(roots) {
-        Ok(()) => finding(name, State::Ok, member.observe(roots), ""),
+        Ok(()) => finding(name, State::Ok, member.observe(roots, &control::Place::default()), ""),
         // What a machine has no use for is no defect.
         Err(why) if !host::is_virtual_machine(roots) && why.starts_with("not a virtual machine") => {
             finding(name, State::Ok, why, "")

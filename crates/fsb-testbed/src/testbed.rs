@@ -8,6 +8,7 @@ use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
 use fsb_model::{Identity, Target};
 use serde::{Deserialize, Serialize};
 
+use crate::control::Held;
 use crate::error::TestbedError;
 
 /// Everything a testbed must know of a plan.
@@ -21,7 +22,7 @@ pub struct Setup {
     pub dir: PathBuf,
     /// Block devices whose content the user gave up.
     pub wipe: Vec<PathBuf>,
-    /// Controls that were asked for, by name; all others take their defaults.
+    /// Controls that were asked for, by name; all others take their defaults. Targets may differ from them.
     pub controls: BTreeMap<String, String>,
     /// Whom the workers run as.
     pub identity: Identity,
@@ -34,7 +35,7 @@ pub struct Setup {
 pub struct Opened {
     /// What the media are, by their text.
     pub media: BTreeMap<String, MediumRecord>,
-    /// What the controls did, by name.
+    /// What the controls of the run did, by name.
     pub controls: BTreeMap<String, ControlRecord>,
     /// The machine.
     pub host: HostManifest,
@@ -66,6 +67,12 @@ pub struct Provisioned {
     pub free_bytes: u64,
     /// Files that can be made; `u64::MAX` where the file system sets no limit.
     pub free_inodes: u64,
+    /// How the processes that measure are to be held.
+    #[serde(default)]
+    pub held: Held,
+    /// What the reader must know of this visit.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// What can be done and proved on a target.
@@ -128,7 +135,7 @@ pub trait Testbed {
     fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError>;
     /// Makes and fills the media and sets the controls of the run.
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError>;
-    /// Formats and mounts a target anew. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
+    /// Sets the controls of the visit, formats and mounts a target anew. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
     fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError>;
     /// Empties the caches of the provisioned target. Its root path stays valid, open files do not survive.
     fn make_cold(&mut self) -> Result<(), TestbedError>;
@@ -136,7 +143,7 @@ pub trait Testbed {
     fn quiesce(&mut self) -> Result<Quiet, TestbedError>;
     /// The counters now; absent where the device is unknown.
     fn counters(&self) -> Option<Counters>;
-    /// Takes the provisioned target away.
+    /// Takes the provisioned target away and restores what the controls of its visit changed.
     fn release(&mut self) -> Result<(), TestbedError>;
     /// Takes everything away. Idempotent.
     fn close(&mut self);

@@ -305,8 +305,10 @@ pub(crate) fn check(backend: &dyn Backend, demands: Demands) -> Result<(), (&'st
     if demands.appends && demands.depth > 1 {
         return Err(("depth", "one record is added after the other, so it cannot be more than 1".to_owned()));
     }
-    if direct && demands.cache == CacheState::Warm {
-        return Err(("cache", format!("backend {name} goes past the page cache: data cannot be warm")));
+    if direct && matches!(demands.cache, CacheState::Warm | CacheState::Out) {
+        let cannot =
+            if demands.cache == CacheState::Warm { "data cannot be warm" } else { "it has no cache to be out of" };
+        return Err(("cache", format!("backend {name} goes past the page cache: {cannot}")));
     }
     if demands.appends && !appends {
         return Err(("backend", format!("{name} cannot append")));

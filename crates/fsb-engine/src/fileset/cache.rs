@@ -55,9 +55,9 @@ pub(crate) fn ready(
     }
 }
 
-/// Bytes of the examined files in the cache after the work.
-pub(crate) fn resident_after(set: &Path, layout: &Layout, interest: Interest) -> Option<u64> {
-    if interest == Interest::Data { residency(set, layout).0 } else { None }
+/// Bytes of the examined files in the cache after the work, and all their bytes.
+pub(crate) fn resident_after(set: &Path, layout: &Layout, interest: Interest) -> (Option<u64>, u64) {
+    if interest == Interest::Data { residency(set, layout) } else { (None, 0) }
 }
 
 /// Asks the kernel to drop the files' data. It drops clean pages only, which is why preparation is durable.
@@ -158,6 +158,6 @@ mod tests {
         let cold = ready(&set, &layout, Interest::Data, CacheState::Cold, true).unwrap();
         // A file system in memory has nowhere else to keep its data.
         assert_eq!(cold.resident_bytes, Some(if on_memory { 16 * 8192 } else { 0 }));
-        assert_eq!(resident_after(&set, &layout, Interest::Names), None);
+        assert_eq!(resident_after(&set, &layout, Interest::Names), (None, 0));
     }
 }

@@ -25,7 +25,8 @@ impl Spec {
         if !self.backend_for(context).capabilities().real {
             return Ok(());
         }
-        let settle = self.cache != CacheState::Any;
+        // Files that are not there yet have nothing to settle.
+        let settle = self.cache != CacheState::Any && content == Content::Full;
         fileset::build(&context.set(), &self.layout, content, settle, context.seed)
     }
 
@@ -83,8 +84,10 @@ pub(crate) fn conduct<C: Crew>(
         // What preparation left in the cache would look as if direct I/O had put it there.
         let past_cache = direct && subject.interest == Interest::Data;
         let there = subject.content != Content::Directories;
-        let evict = there && (past_cache || (context.evict && profile.cache == CacheState::Cold));
-        let ready = fileset::ready(&stage.set, &stage.layout, subject.interest, profile.cache, evict)?;
+        let evict = there && (past_cache || (context.evict && profile.cache.begins_cold()));
+        // What is yet to be written cannot be brought into the cache beforehand.
+        let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
+        let ready = fileset::ready(&stage.set, &stage.layout, subject.interest, cache, evict)?;
         Ready { direct: found, ..ready }
     } else {
         pretend(&stage.layout, subject, profile.cache)
@@ -95,10 +98,11 @@ pub(crate) fn conduct<C: Crew>(
         team::run(crew, context, profile, ready, helped, gate)?
     };
     let mut measurement = outcome.measurement(profile.operation);
-    measurement.resident_after = if real {
+    (measurement.resident_after, measurement.file_bytes_after) = if real {
         fileset::resident_after(&stage.set, &stage.layout, subject.interest)
     } else {
-        pretend(&stage.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm).resident_bytes
+        let after = pretend(&stage.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm);
+        (after.resident_bytes, after.file_bytes)
     };
     Ok((measurement, outcome.reports))
 }
@@ -117,7 +121,7 @@ fn pretend(layout: &Layout, subject: Subject, cache: CacheState) -> Ready {
     match subject.interest {
         Interest::Names => Ready::default(),
         Interest::Data => {
-            let resident = if cache == CacheState::Cold { 0 } else { whole };
+            let resident = if cache.begins_cold() { 0 } else { whole };
             Ready { resident_bytes: Some(resident), file_bytes: whole, direct: None }
         }
     }

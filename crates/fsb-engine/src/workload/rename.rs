@@ -19,7 +19,7 @@ const RULES: Rules = Rules {
     records: Records::None,
     access: &[Access::Sequential, Access::Random],
     durability: Durability::ALL,
-    cache: CacheState::ALL,
+    cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm],
 };
 
 /// The member.

@@ -228,7 +228,7 @@ impl Spec {
 
     /// The profile of a job that visits items once, is not repeated in place, and wants `what` as its label.
     pub(crate) fn profile(&self, operation: &'static str, what: String) -> Profile {
-        let cold = self.cache == CacheState::Cold;
+        let cold = self.cache.begins_cold();
         let Capabilities { direct, synced, .. } = self.backend.capabilities();
         let record_size = match self.rules.records {
             Records::None => 0,
@@ -282,6 +282,7 @@ impl Spec {
             CacheState::Any => {}
             CacheState::Cold => label += ", cold",
             CacheState::Warm => label += ", warm",
+            CacheState::Out => label += ", out of cache",
         }
         match self.durability {
             Durability::None => {}

@@ -92,6 +92,9 @@ fn run(record: &RunRecord) -> Option<EnvironmentTable> {
     rows.both("repetition", asked, planned.unwrap_or_default());
     rows.seen_if("end", record.finished.as_deref());
     rows.both("image size", plan.size.to_string(), "");
+    if plan.scale != 1.0 {
+        rows.both("scale of files, image and memory limit", super::facts::scale(plan.scale), "");
+    }
     rows.both("images live in", plan.dir.display().to_string(), "");
     rows.both("seed", plan.seed.to_string(), "");
     for (number, segment) in (1..).zip(&record.segments) {

@@ -53,11 +53,20 @@ pub(super) fn facts(record: &RunRecord, trials: &[Trial], blocks: u32) -> Vec<St
         Some(planned) if record.finished.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
         _ => counted(blocks as usize, "block"),
     });
+    if record.plan.scale != 1.0 {
+        facts.push(format!("scale {}", scale(record.plan.scale)));
+    }
     facts.push(format!("seed {}", record.plan.seed));
     if let Some(seconds) = seconds(record, trials) {
         facts.push(show_duration(Duration::from_secs_f64(seconds)));
     }
     facts
+}
+
+/// `1/8` where it is one over a whole number.
+pub(super) fn scale(scale: f64) -> String {
+    let below = 1.0 / scale;
+    if below > 1.0 && (below - below.round()).abs() < 1e-9 { format!("1/{below:.0}") } else { format!("{scale}") }
 }
 
 fn asked(record: &RunRecord) -> Option<u32> {

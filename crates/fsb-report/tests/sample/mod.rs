@@ -256,6 +256,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         finished: Some(format!("all {blocks} blocks were made")),
         extra: Map::new(),
         plan: Plan {
+            scale: 1.0,
             name: "quick".to_owned(),
             targets,
             workloads: Vec::new(),

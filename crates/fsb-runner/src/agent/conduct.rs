@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, workload};
-use fsb_model::{CacheState, Durability, Outcome};
+use fsb_model::{Durability, Outcome};
+use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
 use fsb_testbed::sandbox::Confinement;
 use fsb_testbed::{Abilities, ColdMethod, Counters, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
@@ -49,6 +50,10 @@ struct Conduct<'a, 'b> {
     cpu_seconds: f64,
     settled: bool,
     before_cold: Option<Counters>,
+    /// What the memory limit saw, where there is one.
+    memory: Option<MemoryUse>,
+    /// Processes that it had killed before.
+    killed_before: u64,
 }
 
 /// Conducts one trial. Every way in which it can go wrong is in the reply.
@@ -71,8 +76,10 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
         cpu_seconds: 0.0,
         settled: true,
         before_cold: None,
+        memory: None,
+        killed_before: 0,
     };
-    let ended = conduct.repetitions();
+    let ended = conduct.limit().and_then(|()| conduct.repetitions());
     // Whatever happened, the next trial finds an empty target.
     let cleaned = conduct.step(Step::Cleanup, 0);
     conduct.reply(ended.and(cleaned.map_err(Failure::from)))
@@ -82,7 +89,7 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
 fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
     let profile = job.profile();
     let abilities = &target.abilities;
-    if profile.cache == CacheState::Cold {
+    if profile.cache.begins_cold() {
         match abilities.cold {
             None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone())),
             Some(ColdMethod::Evict) if profile.metadata_only => {
@@ -124,7 +131,29 @@ fn refused(failure: Failure) -> TrialReply {
     }
 }
 
+/// A worker that the kernel killed for want of memory says so.
+fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64) -> Failure {
+    let killed = memory.filter(|memory| memory.oom_kills.is_some_and(|kills| kills > before));
+    match (failure, killed) {
+        (Failure::Failed(why), Some(memory)) => {
+            let limit = fsb_model::units::show_bytes(memory.limit_bytes as f64);
+            Failure::Failed(format!("{why}; the memory limit of {limit} was too little for it: raise memory-limit"))
+        }
+        (failure, _) => failure,
+    }
+}
+
 impl Conduct<'_, '_> {
+    /// Nothing of an earlier trial is left in the memory that this one may use.
+    fn limit(&mut self) -> Result<(), Failure> {
+        let held = &self.stage.target.held.memory;
+        self.seen.limited(held.as_ref().map(MemoryHold::limit).or_else(fsb_testbed::host::memory_bytes));
+        let Some(memory) = held else { return Ok(()) };
+        memory.begin_trial().map_err(|error| Failure::Lost(error.to_string()))?;
+        self.killed_before = memory.usage().oom_kills.unwrap_or(0);
+        Ok(())
+    }
+
     fn repetitions(&mut self) -> Result<(), Failure> {
         self.step(Step::Prepare, 0)?;
         for repetition in 0..self.request.amount.repetitions.max(1) {
@@ -142,7 +171,7 @@ impl Conduct<'_, '_> {
     fn settle(&mut self) -> Result<(), TestbedError> {
         let started = Instant::now();
         self.before_cold = None;
-        if self.profile.cache == CacheState::Cold && !self.evicts() {
+        if self.profile.cache.begins_cold() && !self.evicts() {
             self.before_cold = self.stage.testbed.counters();
             self.stage.testbed.make_cold()?;
         }
@@ -155,7 +184,8 @@ impl Conduct<'_, '_> {
     fn measure(&mut self, repetition: u32) -> Result<(), Failure> {
         let started = Instant::now();
         let task = self.task(Step::Measure, repetition);
-        let mut worker = Worker::start(&task, self.stage.confinement.as_ref(), self.request.deadline)?;
+        let held = &self.stage.target.held;
+        let mut worker = Worker::start(&task, self.stage.confinement.as_ref(), held, self.request.deadline)?;
         let ready = worker.ready()?;
         self.seen.ready(&ready);
         let before = self.stage.testbed.counters();
@@ -165,6 +195,7 @@ impl Conduct<'_, '_> {
         let measurement = worker.result()?;
         let after = self.stage.testbed.counters();
         self.spent.measure += go.elapsed().as_secs_f64();
+        self.memory = self.stage.target.held.memory.as_ref().map(MemoryHold::usage);
         let measurement = measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
         self.count(before, after);
         self.seen.measured(&measurement);
@@ -220,7 +251,8 @@ impl Conduct<'_, '_> {
         }
         let started = Instant::now();
         let task = self.task(step, repetition);
-        let ended = run_step(&task, self.stage.confinement.as_ref(), self.request.deadline);
+        let held = &self.stage.target.held;
+        let ended = run_step(&task, self.stage.confinement.as_ref(), held, self.request.deadline);
         let spent = started.elapsed().as_secs_f64();
         match task.step {
             Step::Cleanup => self.spent.cleanup += spent,
@@ -245,7 +277,7 @@ impl Conduct<'_, '_> {
             operations: self.request.amount.operations,
             repetition,
             until_seconds: self.request.until_seconds,
-            evict: self.profile.cache == CacheState::Cold && self.evicts(),
+            evict: self.profile.cache.begins_cold() && self.evicts(),
             backend: fake.map(|_| "null".to_owned()),
             clock: match fake {
                 Some(slowdown) => ClockSpec::Fake { seed, slowdown: 1.0 + slowdown },
@@ -263,6 +295,11 @@ impl Conduct<'_, '_> {
         observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
         observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
         observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        let memory = self.memory.take().or_else(|| self.stage.target.held.memory.as_ref().map(MemoryHold::usage));
+        let ended = ended.map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
+        if let Some(memory) = memory {
+            observed.insert("memory_limit".to_owned(), json!(memory));
+        }
         let (outcome, error) = match ended {
             Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured) {
                 Ok(()) => (Outcome::Ok, None),

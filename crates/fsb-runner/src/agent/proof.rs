@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::protocol::Measured;
 
+mod out;
+
 /// Share of the bytes asked for that the device must have served in a cold trial. Below 1, for the last bytes of a
 /// file may come along with others' blocks.
 const COLD_SHARE: f64 = 0.95;
@@ -18,7 +20,7 @@ const COLD_RESIDENT: f64 = 0.01;
 const DIRECT_RESIDENT: f64 = 0.01;
 /// Share of the bytes moved past the page cache that the device must have moved.
 const DIRECT_SHARE: f64 = 0.95;
-/// Share of the data that must lie in memory before a warm trial.
+/// Share of the data that must lie in memory before a warm trial, where it is there before, and after it.
 const WARM_RESIDENT: f64 = 0.99;
 /// Share of the bytes asked for that the device may have served in a warm trial, beside [`WARM_SLACK`].
 const WARM_SHARE: f64 = 0.01;
@@ -31,6 +33,9 @@ pub struct Seen {
     resident_before: Option<u64>,
     resident_after: Option<u64>,
     file_bytes: u64,
+    file_bytes_after: u64,
+    /// Bytes that the page cache of the work may hold.
+    limit: Option<u64>,
     device: Option<(u64, u64)>,
     since_cold: Option<u64>,
     direct: Option<Direct>,
@@ -50,7 +55,13 @@ impl Seen {
     /// The worker is through.
     pub fn measured(&mut self, measurement: &Measurement) {
         self.resident_after = measurement.resident_after;
+        self.file_bytes_after = measurement.file_bytes_after;
         self.clock_cost_ns = measurement.clock_cost_ns;
+    }
+
+    /// How much memory there is for the work: the limit, or all that the machine has.
+    pub fn limited(&mut self, limit: Option<u64>) {
+        self.limit = limit;
     }
 
     /// What the device did meanwhile.
@@ -96,6 +107,7 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
         CacheState::Any => Ok(()),
         CacheState::Cold => cold(profile, seen, measured),
         CacheState::Warm => warm(abilities, seen, measured),
+        CacheState::Out => out::proved(profile, seen, measured),
     }
 }
 
@@ -159,6 +171,12 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
     {
         let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes as f64));
         return Err(format!("not warm: only {found} of {all} were in memory when it began"));
+    }
+    if let Some(resident) = seen.resident_after
+        && (resident as f64) < seen.file_bytes_after as f64 * WARM_RESIDENT
+    {
+        let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes_after as f64));
+        return Err(format!("not in cache: only {found} of {all} were in memory afterwards"));
     }
     // The device under a directory serves others too: there only residency can prove anything.
     let private = abilities.cold == Some(ColdMethod::Remount);

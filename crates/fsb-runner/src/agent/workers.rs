@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fsb_engine::{EngineError, Measurement, Ready, StepReport, Task};
+use fsb_testbed::control::Held;
 use fsb_testbed::sandbox::{self, Confinement};
 use serde::{Deserialize, Serialize};
 
@@ -59,16 +60,22 @@ pub struct Worker {
 
 impl Worker {
     /// Starts a worker on `task`.
-    pub fn start(task: &Task, confinement: Option<&Confinement>, deadline: Duration) -> Result<Self, StepError> {
+    pub fn start(
+        task: &Task,
+        confinement: Option<&Confinement>,
+        held: &Held,
+        deadline: Duration,
+    ) -> Result<Self, StepError> {
         let start = |error: io::Error| StepError::Start(error.to_string());
         let (ours, theirs) = UnixStream::pair().map_err(start)?;
-        let child = Command::new("/proc/self/exe")
+        let mut command = Command::new("/proc/self/exe");
+        command
             .arg(WORKER_ARGUMENT)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(start)?;
+            .stderr(Stdio::null());
+        sandbox::hold(&mut command, held).map_err(|error| StepError::Start(error.to_string()))?;
+        let child = command.spawn().map_err(start)?;
         let lines = Lines::new(ours).map_err(start)?;
         let mut worker = Worker { child, lines, deadline };
         #[derive(Serialize)]
@@ -144,8 +151,13 @@ impl Drop for Worker {
 }
 
 /// Runs a step that is not measured to its end.
-pub fn run_step(task: &Task, confinement: Option<&Confinement>, deadline: Duration) -> Result<(), StepError> {
-    Worker::start(task, confinement, deadline)?.result().map(|_| ())
+pub fn run_step(
+    task: &Task,
+    confinement: Option<&Confinement>,
+    held: &Held,
+    deadline: Duration,
+) -> Result<(), StepError> {
+    Worker::start(task, confinement, held, deadline)?.result().map(|_| ())
 }
 
 /// The main function of a worker. The exit code is for nobody: the answer was a line.

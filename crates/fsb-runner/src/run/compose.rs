@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fsb_model::run::BlockOrder;
-use fsb_model::{Outcome, Phase, Target, Trial};
+use fsb_model::{Outcome, Phase, RunRecord, Target, Trial};
 use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -11,6 +11,13 @@ use serde_json::{Map, Value, json};
 use super::Schedule;
 use crate::agent::TrialReply;
 use crate::values;
+
+/// What was seen of the controls that were asked for, by name.
+fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> Map<String, Value> {
+    let seen = |name: &String| provisioned.record.controls.get(name).or_else(|| record.controls.get(name));
+    let asked = target.controls_over(&record.plan.controls).into_keys();
+    asked.filter_map(|name| seen(&name).map(|seen| json!(seen.observed)).map(|seen| (name, seen))).collect()
+}
 
 impl Schedule<'_> {
     pub(super) fn trial(
@@ -42,6 +49,10 @@ impl Schedule<'_> {
         let mut observed = reply.observed;
         if let Some(provisioned) = provisioned {
             observed.insert("mount_options".to_owned(), json!(provisioned.record.mount_options));
+            let controls = asked_and_seen(&self.run.record, target, provisioned);
+            if !controls.is_empty() {
+                observed.insert("controls".to_owned(), Value::Object(controls));
+            }
         }
         if !measured.samples.is_empty() {
             observed.insert("seconds_per_iteration".to_owned(), json!(measured.samples));
@@ -85,7 +96,7 @@ impl Schedule<'_> {
         if let Some(spec) = target.file_system() {
             requested.insert("mount_options".to_owned(), json!(spec.options));
         }
-        requested.insert("controls".to_owned(), json!(self.run.record.plan.controls));
+        requested.insert("controls".to_owned(), json!(target.controls_over(&self.run.record.plan.controls)));
         requested
     }
 

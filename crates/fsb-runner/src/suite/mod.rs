@@ -39,6 +39,21 @@ pub static REGISTRY: &[Suite] = &[
         text: include_str!("iozone-direct.toml"),
     },
     Suite {
+        name: "incache",
+        about: "IOzone's thirteen operations in memory, proved before and after: files of 4 KiB to 4 GiB.",
+        text: include_str!("incache.toml"),
+    },
+    Suite {
+        name: "outofcache",
+        about: "The same on files of 512 MiB to 2 GiB where 512 MiB of memory may cache them, proved by the device.",
+        text: include_str!("outofcache.toml"),
+    },
+    Suite {
+        name: "directio",
+        about: "IOzone's operations 0 to 5 with O_DIRECT, proved to leave nothing in memory: files of 64 KiB to 4 GiB.",
+        text: include_str!("directio.toml"),
+    },
+    Suite {
         name: "horvath-2006",
         about: "IOzone's thirteen operations on 4 GiB in records of 128 KiB, as Horváth 2006; less on small machines.",
         text: include_str!("horvath-2006.toml"),
@@ -93,6 +108,82 @@ mod tests {
         let direct = cells("iozone-direct", None, 2);
         assert_eq!(direct.len(), 9 * 126);
         assert!(direct.iter().all(|cell| cell.workload.params["backend"] == "direct"));
+    }
+
+    /// Each regime holds at every scale: what must not fit memory does not, and the records stay.
+    #[test]
+    fn the_regimes_of_2011_keep_their_ratios_at_every_scale() {
+        let resolved = |suite: &str, scale: &str| {
+            let plan = PlanFile {
+                targets: vec![plan_file::typed("null")],
+                suite: Some(suite.to_owned()),
+                scale: Some(plan_file::typed(scale)),
+                ..PlanFile::default()
+            };
+            plan.resolve(2, 1).unwrap_or_else(|error| panic!("{suite}: {error}"))
+        };
+        let sizes = |cells: &[Cell], key: &str| -> BTreeSet<u64> {
+            cells.iter().map(|cell| cell.workload.params[key].as_u64().unwrap()).collect()
+        };
+        let (full, cells) = resolved("outofcache", "1");
+        assert_eq!((full.controls["memory-limit"].as_str(), full.size), ("512M", Bytes(6 << 30)));
+        // Three sizes of files, nine of records, thirteen operations.
+        assert_eq!(cells.len(), 3 * 9 * 13);
+        assert_eq!(sizes(&cells, "file_size"), [512 << 20, 1 << 30, 2 << 30].into());
+        let (eighth, small) = resolved("outofcache", "1/8");
+        assert_eq!((eighth.controls["memory-limit"].as_str(), eighth.size), ("64M", Bytes(768 << 20)));
+        assert_eq!((eighth.scale, small.len()), (0.125, cells.len()));
+        assert_eq!(sizes(&small, "file_size"), [64 << 20, 128 << 20, 256 << 20].into());
+        assert_eq!(sizes(&small, "block_size"), sizes(&cells, "block_size"));
+        let out = |cell: &&Cell| cell.workload.params["cache"] == "out";
+        assert_eq!(small.iter().filter(out).count(), 3 * 9 * 12, "all but the record that is rewritten in place");
+
+        let (_, cells) = resolved("incache", "1");
+        assert!(cells.iter().all(|cell| cell.workload.params["cache"] == "warm"));
+        assert_eq!(sizes(&cells, "file_size").first(), Some(&4096));
+        let (_, cells) = resolved("directio", "1/4");
+        assert!(cells.iter().all(|cell| cell.workload.params["backend"] == "direct"));
+        assert_eq!(sizes(&cells, "file_size").last(), Some(&(1 << 30)));
+    }
+
+    #[test]
+    fn files_that_fit_memory_are_not_out_of_cache() {
+        let resolve = |controls: &[(&str, &str)]| {
+            let plan = PlanFile {
+                targets: vec![plan_file::typed("null")],
+                suite: Some("outofcache".to_owned()),
+                controls: controls.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+                ..PlanFile::default()
+            };
+            plan.resolve(2, 1).map(|(plan, _)| plan.controls["memory-limit"].clone())
+        };
+        assert_eq!(resolve(&[("memory-limit", "256M:cgroup")]).as_deref(), Ok("256M:cgroup"));
+        let error = resolve(&[("memory-limit", "1G")]).unwrap_err().to_string();
+        assert!(error.contains("on null: 512 MiB of files fit the memory limit of 1.00 GiB"), "{error}");
+        let error = resolve(&[("memory-limit", "keep")]).unwrap_err().to_string();
+        assert!(error.contains("no memory-limit is set"), "{error}");
+    }
+
+    /// The plans that are shipped are plans: with two processors, at full size and smaller.
+    #[test]
+    fn every_plan_that_is_shipped_resolves() {
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            for scale in ["1", "1/8"] {
+                let mut plan = plan_file::parse(&text, &path.display().to_string()).unwrap();
+                plan.scale = Some(plan_file::typed(scale));
+                let (plan, cells) = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
+                assert!(!cells.is_empty());
+                let printed = plan_file::print(&plan).unwrap();
+                let again = plan_file::parse(&printed, "printed").unwrap().resolve(2, 1).unwrap().0;
+                assert_eq!(again, plan, "{printed}");
+            }
+            seen += 1;
+        }
+        assert!(seen >= 6, "{seen} plans");
     }
 
     #[test]

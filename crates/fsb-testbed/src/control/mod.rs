@@ -1,28 +1,45 @@
 //! The family of controls: host conditions that are set, observed and restored. One file a member, one line in
 //! [`REGISTRY`].
 
+mod active;
+mod check;
+mod context;
 mod guest_memory;
+pub mod memory_limit;
 mod page_cache;
 
-use std::collections::BTreeMap;
-
 use fsb_model::nearest;
-use fsb_model::run::ControlRecord;
 
+pub(crate) use active::ActiveControls;
+pub(crate) use check::{check, check_place, check_target, value_of};
+pub use context::{Context, Held, Place};
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 
 use crate::error::TestbedError;
 use crate::ledger::{Ledger, Ticket};
 use crate::sys::Roots;
-use crate::testbed::Progress;
 
-/// Every control that fsb has.
-pub static REGISTRY: &[&dyn Control] = &[&page_cache::PageCache, &guest_memory::GuestMemory];
+/// Every control that fsb has, in the order in which they are set.
+pub static REGISTRY: &[&dyn Control] =
+    &[&page_cache::PageCache, &guest_memory::GuestMemory, &memory_limit::MemoryLimit];
+
+/// The value that leaves a condition as it is: the default of every control that is not needed for honest numbers.
+pub const KEEP: &str = "keep";
+
+/// How long a control holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// From before the media are made until the run ends: it concerns the whole machine.
+    Run,
+    /// From when a target's medium is taken, before it is formatted, until the target is taken down: it concerns the
+    /// target's device, or the processes that measure. Targets of one run may differ in it.
+    Visit,
+}
 
 /// A value that a control takes.
 #[derive(Debug)]
 pub struct Value {
-    /// As in `--control NAME=VALUE`.
+    /// As in `--control NAME=VALUE`; in capitals where it stands for many: `SIZE`.
     pub name: &'static str,
     /// What it does, in one line.
     pub about: &'static str,
@@ -37,8 +54,19 @@ pub struct Applied {
     pub observed: String,
     /// What the reader of the results must know.
     pub warnings: Vec<String>,
-    /// How to restore.
-    pub tickets: Vec<Ticket>,
+}
+
+impl Applied {
+    /// It is as was asked; `observed` says how.
+    pub fn so(observed: impl Into<String>) -> Applied {
+        Applied { effective: true, observed: observed.into(), warnings: Vec::new() }
+    }
+
+    /// The machine lacks it, or refuses: that is recorded and said, never passed over.
+    pub fn unavailable(control: &str, value: &str, why: impl AsRef<str>) -> Applied {
+        let observed = format!("not available: {}", why.as_ref());
+        Applied { effective: false, warnings: vec![format!("control {control}={value} is {observed}")], observed }
+    }
 }
 
 /// A host condition.
@@ -47,20 +75,32 @@ pub trait Control: Sync {
     fn name(&self) -> &'static str;
     /// One line for `fsb list controls`.
     fn about(&self) -> &'static str;
+    /// How long it holds.
+    fn scope(&self) -> Scope;
     /// The values it takes, the default first.
     fn values(&self) -> &'static [Value];
+    /// Whether it takes `value`, asked before anything is changed. What makes no sense anywhere is a wrong request; what
+    /// this machine cannot bear is the machine's. That it merely lacks the thing is no error: [`Control::set`] says so.
+    fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+        let _ = roots;
+        one_of(self.name(), self.values(), value)
+    }
+    /// Whether it takes `value` where a target will live, as far as that is there already. Only for [`Scope::Visit`].
+    fn check_place(&self, value: &str, place: &Place, roots: &Roots) -> Result<(), TestbedError> {
+        let _ = (value, place, roots);
+        Ok(())
+    }
+    /// Controls that cannot be asked for beside this one.
+    fn excludes(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Whether it can be set here; why not.
     fn probe(&self, roots: &Roots) -> Result<(), String>;
-    /// Sets it for the run. Whatever the kernel would not restore is in the ledger before it changes.
-    fn set(
-        &self,
-        value: &str,
-        roots: &Roots,
-        ledger: &Ledger,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Applied, TestbedError>;
-    /// How the condition is now.
-    fn observe(&self, roots: &Roots) -> String;
+    /// Sets it. Whatever the kernel would not restore is in the ledger ([`Context::record`]) before it changes. What
+    /// the machine lacks is [`Applied::unavailable`].
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
+    /// How the condition is now; of the device of `place`, where it concerns one.
+    fn observe(&self, roots: &Roots, place: &Place) -> String;
     /// Undoes what [`Control::set`] did, the last change first. The answer holds what could not be undone.
     fn restore(&self, tickets: Vec<Ticket>, ledger: &Ledger) -> Vec<String> {
         let undone = tickets.into_iter().rev().map(|ticket| ledger.undo(ticket));
@@ -68,83 +108,24 @@ pub trait Control: Sync {
     }
 }
 
-/// Refuses names and values that no control has.
-pub(crate) fn check(requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
-    for (name, value) in requested {
+/// The control of that name, or the nearest name.
+pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
+    REGISTRY.iter().copied().find(|control| control.name() == name).ok_or_else(|| {
         let names = REGISTRY.iter().map(|control| control.name());
-        let control = REGISTRY.iter().find(|control| control.name() == name).ok_or_else(|| {
-            TestbedError::request(nearest::unknown("control", name, names)).advice("`fsb list controls` shows all")
-        })?;
-        let values = control.values().iter().map(|value| value.name);
-        if !values.clone().any(|known| known == value) {
-            let what = format!("value of control {name}");
-            return Err(TestbedError::request(nearest::unknown(&what, value, values))
-                .advice("`fsb list controls` shows what each takes"));
-        }
-    }
-    Ok(())
+        TestbedError::request(nearest::unknown("control", name, names)).advice("`fsb list controls` shows all")
+    })
 }
 
-/// The value asked for, else the default.
-pub(crate) fn value_of(control: &dyn Control, requested: &BTreeMap<String, String>) -> String {
-    requested.get(control.name()).cloned().unwrap_or_else(|| control.values()[0].name.to_owned())
-}
-
-/// The controls of a run, set.
-#[derive(Default)]
-pub(crate) struct ActiveControls(Vec<(&'static dyn Control, Vec<Ticket>)>);
-
-impl ActiveControls {
-    /// Sets one more and says what came of it.
-    pub fn set(
-        &mut self,
-        control: &'static dyn Control,
-        value: &str,
-        ledger: &Ledger,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(ControlRecord, Vec<String>), TestbedError> {
-        let applied = control.set(value, &Roots::default(), ledger, progress)?;
-        self.0.push((control, applied.tickets));
-        let record =
-            ControlRecord { requested: value.to_owned(), observed: applied.observed, effective: applied.effective };
-        Ok((record, applied.warnings))
+/// Refuses what is not one of `values`: the check of controls that take nothing else.
+pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(), TestbedError> {
+    let names = values.iter().map(|value| value.name);
+    if names.clone().any(|known| known == value) {
+        return Ok(());
     }
-
-    /// Restores all, the last one first.
-    pub fn restore(&mut self, ledger: &Ledger) -> Vec<String> {
-        let active = std::mem::take(&mut self.0);
-        active.into_iter().rev().flat_map(|(control, tickets)| control.restore(tickets, ledger)).collect()
-    }
+    let what = format!("value of control {control}");
+    Err(TestbedError::request(nearest::unknown(&what, value, names))
+        .advice("`fsb list controls` shows what each takes"))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_unique_and_described() {
-        let mut names = std::collections::BTreeSet::new();
-        for control in REGISTRY {
-            assert!(names.insert(control.name()), "{} twice", control.name());
-            assert!(!control.about().is_empty() && !control.about().contains('\n'), "{}", control.name());
-            assert!(!control.values().is_empty(), "{} takes nothing", control.name());
-            for value in control.values() {
-                let asked = BTreeMap::from([(control.name().to_owned(), value.name.to_owned())]);
-                check(&asked).unwrap();
-                assert_eq!(value_of(*control, &asked), value.name);
-            }
-            assert_eq!(value_of(*control, &BTreeMap::new()), control.values()[0].name);
-            assert!(!control.observe(&Roots::default()).is_empty());
-        }
-    }
-
-    #[test]
-    fn slips_get_the_nearest_name() {
-        let refusal = |name: &str, value: &str| {
-            check(&BTreeMap::from([(name.to_owned(), value.to_owned())])).unwrap_err().to_string()
-        };
-        assert!(refusal("page-cach", "remount").contains("did you mean 'page-cache'"));
-        assert!(refusal("page-cache", "remout").contains("did you mean 'remount'"));
-        assert!(refusal("guest-memory", "perhaps").contains("known are auto, off"));
-    }
-}
+mod tests;

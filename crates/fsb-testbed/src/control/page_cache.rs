@@ -2,11 +2,10 @@
 //!
 //! Nothing is changed for the length of a run: the control decides what the testbed does before each cold repetition.
 
-use super::{Applied, Control, Value};
+use super::{Applied, Context, Control, Place, Scope, Value};
 use crate::error::TestbedError;
-use crate::ledger::Ledger;
 use crate::sys::Roots;
-use crate::testbed::{ColdMethod, Progress};
+use crate::testbed::ColdMethod;
 
 pub(crate) struct PageCache;
 
@@ -26,6 +25,10 @@ impl Control for PageCache {
         "How caches are emptied before what is measured cold."
     }
 
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
     fn values(&self) -> &'static [Value] {
         &[
             Value { name: REMOUNT, about: "unmount, drop_caches, mount; directories: drop_caches (default)" },
@@ -42,18 +45,12 @@ impl Control for PageCache {
         }
     }
 
-    fn set(
-        &self,
-        value: &str,
-        roots: &Roots,
-        _: &Ledger,
-        _: &mut dyn FnMut(Progress),
-    ) -> Result<Applied, TestbedError> {
-        let effective = value == EVICT || can_drop(roots);
-        Ok(Applied { effective, observed: self.observe(roots), ..Applied::default() })
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        let effective = value == EVICT || can_drop(context.roots);
+        Ok(Applied { effective, ..Applied::so(self.observe(context.roots, context.place)) })
     }
 
-    fn observe(&self, roots: &Roots) -> String {
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
         self.probe(roots).map_or_else(|why| why, |()| "drop_caches can be written".to_owned())
     }
 }

@@ -133,6 +133,11 @@ impl Server {
         program::last_lines(&text)
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until the server of an unmounted file system has written everything and ended; past the limit it is
     /// killed. Whether it ended by itself.
     pub fn end(&mut self, limit: Duration) -> bool {

@@ -12,6 +12,11 @@ pub(crate) use device::device_of_mount;
 
 use crate::sys::{Roots, memory};
 
+/// Bytes of memory that the machine has, where the kernel says so.
+pub fn memory_bytes() -> Option<u64> {
+    memory::meminfo(&Roots::default(), "MemTotal")
+}
+
 /// The machine as it is now.
 pub fn manifest() -> HostManifest {
     manifest_at(&Roots::default())

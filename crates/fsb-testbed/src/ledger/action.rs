@@ -34,6 +34,11 @@ pub enum Action {
         /// Put a fresh one in its place, because it was there before.
         again: bool,
     },
+    /// Remove a cgroup that fsb made, with the processes in it.
+    RemoveCgroup {
+        /// Its directory, whose name begins with `fsb-`.
+        path: PathBuf,
+    },
 }
 
 impl fmt::Display for Action {
@@ -41,6 +46,7 @@ impl fmt::Display for Action {
         match self {
             Action::WriteFile { path, value } => write!(f, "write '{value}' back to {}", path.display()),
             Action::RemoveDirectory { path } => write!(f, "remove {}", path.display()),
+            Action::RemoveCgroup { path } => write!(f, "remove the cgroup {}", path.display()),
             Action::RemoveLoop { index, again: true } => write!(f, "renew /dev/loop{index}"),
             Action::RemoveLoop { index, again: false } => write!(f, "remove /dev/loop{index}"),
         }
@@ -58,6 +64,7 @@ impl Action {
         match self {
             Action::WriteFile { path, value } => restore(path, value),
             Action::RemoveDirectory { path } => remove_directory(path),
+            Action::RemoveCgroup { path } => crate::control::memory_limit::remove(path),
             Action::RemoveLoop { index, again } => loopdev::renew(*index, *again).map(|()| self.to_string()),
         }
     }

@@ -91,6 +91,11 @@ impl Ledger {
         Ok(Ledger { directory: directory.to_owned(), boot_id: crate::host::boot_id(), owner, next: AtomicU32::new(0) })
     }
 
+    /// Whose entries go here.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
     /// Writes down how to undo something, durably. To be called *before* the thing is changed.
     pub fn record(&self, action: Action) -> Result<Ticket, TestbedError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);

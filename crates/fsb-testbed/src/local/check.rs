@@ -8,7 +8,7 @@ use fsb_model::{FileSystemSpec, Target};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::file_system::is_about_discard;
-use super::foreign;
+use super::{foreign, place};
 use crate::control;
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Home};
@@ -28,7 +28,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
             TestbedError::request("there is nothing to measure").advice("name a target, such as ext4 or /srv/data")
         );
     }
-    control::check(&setup.controls)?;
+    check_controls(setup)?;
     for (target, spec, member) in file_systems(setup)? {
         member.check(spec).map_err(|error| naming(target, error))?;
         foreign::check(spec).map_err(|error| naming(target, error))?;
@@ -37,6 +37,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
         }
     }
     check_same_device(setup)?;
+    check_places(setup)?;
     worker_identity(&setup.identity)?;
     setup.targets.iter().filter_map(Target::directory).try_for_each(check_directory)?;
     check_privileges(setup)?;
@@ -50,6 +51,30 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
         .collect::<Result<BTreeMap<_, _>, TestbedError>>()?;
     check_sizes(setup, &sizes)?;
     Ok(warnings(setup))
+}
+
+/// Names, values and what they exclude, of the run and of each target.
+fn check_controls(setup: &Setup) -> Result<(), TestbedError> {
+    let roots = Roots::default();
+    control::check(&setup.controls, &roots)?;
+    for target in setup.targets.iter().filter(|target| !target.controls.is_empty()) {
+        let own = control::check_target(&target.controls, &roots);
+        own.and_then(|()| control::check(&target.controls_over(&setup.controls), &roots))
+            .map_err(|error| naming(target, error))?;
+    }
+    Ok(())
+}
+
+/// What the targets' devices say to the values that would be set on them.
+fn check_places(setup: &Setup) -> Result<(), TestbedError> {
+    for target in &setup.targets {
+        let requested = target.controls_over(&setup.controls);
+        if !requested.is_empty() {
+            control::check_place(&requested, &place::of_target(target), &Roots::default())
+                .map_err(|error| naming(target, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// The error with the target's name, where it has one of its own.

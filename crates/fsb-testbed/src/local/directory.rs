@@ -9,7 +9,7 @@ use fsb_model::run::TargetRecord;
 use super::file_system::free_space;
 use super::mounts::MountRoot;
 use super::quiet;
-use crate::control::cold_method;
+use crate::control::{Held, cold_method};
 use crate::error::{TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, DIRECTORY_PREFIX, Ledger, Ticket};
@@ -116,6 +116,8 @@ impl DirectoryVisit {
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,
+            held: Held::default(),
+            warnings: Vec::new(),
         })
     }
 

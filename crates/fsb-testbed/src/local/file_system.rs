@@ -7,7 +7,8 @@ use fsb_model::FileSystemSpec;
 use fsb_model::run::TargetRecord;
 
 use super::quiet;
-use crate::control::cold_method;
+use crate::control::memory_limit::MemoryHold;
+use crate::control::{Held, cold_method};
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted};
 use crate::medium::OpenMedium;
@@ -28,6 +29,7 @@ pub(super) struct VisitRequest<'a> {
     pub size: u64,
     pub user: (u32, u32),
     pub page_cache: &'a str,
+    pub memory: Option<MemoryHold>,
 }
 
 /// A file system that is formatted and, between its ends, mounted.
@@ -43,6 +45,8 @@ pub(super) struct FileSystemVisit {
     mounted: Option<Mounted>,
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
+    /// What FUSE servers are held to.
+    memory: Option<MemoryHold>,
 }
 
 impl FileSystemVisit {
@@ -51,7 +55,7 @@ impl FileSystemVisit {
         request: &VisitRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
     ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
-        let VisitRequest { member, spec, point, size, user, page_cache } = request;
+        let VisitRequest { member, spec, point, size, user, page_cache, memory } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let (formatted, inspection) = match medium.as_deref_mut() {
             Some(medium) => format(*member, spec, medium)?,
@@ -71,6 +75,7 @@ impl FileSystemVisit {
             user: *user,
             mounted: None,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
+            memory: memory.clone(),
         };
         let provisioned =
             visit.mount().and_then(|()| visit.make_root()).and_then(|()| visit.describe(spec, formatted, inspection));
@@ -105,8 +110,12 @@ impl FileSystemVisit {
             size: self.size,
             owner: self.user,
         };
-        self.mounted = Some(self.member.mount(&request)?);
-        Ok(())
+        let mounted = self.mounted.insert(self.member.mount(&request)?);
+        match (&self.memory, &mounted.server) {
+            // What it reads for a worker is the worker's.
+            (Some(memory), Some(server)) => memory.add(server.id()),
+            _ => Ok(()),
+        }
     }
 
     /// A directory that the worker's user owns; the file system's own root stays root's.
@@ -151,6 +160,7 @@ impl FileSystemVisit {
             medium: self.medium.clone(),
             notes,
             failed: None,
+            controls: Default::default(),
         };
         let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };
         let durable = self.member.home() == Home::Device;
@@ -168,6 +178,8 @@ impl FileSystemVisit {
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,
+            held: Held::default(),
+            warnings: Vec::new(),
         })
     }
 

@@ -5,17 +5,19 @@ mod directory;
 mod file_system;
 mod foreign;
 mod mounts;
+mod place;
 mod quiet;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use fsb_model::run::ControlRecord;
 use fsb_model::{Target, TargetKind};
 
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
 use self::mounts::MountRoot;
-use crate::control::{self, ActiveControls, PAGE_CACHE};
+use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
 use crate::error::TestbedError;
 use crate::fs::{self, Home, Null};
 use crate::host;
@@ -38,6 +40,7 @@ pub struct LocalTestbed {
     controls: ActiveControls,
     mounts: Option<MountRoot>,
     visit: Visit,
+    visit_controls: ActiveControls,
 }
 
 /// What [`Testbed::open`] learnt of the setup.
@@ -45,6 +48,7 @@ struct Session {
     size: u64,
     user: (u32, u32),
     page_cache: String,
+    controls: BTreeMap<String, String>,
 }
 
 /// The target that is ready now.
@@ -67,6 +71,7 @@ impl LocalTestbed {
             controls: ActiveControls::default(),
             mounts: None,
             visit: Visit::None,
+            visit_controls: ActiveControls::default(),
         }
     }
 
@@ -84,20 +89,45 @@ impl LocalTestbed {
         Ok(opened)
     }
 
-    fn set_controls(
-        &mut self,
-        setup: &Setup,
-        opened: &mut Opened,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), TestbedError> {
+    /// What the target asks for and the run asks for beside it, set on the target's device.
+    fn set_visit_controls(&mut self, target: &Target) -> Result<(), TestbedError> {
+        let requested = target.controls_over(&self.session()?.controls);
+        let place = self.place_of(target);
         let Some(ledger) = &self.ledger else { return Ok(()) };
-        for member in control::REGISTRY {
-            let value = control::value_of(*member, &setup.controls);
-            let (record, warnings) = self.controls.set(*member, &value, ledger, progress)?;
-            opened.controls.insert(member.name().to_owned(), record);
-            opened.warnings.extend(warnings);
+        self.visit_controls.set_all(Scope::Visit, &requested, &place, ledger, &mut |_| {})
+    }
+
+    /// The target's device: that of its medium, which is open by now.
+    fn place_of(&self, target: &Target) -> Place {
+        let medium = target.file_system().filter(|spec| fs::find(&spec.fs).is_ok_and(|m| m.home() == Home::Device));
+        match medium.and_then(|spec| self.media.get(&spec.medium.to_string())) {
+            Some(medium) => place::of_device(medium.device()),
+            None => place::of_target(target),
         }
-        Ok(())
+    }
+
+    /// Takes down the target alone.
+    fn take_down(&mut self) -> Result<(), TestbedError> {
+        match std::mem::replace(&mut self.visit, Visit::None) {
+            Visit::None | Visit::Null => Ok(()),
+            Visit::Directory(visit) => match &self.ledger {
+                Some(ledger) => visit.end(ledger),
+                None => Ok(()),
+            },
+            Visit::FileSystem(visit) => {
+                let medium = visit.medium().and_then(|text| self.media.get_mut(text));
+                visit.end(medium.map(lent))
+            }
+        }
+    }
+
+    /// What cannot be restored stays in the ledger.
+    fn restore_visit_controls(&mut self) -> Result<(), TestbedError> {
+        let Some(ledger) = &self.ledger else { return Ok(()) };
+        match self.visit_controls.restore(ledger)[..] {
+            [] => Ok(()),
+            ref failures => Err(TestbedError::trial("a control was not restored").tried(failures.join("; "))),
+        }
     }
 
     fn session(&self) -> Result<&Session, TestbedError> {
@@ -132,6 +162,8 @@ impl LocalTestbed {
             },
             free_bytes: u64::MAX,
             free_inodes: u64::MAX,
+            held: control::Held::default(),
+            warnings: Vec::new(),
         })
     }
 
@@ -154,7 +186,8 @@ impl LocalTestbed {
             Home::Device => Some(self.media.get_mut(&spec.medium.to_string()).ok_or_else(closed)?),
             Home::Memory | Home::Nowhere => None,
         };
-        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache: &page_cache };
+        let memory = self.visit_controls.held.memory.clone();
+        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache: &page_cache, memory };
         let (visit, provisioned) = FileSystemVisit::begin(&request, medium.map(lent))?;
         self.visit = Visit::FileSystem(Box::new(visit));
         Ok(provisioned)
@@ -168,6 +201,16 @@ impl LocalTestbed {
             Visit::Directory(visit) => Some((visit.root(), visit.device_directory())),
         }
     }
+}
+
+/// Where nothing is real nothing is set, and the record says so.
+fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
+    let record = |value: &String| ControlRecord {
+        requested: value.clone(),
+        observed: "not set: the null file system is not real".to_owned(),
+        effective: false,
+    };
+    requested.iter().map(|(name, value)| (name.clone(), record(value))).collect()
 }
 
 /// Shortens the lifetime of what is in the box, which an `Option` around the reference would not.
@@ -186,21 +229,22 @@ impl Testbed for LocalTestbed {
             .iter()
             .find(|member| member.name() == PAGE_CACHE)
             .map_or_else(String::new, |member| control::value_of(*member, &setup.controls));
-        self.session = Some(Session { size: setup.size, user: worker_identity(&setup.identity)?, page_cache });
+        let (user, controls) = (worker_identity(&setup.identity)?, setup.controls.clone());
+        self.session = Some(Session { size: setup.size, user, page_cache, controls });
         if !check::touches_something(setup) {
-            return Ok(Opened { host: host::manifest(), ..Opened::default() });
+            return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
         }
-        self.ledger = Some(Ledger::open(&ledger::default_directory(), self.owner)?);
+        let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory(), self.owner)?);
         // Memory before media: an image in memory must lie in memory that is backed.
-        let mut controlled = Opened::default();
-        let result = self.set_controls(setup, &mut controlled, progress).and_then(|()| {
+        let set = self.controls.set_all(Scope::Run, &setup.controls, &Place::default(), ledger, progress);
+        let result = set.and_then(|()| {
             self.mounts = MountRoot::make_if_needed(setup)?;
             self.open_media(setup, progress)
         });
         match result {
             Ok(mut opened) => {
-                opened.controls = controlled.controls;
-                opened.warnings.splice(0..0, controlled.warnings);
+                opened.controls = self.controls.records.clone();
+                opened.warnings.splice(0..0, self.controls.warnings.iter().cloned());
                 opened.host = host::manifest();
                 Ok(opened)
             }
@@ -213,12 +257,31 @@ impl Testbed for LocalTestbed {
 
     fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError> {
         self.release()?;
-        match &target.kind {
-            TargetKind::Directory(path) => self.provision_directory(path),
+        let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
-                self.provision_null(target, spec)
+                let mut provisioned = self.provision_null(target, spec)?;
+                provisioned.record.controls = not_set(&target.controls);
+                return Ok(provisioned);
             }
-            TargetKind::FileSystem(spec) => self.provision_file_system(spec),
+            TargetKind::FileSystem(spec) => {
+                self.set_visit_controls(target).and_then(|()| self.provision_file_system(spec))
+            }
+            TargetKind::Directory(path) => {
+                self.set_visit_controls(target).and_then(|()| self.provision_directory(path))
+            }
+        };
+        match provisioned {
+            Ok(mut provisioned) => {
+                provisioned.record.controls = self.visit_controls.records.clone();
+                provisioned.held = self.visit_controls.held.clone();
+                provisioned.warnings.extend(self.visit_controls.warnings.iter().cloned());
+                Ok(provisioned)
+            }
+            Err(error) => {
+                // The first error is the one that explains.
+                let _ = self.release();
+                Err(error)
+            }
         }
     }
 
@@ -253,17 +316,9 @@ impl Testbed for LocalTestbed {
     }
 
     fn release(&mut self) -> Result<(), TestbedError> {
-        match std::mem::replace(&mut self.visit, Visit::None) {
-            Visit::None | Visit::Null => Ok(()),
-            Visit::Directory(visit) => match &self.ledger {
-                Some(ledger) => visit.end(ledger),
-                None => Ok(()),
-            },
-            Visit::FileSystem(visit) => {
-                let medium = visit.medium().and_then(|text| self.media.get_mut(text));
-                visit.end(medium.map(lent))
-            }
-        }
+        let taken_down = self.take_down();
+        let restored = self.restore_visit_controls();
+        taken_down.and(restored)
     }
 
     /// What cannot be undone here stays in the ledger, and the next run or `fsb clean` reports it.

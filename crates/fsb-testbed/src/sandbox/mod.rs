@@ -13,6 +13,7 @@
 //! every mount, and with the mounts the loop devices (autoclear) and images (unlinked). No clean-up code has to run.
 
 mod confine;
+mod hold;
 mod launch;
 mod supervise;
 
@@ -20,6 +21,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 pub use confine::{Confinement, confine};
+pub use hold::hold;
 pub use launch::{Isolation, Launched, launch};
 pub use supervise::supervise;
 

@@ -67,6 +67,40 @@ pub(crate) fn in_flight(directory: &Path) -> u64 {
     text.split_whitespace().filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
+/// The directory of the disk that a device directory is a partition of; itself where it is none.
+pub(crate) fn whole_disk(directory: &Path) -> PathBuf {
+    match directory.parent() {
+        Some(disk) if directory.join("partition").exists() => disk.to_owned(),
+        _ => directory.to_owned(),
+    }
+}
+
+/// Names of partitions of `disk`, other than the one at `own`, that are mounted anywhere, swap, or held by another
+/// device.
+pub(crate) fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
+    let mounts = super::mountinfo::read_everywhere();
+    let swaps = super::swap::active(&Roots::default());
+    let is_used = |partition: &Path, name: &str| {
+        let number = read_trimmed(&partition.join("dev"));
+        let mounted = mounts.iter().any(|mount| {
+            number.as_deref() == Some(&format!("{}:{}", mount.device.0, mount.device.1))
+                || mount.source == Path::new("/dev").join(name)
+        });
+        let held = std::fs::read_dir(partition.join("holders")).is_ok_and(|mut holders| holders.next().is_some());
+        mounted || held || swaps.iter().any(|swap| swap.path == Path::new("/dev").join(name))
+    };
+    let entries = std::fs::read_dir(disk).into_iter().flatten().flatten().map(|entry| entry.path());
+    let partitions = entries.filter(|path| path.join("partition").exists() && path != own);
+    let mut names: Vec<String> = partitions
+        .filter_map(|path| {
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            is_used(&path, &name).then_some(name)
+        })
+        .collect();
+    names.sort();
+    names
+}
+
 /// Bytes of a device.
 pub(crate) fn size(directory: &Path) -> Option<u64> {
     Some(read_trimmed(&directory.join("size"))?.parse::<u64>().ok()? * SECTOR)

@@ -96,7 +96,7 @@ fn list(field: &[u8]) -> Vec<String> {
 }
 
 /// The kernel writes blanks, newlines and backslashes as three octal digits.
-fn unescape(field: &[u8]) -> Vec<u8> {
+pub(super) fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some((&first, tail)) = rest.split_first() {

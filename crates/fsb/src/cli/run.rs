@@ -46,6 +46,9 @@ pub struct Arguments {
     /// How large the image is; files scale with it [2G]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
+    /// Files, image and memory limit times F, such as 1/8
+    #[arg(long, value_name = "F")]
+    scale: Option<String>,
     /// Set a control: see 'fsb list controls'
     #[arg(long, value_name = "NAME=VALUE")]
     control: Vec<String>,
@@ -57,7 +60,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
     /// Go on with the interrupted run in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
-        "seed", "dir", "size", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
+        "seed", "dir", "size", "scale", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
     resume: Option<PathBuf>,
     /// Print the plan with everything decided, and stop
     #[arg(long)]
@@ -113,6 +116,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         suite: arguments.suite,
         seed: arguments.seed,
         size: arguments.size,
+        scale: arguments.scale.as_deref().map(typed),
         dir: arguments.dir,
         theta: arguments.theta.as_deref().map(typed),
         wipe: arguments.wipe,

@@ -90,11 +90,15 @@ impl Mover {
     };
 
     fn rules(&self) -> Rules {
+        use CacheState::{Any, Cold, Out, Warm};
         let cache: &[CacheState] = match (self.act, self.before) {
-            (Act::Read, _) if self.again => &[CacheState::Warm, CacheState::Any],
-            (Act::Read | Act::Mix, _) => &[CacheState::Warm, CacheState::Cold, CacheState::Any],
-            (_, Before::New) => &[CacheState::Any],
-            (_, Before::Written | Before::Asked) => CacheState::ALL,
+            (Act::Read, _) if self.again => &[Warm, Any, Out],
+            (Act::Read | Act::Mix, _) => &[Warm, Cold, Any, Out],
+            (Act::Append, _) => &[Any],
+            // One record, which is in memory once it was written, whatever may lie there beside it.
+            (Act::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
+            (Act::Write, Before::New) => &[Any, Warm, Out],
+            (Act::Write, Before::Written | Before::Asked) => CacheState::ALL,
         };
         let durability = if self.act == Act::Read { &[Durability::None] } else { Durability::ALL };
         let Mover { name, file_size, access, .. } = *self;
@@ -115,6 +119,11 @@ impl Mover {
             Before::Asked => overwrite(&spec, &mut reader)?,
         };
         let options = Options::read(self, &spec, written, &mut reader)?;
+        let (out, durable) = (spec.cache == CacheState::Out, spec.durability != Durability::None);
+        if out && self.act != Act::Read && !durable {
+            let message = "what is written out of cache is durable: without a flush the last of it stays in memory";
+            return Err(reader.error("durability", message));
+        }
         reader.finish()?;
         Ok(RecordsJob { member: *self, spec, written, options })
     }
@@ -127,9 +136,8 @@ fn overwrite(spec: &Spec, reader: &mut Reader<'_>) -> Result<bool, ParamError> {
     if random && !overwrite {
         return Err(reader.error("overwrite", "random writes go over fully written files, so it cannot be false"));
     }
-    if !overwrite && spec.cache != CacheState::Any {
-        let message = format!("new files are never {}: leave it out, or set overwrite", spec.cache.name());
-        return Err(reader.error("cache", message));
+    if !overwrite && spec.cache == CacheState::Cold {
+        return Err(reader.error("cache", "new files are never cold: leave it out, or set overwrite"));
     }
     Ok(overwrite)
 }
@@ -191,10 +199,12 @@ impl RecordsJob {
         let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
         match self.member.act {
             Act::Append => Restore::Nothing,
+            // What begins cold begins with a remount, which is not a worker's to make.
+            _ if self.spec.cache.begins_cold() => Restore::Nothing,
             // Threads that share a file would have to agree on who removes it.
             Act::Write if !self.written && *threads == 1 && small => Restore::Anew,
             Act::Write if !self.written => Restore::Nothing,
-            _ if files > HELD_FILES || self.spec.cache == CacheState::Cold => Restore::Nothing,
+            _ if files > HELD_FILES => Restore::Nothing,
             _ if self.options.close => Restore::Reopen,
             // What was read or written again through the same open file would be another workload.
             _ if backend.capabilities().remembers && !self.member.again => Restore::Reopen,
@@ -245,11 +255,14 @@ impl Job for RecordsJob {
             profile.label += &self.options.label();
         }
         let restore = self.restore();
-        if restore != Restore::Nothing || (self.options.close && self.member.again) {
+        let again_inside = self.options.close && self.member.again && !self.spec.cache.begins_cold();
+        if restore != Restore::Nothing || again_inside {
             profile.renewal = Renewal::Inside;
         } else if !self.written {
             profile.renewal = Renewal::Recreate;
         }
+        // A part of a file may well fit memory.
+        profile.divisible &= self.spec.cache != CacheState::Out;
         if !self.written {
             profile.repeats_in_place = restore == Restore::Anew;
         }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::recorder::Recorder;
 use crate::context::Context;
+use crate::profile::Renewal;
 use crate::task::{ClockSpec, Gate, Measurement, Ready, Step, Task};
 use crate::workload::conformance::SIZING;
 use crate::workload::{self, Job};
@@ -269,4 +270,42 @@ fn runs_on_nothing_repeat_to_the_last_digit_in_processes_and_rounds() {
         let busy: u64 = first.workers.iter().map(|worker| worker.timed_ns).max().unwrap();
         assert!(first.timed_ns >= busy && busy > 0, "{workload}");
     }
+}
+
+/// Out of cache is a whole file that begins cold, and nothing of it may stay behind in memory.
+#[test]
+fn out_of_cache_is_whole_remounted_and_durable() {
+    for (workload, renewal) in [
+        (json!({"name": "read", "cache": "out"}), Renewal::Remount),
+        (json!({"name": "reread", "cache": "out", "close": true}), Renewal::Remount),
+        (json!({"name": "rewrite", "cache": "out", "durability": "end"}), Renewal::Remount),
+        (json!({"name": "fwrite", "cache": "out", "durability": "end"}), Renewal::Recreate),
+        (json!({"name": "write", "cache": "out", "durability": "each", "file_size": "64K"}), Renewal::Recreate),
+    ] {
+        let profile = job(&workload).1.profile();
+        assert!(profile.cache.begins_cold() && profile.reaches_device, "{workload}");
+        assert!(!profile.divisible && !profile.repeats_in_place, "{workload}");
+        assert_eq!(profile.renewal, renewal, "{workload}");
+        assert!(profile.label.contains(", out of cache"), "{}", profile.label);
+    }
+    for (workload, key, why) in [
+        (json!({"name": "rewrite", "cache": "out"}), "durability", "out of cache is durable"),
+        (json!({"name": "record-rewrite", "cache": "out", "durability": "end"}), "cache", "cannot be: any or cold"),
+        (json!({"name": "append", "cache": "out", "durability": "end"}), "cache", "cannot be: any"),
+        (json!({"name": "read", "cache": "out", "backend": "direct"}), "cache", "it has no cache to be out of"),
+    ] {
+        let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
+        let error = workload::parse(&spec, &SIZING).err().unwrap();
+        assert_eq!(error.key.as_deref(), Some(key), "{error}");
+        assert!(error.message.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn what_was_written_anew_lies_in_memory_and_its_size_is_known() {
+    let root = tempfile::tempdir().unwrap();
+    let written = json!({"name": "fwrite", "file_size": "64K", "block_size": "4K", "cache": "warm"});
+    let measured = run(&written, root.path(), 2).unwrap();
+    assert_eq!(measured.file_bytes_after, 64 << 10);
+    assert_eq!(measured.resident_after, Some(64 << 10));
 }

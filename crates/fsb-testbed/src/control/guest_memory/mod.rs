@@ -10,12 +10,11 @@ use std::path::PathBuf;
 
 use fsb_model::units::show_bytes;
 
-use super::{Applied, Control, Value};
+use super::{Applied, Context, Control, Place, Scope, Value};
 use crate::error::TestbedError;
 use crate::host;
-use crate::ledger::{Action, Ledger, Ticket};
+use crate::ledger::Action;
 use crate::sys::{Roots, memory, read_trimmed};
-use crate::testbed::Progress;
 
 pub(super) struct GuestMemory;
 
@@ -29,6 +28,10 @@ impl Control for GuestMemory {
 
     fn about(&self) -> &'static str {
         "In a virtual machine: touch free memory once, and keep the hypervisor from taking it back."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
     }
 
     fn values(&self) -> &'static [Value] {
@@ -49,24 +52,17 @@ impl Control for GuestMemory {
         Ok(())
     }
 
-    fn set(
-        &self,
-        value: &str,
-        roots: &Roots,
-        ledger: &Ledger,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Applied, TestbedError> {
-        if !host::is_virtual_machine(roots) {
-            return Ok(Applied { effective: true, observed: "not a virtual machine".to_owned(), ..Applied::default() });
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if !host::is_virtual_machine(context.roots) {
+            return Ok(Applied::so("not a virtual machine"));
         }
         if value == OFF {
-            let observed = "left as it was".to_owned();
             let warnings = vec![unreliable("guest memory was left as it was (--control guest-memory=off)")];
-            return Ok(Applied { effective: true, observed, warnings, tickets: Vec::new() });
+            return Ok(Applied { warnings, ..Applied::so("left as it was") });
         }
-        let (ticket, mut warnings) = stop_reporting(roots, ledger)?;
+        let mut warnings = stop_reporting(context)?;
         let stopped = warnings.is_empty();
-        let outcome = touch::touch_free_memory(roots, progress);
+        let outcome = touch::touch_free_memory(context.roots, context.progress);
         let observed = match &outcome {
             touch::Outcome::Warm => "memory was backed already".to_owned(),
             touch::Outcome::Touched { bytes, seconds } => {
@@ -78,10 +74,10 @@ impl Control for GuestMemory {
             }
         };
         let effective = stopped && !matches!(outcome, touch::Outcome::Impossible { .. });
-        Ok(Applied { effective, observed, warnings, tickets: ticket.into_iter().collect() })
+        Ok(Applied { effective, observed, warnings })
     }
 
-    fn observe(&self, roots: &Roots) -> String {
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
         let free = memory::meminfo(roots, "MemFree").unwrap_or(0);
         let free = format!("{} of memory free", show_bytes(free as f64));
         match read_trimmed(&order_file(roots)) {
@@ -101,13 +97,13 @@ fn order_file(roots: &Roots) -> PathBuf {
 
 /// Stops free-page reporting: only free blocks of at least this order are reported, and no block is as large as the
 /// largest value that the kernel accepts (`MAX_PAGE_ORDER` + 1 on most).
-fn stop_reporting(roots: &Roots, ledger: &Ledger) -> Result<(Option<Ticket>, Vec<String>), TestbedError> {
+fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<String>, TestbedError> {
     const LARGEST: u32 = 20;
-    let path = order_file(roots);
-    let Some(before) = read_trimmed(&path) else { return Ok((None, Vec::new())) };
+    let path = order_file(context.roots);
+    let Some(before) = read_trimmed(&path) else { return Ok(Vec::new()) };
     // It is negative where no device asks for reports.
-    let Ok(present) = before.parse::<u32>() else { return Ok((None, Vec::new())) };
-    let ticket = ledger.record(Action::WriteFile { path: path.clone(), value: before })?;
+    let Ok(present) = before.parse::<u32>() else { return Ok(Vec::new()) };
+    context.record(Action::WriteFile { path: path.clone(), value: before })?;
     let write = |order: u32| {
         std::fs::File::options()
             .write(true)
@@ -123,16 +119,16 @@ fn stop_reporting(roots: &Roots, ledger: &Ledger) -> Result<(Option<Ticket>, Vec
         None => vec![unreliable(&format!("free-page reporting goes on: {} cannot be written", path.display()))],
     };
     if accepted.is_none() {
-        ledger.undo(ticket)?;
-        return Ok((None, warnings));
+        context.take_back()?;
     }
-    Ok((Some(ticket), warnings))
+    Ok(warnings)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::Owner;
+    use crate::control::Held;
+    use crate::ledger::{Ledger, Owner};
 
     fn machine(cpuinfo: &str) -> (tempfile::TempDir, Roots, Ledger) {
         let tree = tempfile::tempdir().unwrap();
@@ -156,10 +152,13 @@ mod tests {
     #[test]
     fn reporting_stops_and_comes_back() {
         let (_keep, roots, ledger) = machine("flags : hypervisor\n");
-        let applied = GuestMemory.set(AUTO, &roots, &ledger, &mut |_| {}).unwrap();
+        let (place, mut held) = (Place::default(), Held::default());
+        let mut progress = |_| {};
+        let mut context = Context::new(&roots, &ledger, &mut progress, &place, &mut held);
+        let applied = GuestMemory.set(AUTO, &mut context).unwrap();
         assert_eq!(order(&roots), "20");
         assert!(!applied.effective && applied.warnings[0].starts_with("unreliable"), "{applied:?}");
-        assert!(GuestMemory.restore(applied.tickets, &ledger).is_empty());
+        assert!(GuestMemory.restore(context.into_tickets(), &ledger).is_empty());
         assert_eq!(order(&roots), "9");
     }
 
@@ -167,8 +166,11 @@ mod tests {
     fn real_machines_and_off_change_nothing() {
         for (cpuinfo, value) in [("flags : fpu\n", AUTO), ("flags : hypervisor\n", OFF)] {
             let (_keep, roots, ledger) = machine(cpuinfo);
-            let applied = GuestMemory.set(value, &roots, &ledger, &mut |_| {}).unwrap();
-            assert!(applied.effective && applied.tickets.is_empty());
+            let (place, mut held) = (Place::default(), Held::default());
+            let mut progress = |_| {};
+            let mut context = Context::new(&roots, &ledger, &mut progress, &place, &mut held);
+            let applied = GuestMemory.set(value, &mut context).unwrap();
+            assert!(applied.effective && context.into_tickets().is_empty());
             assert_eq!(applied.warnings.len(), usize::from(value == OFF));
             assert_eq!(order(&roots), "9");
         }

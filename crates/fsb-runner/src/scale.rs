@@ -1,0 +1,127 @@
+//! The same work on a smaller machine: sizes of files, the image and the memory limit shrink together, records do not.
+//!
+//! What counts of a file that does not fit memory is how many times it does not, so all of them keep their ratios.
+//! Results of different scales are different measurements all the same.
+
+use std::collections::BTreeMap;
+
+use fsb_model::{Bytes, Params, WorkloadSpec, expression};
+use fsb_testbed::control::memory_limit::{self, MEMORY_LIMIT};
+use serde_json::Value;
+
+use crate::sweep::Scope;
+
+/// Files and images are whole multiples of this, where they are as large.
+const GRANULE: u64 = 4096;
+/// No image is made smaller than this by a scale: every file system can be made in it.
+const LEAST_IMAGE: u64 = 320 << 20;
+/// The smallest and the largest scale.
+const RANGE: std::ops::RangeInclusive<f64> = 1.0 / 1024.0..=16.0;
+
+/// Reads `1/8`, `0.125` or `12.5%`.
+pub fn parse(text: &str) -> Result<f64, String> {
+    let bad = || format!("scale '{text}': write a fraction such as 1/8, 0.125 or 12.5%");
+    let number = |text: &str| text.trim().parse::<f64>().map_err(|_| bad());
+    let scale = match (text.split_once('/'), text.trim().strip_suffix('%')) {
+        (Some((above, below)), None) => number(above)? / number(below)?,
+        (None, Some(percent)) => number(percent)? / 100.0,
+        (None, None) => number(text)?,
+        _ => return Err(bad()),
+    };
+    if !scale.is_finite() || scale <= 0.0 {
+        return Err(bad());
+    }
+    if !RANGE.contains(&scale) {
+        return Err(format!("scale '{text}': give between 1/{:.0} and {}", 1.0 / RANGE.start(), RANGE.end()));
+    }
+    Ok(scale)
+}
+
+/// A size at this scale.
+fn scaled(bytes: u64, scale: f64) -> u64 {
+    let bytes = (bytes as f64 * scale) as u64;
+    if bytes >= GRANULE { bytes / GRANULE * GRANULE } else { bytes.max(1) }
+}
+
+/// The image at this scale, in whole mebibytes where it has some.
+pub(crate) fn image(size: Bytes, scale: f64) -> Bytes {
+    if scale == 1.0 {
+        return size;
+    }
+    let least = size.0.min(LEAST_IMAGE);
+    Bytes(scaled(size.0, scale).max(least))
+}
+
+/// The memory limit among these controls, at this scale.
+pub(crate) fn controls(controls: &mut BTreeMap<String, String>, scale: f64) {
+    if let Some(value) = controls.get_mut(MEMORY_LIMIT).filter(|_| scale != 1.0)
+        && let Some(scaled) = memory_limit::scaled(value, scale)
+    {
+        *value = scaled;
+    }
+}
+
+/// One combination of sizes at this scale; nothing where its record is larger than its file by now. `scope` is the one
+/// of the full scale: what is a part of the image stays the same part.
+pub(crate) fn workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<WorkloadSpec> {
+    const FILE: &str = "file_size";
+    if scale == 1.0 {
+        return Some(spec);
+    }
+    let evaluated = |value: &Value| match value {
+        Value::String(text) => expression::evaluate(text, scope.size).ok(),
+        value => value.as_u64(),
+    };
+    let WorkloadSpec { name, mut params } = spec;
+    // What is no size, the workload itself refuses.
+    if let Some(file) = params.get(FILE).and_then(evaluated) {
+        let file = scaled(file, scale);
+        if params.get("matrix") == Some(&Value::Bool(true)) && record(&params).is_some_and(|record| record > file) {
+            return None;
+        }
+        params.insert(FILE.to_owned(), file.into());
+    }
+    Some(WorkloadSpec { name, params })
+}
+
+fn record(params: &Params) -> Option<u64> {
+    params.get("block_size").and_then(Value::as_u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_scale_is_a_fraction_a_number_or_a_percentage() {
+        for (text, scale) in [("1/8", 0.125), ("0.125", 0.125), ("12.5%", 0.125), ("1", 1.0), (" 3 / 4 ", 0.75)] {
+            assert_eq!(parse(text), Ok(scale), "{text}");
+        }
+        for text in ["", "eighth", "0", "-1", "1/0", "1/8%", "nan", "1/2048", "17"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        assert!(parse("1/2048").unwrap_err().contains("between 1/1024 and 16"));
+    }
+
+    #[test]
+    fn files_image_and_limit_keep_their_ratios_and_records_stay() {
+        let scope = Scope { size: 6 << 30, memory: 1 << 30 };
+        let spec = |params| WorkloadSpec { name: "read".into(), params: serde_json::from_value(params).unwrap() };
+        let file = |params, scale| workload(spec(params), scale, scope).map(|spec| spec.params["file_size"].clone());
+        let swept = json!({"file_size": 2u64 << 30, "block_size": 65536, "matrix": true});
+        assert_eq!(file(swept.clone(), 0.125), Some(json!(256 << 20)));
+        assert_eq!(file(swept.clone(), 1.0), Some(json!(2u64 << 30)));
+        assert_eq!(file(swept, 1.0 / 1024.0 / 64.0), None, "32 KiB hold no record of 64 KiB");
+        assert_eq!(file(json!({"file_size": "size/8"}), 0.125), Some(json!(96 << 20)));
+        let of = |value: &str| {
+            let mut asked = BTreeMap::from([(MEMORY_LIMIT.to_owned(), value.to_owned())]);
+            controls(&mut asked, 0.125);
+            asked.remove(MEMORY_LIMIT).unwrap()
+        };
+        assert_eq!([of("512M"), of("1G:eater"), of("keep")], ["64M", "128M:eater", "keep"]);
+        assert_eq!(image(Bytes(6 << 30), 0.125), Bytes(768 << 20));
+        assert_eq!(image(Bytes(6 << 30), 0.01), Bytes(LEAST_IMAGE), "where every file system can be made");
+        assert_eq!(image(Bytes(64 << 20), 0.5), Bytes(64 << 20), "smaller only if it was");
+    }
+}

@@ -1,0 +1,121 @@
+//! A target as plans write it: its text, or a table where it differs from the others in a control.
+//!
+//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use fsb_model::Target;
+use fsb_model::target::TargetError;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A target as written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TargetFile {
+    /// As on the command line.
+    pub text: String,
+    /// Controls in which it differs from the run.
+    pub controls: BTreeMap<String, String>,
+}
+
+/// The table form.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    target: String,
+    #[serde(default)]
+    controls: BTreeMap<String, String>,
+}
+
+impl From<String> for TargetFile {
+    fn from(text: String) -> Self {
+        TargetFile { text, controls: BTreeMap::new() }
+    }
+}
+
+impl TargetFile {
+    /// What resolves to `target` again.
+    pub fn of(target: &Target) -> TargetFile {
+        TargetFile { text: target.to_string(), controls: target.controls.clone() }
+    }
+
+    /// The target that is meant.
+    pub fn resolve(&self) -> Result<Target, TargetError> {
+        let target: Target = self.text.parse()?;
+        Ok(Target { controls: self.controls.clone(), ..target })
+    }
+}
+
+impl Serialize for TargetFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.controls.is_empty() {
+            return serializer.serialize_str(&self.text);
+        }
+        Table { target: self.text.clone(), controls: self.controls.clone() }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for TargetFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EitherForm)
+    }
+}
+
+/// Tells the two forms apart by what stands there, so that errors keep their place in the file.
+struct EitherForm;
+
+impl<'de> Visitor<'de> for EitherForm {
+    type Value = TargetFile;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a target such as \"ext4\", or { target = \"ext4\", controls = { NAME = \"VALUE\" } }")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<TargetFile, E> {
+        Ok(text.to_owned().into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TargetFile, A::Error> {
+        let Table { target, controls } = Table::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(TargetFile { text: target, controls })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan_file;
+
+    const PLAN: &str = r#"
+targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]
+[controls]
+guest-memory = "off"
+"#;
+
+    #[test]
+    fn a_target_may_differ_in_a_control() {
+        let plan = plan_file::parse(PLAN, "plan.toml").unwrap();
+        let (resolved, _) = plan.resolve(1, 7).unwrap();
+        assert!(resolved.targets[0].controls.is_empty());
+        assert_eq!(resolved.targets[1].name, "bare");
+        let over = resolved.targets[1].controls_over(&resolved.controls);
+        assert_eq!(over, [("barriers", "off"), ("guest-memory", "off")].map(|(a, b)| (a.into(), b.into())).into());
+        let printed = plan_file::print(&resolved).unwrap();
+        let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7).unwrap().0;
+        assert_eq!(again, resolved, "{printed}");
+    }
+
+    #[test]
+    fn slips_are_shown_where_they_stand() {
+        for (wrong, word) in
+            [("{ targt = \"ext4\" }", "targt"), ("{ controls = {} }", "target"), ("7", "a target such")]
+        {
+            let text = format!("name = \"x\"\ntargets = [{wrong}]\n");
+            let error = plan_file::parse(&text, "plan.toml").unwrap_err().to_string();
+            assert!(error.starts_with("plan.toml, line 2") && error.contains(word), "{error}");
+        }
+        let error = plan_file::parse("targets = [{ target = \"ext4,\" }]", "p").unwrap().resolve(1, 1).unwrap_err();
+        assert!(error.to_string().starts_with("p, line 1, column 12"), "{error}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Controls that are set.
+
+use std::collections::BTreeMap;
+
+use fsb_model::run::ControlRecord;
+
+use super::{Context, Control, Held, Place, REGISTRY, Scope, value_of};
+use crate::error::TestbedError;
+use crate::ledger::{Ledger, Ticket};
+use crate::sys::Roots;
+use crate::testbed::Progress;
+
+/// The controls of a run or of a visit, set; they are restored by [`ActiveControls::restore`] alone.
+#[derive(Default)]
+pub(crate) struct ActiveControls {
+    set: Vec<(&'static dyn Control, Vec<Ticket>)>,
+    /// What each was asked and did, by name.
+    pub records: BTreeMap<String, ControlRecord>,
+    /// What the reader of the results must know.
+    pub warnings: Vec<String>,
+    /// How the processes that measure are held.
+    pub held: Held,
+}
+
+impl ActiveControls {
+    /// Sets every control of `scope` to what was asked for, else to its default. What was set before an error stays set
+    /// until it is restored.
+    pub fn set_all(
+        &mut self,
+        scope: Scope,
+        requested: &BTreeMap<String, String>,
+        place: &Place,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), TestbedError> {
+        for control in REGISTRY.iter().copied().filter(|control| control.scope() == scope) {
+            self.set(control, &value_of(control, requested), place, ledger, progress)?;
+        }
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        control: &'static dyn Control,
+        value: &str,
+        place: &Place,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), TestbedError> {
+        let roots = Roots::default();
+        let mut context = Context::new(&roots, ledger, progress, place, &mut self.held);
+        let applied = control.set(value, &mut context);
+        // Also where it failed: half a change is undone like a whole one.
+        self.set.push((control, context.into_tickets()));
+        let applied = applied?;
+        let record =
+            ControlRecord { requested: value.to_owned(), observed: applied.observed, effective: applied.effective };
+        self.records.insert(control.name().to_owned(), record);
+        self.warnings.extend(applied.warnings);
+        Ok(())
+    }
+
+    /// Restores all, the last one first. The answer holds what could not be undone; it stays in the ledger.
+    pub fn restore(&mut self, ledger: &Ledger) -> Vec<String> {
+        let active = std::mem::take(self);
+        active.set.into_iter().rev().flat_map(|(control, tickets)| control.restore(tickets, ledger)).collect()
+    }
+}

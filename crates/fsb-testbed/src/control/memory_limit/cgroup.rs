@@ -1,0 +1,176 @@
+//! A cgroup with a memory limit, of version 1 or 2.
+//!
+//! All steps of a trial are in it, with a remount between them, and nothing else of ours is. It is emptied between
+//! trials, so that no trial begins with what another left.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::hierarchy::Version;
+use super::usage::MemoryUse;
+use crate::sys::{poll_until, read_trimmed};
+
+/// Names of cgroups that [`remove`] may remove.
+pub(super) const PREFIX: &str = "fsb-";
+
+/// The kernel charges at most so much at once: a limit is met before the last byte is in use.
+const LARGEST_FOLIO: u64 = 2 << 20;
+
+/// A cgroup that holds what measures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cgroup {
+    /// Which kind of hierarchy it is in.
+    pub version: Version,
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its limit in bytes.
+    pub limit: u64,
+}
+
+/// A number in a file, where it is one.
+fn number(path: &Path) -> Option<u64> {
+    read_trimmed(path)?.parse().ok()
+}
+
+/// The number behind a word: `memory.stat`, `memory.events`.
+fn entry(path: &Path, word: &str) -> Option<u64> {
+    let text = read_trimmed(path)?;
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(word))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+impl Cgroup {
+    /// Makes it. The file that the kernel refused and its answer stand in the error; nothing is left then.
+    pub(super) fn make(version: Version, path: PathBuf, limit: u64) -> Result<Cgroup, (PathBuf, io::Error)> {
+        let cgroup = Cgroup { version, path, limit };
+        cgroup.create().map(|()| cgroup)
+    }
+
+    fn create(&self) -> Result<(), (PathBuf, io::Error)> {
+        // One that is there already is somebody else's.
+        fs::create_dir(&self.path).map_err(|error| (self.path.clone(), error))?;
+        self.limit_memory().inspect_err(|_| {
+            // The first error is the one that explains.
+            let _ = fs::remove_dir(&self.path);
+        })
+    }
+
+    fn limit_memory(&self) -> Result<(), (PathBuf, io::Error)> {
+        let limit = self.limit.to_string();
+        // Where swap is counted it must not stand in for memory. The sum may not be below its part, hence the order.
+        let files: &[(&str, &str, bool)] = match self.version {
+            Version::V1 => &[("memory.limit_in_bytes", &limit, true), ("memory.memsw.limit_in_bytes", &limit, false)],
+            Version::V2 => &[("memory.max", &limit, true), ("memory.swap.max", "0", false)],
+        };
+        for (name, value, required) in files {
+            let file = self.path.join(name);
+            match write(&file, value) {
+                Err(error) if *required || error.kind() != io::ErrorKind::NotFound => return Err((file, error)),
+                _ => {}
+            }
+        }
+        let (file, _, _) = files[0];
+        match number(&self.path.join(file)) {
+            // The kernel rounds to pages.
+            Some(held) if held.abs_diff(self.limit) < 1 << 16 => Ok(()),
+            held => {
+                let held = held.map_or_else(|| "none".to_owned(), |held| held.to_string());
+                Err((self.path.join(file), io::Error::other(format!("the limit in force is {held}"))))
+            }
+        }
+    }
+
+    /// The file to which a process id is written to move it in; 0 is the writer itself.
+    pub fn processes(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
+    }
+
+    /// Moves a process in.
+    pub(crate) fn add(&self, pid: u32) -> io::Result<()> {
+        write(&self.processes(), &pid.to_string())
+    }
+
+    /// Gives back what earlier trials left, and counts from zero.
+    pub(super) fn empty(&self) -> Result<(), (PathBuf, io::Error)> {
+        match self.version {
+            Version::V1 => {
+                // Neither is a reason to stop: what stays is charged to the limit, and what is counted is compared.
+                let _ = write(&self.path.join("memory.force_empty"), "0");
+                let _ = write(&self.path.join("memory.max_usage_in_bytes"), "0");
+                Ok(())
+            }
+            // Neither its peak nor its events can be reset: a new one has none. With a FUSE server in it, it stays.
+            Version::V2 => match fs::remove_dir(&self.path) {
+                Ok(()) => self.create(),
+                Err(_) => {
+                    let _ = write(&self.path.join("memory.reclaim"), &self.limit.to_string());
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// What it held since it was last emptied.
+    pub(super) fn usage(&self) -> MemoryUse {
+        let at = |name: &str| self.path.join(name);
+        let mut usage = MemoryUse { mechanism: self.version.mechanism().to_owned(), ..MemoryUse::of(self.limit) };
+        match self.version {
+            Version::V1 => {
+                usage.peak_bytes = number(&at("memory.max_usage_in_bytes"));
+                usage.cache_bytes = entry(&at("memory.stat"), "total_cache").or(entry(&at("memory.stat"), "cache"));
+                // Newer kernels do not count how often the limit was met, so the peak tells.
+                usage.reached = usage.peak_bytes.map(|peak| peak + LARGEST_FOLIO > self.limit);
+                usage.oom_kills = entry(&at("memory.oom_control"), "oom_kill");
+            }
+            Version::V2 => {
+                usage.peak_bytes = number(&at("memory.peak"));
+                usage.cache_bytes = entry(&at("memory.stat"), "file");
+                usage.reached = entry(&at("memory.events"), "max").map(|times| times > 0);
+                usage.oom_kills = entry(&at("memory.events"), "oom_kill");
+            }
+        }
+        usage
+    }
+}
+
+/// How long processes that were killed may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Removes a cgroup that fsb made, and kills what is left in it. What was done, in words, or why it was not.
+pub(crate) fn remove(path: &Path) -> Result<String, String> {
+    if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
+        return Err("its name is not one that fsb gives".to_owned());
+    }
+    let processes = path.join("cgroup.procs");
+    let mut killed = 0;
+    let mut last = String::new();
+    let gone = poll_until(PATIENCE, || {
+        match fs::remove_dir(path) {
+            Ok(()) => return true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
+            Err(error) => last = crate::error::describe(&error),
+        }
+        // A number of 0 is that of a process of another PID namespace, which is not ours to kill.
+        let inside = fs::read_to_string(&processes).unwrap_or_default();
+        for pid in inside.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 1) {
+            // SAFETY: a process that is in our own cgroup; one that ended meanwhile is no error.
+            killed += i32::from(unsafe { libc::kill(pid, libc::SIGKILL) } == 0);
+        }
+        false
+    });
+    match (gone, killed) {
+        (true, 0) => Ok(format!("removed the cgroup {}", path.display())),
+        (true, _) => Ok(format!("removed the cgroup {} with the processes in it", path.display())),
+        (false, _) => Err(last),
+    }
+}
+
+/// Not `fs::write`, which would make a file where the kernel has none.
+fn write(path: &Path, value: &str) -> io::Result<()> {
+    let mut file = fs::File::options().write(true).open(path)?;
+    io::Write::write_all(&mut file, value.as_bytes())
+}

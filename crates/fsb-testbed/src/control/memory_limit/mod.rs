@@ -1,0 +1,176 @@
+//! The memory that whatever is measured may use, page cache included: what makes a file of 2 GiB larger than memory on a
+//! machine of any size.
+//!
+//! A cgroup holds the steps of a trial, and FUSE servers with them, and nobody else. Without a memory controller a process
+//! locks all memory but the limit. Without a limit there is no cgroup at all: being in one has its price.
+
+mod cgroup;
+mod eater;
+mod hierarchy;
+mod hold;
+mod request;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+use std::sync::Arc;
+
+use fsb_model::units::show_bytes;
+
+pub use cgroup::Cgroup;
+pub(crate) use cgroup::remove;
+pub use eater::Eater;
+pub use hierarchy::Version;
+pub use hold::MemoryHold;
+pub use usage::MemoryUse;
+
+use self::hierarchy::Hierarchy;
+use self::request::{Mechanism, Request};
+use super::{Applied, Context, Control, KEEP, Place, Scope, Value};
+use crate::error::{TestbedError, attempt};
+use crate::ledger::Action;
+use crate::sys::{Roots, memory};
+
+pub(super) struct MemoryLimit;
+
+/// Its name, for those who ask for its value.
+pub const MEMORY_LIMIT: &str = "memory-limit";
+
+/// What holds a limit here.
+enum Means {
+    Cgroup(Hierarchy),
+    Eater,
+}
+
+/// Bytes that a value of this control limits memory to; absent where it limits nothing, or is none.
+pub fn limit_of(value: &str) -> Option<u64> {
+    value.parse::<Request>().ok().map(|request| request.bytes)
+}
+
+/// `512M:cgroup` with so many times the bytes; nothing where the value is no limit.
+pub fn scaled(value: &str, scale: f64) -> Option<String> {
+    let request: Request = value.parse().ok()?;
+    let bytes = fsb_model::Bytes((request.bytes as f64 * scale) as u64 >> 12 << 12);
+    let mechanism = value.split_once(':').map(|(_, mechanism)| format!(":{mechanism}")).unwrap_or_default();
+    Some(format!("{bytes}{mechanism}"))
+}
+
+impl Control for MemoryLimit {
+    fn name(&self) -> &'static str {
+        MEMORY_LIMIT
+    }
+
+    fn about(&self) -> &'static str {
+        "The memory that a trial may use, page cache included."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Visit
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "no limit, and no cgroup (default)" },
+            Value { name: "SIZE", about: "such as 512M: a cgroup, else a process that locks all other memory" },
+            Value { name: "SIZE:cgroup", about: "a cgroup or nothing" },
+            Value { name: "SIZE:eater", about: "a process that locks all other memory, as in 2011" },
+        ]
+    }
+
+    fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+        if value == KEEP {
+            return Ok(());
+        }
+        let wrong = |why: String| {
+            TestbedError::request(format!("control {MEMORY_LIMIT}={value}: {why}"))
+                .advice("write a size such as 512M, or keep")
+        };
+        let request: Request = value.parse().map_err(wrong)?;
+        request.check(memory::meminfo(roots, "MemTotal").unwrap_or(u64::MAX)).map_err(wrong)?;
+        means(&request, roots).map(drop).map_err(|why| cannot(value, &why))
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        let request = Request { bytes: request::LEAST, mechanism: None };
+        means(&request, roots).map(drop)
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        let request: Request = value.parse().map_err(|why: String| cannot(value, &why))?;
+        match means(&request, context.roots).map_err(|why| cannot(value, &why))? {
+            Means::Cgroup(hierarchy) => set_cgroup(value, request.bytes, hierarchy, context),
+            Means::Eater => set_eater(value, request.bytes, context),
+        }
+    }
+
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
+        let total = memory::meminfo(roots, "MemTotal").map(|bytes| show_bytes(bytes as f64));
+        let total = total.unwrap_or_else(|| "an unknown amount".to_owned());
+        let means = match Hierarchy::find(roots) {
+            Ok(hierarchy) => format!("{} could limit it", hierarchy.version.mechanism()),
+            Err(_) => "no cgroup could limit it".to_owned(),
+        };
+        format!("no limit: {total} of memory; {means}")
+    }
+}
+
+fn cannot(value: &str, why: &str) -> TestbedError {
+    TestbedError::machine(format!("control {MEMORY_LIMIT}={value} is not available here")).tried(why).advice(
+        "run as root where there is a memory controller, or leave the limit out and take files larger than memory",
+    )
+}
+
+/// Who can hold it; why nobody can.
+fn means(request: &Request, roots: &Roots) -> Result<Means, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root can limit memory".to_owned());
+    }
+    let cgroup = || {
+        let hierarchy = Hierarchy::find(roots)?;
+        hierarchy.allows(request.bytes).map(|()| Means::Cgroup(hierarchy))
+    };
+    let eater = || eater::possible(request.bytes, roots).map(|()| Means::Eater);
+    match request.mechanism {
+        Some(Mechanism::Cgroup) => cgroup(),
+        Some(Mechanism::Eater) => eater(),
+        None => cgroup().or_else(|first| eater().map_err(|second| format!("{first}; nor by locking memory: {second}"))),
+    }
+}
+
+/// In the ledger first, then made.
+fn set_cgroup(
+    value: &str,
+    bytes: u64,
+    hierarchy: Hierarchy,
+    context: &mut Context<'_>,
+) -> Result<Applied, TestbedError> {
+    let refused =
+        |(file, error): (std::path::PathBuf, std::io::Error)| cannot(value, &attempt("write to", &file, &error));
+    if let Some(enable) = &hierarchy.enable {
+        context.record(Action::WriteFile { path: enable.file.clone(), value: enable.off.to_owned() })?;
+        std::fs::write(&enable.file, enable.on).map_err(|error| refused((enable.file.clone(), error)))?;
+    }
+    let path = hierarchy.parent.join(format!("{}{}", cgroup::PREFIX, context.ledger.owner().pid));
+    context.record(Action::RemoveCgroup { path: path.clone() })?;
+    let cgroup = Cgroup::make(hierarchy.version, path, bytes).map_err(refused)?;
+    let observed = format!("{}: {} in {}", hierarchy.version.mechanism(), show(bytes), cgroup.path.display());
+    context.held.memory = Some(MemoryHold::Cgroup(cgroup));
+    Ok(Applied::so(observed))
+}
+
+fn set_eater(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+    // What is clean need not be reclaimed page by page. Where it cannot be dropped, locking takes longer.
+    let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
+    let eater = Eater::start(bytes, context.roots).map_err(|why| cannot(value, &why))?;
+    let (observed, near) = eater.observed();
+    let warnings = if near { Vec::new() } else { vec![format!("control {MEMORY_LIMIT}={value}: {observed}")] };
+    context.held.memory = Some(MemoryHold::Eater(Arc::new(eater)));
+    Ok(Applied { effective: near, observed, warnings })
+}
+
+fn show(bytes: u64) -> String {
+    show_bytes(bytes as f64)
+}

@@ -1,0 +1,135 @@
+//! Cgroups of version 2 on trees that look like one, those of version 1 on this kernel where it has them.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::cgroup::Cgroup;
+use super::hierarchy::{Hierarchy, Version};
+use crate::sys::Roots;
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn machine(membership: &str) -> (tempfile::TempDir, Roots) {
+    let tree = tempfile::tempdir().unwrap();
+    let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+    write(&roots.proc.join("self/cgroup"), membership);
+    (tree, roots)
+}
+
+#[test]
+fn without_a_memory_controller_there_is_no_place() {
+    let (_tree, roots) = machine("0::/\n");
+    assert!(Hierarchy::find(&roots).unwrap_err().contains("neither"));
+    // A unified hierarchy that has other controllers only is no place either.
+    write(&roots.sys.join("fs/cgroup/cgroup.controllers"), "cpu pids\n");
+    assert!(Hierarchy::find(&roots).is_err());
+}
+
+#[test]
+fn of_version_2_the_nearest_cgroup_that_hands_memory_down_is_the_place() {
+    let (_tree, roots) = machine("0::/user.slice/session.scope\n");
+    let root = roots.sys.join("fs/cgroup");
+    write(&root.join("cgroup.controllers"), "cpu memory pids\n");
+    write(&root.join("cgroup.subtree_control"), "cpu pids\n");
+    write(&root.join("user.slice/cgroup.subtree_control"), "\n");
+    write(&root.join("user.slice/session.scope/cgroup.procs"), "1\n");
+    let found = Hierarchy::find(&roots).unwrap();
+    assert_eq!((found.version, &found.parent), (Version::V2, &root), "nobody hands it down: the root can");
+    let enable = found.enable.unwrap();
+    assert_eq!((enable.file, enable.on, enable.off), (root.join("cgroup.subtree_control"), "+memory", "-memory"));
+
+    write(&root.join("user.slice/cgroup.subtree_control"), "memory\n");
+    let found = Hierarchy::find(&roots).unwrap();
+    assert_eq!((found.parent, found.enable.is_none()), (root.join("user.slice"), true));
+}
+
+#[test]
+fn of_version_1_our_own_cgroup_is_the_place_where_we_see_it() {
+    let (_tree, roots) = machine("4:memory,hugetlb:/docker/abc\n0::/\n");
+    let root = roots.sys.join("fs/cgroup/memory");
+    write(&root.join("cgroup.procs"), "1\n");
+    assert_eq!(Hierarchy::find(&roots).unwrap().parent, root, "a container sees another path");
+    write(&root.join("docker/abc/cgroup.procs"), "1\n");
+    let found = Hierarchy::find(&roots).unwrap();
+    assert_eq!((found.version, found.parent.clone()), (Version::V1, root.join("docker/abc")));
+
+    write(&root.join("memory.limit_in_bytes"), "9223372036854771712\n");
+    write(&root.join("docker/memory.limit_in_bytes"), &(100 << 20).to_string());
+    assert_eq!(found.allows(100 << 20), Ok(()));
+    assert!(found.allows(101 << 20).unwrap_err().contains("is itself held to 100 MiB"));
+}
+
+#[test]
+fn what_a_cgroup_of_version_2_says_is_read() {
+    let (_tree, roots) = machine("0::/\n");
+    let path = roots.sys.join("fs/cgroup/fsb-1");
+    for (file, text) in [
+        ("memory.peak", "33554432\n"),
+        ("memory.stat", "anon 10\nfile 30000000\n"),
+        ("memory.events", "low 0\nhigh 0\nmax 17\noom 0\noom_kill 1\n"),
+        ("memory.reclaim", ""),
+        ("cgroup.procs", ""),
+    ] {
+        write(&path.join(file), text);
+    }
+    let cgroup = Cgroup { version: Version::V2, path: path.clone(), limit: 32 << 20 };
+    let usage = cgroup.usage();
+    assert_eq!((usage.mechanism.as_str(), usage.limit_bytes), ("cgroup v2", 32 << 20));
+    assert_eq!((usage.peak_bytes, usage.cache_bytes), (Some(32 << 20), Some(30_000_000)));
+    assert_eq!((usage.reached, usage.oom_kills), (Some(true), Some(1)));
+    cgroup.add(77).unwrap();
+    assert_eq!(fs::read_to_string(path.join("cgroup.procs")).unwrap(), "77");
+    // A directory that cannot be removed stands for one with a FUSE server in it: it is emptied where it is.
+    cgroup.empty().unwrap();
+    assert_eq!(fs::read_to_string(path.join("memory.reclaim")).unwrap(), (32 << 20).to_string());
+}
+
+/// A place for version 1 on this machine, if there is one.
+fn real() -> Option<Hierarchy> {
+    let found = Hierarchy::find(&Roots::default()).ok().filter(|_| rustix::process::geteuid().is_root());
+    let found = found.filter(|found| found.version == Version::V1);
+    if found.is_none() {
+        eprintln!("no cgroup of version 1 can be made here: skipped");
+    }
+    found
+}
+
+#[test]
+fn a_real_cgroup_holds_what_is_in_it_and_is_emptied() {
+    let Some(place) = real() else { return };
+    let path = place.parent.join(format!("fsb-test-{}", std::process::id()));
+    let cgroup = Cgroup::make(Version::V1, path.clone(), 32 << 20).unwrap();
+    assert_eq!(
+        Cgroup::make(Version::V1, path.clone(), 32 << 20).unwrap_err().1.kind(),
+        std::io::ErrorKind::AlreadyExists
+    );
+    // Half a gigabyte goes through the page cache of a process that is in it.
+    let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+    let script = format!(
+        "echo 0 > {} && exec dd if=/dev/zero of={}/file bs=1M count=128 conv=fsync status=none",
+        cgroup.processes().display(),
+        directory.path().display()
+    );
+    assert!(Command::new("sh").args(["-c", &script]).status().unwrap().success());
+    let usage = cgroup.usage();
+    assert_eq!(usage.reached, Some(true), "{usage:?}");
+    assert!(usage.peak_bytes.unwrap() <= 32 << 20 && usage.peak_bytes.unwrap() > 24 << 20, "{usage:?}");
+    assert_eq!((usage.mechanism.as_str(), usage.oom_kills), ("cgroup v1", Some(0)));
+    cgroup.empty().unwrap();
+    let usage = cgroup.usage();
+    assert_eq!(usage.reached, Some(false), "{usage:?}");
+    assert!(usage.cache_bytes.unwrap() < 4 << 20 && usage.peak_bytes.unwrap() < 8 << 20, "{usage:?}");
+    fs::remove_dir(&path).unwrap();
+}
+
+#[test]
+fn what_the_kernel_refuses_leaves_nothing() {
+    let Some(place) = real() else { return };
+    let path = place.parent.join(format!("fsb-none-{}/below", std::process::id()));
+    assert!(Cgroup::make(Version::V1, path.clone(), 32 << 20).is_err());
+    assert!(!path.exists());
+}

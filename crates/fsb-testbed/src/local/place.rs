@@ -1,0 +1,55 @@
+//! Where targets live, as far as controls act on it.
+
+use std::path::Path;
+
+use fsb_model::{Target, TargetKind};
+
+use crate::control::Place;
+use crate::fs::{self, Home};
+use crate::host;
+use crate::sys::{Roots, block, mountinfo};
+
+fn none(why: &str) -> Place {
+    Place { why_none: why.to_owned(), ..Place::default() }
+}
+
+/// The device of a target before anything is made: an image's loop device is not there yet.
+pub(super) fn of_target(target: &Target) -> Place {
+    match &target.kind {
+        TargetKind::Directory(path) => of_directory(path),
+        TargetKind::FileSystem(spec) => match fs::find(&spec.fs).map(|member| member.home()) {
+            Ok(Home::Device) => match spec.medium.argument.as_deref() {
+                Some(path) if spec.medium.name == "device" => of_device(Path::new(path)),
+                _ => none("the image is not attached yet"),
+            },
+            _ => none(&format!("{} has no device", spec.fs)),
+        },
+    }
+}
+
+/// The device itself, or the disk that it is a partition of.
+pub(super) fn of_device(path: &Path) -> Place {
+    let roots = Roots::default();
+    let Some(directory) = block::number_of(path).and_then(|number| number.directory(&roots)) else {
+        return none("the device is not there");
+    };
+    let disk = block::whole_disk(&directory);
+    let others = block::partitions_in_use(&disk, &directory);
+    let shared_with = (!others.is_empty()).then(|| format!("{} in use", others.join(", ")));
+    Place { device: Some(disk), shared_with, why_none: String::new() }
+}
+
+/// The disk under a directory, which the directory's whole file system is on.
+pub(super) fn of_directory(path: &Path) -> Place {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mount = mountinfo::holding(&mountinfo::read(), &path);
+    let number = mount.as_ref().and_then(host::device_of_mount);
+    match number.and_then(|number| number.directory(&Roots::default())) {
+        Some(directory) => Place {
+            device: Some(block::whole_disk(&directory)),
+            shared_with: Some("the file system that the directory is on".to_owned()),
+            why_none: String::new(),
+        },
+        None => none("the device under the directory is not known"),
+    }
+}
