@@ -9,6 +9,7 @@ use fsb_model::{Identity, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TestbedError;
+use crate::watch::Watch;
 
 /// Everything a testbed must know of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,12 +78,23 @@ pub struct Abilities {
     pub durable: bool,
     /// Whether device counters exist.
     pub counters: bool,
-    /// The null file system: nothing is real, and times are this much longer (0.1 for 10 %).
-    pub fake: Option<f64>,
+    /// The null file system: nothing is real.
+    pub fake: Option<Fake>,
     /// Why it cannot be made cold; empty where it can.
     pub why_not_cold: String,
     /// Why nothing is durable on it; empty where it is.
     pub why_not_durable: String,
+}
+
+/// What the null file system makes up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fake {
+    /// Times are so much longer: 0.1 for 10 %.
+    pub slowdown: f64,
+    /// Standard deviation of trials, relative.
+    pub noise: f64,
+    /// Share of trials that are disturbed, those made again included.
+    pub disturbed: f64,
 }
 
 /// How data are made cold.
@@ -136,6 +148,8 @@ pub trait Testbed {
     fn quiesce(&mut self) -> Result<Quiet, TestbedError>;
     /// The counters now; absent where the device is unknown.
     fn counters(&self) -> Option<Counters>;
+    /// Begins to watch what may disturb a measurement on the provisioned target; absent where nothing is real.
+    fn watch(&self) -> Option<Watch>;
     /// Takes the provisioned target away.
     fn release(&mut self) -> Result<(), TestbedError>;
     /// Takes everything away. Idempotent.

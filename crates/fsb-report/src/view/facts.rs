@@ -60,6 +60,12 @@ pub(super) fn facts(record: &RunRecord, trials: &[Trial], blocks: u32) -> Vec<St
     facts
 }
 
+/// Why no more blocks were made, where it was not said beforehand how many to make.
+pub(super) fn stopped(record: &RunRecord) -> Option<String> {
+    let decided = !matches!(record.plan.repetition, Repetition::Blocks { .. });
+    record.finished.clone().filter(|_| decided)
+}
+
 fn asked(record: &RunRecord) -> Option<u32> {
     match record.plan.repetition {
         Repetition::Blocks { blocks } => Some(blocks),

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, workload};
+use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
 use fsb_model::{CacheState, Durability, Outcome};
 use fsb_testbed::sandbox::Confinement;
-use fsb_testbed::{Abilities, ColdMethod, Counters, Provisioned, Testbed, TestbedError};
+use fsb_testbed::watch::{self, Watch};
+use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
 
 use super::proof::{self, Seen};
@@ -47,6 +48,7 @@ struct Conduct<'a, 'b> {
     measured: Measured,
     histograms: Vec<(String, String)>,
     cpu_seconds: f64,
+    watched: watch::Seen,
     settled: bool,
     before_cold: Option<Counters>,
 }
@@ -69,6 +71,7 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
         measured: Measured::default(),
         histograms: Vec::new(),
         cpu_seconds: 0.0,
+        watched: watch::Seen::new(),
         settled: true,
         before_cold: None,
     };
@@ -119,6 +122,7 @@ fn refused(failure: Failure) -> TrialReply {
         error: Some(error),
         measured: None,
         observed: Map::new(),
+        disturbed: Vec::new(),
         spent: Spent::default(),
         target_lost: false,
     }
@@ -158,6 +162,8 @@ impl Conduct<'_, '_> {
         let mut worker = Worker::start(&task, self.stage.confinement.as_ref(), self.request.deadline)?;
         let ready = worker.ready()?;
         self.seen.ready(&ready);
+        // Looking at all processes takes some milliseconds: before the counters, and after them.
+        let watch = self.stage.testbed.watch();
         let before = self.stage.testbed.counters();
         self.spent.settle += started.elapsed().as_secs_f64();
         let go = Instant::now();
@@ -165,6 +171,9 @@ impl Conduct<'_, '_> {
         let measurement = worker.result()?;
         let after = self.stage.testbed.counters();
         self.spent.measure += go.elapsed().as_secs_f64();
+        if let Some(seen) = watch.map(Watch::end) {
+            watch::add(&mut self.watched, seen);
+        }
         let measurement = measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
         self.count(before, after);
         self.seen.measured(&measurement);
@@ -248,7 +257,10 @@ impl Conduct<'_, '_> {
             evict: self.profile.cache == CacheState::Cold && self.evicts(),
             backend: fake.map(|_| "null".to_owned()),
             clock: match fake {
-                Some(slowdown) => ClockSpec::Fake { seed, slowdown: 1.0 + slowdown },
+                Some(fake) => {
+                    let disturbed = if pretends_disturbance(&fake, self.request) { DISTURBED_SLOWDOWN } else { 1.0 };
+                    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise }
+                }
                 None => ClockSpec::Monotonic,
             },
         }
@@ -263,6 +275,8 @@ impl Conduct<'_, '_> {
         observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
         observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
         observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        let disturbed = self.disturbed();
+        observed.extend(std::mem::take(&mut self.watched).into_iter().map(|(name, value)| (name, json!(value))));
         let (outcome, error) = match ended {
             Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured) {
                 Ok(()) => (Outcome::Ok, None),
@@ -280,11 +294,21 @@ impl Conduct<'_, '_> {
                 outcome,
                 error,
                 observed,
+                disturbed,
                 spent: self.spent,
                 target_lost: false,
                 measured: Some(self.measured),
             },
             Err(why) => self.failed(why, observed),
+        }
+    }
+
+    /// What disturbed the repetitions; the null file system makes it up.
+    fn disturbed(&self) -> Vec<String> {
+        match self.stage.target.abilities.fake {
+            Some(fake) if pretends_disturbance(&fake, self.request) => vec![watch::PRETENDED.to_owned()],
+            Some(_) => Vec::new(),
+            None => watch::reasons(&self.watched),
         }
     }
 
@@ -303,6 +327,15 @@ impl Conduct<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
+const DISTURBED_SLOWDOWN: f64 = 1.5;
+
+/// Drawn for each attempt from the trial's own seed, so that a run is the same every time.
+fn pretends_disturbance(fake: &Fake, request: &TrialRequest) -> bool {
+    let drawn = mix(request.trial_seed ^ mix(u64::from(request.attempt)));
+    (drawn >> 11) as f64 / (1u64 << 53) as f64 / fake.disturbed.max(f64::MIN_POSITIVE) < 1.0
 }
 
 /// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.

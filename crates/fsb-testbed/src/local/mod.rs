@@ -8,6 +8,7 @@ mod mounts;
 mod quiet;
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fsb_model::{Target, TargetKind};
@@ -24,6 +25,7 @@ use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, OpenMedium};
 use crate::sys::{Roots, block};
 use crate::testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
+use crate::watch::{self, Watch};
 
 /// Makes targets ready on this machine.
 ///
@@ -38,6 +40,10 @@ pub struct LocalTestbed {
     controls: ActiveControls,
     mounts: Option<MountRoot>,
     visit: Visit,
+    /// The machine as it is outside our PID namespace: for what others do.
+    outside: Roots,
+    /// Keeps [`LocalTestbed::outside`] readable.
+    _host_proc: Option<OwnedFd>,
 }
 
 /// What [`Testbed::open`] learnt of the setup.
@@ -67,7 +73,19 @@ impl LocalTestbed {
             controls: ActiveControls::default(),
             mounts: None,
             visit: Visit::None,
+            outside: Roots::default(),
+            _host_proc: None,
         }
+    }
+
+    /// Lets it see all processes of the machine through [`sandbox::host_proc`](crate::sandbox::host_proc).
+    #[must_use]
+    pub fn seeing(mut self, host_proc: Option<OwnedFd>) -> LocalTestbed {
+        if let Some(proc) = &host_proc {
+            self.outside.proc = PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd()));
+        }
+        self._host_proc = host_proc;
+        self
     }
 
     fn open_media(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
@@ -126,7 +144,7 @@ impl LocalTestbed {
                 cold: Some(ColdMethod::Remount),
                 durable: true,
                 counters: false,
-                fake: Some(options.slowdown),
+                fake: Some(options.fake),
                 why_not_cold: String::new(),
                 why_not_durable: String::new(),
             },
@@ -213,13 +231,18 @@ impl Testbed for LocalTestbed {
 
     fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError> {
         self.release()?;
-        match &target.kind {
+        let mut provisioned = match &target.kind {
             TargetKind::Directory(path) => self.provision_directory(path),
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
-                self.provision_null(target, spec)
+                return self.provision_null(target, spec);
             }
             TargetKind::FileSystem(spec) => self.provision_file_system(spec),
+        }?;
+        let device = self.place().and_then(|(_, device)| device);
+        if let Some(why) = device.and_then(|device| watch::blind_to_others(&self.outside, device)) {
+            provisioned.record.notes.push(format!("what else its disk does is not watched: {why}"));
         }
+        Ok(provisioned)
     }
 
     fn make_cold(&mut self) -> Result<(), TestbedError> {
@@ -250,6 +273,11 @@ impl Testbed for LocalTestbed {
             flushes: activity.flushes,
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
         })
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        let (_, device) = self.place()?;
+        Some(Watch::begin(&watch::Place { roots: &self.outside, front: self.owner.pid, device }))
     }
 
     fn release(&mut self) -> Result<(), TestbedError> {
