@@ -254,7 +254,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         targets: targets.iter().map(found).collect(),
         controls: controls(),
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
-        finished: Some(format!("{blocks} blocks as planned")),
+        finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
         extra: Map::new(),
         plan: Plan {
             name: "quick".to_owned(),

@@ -332,10 +332,11 @@ impl Conduct<'_, '_> {
 /// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
 const DISTURBED_SLOWDOWN: f64 = 1.5;
 
-/// Drawn for each attempt from the trial's own seed, so that a run is the same every time.
+/// Drawn for each attempt from the trial's own seed, so that a run is the same every time. Warm-up is spared: it decides
+/// how much is done.
 fn pretends_disturbance(fake: &Fake, request: &TrialRequest) -> bool {
     let drawn = mix(request.trial_seed ^ mix(u64::from(request.attempt)));
-    (drawn >> 11) as f64 / (1u64 << 53) as f64 / fake.disturbed.max(f64::MIN_POSITIVE) < 1.0
+    request.until_seconds.is_none() && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
 }
 
 /// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.

@@ -62,11 +62,21 @@ impl Schedule<'_> {
         if block >= planned {
             return Some(match repetition {
                 Repetition::Precision { .. } => format!("{}, all that the budget holds{open}", count(planned)),
-                Repetition::Blocks { .. } | Repetition::Budget { .. } => format!("{} as planned", count(planned)),
+                Repetition::Budget { .. } => format!("{} as planned, {}", count(planned), held(planned)),
+                Repetition::Blocks { .. } => format!("{} as planned", count(planned)),
             });
         }
         let over = block >= FEWEST_BLOCKS_JUDGED && self.run.started.elapsed() + another > repetition.budget()?;
         over.then(|| format!("{block} of {planned} planned blocks: another would have passed the budget{open}"))
+    }
+}
+
+/// Why a budget made so many blocks.
+fn held(blocks: u32) -> &'static str {
+    match blocks {
+        MOST_BLOCKS => "the most that a budget makes",
+        0..=FEWEST_BLOCKS_JUDGED => "the fewest that can be judged",
+        _ => "as many as the budget holds",
     }
 }
 
