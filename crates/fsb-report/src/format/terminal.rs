@@ -30,6 +30,9 @@ pub fn first_screen(view: &View, color: bool) -> String {
     }
     lines.push(String::new());
     paragraph(&mut lines, WIDTH, &view.facts.join(" · "), "", "  ");
+    if let Some(stopped) = &view.stopped {
+        paragraph(&mut lines, WIDTH, &format!("ended after {stopped}"), "", "  ");
+    }
     for problem in &view.problems {
         paragraph(&mut lines, WIDTH, problem, "", "  ");
     }

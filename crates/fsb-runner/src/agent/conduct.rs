@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, workload};
+use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
 use fsb_model::{Durability, Outcome};
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
 use fsb_testbed::sandbox::Confinement;
-use fsb_testbed::{Abilities, ColdMethod, Counters, Provisioned, Testbed, TestbedError};
+use fsb_testbed::watch::{self, Watch};
+use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
 
 use super::proof::{self, Seen};
@@ -48,6 +49,7 @@ struct Conduct<'a, 'b> {
     measured: Measured,
     histograms: Vec<(String, String)>,
     cpu_seconds: f64,
+    watched: watch::Seen,
     settled: bool,
     before_cold: Option<Counters>,
     /// What the memory limit saw, where there is one.
@@ -74,6 +76,7 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
         measured: Measured::default(),
         histograms: Vec::new(),
         cpu_seconds: 0.0,
+        watched: watch::Seen::new(),
         settled: true,
         before_cold: None,
         memory: None,
@@ -126,6 +129,7 @@ fn refused(failure: Failure) -> TrialReply {
         error: Some(error),
         measured: None,
         observed: Map::new(),
+        disturbed: Vec::new(),
         spent: Spent::default(),
         target_lost: false,
     }
@@ -188,6 +192,8 @@ impl Conduct<'_, '_> {
         let mut worker = Worker::start(&task, self.stage.confinement.as_ref(), held, self.request.deadline)?;
         let ready = worker.ready()?;
         self.seen.ready(&ready);
+        // Looking at all processes takes some milliseconds: before the counters, and after them.
+        let watch = self.stage.testbed.watch();
         let before = self.stage.testbed.counters();
         self.spent.settle += started.elapsed().as_secs_f64();
         let go = Instant::now();
@@ -196,6 +202,9 @@ impl Conduct<'_, '_> {
         let after = self.stage.testbed.counters();
         self.spent.measure += go.elapsed().as_secs_f64();
         self.memory = self.stage.target.held.memory.as_ref().map(MemoryHold::usage);
+        if let Some(seen) = watch.map(Watch::end) {
+            watch::add(&mut self.watched, seen);
+        }
         let measurement = measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
         self.count(before, after);
         self.seen.measured(&measurement);
@@ -280,7 +289,10 @@ impl Conduct<'_, '_> {
             evict: self.profile.cache.begins_cold() && self.evicts(),
             backend: fake.map(|_| "null".to_owned()),
             clock: match fake {
-                Some(slowdown) => ClockSpec::Fake { seed, slowdown: 1.0 + slowdown },
+                Some(fake) => {
+                    let disturbed = if pretends_disturbance(&fake, self.request) { DISTURBED_SLOWDOWN } else { 1.0 };
+                    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise }
+                }
                 None => ClockSpec::Monotonic,
             },
         }
@@ -300,6 +312,8 @@ impl Conduct<'_, '_> {
         if let Some(memory) = memory {
             observed.insert("memory_limit".to_owned(), json!(memory));
         }
+        let disturbed = self.disturbed();
+        observed.extend(std::mem::take(&mut self.watched).into_iter().map(|(name, value)| (name, json!(value))));
         let (outcome, error) = match ended {
             Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured) {
                 Ok(()) => (Outcome::Ok, None),
@@ -317,11 +331,21 @@ impl Conduct<'_, '_> {
                 outcome,
                 error,
                 observed,
+                disturbed,
                 spent: self.spent,
                 target_lost: false,
                 measured: Some(self.measured),
             },
             Err(why) => self.failed(why, observed),
+        }
+    }
+
+    /// What disturbed the repetitions; the null file system makes it up.
+    fn disturbed(&self) -> Vec<String> {
+        match self.stage.target.abilities.fake {
+            Some(fake) if pretends_disturbance(&fake, self.request) => vec![watch::PRETENDED.to_owned()],
+            Some(_) => Vec::new(),
+            None => watch::reasons(&self.watched),
         }
     }
 
@@ -340,6 +364,16 @@ impl Conduct<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
+const DISTURBED_SLOWDOWN: f64 = 1.5;
+
+/// Drawn for each attempt from the trial's own seed, so that a run is the same every time. Warm-up is spared: it decides
+/// how much is done.
+fn pretends_disturbance(fake: &Fake, request: &TrialRequest) -> bool {
+    let drawn = mix(request.trial_seed ^ mix(u64::from(request.attempt)));
+    request.until_seconds.is_none() && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
 }
 
 /// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.

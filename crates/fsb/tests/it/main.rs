@@ -6,6 +6,7 @@ mod browser;
 mod common;
 mod compare;
 mod directories;
+mod disturbed;
 mod failures;
 mod families;
 mod honesty;
