@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use fsb_model::Target;
 use fsb_model::target::TargetError;
+use fsb_model::{Target, TargetKind};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -38,13 +38,27 @@ impl From<String> for TargetFile {
 impl TargetFile {
     /// What resolves to `target` again.
     pub fn of(target: &Target) -> TargetFile {
-        TargetFile { text: target.to_string(), controls: target.controls.clone() }
+        let body = match &target.kind {
+            TargetKind::FileSystem(spec) => spec.to_string(),
+            TargetKind::Directory(path) => path.display().to_string(),
+        };
+        let unnamed = TargetFile { text: body, controls: target.controls.clone() };
+        if unnamed.full_name() == target.name { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
     }
 
     /// The target that is meant.
     pub fn resolve(&self) -> Result<Target, TargetError> {
         let target: Target = self.text.parse()?;
-        Ok(Target { controls: self.controls.clone(), ..target })
+        // A default name is the text itself, and would not tell this target from the others.
+        let name = if target.name == self.text { self.full_name() } else { target.name };
+        Ok(Target { name, controls: self.controls.clone(), kind: target.kind })
+    }
+
+    /// `ext4 barriers off`: the text with what is different, of characters that may stand in a name.
+    fn full_name(&self) -> String {
+        let plain = |c: char| if c.is_alphanumeric() || "-_.% ".contains(c) { c } else { '-' };
+        let controls = self.controls.iter().map(|(name, value)| format!(" {name} {value}"));
+        self.text.clone() + &controls.collect::<String>().chars().map(plain).collect::<String>()
     }
 }
 
@@ -88,7 +102,8 @@ mod tests {
     use crate::plan_file;
 
     const PLAN: &str = r#"
-targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]
+targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } },
+    { target = "ext4,noatime", controls = { cpus = "0,2", barriers = "off" } }]
 [controls]
 guest-memory = "off"
 "#;
@@ -99,6 +114,7 @@ guest-memory = "off"
         let (resolved, _) = plan.resolve(1, 7).unwrap();
         assert!(resolved.targets[0].controls.is_empty());
         assert_eq!(resolved.targets[1].name, "bare");
+        assert_eq!(resolved.targets[2].name, "ext4,noatime barriers off cpus 0-2");
         let over = resolved.targets[1].controls_over(&resolved.controls);
         assert_eq!(over, [("barriers", "off"), ("guest-memory", "off")].map(|(a, b)| (a.into(), b.into())).into());
         let printed = plan_file::print(&resolved).unwrap();

@@ -1,7 +1,11 @@
 //! One measuring run a machine: two at once would measure each other.
+//!
+//! A run holds `fsb.lock` alone. Whoever insists (`--allow-concurrent`) takes no part in that: it holds
+//! `fsb-concurrent.lock` together with others of its kind and leaves its name there, where the run that holds the first
+//! lock finds it in the end. So all of them can say that they were not alone.
 
 use std::fs::{File, Permissions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,30 +15,140 @@ use rustix::io::Errno;
 
 use crate::error::{TestbedError, attempt};
 
+/// Where those who insist leave their names.
+const CONCURRENT: &str = "fsb-concurrent.lock";
+
+/// Others lock for an instant to look, and that is no run.
+const GLANCE: Duration = Duration::from_millis(100);
+
 /// The right to measure. Ends with the process that holds it, however that ends.
 #[derive(Debug)]
 pub struct RunLock {
-    _file: File,
+    /// Held alone; absent for a run that insisted.
+    _alone: Option<File>,
+    /// Names of runs that insisted; locked by those.
+    concurrent: File,
+    /// What this run wrote there.
+    own: Option<String>,
+    before: Vec<String>,
     path: PathBuf,
 }
 
 impl RunLock {
     /// Takes the lock of this machine, or says who holds it. `command` is what the next one will be told.
     pub fn acquire(command: &str) -> Result<RunLock, TestbedError> {
-        let mut refusals = Vec::new();
-        for path in candidates() {
-            match open(&path) {
-                Ok(file) => return lock(file, path, command),
-                Err(error) => refusals.push(attempt("open", &path, &error)),
-            }
+        let (file, path) = open_first()?;
+        RunLock::alone(file, path, command)
+    }
+
+    fn alone(file: File, path: PathBuf, command: &str) -> Result<RunLock, TestbedError> {
+        let alone = lock(file, &path, command)?;
+        let mut concurrent = open_beside(&path)?;
+        if !glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
+            let names = names(&mut concurrent);
+            return Err(busy(names.iter().find(|name| is_alive(name)).or(names.last()), &path));
         }
-        Err(TestbedError::machine("no lock file can be made").tried(refusals.join("; ")).advice("set XDG_STATE_HOME"))
+        // A courtesy to itself: names of runs that are over.
+        let _ = concurrent.set_len(0);
+        // Unlocking what is ours cannot fail.
+        let _ = flock(&concurrent, FlockOperation::Unlock);
+        Ok(RunLock { _alone: Some(alone), concurrent, own: None, before: Vec::new(), path })
+    }
+
+    /// The right to measure although others do, who are told of it.
+    pub fn join(command: &str) -> Result<RunLock, TestbedError> {
+        let (file, path) = open_first()?;
+        RunLock::beside(file, path, command)
+    }
+
+    fn beside(mut first: File, path: PathBuf, command: &str) -> Result<RunLock, TestbedError> {
+        let mut concurrent = open_beside(&path)?;
+        if glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
+            let _ = concurrent.set_len(0);
+        }
+        if !glance(&concurrent, FlockOperation::NonBlockingLockShared) {
+            return Err(busy(None, &path));
+        }
+        let alone = match flock(&first, FlockOperation::NonBlockingLockShared) {
+            Err(Errno::AGAIN) => Some(holder(&mut first)),
+            _ => None,
+        };
+        let mut before: Vec<String> = names(&mut concurrent).into_iter().filter(|name| is_alive(name)).collect();
+        before.extend(alone);
+        let own = name(command);
+        let written =
+            concurrent.seek(SeekFrom::End(0)).and_then(|_| concurrent.write_all(format!("{own}\n").as_bytes()));
+        written.map_err(|error| {
+            // Unseen it would spoil another run without a word.
+            TestbedError::machine("the other runs cannot be told of this one").tried(attempt(
+                "write to",
+                &path.with_file_name(CONCURRENT),
+                &error,
+            ))
+        })?;
+        Ok(RunLock { _alone: None, concurrent, own: Some(own), before, path })
+    }
+
+    /// Who else measured on this machine since the lock was taken, as far as they said so.
+    pub fn others(&mut self) -> Vec<String> {
+        let names = names(&mut self.concurrent);
+        let first = self.own.as_ref().and_then(|own| names.iter().position(|name| name == own)).map_or(0, |at| at + 1);
+        self.before.iter().cloned().chain(names.into_iter().skip(first)).collect()
     }
 
     /// Where the lock is.
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+fn open_first() -> Result<(File, PathBuf), TestbedError> {
+    let mut refusals = Vec::new();
+    for path in candidates() {
+        match open(&path) {
+            Ok(file) => return Ok((file, path)),
+            Err(error) => refusals.push(attempt("open", &path, &error)),
+        }
+    }
+    Err(TestbedError::machine("no lock file can be made").tried(refusals.join("; ")).advice("set XDG_STATE_HOME"))
+}
+
+fn open_beside(path: &Path) -> Result<File, TestbedError> {
+    let path = path.with_file_name(CONCURRENT);
+    open(&path).map_err(|error| TestbedError::machine("no lock file can be made").tried(attempt("open", &path, &error)))
+}
+
+/// Whether the lock was got, but for those who only look.
+fn glance(file: &File, operation: FlockOperation) -> bool {
+    crate::sys::poll_until(GLANCE, || flock(file, operation) != Err(Errno::AGAIN))
+}
+
+fn busy(holder: Option<&String>, path: &Path) -> TestbedError {
+    let holder = holder.map_or("an unknown process", String::as_str);
+    TestbedError::machine(format!("another fsb is measuring on this machine: {holder}"))
+        .tried(format!("lock {}", path.display()))
+        .advice("wait for it to end: two runs at once would measure each other (--allow-concurrent)")
+}
+
+/// `process 7 (fsb run ext4)`, on one line.
+fn name(command: &str) -> String {
+    let command: String = command.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("process {} ({command})", std::process::id())
+}
+
+/// At most so many as anybody reads; anybody may have written them.
+fn names(file: &mut File) -> Vec<String> {
+    let mut text = Vec::new();
+    let _ = file.rewind();
+    let _ = file.take(64 << 10).read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let plain = |line: &str| line.chars().filter(|c| !c.is_control()).take(256).collect::<String>();
+    text.lines().map(plain).filter(|line| !line.is_empty()).collect()
+}
+
+fn is_alive(name: &str) -> bool {
+    let pid = name.strip_prefix("process ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+    pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
 /// The machine's own place first, so that root and others exclude each other.
@@ -72,10 +186,9 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-fn lock(mut file: File, path: PathBuf, command: &str) -> Result<RunLock, TestbedError> {
+fn lock(mut file: File, path: &Path, command: &str) -> Result<File, TestbedError> {
     let mut answer = Ok(());
-    // `current_holder` locks for an instant too, and that is no run.
-    crate::sys::poll_until(Duration::from_millis(100), || {
+    crate::sys::poll_until(GLANCE, || {
         answer = flock(&file, FlockOperation::NonBlockingLockExclusive);
         answer != Err(Errno::AGAIN)
     });
@@ -83,15 +196,11 @@ fn lock(mut file: File, path: PathBuf, command: &str) -> Result<RunLock, Testbed
         Ok(()) => {
             // The name is a courtesy; the lock holds without it.
             let _ = write_holder(&mut file, command);
-            Ok(RunLock { _file: file, path })
+            Ok(file)
         }
-        Err(Errno::AGAIN) => {
-            Err(TestbedError::machine(format!("another fsb is measuring on this machine: {}", holder(&mut file)))
-                .tried(format!("lock {}", path.display()))
-                .advice("wait for it to end: two runs at once would measure each other"))
-        }
+        Err(Errno::AGAIN) => Err(busy(Some(&holder(&mut file)), path)),
         Err(errno) => {
-            Err(TestbedError::machine("the lock cannot be taken").tried(attempt("lock", &path, &errno.into())))
+            Err(TestbedError::machine("the lock cannot be taken").tried(attempt("lock", path, &errno.into())))
         }
     }
 }
@@ -99,24 +208,25 @@ fn lock(mut file: File, path: PathBuf, command: &str) -> Result<RunLock, Testbed
 fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "process {} ({command})", std::process::id())
+    writeln!(file, "{}", name(command))
 }
 
 /// At most a line, for anybody may have written it.
 fn holder(file: &mut File) -> String {
-    let mut text = String::new();
-    let _ = file.rewind();
-    let _ = file.take(512).read_to_string(&mut text);
-    let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
-    if line.is_empty() { "an unknown process".to_owned() } else { line }
+    names(file).into_iter().next().unwrap_or_else(|| "an unknown process".to_owned())
 }
 
 /// Who measures on this machine now; absent where nobody does.
 pub fn current_holder() -> Option<String> {
     candidates().into_iter().find_map(|path| {
-        let mut file = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(path).ok()?;
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Err(Errno::AGAIN) => Some(holder(&mut file)),
+        let look = |path: &Path| File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(path).ok();
+        let mut file = look(&path)?;
+        if flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::AGAIN) {
+            return Some(holder(&mut file));
+        }
+        let mut concurrent = look(&path.with_file_name(CONCURRENT))?;
+        match flock(&concurrent, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::AGAIN) => names(&mut concurrent).into_iter().find(|name| is_alive(name)),
             _ => None,
         }
     })
@@ -126,8 +236,8 @@ pub fn current_holder() -> Option<String> {
 mod tests {
     use super::*;
 
-    fn take(path: &Path, command: &str) -> Result<RunLock, TestbedError> {
-        lock(open(path).unwrap(), path.to_owned(), command)
+    fn take(path: &Path, command: &str) -> Result<File, TestbedError> {
+        lock(open(path).unwrap(), path, command)
     }
 
     #[test]
@@ -142,6 +252,32 @@ mod tests {
         let second = take(&path, "short").unwrap();
         assert_eq!(holder(&mut open(&path).unwrap()), format!("process {} (short)", std::process::id()));
         drop(second);
+    }
+
+    #[test]
+    fn those_who_insist_are_seen_by_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fsb.lock");
+        let alone = |command: &str| RunLock::alone(open(&path).unwrap(), path.clone(), command);
+        let beside = |command: &str| RunLock::beside(open(&path).unwrap(), path.clone(), command).unwrap();
+        let named = |others: Vec<String>, commands: &[&str]| {
+            assert_eq!(others, commands.iter().map(|command| name(command)).collect::<Vec<_>>());
+        };
+        let mut first = alone("fsb run ext4").unwrap();
+        named(first.others(), &[]);
+        assert!(alone("fsb run xfs").unwrap_err().to_string().contains("fsb run ext4"));
+        let mut second = beside("fsb run\nxfs");
+        let mut third = beside("fsb run btrfs");
+        named(first.others(), &["fsb run xfs", "fsb run btrfs"]);
+        named(second.others(), &["fsb run ext4", "fsb run btrfs"]);
+        named(third.others(), &["fsb run xfs", "fsb run ext4"]);
+        drop(first);
+        drop(second);
+        let refusal = alone("fsb run ntfs").unwrap_err().to_string();
+        assert!(refusal.contains("--allow-concurrent"), "{refusal}");
+        drop(third);
+        named(alone("fsb run ntfs").unwrap().others(), &[]);
+        named(beside("fsb run ntfs").others(), &[]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
 mod space;
+mod turn;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -19,12 +21,14 @@ use fsb_store::RunDirectory;
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched};
-use fsb_testbed::{LocalTestbed, Testbed, host, ledger};
+use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger};
 
 use crate::exit::{self, Failure};
 use crate::journal::{Directory, hand_to_caller};
 use crate::progress::{Progress, say};
 use crate::results::{self, Output};
+
+pub use turn::{Turn, company};
 
 /// The signals that end a run early, with the exit code each stands for.
 const SIGNALS: [(i32, u8); 2] =
@@ -36,6 +40,11 @@ const GOODBYE: Duration = Duration::from_millis(1200);
 /// Hardware threads that this process may use.
 pub fn cpus() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
+}
+
+/// Hardware threads that workers may use where `controls` bind them.
+pub fn cpus_for(controls: &BTreeMap<String, String>) -> u32 {
+    control::processors_left(controls).unwrap_or_else(cpus)
 }
 
 /// A seed that nobody chose, short enough to be typed again.
@@ -54,7 +63,7 @@ pub fn run_name(plan: &Plan) -> String {
 
 /// Whatever holds a measuring run together; dropping it takes everything down.
 struct Stage {
-    _lock: RunLock,
+    lock: RunLock,
     launched: Launched,
     interrupted: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
@@ -78,7 +87,7 @@ impl Stage {
         }
         let stream = launched.stream.try_clone()?;
         let agent = Agent::connect(stream, Arc::clone(&interrupted)).map_err(RunError::from)?;
-        Ok((Stage { _lock: lock, launched, interrupted, signal }, agent))
+        Ok((Stage { lock, launched, interrupted, signal }, agent))
     }
 
     /// Takes everything down, at once.
@@ -111,21 +120,28 @@ pub fn leftovers() -> (Vec<String>, bool) {
 }
 
 /// Checks the request against the machine and takes the lock. Nothing is touched.
-fn check(record: &RunRecord) -> anyhow::Result<RunLock> {
+fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
     for warning in LocalTestbed::new(Owner::current()).check(&run::setup(record))? {
         say(&format!("warning: {warning}"));
     }
     space::check(record)?;
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    Ok(RunLock::acquire(&words.join(" "))?)
+    turn.take(&words.join(" "))
 }
 
 /// Starts a run in the new directory `out`.
-pub fn start(mut plan: Plan, cells: Vec<Cell>, out: &Path, output: &Output, quiet: bool) -> anyhow::Result<u8> {
+pub fn start(
+    mut plan: Plan,
+    cells: Vec<Cell>,
+    out: &Path,
+    output: &Output,
+    quiet: bool,
+    turn: Turn,
+) -> anyhow::Result<u8> {
     fsb_store::check_new(out)?;
     make_absolute(&mut plan)?;
     let record = new_record(plan, cells);
-    let lock = check(&record)?;
+    let lock = check(&record, turn)?;
     let directory = RunDirectory::create(out, &record)?;
     hand_to_caller(directory.path());
     let (stage, agent) = Stage::set(lock)?;
@@ -153,11 +169,11 @@ fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
 }
 
 /// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
-pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool) -> anyhow::Result<u8> {
+pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
     let mut record = resumable(fsb_store::read(path)?, path)?.0;
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
-    let lock = check(&record)?;
+    let lock = check(&record, turn)?;
     // Only now, with the lock held, does nobody else write there.
     let (mut directory, contents) = RunDirectory::resume(path)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -243,11 +259,12 @@ fn make(
     let directory = journal.0;
     match ended {
         Ok((mut record, trials)) => {
+            record.warnings.extend(company(&mut stage.lock));
             close_segment(&directory, &mut record)?;
             show(&directory, &record, &trials, output)
         }
         Err(error) => {
-            let failure = saved(&stage, &directory, error);
+            let failure = saved(&mut stage, &directory, error);
             // It was struck already: dropping it would wait for the kernel, and a person waits here.
             std::mem::forget(stage);
             Err(failure)
@@ -266,6 +283,7 @@ fn perform(
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
     let snapshot = record.clone();
     let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
+    let cpus = cpus_for(&record.plan.controls);
     run::measure(Run {
         agent,
         journal,
@@ -275,7 +293,7 @@ fn perform(
         repeats: if warmup { run::REPEATS } else { 0 },
         record,
         trials,
-        cpus: cpus(),
+        cpus,
         warmup,
         started: Instant::now(),
     })
@@ -287,11 +305,15 @@ pub fn perform_unsaved(
     cells: Vec<Cell>,
     journal: &mut dyn Journal,
     observer: &mut dyn Observer,
+    turn: Turn,
 ) -> anyhow::Result<Vec<Trial>> {
     let record = new_record(plan, cells);
-    let (mut stage, agent) = Stage::set(check(&record)?)?;
+    let (mut stage, agent) = Stage::set(check(&record, turn)?)?;
     match perform(agent, journal, observer, record, Vec::new(), false) {
-        Ok((_, trials)) => Ok(trials),
+        Ok((_, trials)) => {
+            company(&mut stage.lock).into_iter().for_each(|warning| say(&format!("warning: {warning}")));
+            Ok(trials)
+        }
         Err(error) => {
             stage.strike();
             let message = error.to_string();
@@ -324,11 +346,12 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
 }
 
 /// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
-fn saved(stage: &Stage, directory: &RunDirectory, error: RunError) -> anyhow::Error {
+fn saved(stage: &mut Stage, directory: &RunDirectory, error: RunError) -> anyhow::Error {
     let path = directory.path().display().to_string();
     let mut message = error.to_string();
     let code = ending(stage, &error.into());
     if let Ok(mut contents) = fsb_store::read(directory.path()) {
+        contents.record.warnings.extend(company(&mut stage.lock));
         // A report of what there is: it must not keep the reason from being told.
         let _ = close_segment(directory, &mut contents.record);
         let view = results::view(&contents.record, &contents.trials);

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use fsb_analysis::FEWEST_JUDGED;
+use fsb_analysis::compare::all_pairs;
 use fsb_compat::pokorny;
 use fsb_model::{Cell, Outcome, RunRecord, Trial, Unit, nearest};
 use fsb_report::view::{PublishedTable, PublishedValue, View};
@@ -11,7 +13,7 @@ use fsb_report::{FORMATS, Format, terminal};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
-use crate::exit;
+use crate::{exit, sets};
 
 /// The file that `-o` or the run directory gets for a format.
 pub const TABLE_FILE: &str = "trials.csv";
@@ -20,13 +22,25 @@ pub const REPORT_FILE: &str = "report.html";
 
 /// Everything shown, assembled once.
 pub fn view(record: &RunRecord, trials: &[Trial]) -> View {
-    let view = View::of_run(record, trials);
+    let view = with_findings(View::of_run(record, trials), record, trials);
     // By what was measured, not by what the plan is called.
     let micro = |cell: &Cell| cell.workload.name.starts_with("micro-");
     let published = published();
     let known = |cell: &Cell| published.rows.iter().any(|row| row.workload == cell.label);
     let same = !record.cells.is_empty() && record.cells.iter().all(|cell| micro(cell) && known(cell));
     if same { view.with_published(&published) } else { view }
+}
+
+/// Of a matrix, which target is faster for which operation, sizes and records: as `fsb compare` finds it.
+fn with_findings(view: View, record: &RunRecord, trials: &[Trial]) -> View {
+    if !view.is_comparison() || (view.blocks as usize) < FEWEST_JUDGED {
+        return view;
+    }
+    let sets = sets::of_matrices(record, trials);
+    match all_pairs(&sets, record.plan.theta) {
+        Ok((findings, warnings)) if sets.len() > 1 => view.with_findings(findings, warnings),
+        _ => view,
+    }
 }
 
 /// The published results that a run of the 2023 suite is laid beside.

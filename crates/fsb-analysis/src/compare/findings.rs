@@ -23,13 +23,17 @@ const AGREEING: f64 = 0.8;
 /// At least this share of a rectangle's cells is in no larger rectangle.
 const NEWS: f64 = 0.5;
 
-/// All findings of all candidates, the widest first within each operation.
-pub(super) fn findings(frame: &Frame, tables: &[Table]) -> (Vec<Finding>, Option<String>) {
+/// All findings of these candidates, the widest first. Of `searches`, together they may go wrong as often as one: each
+/// candidate is one, and whoever asks for several baselines has as many more.
+pub(super) fn findings(
+    frame: &Frame,
+    tables: &[Table],
+    candidates: &[usize],
+    searches: usize,
+) -> (Vec<Finding>, Option<String>) {
     let subjects: Vec<&Table> =
         primary(tables).into_iter().zip(tables).filter_map(|(is, table)| is.then_some(table)).collect();
-    let candidates: Vec<usize> = frame.candidates().collect();
-    // Each candidate is a search of its own; together they may go wrong as often as one.
-    let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
+    let alpha = (1.0 - LEVEL) / searches.max(1) as f64;
     let of = |candidate: &usize| {
         let (found, starved) = of_candidate(frame, &subjects, *candidate, alpha);
         let found = found.into_iter().map(|(place, finding)| (place, *candidate, finding));

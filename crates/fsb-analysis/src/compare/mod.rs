@@ -17,6 +17,7 @@ mod sentence;
 mod table;
 mod warnings;
 mod weights;
+mod withhold;
 
 use std::collections::BTreeMap;
 
@@ -56,7 +57,10 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
     let frame = Frame::new(sets, request.baseline, request.theta);
     let (described, (findings, starved)) = rayon::join(
         || shared.par_iter().map(|table| describe(&frame, table)).collect::<Result<Vec<_>, _>>(),
-        || findings::findings(&frame, &shared),
+        || {
+            let candidates: Vec<usize> = frame.candidates().collect();
+            findings::findings(&frame, &shared, &candidates, candidates.len())
+        },
     );
     let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described?.into_iter().unzip();
     operations.iter_mut().zip(primary(&shared)).for_each(|(operation, primary)| operation.primary = primary);
@@ -74,6 +78,28 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
         findings,
         warnings,
     })
+}
+
+/// What the data support of any two sets, the widest first, and what the reader must know. The same rectangles as those of
+/// [`compare`] with each set as the baseline in turn, every pair once, and all of them together may go wrong as often as
+/// one comparison.
+pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>), AnalysisError> {
+    let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
+    let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
+        let tables = tables(sets, baseline)?;
+        let shared: Vec<Table> =
+            tables.into_iter().filter(|table| table.present() > 1 && !table.cells.is_empty()).collect();
+        let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
+        Ok(findings::findings(&Frame::new(sets, baseline, theta), &shared, &candidates, pairs))
+    };
+    let (mut all, mut warnings) = (Vec::new(), Vec::new());
+    for baseline in 0..sets.len().saturating_sub(1) {
+        let (found, starved) = of(baseline)?;
+        all.extend(found);
+        warnings.extend(starved);
+    }
+    all.sort_by_key(|finding| std::cmp::Reverse(finding.cells));
+    Ok((all, warnings))
 }
 
 /// Every candidate's cells.

@@ -314,7 +314,7 @@ pub(super) fn find(name: &str) -> Result<&'static Known, OptionsError> {
 
 /// An option that IOzone does not have either.
 pub(super) fn unknown(name: &str) -> OptionsError {
-    let near = nearest(name, ["--repeat-until", "--help"]);
+    let near = nearest(name, ["--repeat-until", "--allow-concurrent", "--help"]);
     let hint = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
     OptionsError::new(format!("IOzone has no option {name}: {hint}'fsb iozone -h' lists what there is"))
 }

@@ -198,6 +198,8 @@ pub struct Options {
     pub sheet: Option<PathBuf>,
     /// `--repeat-until`, which is not IOzone's.
     pub repeat_until: Option<Duration>,
+    /// `--allow-concurrent`, which is not IOzone's either.
+    pub allow_concurrent: bool,
     /// What the banner says of all this, in the order typed.
     pub lines: Vec<BannerLine>,
     /// The command line.
@@ -244,6 +246,7 @@ impl Default for Options {
             report: false,
             sheet: None,
             repeat_until: None,
+            allow_concurrent: false,
             lines: Vec::new(),
             command: String::new(),
         }
@@ -301,6 +304,10 @@ pub fn parse(
             Arg::Long("repeat-until") => {
                 let text = parser.value()?.to_string_lossy().into_owned();
                 typed.options.repeat_until = Some(repeat_until(&text)?);
+                continue;
+            }
+            Arg::Long("allow-concurrent") => {
+                typed.options.allow_concurrent = true;
                 continue;
             }
             Arg::Long(name) => return Err(catalogue::unknown(&format!("--{name}"))),

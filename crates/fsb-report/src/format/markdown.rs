@@ -34,6 +34,12 @@ pub fn render(view: &View) -> String {
         lines.push(format!("Change against {}{judged}", escape(view.reference_name())));
         lines.push(String::new());
     }
+    for finding in view.findings.iter().flatten() {
+        lines.push(format!("- {}", escape(&finding.text)));
+    }
+    if view.findings.as_ref().is_some_and(|findings| !findings.is_empty()) {
+        lines.push(String::new());
+    }
     lines.push(escape(&view.facts.join(" · ")));
     let stopped = view.stopped.iter().map(|stopped| format!("ended after {stopped}"));
     let notes = stopped.chain(view.advice.iter().chain(&view.problems).cloned());

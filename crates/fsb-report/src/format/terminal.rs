@@ -7,7 +7,7 @@ use fsb_model::Better;
 use super::Format;
 use crate::View;
 use crate::screen::{Column, Names, Part, WIDTH, paint, paragraph, tables};
-use crate::show::Change;
+use crate::show::{Change, counted, percent};
 use crate::view::{CellView, Row};
 
 pub(super) const FORMAT: Format = Format {
@@ -16,6 +16,9 @@ pub(super) const FORMAT: Format = Format {
     about: "the first screen: headline, table, warnings",
     render: |view, _| first_screen(view, false),
 };
+
+/// More findings than this are counted, not told.
+const FINDINGS: usize = 7;
 
 /// The first screen, with colours where `color` is true. Lines end without spaces; the last one with a newline.
 pub fn first_screen(view: &View, color: bool) -> String {
@@ -28,6 +31,7 @@ pub fn first_screen(view: &View, color: bool) -> String {
     for note in notes(view, &names) {
         paragraph(&mut lines, WIDTH, &note, "  ", "  ");
     }
+    findings(&mut lines, view);
     lines.push(String::new());
     paragraph(&mut lines, WIDTH, &view.facts.join(" · "), "", "  ");
     if let Some(stopped) = &view.stopped {
@@ -40,6 +44,23 @@ pub fn first_screen(view: &View, color: bool) -> String {
         paragraph(&mut lines, WIDTH, &format!("warning: {warning}"), "", "  ");
     }
     lines.join("\n") + "\n"
+}
+
+/// The widest first; the rest is counted.
+fn findings(lines: &mut Vec<String>, view: &View) {
+    let Some(found) = &view.findings else { return };
+    lines.push(String::new());
+    if found.is_empty() {
+        let text = format!("No region of sizes differs by more than {} for sure.", percent(view.theta));
+        return paragraph(lines, WIDTH, &text, "", "");
+    }
+    for finding in found.iter().take(FINDINGS) {
+        paragraph(lines, WIDTH, &finding.text, "- ", "  ");
+    }
+    if found.len() > FINDINGS {
+        let more = counted(found.len() - FINDINGS, "more finding");
+        paragraph(lines, WIDTH, &format!("and {more} in the report"), "  ", "  ");
+    }
 }
 
 /// One target's column.

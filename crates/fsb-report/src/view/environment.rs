@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fsb_model::host::{DeviceManifest, HostManifest};
-use fsb_model::run::{MediumRecord, TargetRecord};
+use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
 use fsb_model::units::show_bytes;
 use fsb_model::{Repetition, RunRecord, Target};
 use serde::Serialize;
@@ -123,6 +123,7 @@ fn target_table(target: &Target, found: &TargetRecord) -> Option<EnvironmentTabl
     rows.seen("features", found.features.join(" "));
     rows.seen("notes", found.notes.join("; "));
     rows.seen_if("failed", found.failed.as_deref());
+    control_rows(&mut rows, &found.controls);
     rows.table(format!("Target {}", target.name))
 }
 
@@ -150,14 +151,21 @@ fn device(rows: &mut Rows, prefix: &str, device_found: &DeviceManifest) {
 
 fn controls(record: &RunRecord) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
-    for (name, control) in &record.controls {
-        let effect = if control.effective { "" } else { " (not in effect)" };
-        rows.both(name, control.requested.as_str(), format!("{}{effect}", control.observed));
-    }
-    for (name, asked) in record.plan.controls.iter().filter(|(name, _)| !record.controls.contains_key(*name)) {
+    control_rows(&mut rows, &record.controls);
+    // Those of visits stand with the targets.
+    let of_a_visit = |name: &String| record.targets.values().any(|target| target.controls.contains_key(name));
+    let known = |name: &String| record.controls.contains_key(name) || of_a_visit(name);
+    for (name, asked) in record.plan.controls.iter().filter(|(name, _)| !known(name)) {
         rows.both(name, asked.as_str(), "");
     }
     rows.table("Controls")
+}
+
+fn control_rows(rows: &mut Rows, controls: &BTreeMap<String, ControlRecord>) {
+    for (name, control) in controls {
+        let effect = if control.effective { "" } else { " (not in effect)" };
+        rows.both(name, control.requested.as_str(), format!("{}{effect}", control.observed));
+    }
 }
 
 fn amounts(record: &RunRecord) -> Option<EnvironmentTable> {

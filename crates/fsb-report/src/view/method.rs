@@ -109,6 +109,22 @@ fn all_workloads() -> Paragraph {
     }
 }
 
+/// Added where there are findings, or might have been.
+pub(super) fn findings(theta: f64) -> Paragraph {
+    Paragraph {
+        title: "Findings",
+        text: format!(
+            "A finding is a rectangle of file sizes and record sizes in which one target is faster than another. It is \
+             found on cells and judged on blocks: each block gives one mean over the rectangle, and the interval of \
+             those means stands at the level at which all pairs of targets can stand at once. Every edge of the \
+             rectangle differs by more than {}, and four of five of its cells point its way. How often a rectangle like \
+             it turns up by chance is told from directions that the blocks might have taken as well, over all \
+             rectangles and operations; all pairs together give a false finding in at most one run of twenty.",
+            percent(theta)
+        ),
+    }
+}
+
 fn warnings() -> Paragraph {
     Paragraph {
         title: "Noise and drift",

@@ -14,6 +14,7 @@ mod published;
 mod rows;
 mod warnings;
 
+use fsb_analysis::compare::Finding;
 use fsb_analysis::{Comparison, Description, Estimate, Interval, Ranking};
 use fsb_model::{Better, RunRecord, Trial, Unit};
 use serde::Serialize;
@@ -62,6 +63,9 @@ pub struct View {
     pub method: Vec<Paragraph>,
     /// Published values beside ours.
     pub published: Option<Published>,
+    /// What a matrix of sizes shows of any two targets; absent where there is none, or nothing was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<Finding>>,
 }
 
 /// What one column is measured on.
@@ -208,6 +212,7 @@ impl View {
             environment: environment::tables(record),
             method: Vec::new(),
             published: None,
+            findings: None,
         };
         headline::add_findings(&mut view);
         view.headline = headline::headline(&view);
@@ -222,6 +227,15 @@ impl View {
     #[must_use]
     pub fn with_published(mut self, table: &PublishedTable) -> View {
         self.published = Some(published::beside(&self, table));
+        self
+    }
+
+    /// Adds what the cells of a matrix show together, the widest first, and what the reader must know of it.
+    #[must_use]
+    pub fn with_findings(mut self, findings: Vec<Finding>, warnings: Vec<String>) -> View {
+        self.method.push(method::findings(self.theta));
+        self.findings = Some(findings);
+        self.warnings.extend(warnings);
         self
     }
 

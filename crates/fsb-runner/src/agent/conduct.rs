@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
 use fsb_model::{Durability, Outcome};
+use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
 use fsb_testbed::sandbox::Confinement;
 use fsb_testbed::watch::{self, Watch};
@@ -315,7 +316,9 @@ impl Conduct<'_, '_> {
         let disturbed = self.disturbed();
         observed.extend(std::mem::take(&mut self.watched).into_iter().map(|(name, value)| (name, json!(value))));
         let (outcome, error) = match ended {
-            Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured) {
+            Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured)
+                .and_then(|()| unflushed(&self.stage.target.held, &self.measured))
+            {
                 Ok(()) => (Outcome::Ok, None),
                 Err(why) => (Outcome::Invalid, Some(why)),
             },
@@ -376,6 +379,16 @@ fn pretends_disturbance(fake: &Fake, request: &TrialRequest) -> bool {
     request.until_seconds.is_none() && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
 }
 
+/// Without barriers the device serves no flush, or they were not off.
+fn unflushed(held: &Held, measured: &Measured) -> Result<(), String> {
+    match measured.device_flushes {
+        Some(flushes) if held.no_flushes && flushes > 0 => {
+            Err(format!("not without barriers: the device served {flushes} flushes"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A worker gets this long, beyond any reasonable duration of its work: a hang costs one trial, not the run.
 pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
     let mut seconds = 120.0 + profile.space as f64 / 1e6 + profile.inodes as f64 / 100.0;
@@ -385,4 +398,19 @@ pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
         seconds += 4.0 * profile.operations as f64 * iteration;
     }
     Duration::from_secs_f64(seconds.max(expected.unwrap_or(0.0) * 20.0).min(7.0 * 86_400.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_belies_barriers_that_are_off() {
+        let held = |no_flushes| Held { no_flushes, ..Held::default() };
+        let served = |device_flushes| Measured { device_flushes, ..Measured::default() };
+        assert_eq!(unflushed(&held(true), &served(Some(0))), Ok(()));
+        assert_eq!(unflushed(&held(false), &served(Some(7))), Ok(()));
+        let why = unflushed(&held(true), &served(Some(7))).unwrap_err();
+        assert_eq!(why, "not without barriers: the device served 7 flushes");
+    }
 }

@@ -109,7 +109,14 @@ impl Server<'_> {
             None => {
                 let (uid, gid) = worker_identity(&setup.identity)?;
                 // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
-                Some(Confinement { writable: Some(target.root.clone()), uid, gid, die_with_parent: true })
+                Some(Confinement {
+                    writable: Some(target.root.clone()),
+                    uid,
+                    gid,
+                    cpus: target.held.cpus.clone(),
+                    memory_nodes: target.held.memory_nodes.clone(),
+                    die_with_parent: true,
+                })
             }
         };
         let mut stage = Stage { testbed: self.testbed, target, confinement };

@@ -12,11 +12,11 @@ use super::Schedule;
 use crate::agent::TrialReply;
 use crate::values;
 
-/// What was seen of the controls that were asked for, by name.
+/// What was seen of the visit's controls that were asked for, by name; those of the run stand in its record.
 fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> Map<String, Value> {
-    let seen = |name: &String| provisioned.record.controls.get(name).or_else(|| record.controls.get(name));
-    let asked = target.controls_over(&record.plan.controls).into_keys();
-    asked.filter_map(|name| seen(&name).map(|seen| json!(seen.observed)).map(|seen| (name, seen))).collect()
+    let asked = target.controls_over(&record.plan.controls);
+    let seen = provisioned.record.controls.iter().filter(|(name, _)| asked.contains_key(*name));
+    seen.map(|(name, control)| (name.clone(), json!(control.observed))).collect()
 }
 
 impl Schedule<'_> {

@@ -48,7 +48,7 @@ impl ActiveControls {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {
         let roots = Roots::default();
-        let mut context = Context::new(&roots, ledger, progress, place, &mut self.held);
+        let mut context = Context::new(control.name(), &roots, ledger, progress, place, &mut self.held);
         let applied = control.set(value, &mut context);
         // Also where it failed: half a change is undone like a whole one.
         self.set.push((control, context.into_tickets()));

@@ -20,20 +20,24 @@ pub(crate) fn check(requested: &BTreeMap<String, String>, roots: &Roots) -> Resu
     for (name, value) in requested {
         let control = find(name)?;
         control.check(value, roots)?;
-        let set = |name: &&&str| {
-            let other = find(name).ok();
-            other.is_some_and(|other| value_of(other, requested) != default_of(other))
-        };
-        let other = control.excludes().iter().find(set).filter(|_| value != default_of(control));
-        if let Some(other) = other {
-            return Err(TestbedError::request(format!("the controls {name} and {other} exclude each other"))
-                .advice("leave one of them out"));
+        if value != default_of(control) {
+            control.check_beside(value, requested, roots)?;
         }
     }
     Ok(())
 }
 
-/// The same for what one target asks for itself, which must end with its visit.
+/// Refuses where one of `others` is asked for too: setting one undoes the other.
+pub(crate) fn exclude(name: &str, others: &[&str], requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
+    let is_set = |other: &&&str| find(other).is_ok_and(|control| value_of(control, requested) != default_of(control));
+    match others.iter().find(is_set) {
+        None => Ok(()),
+        Some(other) => Err(TestbedError::request(format!("the controls {name} and {other} exclude each other"))
+            .advice("leave one of them out")),
+    }
+}
+
+/// [`check`] for what one target asks for itself, which must end with its visit.
 pub(crate) fn check_target(requested: &BTreeMap<String, String>, roots: &Roots) -> Result<(), TestbedError> {
     for name in requested.keys() {
         if find(name)?.scope() == Scope::Run {

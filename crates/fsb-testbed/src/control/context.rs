@@ -1,13 +1,15 @@
 //! What a control works with, and what it may change.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::memory_limit::MemoryHold;
-use crate::error::TestbedError;
+use crate::error::{TestbedError, attempt};
 use crate::ledger::{Action, Ledger, Ticket};
-use crate::sys::Roots;
+use crate::sys::{Roots, read_trimmed};
 use crate::testbed::Progress;
 
 /// Where a target lives, as far as controls act on it.
@@ -18,14 +20,36 @@ pub struct Place {
     pub device: Option<PathBuf>,
     /// Who else uses that device, in words; absent where it is the target's own.
     pub shared_with: Option<String>,
+    /// An image, whose loop device is not there before it is attached.
+    pub is_image: bool,
     /// Why there is no device; empty where there is one.
     pub why_none: String,
 }
 
-/// How the processes that measure are held: what controls of a visit ask of whoever starts them.
+impl Place {
+    /// The device's directory, or why there is none.
+    pub fn device(&self) -> Result<&Path, String> {
+        let why = if self.why_none.is_empty() { "no device is known here" } else { &self.why_none };
+        self.device.as_deref().ok_or_else(|| why.to_owned())
+    }
+}
+
+/// What controls of a visit ask of whoever mounts and starts processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Held {
+    /// Processors that workers run on; all where it is empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
+    /// NUMA nodes that workers' memory comes from; any where it is empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub memory_nodes: Vec<u32>,
+    /// Bytes that a mounted file system reads ahead, also one that does not take that from its device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<u64>,
+    /// The device must serve no flush: a trial in which it did is invalid.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_flushes: bool,
     /// What limits the memory that all steps of a trial share, and FUSE servers with them. It does not leave this
     /// process.
     #[serde(skip)]
@@ -44,25 +68,69 @@ pub struct Context<'a> {
     pub place: &'a Place,
     /// How workers will be held; of no effect for [`Scope::Run`](super::Scope::Run).
     pub held: &'a mut Held,
+    control: &'static str,
     tickets: Vec<Ticket>,
 }
 
+/// Why a control could not be set.
+#[derive(Debug)]
+pub enum Stop {
+    /// The machine lacks it or refuses, or another run holds it: the run goes on without, and says so.
+    Lacks(String),
+    /// The run cannot go on.
+    Failed(TestbedError),
+}
+
+impl From<TestbedError> for Stop {
+    fn from(error: TestbedError) -> Self {
+        Stop::Failed(error)
+    }
+}
+
 impl<'a> Context<'a> {
-    /// A context in which nothing was changed yet.
+    /// A context for `control` in which nothing was changed yet.
     pub fn new(
+        control: &'static str,
         roots: &'a Roots,
         ledger: &'a Ledger,
         progress: &'a mut dyn FnMut(Progress),
         place: &'a Place,
         held: &'a mut Held,
     ) -> Context<'a> {
-        Context { roots, ledger, progress, place, held, tickets: Vec::new() }
+        Context { roots, ledger, progress, place, held, control, tickets: Vec::new() }
     }
 
-    /// Writes down how to undo a change, durably. To be called *before* the change.
-    pub fn record(&mut self, action: Action) -> Result<(), TestbedError> {
-        self.tickets.push(self.ledger.record(action)?);
+    /// Writes down how to undo a change, durably. To be called *before* the change. What another run has changed is
+    /// left alone.
+    pub fn record(&mut self, action: Action) -> Result<(), Stop> {
+        let what = action.to_string();
+        match self.ledger.claim(self.control, action)? {
+            Some(ticket) => self.tickets.push(ticket),
+            None => return Err(Stop::Lacks(format!("another run of fsb holds it (and will {what})"))),
+        }
         Ok(())
+    }
+
+    /// Writes `value` into a file of /proc or /sys, with the way back in the ledger: `back`, into `way_back`. The kernel
+    /// may keep something else than was written: read again what is to be observed.
+    pub fn write_file(&mut self, path: &Path, value: &str, way_back: &Path, back: &str) -> Result<(), Stop> {
+        self.record(Action::WriteFile { path: way_back.to_owned(), value: back.to_owned() })?;
+        let written =
+            File::options().write(true).truncate(true).open(path).and_then(|mut file| file.write_all(value.as_bytes()));
+        if let Err(error) = written {
+            self.take_back()?;
+            return Err(Stop::Lacks(attempt("write to", path, &error)));
+        }
+        Ok(())
+    }
+
+    /// The same where the way back is what the file holds now.
+    pub fn change_file(&mut self, path: &Path, value: &str) -> Result<(), Stop> {
+        let before = read_trimmed(path).ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path.display())))?;
+        if before == value {
+            return Ok(());
+        }
+        self.write_file(path, value, path, &before)
     }
 
     /// Undoes the last change that was recorded, because it could not be made whole.

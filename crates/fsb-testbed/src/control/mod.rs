@@ -2,26 +2,62 @@
 //! [`REGISTRY`].
 
 mod active;
+mod barriers;
+mod boost;
 mod check;
 mod context;
+mod cpus;
+mod dirty;
+mod governor;
 mod guest_memory;
+mod list;
 pub mod memory_limit;
+mod numa;
 mod page_cache;
+mod read_ahead;
+mod scheduler;
+mod services;
+mod swap;
+#[cfg(test)]
+mod testing;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
 pub(crate) use active::ActiveControls;
 pub(crate) use check::{check, check_place, check_target, value_of};
-pub use context::{Context, Held, Place};
+pub use context::{Context, Held, Place, Stop};
+pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
+pub(crate) use read_ahead::after_mount as set_read_ahead;
 
 use crate::error::TestbedError;
 use crate::ledger::{Ledger, Ticket};
 use crate::sys::Roots;
 
 /// Every control that fsb has, in the order in which they are set.
-pub static REGISTRY: &[&dyn Control] =
-    &[&page_cache::PageCache, &guest_memory::GuestMemory, &memory_limit::MemoryLimit];
+pub static REGISTRY: &[&dyn Control] = &[
+    &page_cache::PageCache,
+    &services::Services,
+    &swap::Swap,
+    &governor::Governor,
+    &boost::Boost,
+    &dirty::DIRTY_RATIO,
+    &dirty::DIRTY_BYTES,
+    &dirty::DIRTY_BACKGROUND_RATIO,
+    &dirty::DIRTY_BACKGROUND_BYTES,
+    &dirty::DIRTY_EXPIRE,
+    &dirty::DIRTY_WRITEBACK,
+    &scheduler::Scheduler,
+    &read_ahead::ReadAhead,
+    &barriers::Barriers,
+    &cpus::Cpus,
+    &numa::Numa,
+    &memory_limit::MemoryLimit,
+    &guest_memory::GuestMemory,
+];
 
 /// The value that leaves a condition as it is: the default of every control that is not needed for honest numbers.
 pub const KEEP: &str = "keep";
@@ -62,6 +98,15 @@ impl Applied {
         Applied { effective: true, observed: observed.into(), warnings: Vec::new() }
     }
 
+    /// What came of setting `control` to `value`: what is observed now, or why it is not so.
+    pub fn of(control: &str, value: &str, ended: Result<String, Stop>) -> Result<Applied, TestbedError> {
+        match ended {
+            Ok(observed) => Ok(Applied::so(observed)),
+            Err(Stop::Lacks(why)) => Ok(Applied::unavailable(control, value, why)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
     /// The machine lacks it, or refuses: that is recorded and said, never passed over.
     pub fn unavailable(control: &str, value: &str, why: impl AsRef<str>) -> Applied {
         let observed = format!("not available: {}", why.as_ref());
@@ -90,9 +135,15 @@ pub trait Control: Sync {
         let _ = (value, place, roots);
         Ok(())
     }
-    /// Controls that cannot be asked for beside this one.
-    fn excludes(&self) -> &'static [&'static str] {
-        &[]
+    /// Whether it takes `value` beside all else that is asked for; called when `value` is not the default.
+    fn check_beside(
+        &self,
+        value: &str,
+        requested: &BTreeMap<String, String>,
+        roots: &Roots,
+    ) -> Result<(), TestbedError> {
+        let _ = (value, requested, roots);
+        Ok(())
     }
     /// Whether it can be set here; why not.
     fn probe(&self, roots: &Roots) -> Result<(), String>;
@@ -125,6 +176,31 @@ pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(),
     let what = format!("value of control {control}");
     Err(TestbedError::request(nearest::unknown(&what, value, names))
         .advice("`fsb list controls` shows what each takes"))
+}
+
+/// The members of a directory of /sys that are named `prefix` and a number, in the order of their numbers.
+pub(crate) fn numbered(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .filter_map(|entry| Some((entry.file_name().to_str()?.strip_prefix(prefix)?.parse().ok()?, entry.path())))
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Whether a file of /proc or /sys can be written; why not.
+pub(crate) fn writable(path: &Path) -> Result<(), String> {
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
+        .map_err(|errno| crate::error::attempt("write to", path, &errno.into()))
+}
+
+/// Whether the settings of a device that is ours can be changed; why not.
+pub(crate) fn device_settings() -> Result<(), String> {
+    let flags = rustix::fs::statvfs("/sys").map_err(|errno| errno.to_string())?.f_flag;
+    if flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
+        return Err("/sys is mounted read-only, as in containers".to_owned());
+    }
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may set up devices".to_owned()) }
 }
 
 #[cfg(test)]

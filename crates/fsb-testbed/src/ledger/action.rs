@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::cgroup;
 use crate::error::describe;
-use crate::sys::loopdev;
+use crate::sys::{loopdev, swap, systemd};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
@@ -34,7 +35,19 @@ pub enum Action {
         /// Put a fresh one in its place, because it was there before.
         again: bool,
     },
-    /// Remove a cgroup that fsb made, with the processes in it.
+    /// Switch a swap area on.
+    SwapOn {
+        /// The file or device.
+        path: PathBuf,
+        /// Its priority; negative where the kernel chose it, and will choose it again.
+        priority: i32,
+    },
+    /// Start a unit of systemd.
+    StartUnit {
+        /// Its name, with its suffix.
+        unit: String,
+    },
+    /// Remove a cgroup that fsb made, with the processes in it and the cgroups below it.
     RemoveCgroup {
         /// Its directory, whose name begins with `fsb-`.
         path: PathBuf,
@@ -46,9 +59,11 @@ impl fmt::Display for Action {
         match self {
             Action::WriteFile { path, value } => write!(f, "write '{value}' back to {}", path.display()),
             Action::RemoveDirectory { path } => write!(f, "remove {}", path.display()),
-            Action::RemoveCgroup { path } => write!(f, "remove the cgroup {}", path.display()),
             Action::RemoveLoop { index, again: true } => write!(f, "renew /dev/loop{index}"),
             Action::RemoveLoop { index, again: false } => write!(f, "remove /dev/loop{index}"),
+            Action::SwapOn { path, .. } => write!(f, "switch swap on {} on again", path.display()),
+            Action::StartUnit { unit } => write!(f, "start {unit} again"),
+            Action::RemoveCgroup { path } => write!(f, "remove the cgroup {}", path.display()),
         }
     }
 }
@@ -59,13 +74,24 @@ impl Action {
         matches!(self, Action::RemoveDirectory { .. })
     }
 
+    /// What only one run at a time may change: two that changed it would each restore what the other one set.
+    pub(super) fn subject(&self) -> Option<String> {
+        match self {
+            Action::WriteFile { path, .. } | Action::SwapOn { path, .. } => Some(path.display().to_string()),
+            Action::StartUnit { unit } => Some(unit.clone()),
+            Action::RemoveDirectory { .. } | Action::RemoveLoop { .. } | Action::RemoveCgroup { .. } => None,
+        }
+    }
+
     /// Undoes the change; what was done, in words, or why it was not.
     pub(super) fn undo(&self) -> Result<String, String> {
         match self {
             Action::WriteFile { path, value } => restore(path, value),
             Action::RemoveDirectory { path } => remove_directory(path),
-            Action::RemoveCgroup { path } => crate::control::memory_limit::remove(path),
             Action::RemoveLoop { index, again } => loopdev::renew(*index, *again).map(|()| self.to_string()),
+            Action::SwapOn { path, priority } => swap::on(path, *priority),
+            Action::StartUnit { unit } => systemd::start(unit).map(|()| format!("started {unit}")),
+            Action::RemoveCgroup { path } => cgroup::remove(path),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! dead. An owner is a process id *with its start time*, as the front's PID namespace has them: numbers are reused.
 
 mod action;
+mod cgroup;
 mod owner;
 
 use std::fs::File;
@@ -30,6 +31,9 @@ pub struct Entry {
     pub boot_id: String,
     /// The process that lives as long as the run.
     pub owner: Owner,
+    /// The control that changed it; absent where no control did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<String>,
     /// How to undo.
     pub action: Action,
 }
@@ -98,10 +102,32 @@ impl Ledger {
 
     /// Writes down how to undo something, durably. To be called *before* the thing is changed.
     pub fn record(&self, action: Action) -> Result<Ticket, TestbedError> {
+        self.write(action, None)
+    }
+
+    /// The same for a change that `control` makes to what the whole machine shares. Nothing where another run has
+    /// changed it: each would restore what the other one set.
+    pub fn claim(&self, control: &str, action: Action) -> Result<Option<Ticket>, TestbedError> {
+        // Two runs that claim at once must not both find nothing.
+        let _turn = File::open(&self.directory).and_then(|directory| {
+            flock(&directory, FlockOperation::LockExclusive)?;
+            Ok(directory)
+        });
+        let subject = action.subject();
+        let is_rival = |entry: &Entry| {
+            entry.boot_id == self.boot_id && entry.owner != self.owner && entry.action.subject() == subject
+        };
+        if subject.is_some() && leftovers(&self.directory).iter().any(|(_, entry)| entry.as_ref().is_ok_and(is_rival)) {
+            return Ok(None);
+        }
+        self.write(action, Some(control.to_owned())).map(Some)
+    }
+
+    fn write(&self, action: Action, control: Option<String>) -> Result<Ticket, TestbedError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{}-{number:04}", self.owner.pid, self.owner.start_time);
         let file = self.directory.join(format!("{name}.json"));
-        let entry = Entry { boot_id: self.boot_id.clone(), owner: self.owner, action };
+        let entry = Entry { boot_id: self.boot_id.clone(), owner: self.owner, control, action };
         let written = write_durably(&self.directory, &name, &entry);
         written.map_err(|error| {
             TestbedError::machine("the undo ledger cannot be kept")
@@ -248,14 +274,19 @@ fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str, is_over: &impl F
     } else if !same_boot && !entry.action.survives_boot() {
         Fate::Discarded
     } else {
-        entry.action.undo().map_or_else(Fate::Failed, Fate::Undone)
+        let named = |said: String| entry.control.iter().fold(said, |said, control| format!("{control}: {said}"));
+        entry.action.undo().map_or_else(Fate::Failed, |said| Fate::Undone(named(said)))
     };
     let done = matches!(fate, Fate::Undone(_) | Fate::Discarded);
     let fate = match if done { remove_durably(directory, &file) } else { Ok(()) } {
         Ok(()) => fate,
         Err(error) => Fate::Failed(attempt("remove", &file, &error)),
     };
-    Some(Replayed { what: entry.action.to_string(), file, fate })
+    let what = match &entry.control {
+        Some(control) => format!("{control}: {}", entry.action),
+        None => entry.action.to_string(),
+    };
+    Some(Replayed { what, file, fate })
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use fsb_model::FileSystemSpec;
 use fsb_model::run::TargetRecord;
 
 use super::quiet;
-use crate::control::memory_limit::MemoryHold;
-use crate::control::{Held, cold_method};
+use crate::control::{Held, cold_method, set_read_ahead};
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted};
 use crate::medium::OpenMedium;
@@ -29,7 +28,7 @@ pub(super) struct VisitRequest<'a> {
     pub size: u64,
     pub user: (u32, u32),
     pub page_cache: &'a str,
-    pub memory: Option<MemoryHold>,
+    pub held: &'a Held,
 }
 
 /// A file system that is formatted and, between its ends, mounted.
@@ -45,8 +44,7 @@ pub(super) struct FileSystemVisit {
     mounted: Option<Mounted>,
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
-    /// What FUSE servers are held to.
-    memory: Option<MemoryHold>,
+    held: Held,
 }
 
 impl FileSystemVisit {
@@ -55,7 +53,7 @@ impl FileSystemVisit {
         request: &VisitRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
     ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
-        let VisitRequest { member, spec, point, size, user, page_cache, memory } = request;
+        let VisitRequest { member, spec, point, size, user, page_cache, held } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let (formatted, inspection) = match medium.as_deref_mut() {
             Some(medium) => format(*member, spec, medium)?,
@@ -75,7 +73,7 @@ impl FileSystemVisit {
             user: *user,
             mounted: None,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
-            memory: memory.clone(),
+            held: (*held).clone(),
         };
         let provisioned =
             visit.mount().and_then(|()| visit.make_root()).and_then(|()| visit.describe(spec, formatted, inspection));
@@ -111,9 +109,12 @@ impl FileSystemVisit {
             owner: self.user,
         };
         let mounted = self.mounted.insert(self.member.mount(&request)?);
-        match (&self.memory, &mounted.server) {
+        if let (Some(memory), Some(server)) = (&self.held.memory, &mounted.server) {
             // What it reads for a worker is the worker's.
-            (Some(memory), Some(server)) => memory.add(server.id()),
+            memory.add(server.id())?;
+        }
+        match (self.held.read_ahead, self.source.file_name().filter(|_| self.medium.is_some())) {
+            (Some(bytes), Some(name)) => set_read_ahead(bytes, &name.to_string_lossy(), &Roots::default()),
             _ => Ok(()),
         }
     }

@@ -204,8 +204,8 @@ impl LocalTestbed {
             Home::Device => Some(self.media.get_mut(&spec.medium.to_string()).ok_or_else(closed)?),
             Home::Memory | Home::Nowhere => None,
         };
-        let memory = self.visit_controls.held.memory.clone();
-        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache: &page_cache, memory };
+        let (page_cache, held) = (page_cache.as_str(), &self.visit_controls.held);
+        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held };
         let (visit, provisioned) = FileSystemVisit::begin(&request, medium.map(lent))?;
         self.visit = Visit::FileSystem(Box::new(visit));
         Ok(provisioned)

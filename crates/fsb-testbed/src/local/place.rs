@@ -20,7 +20,7 @@ pub(super) fn of_target(target: &Target) -> Place {
         TargetKind::FileSystem(spec) => match fs::find(&spec.fs).map(|member| member.home()) {
             Ok(Home::Device) => match spec.medium.argument.as_deref() {
                 Some(path) if spec.medium.name == "device" => of_device(Path::new(path)),
-                _ => none("the image is not attached yet"),
+                _ => Place { is_image: true, ..none("the image is not attached yet") },
             },
             _ => none(&format!("{} has no device", spec.fs)),
         },
@@ -36,7 +36,7 @@ pub(super) fn of_device(path: &Path) -> Place {
     let disk = block::whole_disk(&directory);
     let others = block::partitions_in_use(&disk, &directory);
     let shared_with = (!others.is_empty()).then(|| format!("{} in use", others.join(", ")));
-    Place { device: Some(disk), shared_with, why_none: String::new() }
+    Place { device: Some(disk), shared_with, ..Place::default() }
 }
 
 /// The disk under a directory, which the directory's whole file system is on.
@@ -48,7 +48,7 @@ pub(super) fn of_directory(path: &Path) -> Place {
         Some(directory) => Place {
             device: Some(block::whole_disk(&directory)),
             shared_with: Some("the file system that the directory is on".to_owned()),
-            why_none: String::new(),
+            ..Place::default()
         },
         None => none("the device under the directory is not known"),
     }

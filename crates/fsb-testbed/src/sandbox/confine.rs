@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::bind;
 use crate::error::{TestbedError, describe};
 
 /// What a worker may still do.
@@ -18,6 +19,12 @@ pub struct Confinement {
     pub uid: u32,
     /// The group to become; all other groups are given up.
     pub gid: u32,
+    /// The only processors to run on; all where it is empty.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
+    /// The only NUMA nodes to take memory from; any where it is empty.
+    #[serde(default)]
+    pub memory_nodes: Vec<u32>,
     /// Ask for SIGKILL when the *thread* that started this process ends. Needed only where there is no PID namespace.
     pub die_with_parent: bool,
 }
@@ -39,6 +46,8 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     };
     check(core, "forbidding core dumps")?;
     lift_locked_memory();
+    bind::to_processors(&confinement.cpus)?;
+    bind::to_memory(&confinement.memory_nodes)?;
     if let Err(error) = own_mounts(confinement, root) {
         notes.push(format!("the worker is not held to its target by read-only mounts ({error})"));
     }

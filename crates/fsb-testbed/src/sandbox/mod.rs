@@ -12,6 +12,7 @@
 //! of a PID namespace dies, the kernel kills everything in it; with the last process goes the mount namespace, with it
 //! every mount, and with the mounts the loop devices (autoclear) and images (unlinked). No clean-up code has to run.
 
+mod bind;
 mod confine;
 mod hold;
 mod launch;

@@ -10,6 +10,7 @@ pub(crate) mod mount;
 pub(crate) mod mountinfo;
 pub(crate) mod program;
 pub(crate) mod swap;
+pub(crate) mod systemd;
 
 use std::path::{Path, PathBuf};
 

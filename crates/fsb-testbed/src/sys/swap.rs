@@ -1,10 +1,16 @@
 //! Swap areas as /proc/swaps shows them (proc_swaps(5)).
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 
 use super::Roots;
+use crate::error::describe;
+
+// linux/swap.h
+const SWAP_FLAG_PREFER: libc::c_int = 0x8000;
+const SWAP_FLAG_PRIO_MASK: libc::c_int = 0x7fff;
 
 /// A swap area that is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +38,37 @@ fn parse(line: &str) -> Option<SwapArea> {
         used: used.parse::<u64>().ok()? * 1024,
         priority: priority.parse().ok()?,
     })
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// Switches an area off: everything in it goes back to memory first.
+pub(crate) fn off(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: a path that ends in a zero byte.
+    match unsafe { libc::swapoff(path.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Switches an area on with its priority; a negative one is the kernel's to choose. What was done, or why not.
+pub(crate) fn on(path: &Path, priority: i32) -> Result<String, String> {
+    if active(&Roots::default()).iter().any(|area| area.path == path) {
+        return Ok(format!("swap on {} is on already", path.display()));
+    }
+    let flags = if priority < 0 { 0 } else { SWAP_FLAG_PREFER | (priority & SWAP_FLAG_PRIO_MASK) };
+    let raw = c_path(path).map_err(|error| describe(&error))?;
+    // SAFETY: a path that ends in a zero byte.
+    match unsafe { libc::swapon(raw.as_ptr(), flags) } {
+        0 => Ok(format!("switched swap on {} on again", path.display())),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
+            error => Err(describe(&error)),
+        },
+    }
 }
 
 #[cfg(test)]

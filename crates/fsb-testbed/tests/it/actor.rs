@@ -122,7 +122,14 @@ fn dropped_caches() -> Option<String> {
 /// What a confined process can do there: it runs as the user of the set-up, else as ours.
 fn worker(root: &Path, uid: Option<u32>) -> Value {
     let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-    let confinement = Confinement { writable: Some(root.to_owned()), uid, gid: uid, die_with_parent: false };
+    let confinement = Confinement {
+        writable: Some(root.to_owned()),
+        uid,
+        gid: uid,
+        die_with_parent: false,
+        cpus: Vec::new(),
+        memory_nodes: Vec::new(),
+    };
     let order = json!({ "confinement": confinement, "outside": ["/tmp", root.parent().expect("a mount point")] });
     let output = actor("confined").arg(order.to_string()).output().expect("a worker");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))

@@ -81,6 +81,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Err(exit::request(format!("nothing to compare: {}", sets::contents(&read.sets))));
     }
     document.warnings.splice(0..0, read.warnings);
+    if let Some(why) = read.apart {
+        document.withhold(why);
+    }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
     emit(arguments, format, &Page { document: &document, detail: detail.as_deref() })?;
     Ok(if arguments.fail_if == Some(FailIf::Slower) { gate::slower(&document) } else { exit::DONE })

@@ -25,7 +25,7 @@ Options are IOzone's: -a -A -z -R -b FILE -i N -n -g -y -q -s -r SIZE -f FILE -F
   -T -I -o -e -c -w -U MOUNT -B -D -G -H -k N -j N -O -N -M -x -V N -W -p -S KB -L BYTES -P CPU
   -Q -C -v -+n -+p PERCENT -+u -+d -+D. 'fsb iozone -h' says what each does; others are refused.
 Ours is --repeat-until TIME: each operation is repeated until its times sum to TIME (100ms), for
-  rates that one pass is too short for. IOzone measures once, and so does this without it.
+  rates that one pass is too short for (IOzone measures once), and --allow-concurrent.
 Files are overwritten and removed as IOzone does it. Output is IOzone's: 'fsb compare' reads it.
 Examples:
   fsb iozone -a -g 64m -f /srv/data/f                 all operations, files of 64 kB to 64 MB

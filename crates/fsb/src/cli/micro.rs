@@ -8,14 +8,14 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use fsb_analysis::{describe, t_interval};
 use fsb_compat::pokorny::{KEYS, Level, Options};
 use fsb_model::units::show_seconds;
 use fsb_model::{Cell, Outcome, Plan, Trial};
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, typed};
 
-use crate::front;
+use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::Progress;
 use crate::{exit, results};
@@ -26,9 +26,12 @@ const SETTINGS: &str = "settings.ini";
 /// Options that help names without a line of their own.
 const BRIEFLY: [&str; 8] = ["output", "benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
 
+/// Ours, and no setting of the 2023 tool's.
+const CONCURRENT: &str = "allow-concurrent";
+
 const MORE: &str = "\
 Also: --benchmark NAME, --uid ID, --gid ID, --force-root-user, --sink console,file, --log-file FILE,
-      --min-log-level debug|info|warning|error
+      --min-log-level debug|info|warning|error, --allow-concurrent
 Names are the 2023 tool's; --file-count and --fileCount are one. settings.ini here is read first.
 Examples:
   fsb micro create --output /srv/data --fileCount 1000
@@ -39,14 +42,17 @@ Examples:
 #[derive(Debug)]
 pub struct Arguments {
     typed: Vec<(&'static str, String)>,
+    allow_concurrent: bool,
 }
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
         let benchmark = Arg::new("operation").value_name("create|read|write").conflicts_with("benchmark");
+        let concurrent = Arg::new(CONCURRENT).long(CONCURRENT).action(ArgAction::SetTrue);
         let command = command
             .about("Micro-benchmark one directory: mean time of an iteration, cycle by cycle")
             .arg(benchmark.hide(true))
+            .arg(concurrent.hide(true).help("Measure although another run does: both say so"))
             .override_usage("fsb micro create|read|write --output DIR [OPTIONS]")
             .help_template(super::COMPACT_HELP)
             .after_help(MORE);
@@ -79,7 +85,7 @@ impl FromArgMatches for Arguments {
                 typed.push((key.name, value.clone()));
             }
         }
-        Ok(Arguments { typed })
+        Ok(Arguments { typed, allow_concurrent: matches.get_flag(CONCURRENT) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -106,8 +112,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         log.write(Level::Warning, "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations")?;
     }
     let (plan, cells) = plan(&options)?;
+    let turn = Turn::of(arguments.allow_concurrent);
     let mut progress = Progress::new(options.min_log_level > Level::Info);
-    let trials = front::perform_unsaved(plan, cells, &mut Nowhere, &mut progress);
+    let trials = front::perform_unsaved(plan, cells, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)
 }

@@ -8,11 +8,11 @@ use fsb_runner::plan_file::{self, PlanError, PlanFile, RepetitionFile, typed};
 
 use super::COMPACT_HELP;
 use crate::exit;
-use crate::front;
+use crate::front::{self, Turn};
 use crate::results::{Output, print};
 
 const MORE: &str = "\
-Also: --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user
+Also: --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user, --allow-concurrent
 Examples:
   sudo fsb run ext4 xfs btrfs                        which is faster for what, how surely
   sudo fsb run ext3 ext3,data=journal --blocks 20    two modes, twenty blocks
@@ -82,6 +82,9 @@ pub struct Arguments {
     /// Workers run as root
     #[arg(long, hide = true)]
     force_root_user: bool,
+    /// Measure although another run does: both are marked
+    #[arg(long, hide = true)]
+    allow_concurrent: bool,
 }
 
 /// Runs the subcommand.
@@ -89,18 +92,21 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
     if let Some(directory) = &arguments.resume {
-        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.quiet);
+        let turn = Turn::of(arguments.allow_concurrent);
+        return front::resume(directory, &arguments.wipe, &arguments.output, arguments.quiet, turn);
     }
-    let cpus = front::cpus();
+    let turn = Turn::of(arguments.allow_concurrent);
     let (output, quiet, print_plan, out) =
         (arguments.output.clone(), arguments.quiet, arguments.print_plan, arguments.out.clone());
-    let (plan, cells) = plan(arguments)?.resolve(cpus, front::fresh_seed())?;
+    let file = plan(arguments)?;
+    let cpus = front::cpus_for(&file.controls);
+    let (plan, cells) = file.resolve(cpus, front::fresh_seed())?;
     if print_plan {
         print(&plan_file::print(&plan)?)?;
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| default_directory(&plan));
-    front::start(plan, cells, &out, &output, quiet)
+    front::start(plan, cells, &out, &output, quiet, turn)
 }
 
 /// The command line laid over the plan file, if one is named.

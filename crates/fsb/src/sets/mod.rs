@@ -9,6 +9,7 @@ mod expand;
 mod foreign;
 mod naming;
 mod own;
+mod regimes;
 mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,7 @@ use workloads::Workloads;
 use crate::exit;
 
 pub use contents::contents;
+pub use own::of_matrices;
 
 /// What the command line named, read.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub struct Sets {
     pub warnings: Vec<String>,
     /// Every file that was read, so that none is written over.
     pub files: Vec<PathBuf>,
+    /// Why nothing may be judged, if nothing may.
+    pub apart: Option<String>,
 }
 
 /// One argument, with its files found and its run directories read.
@@ -60,8 +64,10 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let of_run = |run: &OwnRun| [RUN_FILE, TRIALS_FILE].map(|name| run.path.join(name));
     let of_runs = sources.iter().flat_map(|source| &source.runs).flat_map(of_run);
     let files = sources.iter().flat_map(|source| &source.files).cloned().chain(of_runs).collect();
+    let regimes = regimes::of(sources.iter().flat_map(|source| &source.runs));
+    warnings.extend(regimes.warnings);
     let sets = assemble(&sources, &mut warnings)?;
-    Ok(Sets { sets, warnings, files })
+    Ok(Sets { sets, warnings, files, apart: regimes.apart })
 }
 
 /// Finds what stands behind an argument, each file once.

@@ -7,12 +7,16 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fsb_model::metric::{self, Role};
-use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series};
-use fsb_model::{Metric, Outcome, Trial};
+use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
+use fsb_model::{Metric, Outcome, RunRecord, Target, Trial};
 use fsb_store::{Contents, RUN_FILE, TRIALS_FILE};
 use hdrhistogram::serialization::Deserializer;
+use serde_json::Value;
 
 use super::workloads::Workloads;
+
+/// What results of ours are made with.
+const TOOL: &str = "fsb";
 
 /// So many warnings of one run are told again.
 const TOLD: usize = 5;
@@ -104,7 +108,7 @@ impl OwnRun {
 
     fn run(&self, block: u32, trials: &[Lined<'_>], workloads: &Workloads) -> Run {
         Run {
-            tool: "fsb".to_owned(),
+            tool: TOOL.to_owned(),
             version: self.contents.record.segments.last().map(|segment| segment.fsb_version.clone()),
             path: self.path.join(TRIALS_FILE).display().to_string(),
             block: Some(block),
@@ -113,6 +117,29 @@ impl OwnRun {
             ..Run::default()
         }
     }
+}
+
+/// The targets of a run that is not read from a directory, each as a set: of its matrices alone, and without latencies.
+pub fn of_matrices(record: &RunRecord, trials: &[Trial]) -> Vec<Set> {
+    let is_part = |trial: &&Trial| trial.params.get("matrix") == Some(&Value::Bool(true));
+    let parts: Vec<&Trial> = trials.iter().filter(|trial| trial.counts()).filter(is_part).collect();
+    let workloads = Workloads::of(parts.iter().copied());
+    let set = |target: &Target| {
+        let own = parts.iter().copied().filter(|trial| trial.target == target.name);
+        let mut blocks: BTreeMap<u32, Vec<Lined<'_>>> = BTreeMap::new();
+        for (line, trial) in last_attempts((1..).zip(own)).into_iter().filter(|(_, t)| t.outcome == Outcome::Ok) {
+            blocks.entry(trial.block).or_default().push((line, trial));
+        }
+        let run = |(block, trials): (&u32, &Vec<Lined<'_>>)| Run {
+            tool: TOOL.to_owned(),
+            block: Some(*block),
+            series: series(trials, &workloads),
+            ..Run::default()
+        };
+        let pairing = Some(record.name.clone());
+        Set { name: target.name.clone(), pairing, runs: blocks.iter().map(run).collect() }
+    };
+    record.plan.targets.iter().map(set).filter(|set| !set.runs.is_empty()).collect()
 }
 
 /// Where a trial was made again, the last attempt counts.

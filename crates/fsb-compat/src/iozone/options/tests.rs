@@ -143,6 +143,7 @@ fn questions_are_answered_and_not_run() {
     assert_eq!(read("-v"), Ok(Request::Version));
     assert_eq!(read("-s 64 --help"), Ok(Request::Help));
     assert_eq!(options("--repeat-until 100ms").repeat_until, Some(Duration::from_millis(100)));
+    assert!(options("-a --allow-concurrent").allow_concurrent && !options("-a").allow_concurrent);
 }
 
 proptest! {

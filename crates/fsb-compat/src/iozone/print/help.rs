@@ -19,6 +19,7 @@ pub fn list() -> String {
         _ = writeln!(text, "  {head:<12} {}", about.replace('\n', "\n               "));
     }
     text.push_str("\n  --repeat-until TIME  not IOzone's: repeat each operation until its times sum to this (100ms)\n");
+    text.push_str("  --allow-concurrent   not IOzone's: measure although another run of fsb does; both say so\n");
     let missing: Vec<&str> = OPTIONS.iter().filter(|known| !known.is_supported()).map(|known| known.name).collect();
     _ = writeln!(text, "\nNot supported, and refused by name:\n");
     for names in missing.chunks(16) {

@@ -6,15 +6,14 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::hierarchy::Version;
 use super::usage::MemoryUse;
-use crate::sys::{poll_until, read_trimmed};
+use crate::sys::read_trimmed;
 
-/// Names of cgroups that [`remove`] may remove.
+/// Names of cgroups that the undo ledger may remove.
 pub(super) const PREFIX: &str = "fsb-";
 
 /// The kernel charges at most so much at once: a limit is met before the last byte is in use.
@@ -134,38 +133,6 @@ impl Cgroup {
             }
         }
         usage
-    }
-}
-
-/// How long processes that were killed may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Removes a cgroup that fsb made, and kills what is left in it. What was done, in words, or why it was not.
-pub(crate) fn remove(path: &Path) -> Result<String, String> {
-    if !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)) {
-        return Err("its name is not one that fsb gives".to_owned());
-    }
-    let processes = path.join("cgroup.procs");
-    let mut killed = 0;
-    let mut last = String::new();
-    let gone = poll_until(PATIENCE, || {
-        match fs::remove_dir(path) {
-            Ok(()) => return true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return true,
-            Err(error) => last = crate::error::describe(&error),
-        }
-        // A number of 0 is that of a process of another PID namespace, which is not ours to kill.
-        let inside = fs::read_to_string(&processes).unwrap_or_default();
-        for pid in inside.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 1) {
-            // SAFETY: a process that is in our own cgroup; one that ended meanwhile is no error.
-            killed += i32::from(unsafe { libc::kill(pid, libc::SIGKILL) } == 0);
-        }
-        false
-    });
-    match (gone, killed) {
-        (true, 0) => Ok(format!("removed the cgroup {}", path.display())),
-        (true, _) => Ok(format!("removed the cgroup {} with the processes in it", path.display())),
-        (false, _) => Err(last),
     }
 }
 

@@ -4,8 +4,9 @@
 //! the rest of the machine, so it holds less well than a cgroup does. It is the first to be killed where memory runs out,
 //! and it dies with the process that started it.
 
-use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use fsb_model::units::show_bytes;
 
 use super::usage::MemoryUse;
 use crate::error::describe;
-use crate::sys::{Roots, memory, poll_until};
+use crate::sys::{Roots, memory};
 
 /// Locked at a time: so near the limit is what is left at last.
 const CHUNK: usize = 8 << 20;
@@ -21,6 +22,8 @@ const CHUNK: usize = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The kernel takes pages back in batches, and others allocate meanwhile: what is left may be this far from the limit.
 const SLACK: u64 = 64 << 20;
+/// What is available is asked for so often: reclaim and others change it while memory is locked.
+const MOST_ROUNDS: u32 = 8;
 
 /// The process.
 #[derive(Debug)]
@@ -60,50 +63,30 @@ pub(super) fn possible(limit: u64, roots: &Roots) -> Result<(), String> {
 }
 
 impl Eater {
-    /// Locks all memory but `limit` bytes. Caches should have been dropped before.
-    pub(super) fn start(limit: u64, roots: &Roots) -> Result<Eater, String> {
-        possible(limit, roots)?;
-        let available = memory::meminfo(roots, "MemAvailable").unwrap_or(limit);
-        let chunks = (available - limit) as usize / CHUNK;
-        let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(text)?;
+    /// Locks all memory but `limit` bytes of what `available` says. Caches should have been dropped before.
+    pub(super) fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<Eater, String> {
+        let (ours, theirs) = UnixStream::pair().map_err(|error| describe(&error))?;
         // SAFETY: the child makes only system calls on memory and descriptors of its own, and never returns.
         let pid = unsafe { libc::fork() };
         match pid {
             -1 => return Err(describe(&io::Error::last_os_error())),
             // SAFETY: this is the child.
-            0 => unsafe { eat(chunks, writer.as_raw_fd()) },
+            0 => unsafe { eat(theirs.as_raw_fd()) },
             _ => {}
         }
-        drop(writer);
-        let mut eater = Eater { pid, limit, left: available, gone: AtomicBool::new(false) };
-        eater.wait_for(&reader, chunks)?;
-        eater.left = memory::meminfo(roots, "MemAvailable").unwrap_or(0);
-        Ok(eater)
-    }
-
-    /// One byte comes for each chunk that is locked; the end of them where no more can be.
-    fn wait_for(&self, reader: &OwnedFd, chunks: usize) -> Result<(), String> {
-        rustix::fs::fcntl_setfl(reader, rustix::fs::OFlags::NONBLOCK).map_err(text)?;
-        let (mut locked, mut over) = (0, false);
-        poll_until(PATIENCE, || {
-            let mut buffer = [0u8; 256];
-            loop {
-                match rustix::io::read(reader.as_fd(), &mut buffer) {
-                    Ok(0) => over = true,
-                    Ok(count) => {
-                        locked += count;
-                        continue;
-                    }
-                    Err(_) => {}
-                }
-                return over || locked >= chunks;
+        drop(theirs);
+        let mut eater = Eater { pid, limit, left: u64::MAX, gone: AtomicBool::new(false) };
+        ours.set_read_timeout(Some(PATIENCE)).map_err(|error| describe(&error))?;
+        for _ in 0..MOST_ROUNDS {
+            eater.left = available().ok_or("/proc/meminfo does not say what is available")?;
+            let chunks = (eater.left.saturating_sub(limit) / CHUNK as u64) as usize;
+            if chunks == 0 {
+                break;
             }
-        });
-        if locked >= chunks {
-            return Ok(());
+            lock(&ours, chunks)?;
         }
-        let [locked, wanted] = [locked, chunks].map(|count| show_bytes((count * CHUNK) as f64));
-        Err(format!("{locked} of {wanted} could be locked: the kernel refuses more"))
+        // What it waits on no more: the end of this connection leaves it asleep.
+        Ok(eater)
     }
 
     /// The limit.
@@ -127,15 +110,25 @@ impl Eater {
         MemoryUse { mechanism: "locked memory".to_owned(), ..MemoryUse::of(self.limit) }
     }
 
-    /// How near the limit is what it left, in words, and whether that is near enough.
+    /// What came of it in words, and whether what is left is near enough to the limit.
     pub(super) fn observed(&self) -> (String, bool) {
-        let text = format!("locked memory: {} are left for everybody", show_bytes(self.left as f64));
-        (text, self.left.abs_diff(self.limit) <= SLACK)
+        let near = self.left.abs_diff(self.limit) <= SLACK;
+        let how = if near { "left for everybody" } else { "to be left for everybody, but that could not be kept" };
+        (format!("locked memory: {} {how}", show_bytes(self.limit as f64)), near)
     }
 }
 
-fn text(errno: rustix::io::Errno) -> String {
-    describe(&errno.into())
+/// Asks for so many chunks, one byte each, and waits for as many answers.
+fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), String> {
+    let mut answer = [0u8; 1];
+    for locked in 0..chunks {
+        let done = connection.write_all(&[1]).and_then(|()| connection.read_exact(&mut answer));
+        done.map_err(|_| {
+            let [locked, wanted] = [locked, chunks].map(|count| show_bytes((count * CHUNK) as f64));
+            format!("{locked} of {wanted} could be locked: the kernel refuses more")
+        })?;
+    }
+    Ok(())
 }
 
 impl Drop for Eater {
@@ -151,17 +144,18 @@ impl Drop for Eater {
     }
 }
 
-/// The life of the process: locks chunk after chunk, tells of each, and sleeps.
+/// The life of the process: locks a chunk for each byte that it is sent, answers, and sleeps when nobody asks any more.
 ///
 /// # Safety
 ///
 /// To be called in a freshly forked child only: it makes nothing but system calls, and does not return.
-unsafe fn eat(chunks: usize, told: i32) -> ! {
+unsafe fn eat(connection: i32) -> ! {
     // SAFETY: properties of our own process; constant strings; new mappings that nobody else knows; an open descriptor.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
         // Nothing of the parent's stays open: its connections and devices end when it closes them.
-        libc::dup2(told, 0);
+        libc::dup2(connection, 0);
         libc::syscall(libc::SYS_close_range, 1u32, u32::MAX, 0u32);
         let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         if score >= 0 {
@@ -169,12 +163,13 @@ unsafe fn eat(chunks: usize, told: i32) -> ! {
             libc::close(score);
         }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        for _ in 0..chunks {
+        let mut byte = 0u8;
+        while libc::read(0, (&raw mut byte).cast(), 1) == 1 {
             let memory = libc::mmap(std::ptr::null_mut(), CHUNK, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
             if memory == libc::MAP_FAILED || libc::mlock(memory, CHUNK) != 0 {
                 break;
             }
-            if libc::write(0, c".".as_ptr().cast(), 1) != 1 {
+            if libc::write(0, (&raw const byte).cast(), 1) != 1 {
                 break;
             }
         }
@@ -205,12 +200,18 @@ mod tests {
 
     #[test]
     fn what_is_above_the_limit_is_locked_and_given_back() {
-        let (_tree, roots) = machine(96 << 20);
-        let eater = Eater::start(64 << 20, &roots).unwrap();
+        // A machine of 96 MiB, of which somebody gives 16 MiB back meanwhile.
+        let asked = std::cell::Cell::new(0);
+        let available = || {
+            asked.set(asked.get() + 1);
+            Some([96u64, 80, 64][asked.get().min(3) - 1] << 20)
+        };
+        let eater = Eater::start(64 << 20, &available).unwrap();
         let pid = eater.pid;
-        assert_eq!(locked(pid), Some(32 << 20));
+        assert_eq!(locked(pid), Some(48 << 20));
         assert_eq!(eater.holds(), Ok(()));
         assert_eq!(eater.usage().mechanism, "locked memory");
+        assert_eq!(eater.observed(), ("locked memory: 64.0 MiB left for everybody".to_owned(), true));
         drop(eater);
         assert_eq!(locked(pid), None);
     }
@@ -218,17 +219,18 @@ mod tests {
     #[test]
     fn where_nothing_can_be_eaten_that_is_said() {
         let (_tree, roots) = machine(32 << 20);
-        assert!(Eater::start(64 << 20, &roots).unwrap_err().contains("less than the limit already"));
+        assert!(possible(64 << 20, &roots).unwrap_err().contains("less than the limit already"));
         let (_tree, roots) = machine(1 << 50);
         assert!(possible(1 << 30, &roots).is_ok());
+        let far = Eater { pid: 0, limit: 1 << 30, left: 2 << 30, gone: AtomicBool::new(true) };
+        assert!(!far.observed().1);
     }
 
     #[test]
     fn one_that_was_killed_holds_nothing() {
-        let (_tree, roots) = machine(72 << 20);
-        let eater = Eater::start(64 << 20, &roots).unwrap();
+        let eater = Eater::start(64 << 20, &|| Some(64 << 20)).unwrap();
         // SAFETY: our own child.
         unsafe { libc::kill(eater.pid, libc::SIGKILL) };
-        assert!(poll_until(Duration::from_secs(10), || eater.holds().is_err()));
+        assert!(crate::sys::poll_until(Duration::from_secs(10), || eater.holds().is_err()));
     }
 }

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use fsb_model::units::show_bytes;
 
 pub use cgroup::Cgroup;
-pub(crate) use cgroup::remove;
 pub use eater::Eater;
 pub use hierarchy::Version;
 pub use hold::MemoryHold;
@@ -26,7 +25,7 @@ pub use usage::MemoryUse;
 
 use self::hierarchy::Hierarchy;
 use self::request::{Mechanism, Request};
-use super::{Applied, Context, Control, KEEP, Place, Scope, Value};
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
 use crate::error::{TestbedError, attempt};
 use crate::ledger::Action;
 use crate::sys::{Roots, memory};
@@ -140,6 +139,14 @@ fn means(request: &Request, roots: &Roots) -> Result<Means, String> {
     }
 }
 
+/// A limit that cannot be set is no limit, and what depends on it would be something else.
+fn stopped(value: &str, stop: Stop) -> TestbedError {
+    match stop {
+        Stop::Lacks(why) => cannot(value, &why),
+        Stop::Failed(error) => error,
+    }
+}
+
 /// In the ledger first, then made.
 fn set_cgroup(
     value: &str,
@@ -150,11 +157,10 @@ fn set_cgroup(
     let refused =
         |(file, error): (std::path::PathBuf, std::io::Error)| cannot(value, &attempt("write to", &file, &error));
     if let Some(enable) = &hierarchy.enable {
-        context.record(Action::WriteFile { path: enable.file.clone(), value: enable.off.to_owned() })?;
-        std::fs::write(&enable.file, enable.on).map_err(|error| refused((enable.file.clone(), error)))?;
+        context.write_file(&enable.file, enable.on, &enable.file, enable.off).map_err(|stop| stopped(value, stop))?;
     }
     let path = hierarchy.parent.join(format!("{}{}", cgroup::PREFIX, context.ledger.owner().pid));
-    context.record(Action::RemoveCgroup { path: path.clone() })?;
+    context.record(Action::RemoveCgroup { path: path.clone() }).map_err(|stop| stopped(value, stop))?;
     let cgroup = Cgroup::make(hierarchy.version, path, bytes).map_err(refused)?;
     let observed = format!("{}: {} in {}", hierarchy.version.mechanism(), show(bytes), cgroup.path.display());
     context.held.memory = Some(MemoryHold::Cgroup(cgroup));
@@ -164,7 +170,8 @@ fn set_cgroup(
 fn set_eater(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
     // What is clean need not be reclaimed page by page. Where it cannot be dropped, locking takes longer.
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
-    let eater = Eater::start(bytes, context.roots).map_err(|why| cannot(value, &why))?;
+    let eater =
+        Eater::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable")).map_err(|why| cannot(value, &why))?;
     let (observed, near) = eater.observed();
     let warnings = if near { Vec::new() } else { vec![format!("control {MEMORY_LIMIT}={value}: {observed}")] };
     context.held.memory = Some(MemoryHold::Eater(Arc::new(eater)));

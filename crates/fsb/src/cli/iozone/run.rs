@@ -9,12 +9,12 @@ use fsb_compat::iozone::Options;
 use fsb_compat::iozone::print::{self, Facts};
 use fsb_compat::iozone::sequence;
 use fsb_engine::classic::{self, Corruption, PhaseError};
-use fsb_testbed::lock::RunLock;
 
 use super::latency::LatencyFiles;
 use super::remount::Remount;
 use super::{table, together};
 use crate::exit::{self, Failure};
+use crate::front::{Turn, company};
 use crate::progress::say;
 use crate::results;
 
@@ -72,7 +72,7 @@ impl Drop for Made {
 
 /// Measures and prints.
 pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
-    let _lock = RunLock::acquire(&options.command)?;
+    let mut lock = Turn::of(options.allow_concurrent).take(&options.command)?;
     let mut stage = Stage::set(options)?;
     results::print(&print::banner(options, &facts(program)))?;
     let mut reports = Reports::default();
@@ -80,6 +80,8 @@ pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
         true => together::run(&mut stage, &mut reports),
         false => table::run(&mut stage, &mut reports),
     };
+    // IOzone's text has no place for it.
+    company(&mut lock).into_iter().for_each(|warning| say(&format!("warning: {warning}")));
     match measured {
         Ok(()) => {
             stage.made.clear()?;

@@ -1,0 +1,45 @@
+//! Numbers side by side, and nothing said about which is better: for sets that were held in ways that do not compare.
+
+use super::document::{Colour, Document, Grid, Operation};
+use crate::ranking::Outcome;
+use crate::verdict::Verdict;
+
+impl Document {
+    /// Takes every judgement away: verdicts, intervals, letters, colours and findings. What was measured stays, and so
+    /// do the statistics of 2011, which describe. `why` stands first among the warnings.
+    pub fn withhold(&mut self, why: String) {
+        self.operations.iter_mut().for_each(of_operation);
+        self.findings.clear();
+        self.warnings.insert(0, why);
+    }
+}
+
+fn of_operation(operation: &mut Operation) {
+    for estimate in operation.estimate.against.values_mut().flatten() {
+        (estimate.verdict, estimate.ci95) = (Verdict::NotJudged, None);
+    }
+    for pair in &mut operation.ranking.pairs {
+        (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
+    }
+    operation.ranking.letters.fill(None);
+    operation.ranking.outcome = Outcome::NotJudged;
+    operation.letters.values_mut().for_each(|letter| *letter = None);
+    for against in operation.classic.against.values_mut().flatten() {
+        against.t_verdict = None;
+    }
+    operation.grid.iter_mut().for_each(of_grid);
+    for slice in operation.by_file_size.iter_mut().chain(&mut operation.by_record_size) {
+        of_grid(&mut slice.grid);
+        slice.classic.against.values_mut().flatten().for_each(|against| against.t_verdict = None);
+    }
+    for look in operation.cells.iter_mut().flat_map(|cell| cell.against.values_mut()) {
+        (look.colour, look.ci95) = (Colour::Uncertain, None);
+    }
+}
+
+fn of_grid(grid: &mut Grid) {
+    for against in grid.against.values_mut().flatten() {
+        (against.verdict, against.ci95) = (Verdict::NotJudged, None);
+        (against.uncertain, against.faster, against.slower, against.same) = (against.cells, 0, 0, 0);
+    }
+}

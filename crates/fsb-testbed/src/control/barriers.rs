@@ -1,0 +1,123 @@
+//! Barriers off: the kernel is told that the device has no volatile cache, and asks it for no flush.
+//!
+//! The mount options that did this are gone from xfs, and every published figure of 2011 was measured so. What is
+//! durable then may be lost with the power; so it is refused where others' data lie on the same device.
+
+use std::path::{Path, PathBuf};
+
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::TestbedError;
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct Barriers;
+
+const OFF: &str = "off";
+const NO_FLUSHES: &str = "write through";
+
+fn file(device: &Path) -> PathBuf {
+    device.join("queue/write_cache")
+}
+
+fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
+    let device = context.place.device().map_err(Stop::Lacks)?.to_owned();
+    context.change_file(&file(&device), NO_FLUSHES)?;
+    match read_trimmed(&file(&device)) {
+        Some(now) if now == NO_FLUSHES => {
+            context.held.no_flushes = true;
+            Ok(Barriers.observe(context.roots, context.place))
+        }
+        now => Err(Stop::Lacks(format!("the kernel kept '{}'", now.unwrap_or_default()))),
+    }
+}
+
+impl Control for Barriers {
+    fn name(&self) -> &'static str {
+        "barriers"
+    }
+
+    fn about(&self) -> &'static str {
+        "Whether the target's device is asked to flush its cache."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Visit
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is: the device is flushed wherever data must be durable (default)" },
+            Value { name: OFF, about: "never flushed: what is durable then may be lost with the power" },
+        ]
+    }
+
+    fn check_place(&self, value: &str, place: &Place, _: &Roots) -> Result<(), TestbedError> {
+        match &place.shared_with {
+            Some(others) if value == OFF => {
+                let what = format!("barriers=off would put others' data at risk: the device is shared with {others}");
+                Err(TestbedError::request(what).advice("use an image (@loop) or a disk of its own"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn probe(&self, _: &Roots) -> Result<(), String> {
+        super::device_settings()
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        // Somebody may have come since the check.
+        self.check_place(value, context.place, context.roots)?;
+        Applied::of(self.name(), value, apply(context))
+    }
+
+    fn observe(&self, _: &Roots, place: &Place) -> String {
+        let device = match place.device() {
+            Ok(device) => device,
+            Err(why) => return why,
+        };
+        match read_trimmed(&file(device)).as_deref() {
+            Some(NO_FLUSHES) => format!("off ({NO_FLUSHES}: no flushes)"),
+            Some(now) => format!("on ({now})"),
+            None => "the device has no queue".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    #[test]
+    fn the_cache_is_denied_and_comes_back() {
+        let bench = Bench::with_disk();
+        bench.write("sys/disk/queue/write_cache", "write back");
+        let held = bench.set(&Barriers, OFF, |applied, _| {
+            assert_eq!(bench.read("sys/disk/queue/write_cache"), "write through");
+            assert!(applied.effective);
+        });
+        assert!(held.no_flushes);
+        assert_eq!(bench.read("sys/disk/queue/write_cache"), "write back");
+        assert!(!bench.set(&Barriers, KEEP, |applied, _| assert_eq!(applied.observed, "on (write back)")).no_flushes);
+    }
+
+    #[test]
+    fn a_device_without_a_cache_needs_nothing() {
+        let bench = Bench::with_disk();
+        bench.write("sys/disk/queue/write_cache", "write through");
+        let held = bench.set(&Barriers, OFF, |applied, tickets| assert!(applied.effective && tickets.is_empty()));
+        assert!(held.no_flushes);
+    }
+
+    #[test]
+    fn others_on_the_device_are_not_put_at_risk() {
+        let place = Place { shared_with: Some("sda1 in use".to_owned()), ..Place::default() };
+        let refused = Barriers.check_place(OFF, &place, &Roots::default()).unwrap_err();
+        assert_eq!(refused.kind, crate::Kind::Request);
+        assert!(refused.to_string().contains("sda1 in use"), "{refused}");
+        Barriers.check_place(KEEP, &place, &Roots::default()).unwrap();
+    }
+}

@@ -1,0 +1,99 @@
+//! Frequencies above the nominal one: they depend on temperature, so on what ran before.
+//!
+//! Untested on hardware: no machine of ours has cpufreq.
+
+use std::path::PathBuf;
+
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::TestbedError;
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct Boost;
+
+const ON: &str = "on";
+const OFF: &str = "off";
+const LACKING: &str = "no frequency boost: neither intel_pstate/no_turbo nor cpufreq/boost is there";
+
+/// The file and what it holds when boost is on and off: one says "no turbo", the other "boost".
+fn switch(roots: &Roots) -> Option<(PathBuf, [&'static str; 2])> {
+    let cpu = roots.sys.join("devices/system/cpu");
+    let files = [("intel_pstate/no_turbo", ["0", "1"]), ("cpufreq/boost", ["1", "0"])];
+    files.into_iter().map(|(file, values)| (cpu.join(file), values)).find(|(file, _)| read_trimmed(file).is_some())
+}
+
+fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+    let (path, [on, off]) = switch(context.roots).ok_or_else(|| Stop::Lacks(LACKING.to_owned()))?;
+    let wanted = if value == ON { on } else { off };
+    context.change_file(&path, wanted)?;
+    match read_trimmed(&path).as_deref() {
+        Some(now) if now == wanted => Ok(Boost.observe(context.roots, context.place)),
+        _ => Err(Stop::Lacks(format!("{} kept its value: the firmware may forbid it", path.display()))),
+    }
+}
+
+impl Control for Boost {
+    fn name(&self) -> &'static str {
+        "boost"
+    }
+
+    fn about(&self) -> &'static str {
+        "Whether processors may run above their nominal frequency while they are cool."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is (default)" },
+            Value { name: OFF, about: "the nominal frequency at most: slower, but the same for hours" },
+            Value { name: ON, about: "as fast as temperature allows" },
+        ]
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        let (path, _) = switch(roots).ok_or(LACKING)?;
+        super::writable(&path)
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
+        let Some((path, [on, _])) = switch(roots) else { return LACKING.to_owned() };
+        let is_on = read_trimmed(&path).as_deref() == Some(on);
+        if is_on { ON.to_owned() } else { OFF.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    #[test]
+    fn both_switches_are_known() {
+        for (file, on, off) in [("intel_pstate/no_turbo", "0", "1"), ("cpufreq/boost", "1", "0")] {
+            let bench = Bench::new();
+            let file = format!("sys/devices/system/cpu/{file}");
+            bench.write(&file, on);
+            assert_eq!(Boost.observe(&bench.roots, &bench.place), ON);
+            bench.set(&Boost, OFF, |applied, _| {
+                assert_eq!((applied.observed.as_str(), applied.effective), (OFF, true));
+                assert_eq!(bench.read(&file), off);
+            });
+            assert_eq!(bench.read(&file), on);
+        }
+    }
+
+    #[test]
+    fn without_a_switch_it_is_not_available() {
+        let bench = Bench::new();
+        bench.set(&Boost, OFF, |applied, _| assert!(!applied.effective && applied.warnings.len() == 1));
+    }
+}

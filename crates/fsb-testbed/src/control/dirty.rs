@@ -1,0 +1,308 @@
+//! When the kernel writes dirty pages back: the sysctls `vm.dirty_*`, a control each.
+//!
+//! A ratio and its bytes exclude each other in the kernel: writing one sets the other to 0. So the way back is always
+//! the one that was in force, whichever of the two is set.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fsb_model::Bytes;
+use fsb_model::units::{parse_duration, show_bytes, show_seconds};
+
+use super::check::exclude;
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::TestbedError;
+use crate::sys::{Roots, read_trimmed};
+
+/// One of the sysctls.
+pub(super) struct Dirty {
+    name: &'static str,
+    about: &'static str,
+    values: &'static [Value],
+    file: &'static str,
+    kind: Kind,
+}
+
+/// What its number means.
+enum Kind {
+    /// Percent of available memory; the file of bytes that replaces it, and the control of those.
+    Ratio { bytes: &'static str, excludes: &'static str },
+    /// Bytes; the file of the ratio that they replace, its control, and the fewest pages that the kernel takes.
+    Bytes { ratio: &'static str, excludes: &'static str, pages: u64 },
+    /// Hundredths of a second.
+    Time,
+}
+
+const RATIO: &[Value] = &[
+    Value { name: KEEP, about: "as it is (default)" },
+    Value { name: "PERCENT", about: "percent of the memory that is available, such as 20%" },
+];
+const BYTES: &[Value] = &[
+    Value { name: KEEP, about: "as it is (default)" },
+    Value { name: "SIZE", about: "so much, such as 256M; it replaces the ratio" },
+];
+const TIME: &[Value] =
+    &[Value { name: KEEP, about: "as it is (default)" }, Value { name: "TIME", about: "such as 5s or 500ms" }];
+
+pub(super) static DIRTY_RATIO: Dirty = Dirty {
+    name: "dirty-ratio",
+    about: "How much of memory may be dirty before writers must write back themselves.",
+    values: RATIO,
+    file: "dirty_ratio",
+    kind: Kind::Ratio { bytes: "dirty_bytes", excludes: "dirty-bytes" },
+};
+
+pub(super) static DIRTY_BYTES: Dirty = Dirty {
+    name: "dirty-bytes",
+    about: "How many bytes may be dirty before writers must write back themselves.",
+    values: BYTES,
+    file: "dirty_bytes",
+    kind: Kind::Bytes { ratio: "dirty_ratio", excludes: "dirty-ratio", pages: 2 },
+};
+
+pub(super) static DIRTY_BACKGROUND_RATIO: Dirty = Dirty {
+    name: "dirty-background-ratio",
+    about: "How much of memory may be dirty before the kernel writes back behind the writers.",
+    values: RATIO,
+    file: "dirty_background_ratio",
+    kind: Kind::Ratio { bytes: "dirty_background_bytes", excludes: "dirty-background-bytes" },
+};
+
+pub(super) static DIRTY_BACKGROUND_BYTES: Dirty = Dirty {
+    name: "dirty-background-bytes",
+    about: "How many bytes may be dirty before the kernel writes back behind the writers.",
+    values: BYTES,
+    file: "dirty_background_bytes",
+    kind: Kind::Bytes { ratio: "dirty_background_ratio", excludes: "dirty-background-ratio", pages: 1 },
+};
+
+pub(super) static DIRTY_EXPIRE: Dirty = Dirty {
+    name: "dirty-expire",
+    about: "How old dirty pages grow before they are written back.",
+    values: TIME,
+    file: "dirty_expire_centisecs",
+    kind: Kind::Time,
+};
+
+pub(super) static DIRTY_WRITEBACK: Dirty = Dirty {
+    name: "dirty-writeback",
+    about: "How often the kernel looks for pages to write back; 0s: never.",
+    values: TIME,
+    file: "dirty_writeback_centisecs",
+    kind: Kind::Time,
+};
+
+fn path(roots: &Roots, file: &str) -> PathBuf {
+    roots.proc.join("sys/vm").join(file)
+}
+
+fn number(roots: &Roots, file: &str) -> Option<u64> {
+    read_trimmed(&path(roots, file))?.parse().ok()
+}
+
+impl Dirty {
+    /// The number for the kernel, or what is wrong with the value.
+    fn parse(&self, value: &str) -> Result<u64, String> {
+        match self.kind {
+            Kind::Ratio { .. } => {
+                let digits = value.strip_suffix('%').unwrap_or(value).trim_end();
+                let percent = digits.parse().map_err(|_| "give a whole percentage, such as 20%".to_owned())?;
+                if percent > 100 { Err("give between 0% and 100%".to_owned()) } else { Ok(percent) }
+            }
+            Kind::Bytes { pages, .. } => {
+                let bytes: Bytes = value.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
+                let least = pages * rustix::param::page_size() as u64;
+                if bytes.0 < least { Err(format!("the kernel takes {least} bytes or more")) } else { Ok(bytes.0) }
+            }
+            Kind::Time => {
+                let time = parse_duration(value).map_err(|error| error.to_string())?;
+                let centiseconds = time.as_secs_f64() * 100.0;
+                if centiseconds > f64::from(i32::MAX) {
+                    return Err("the kernel takes up to 248 days".to_owned());
+                }
+                if (centiseconds - centiseconds.round()).abs() > 1e-6 {
+                    return Err("the kernel counts in steps of 10 ms".to_owned());
+                }
+                Ok(centiseconds.round() as u64)
+            }
+        }
+    }
+
+    /// The file that is in force, of this one and the one that it replaces.
+    fn in_force(&self, roots: &Roots) -> &'static str {
+        let (ratio, bytes) = match self.kind {
+            Kind::Ratio { bytes, .. } => (self.file, bytes),
+            Kind::Bytes { ratio, .. } => (ratio, self.file),
+            Kind::Time => return self.file,
+        };
+        if number(roots, bytes).is_some_and(|bytes| bytes > 0) { bytes } else { ratio }
+    }
+
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let wanted = self.parse(value).map_err(Stop::Lacks)?;
+        let roots = context.roots;
+        let own = path(roots, self.file);
+        let in_force = self.in_force(roots);
+        let back = number(roots, in_force)
+            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path(roots, in_force).display())))?;
+        if in_force != self.file || back != wanted {
+            context.write_file(&own, &wanted.to_string(), &path(roots, in_force), &back.to_string())?;
+        }
+        // A kernel that sees no change of a 0 leaves the other one in force.
+        let in_force = wanted > 0 || self.in_force(roots) == self.file;
+        match number(roots, self.file) {
+            Some(now) if now == wanted && in_force => Ok(self.observe(roots, context.place)),
+            now => Err(Stop::Lacks(format!("the kernel made {now:?} of {wanted}"))),
+        }
+    }
+
+    fn show(&self, number: u64) -> String {
+        match self.kind {
+            Kind::Ratio { .. } => format!("{number} % of available memory"),
+            Kind::Bytes { .. } => show_bytes(number as f64),
+            Kind::Time if number == 0 => "0 s".to_owned(),
+            Kind::Time => show_seconds(number as f64 / 100.0),
+        }
+    }
+}
+
+impl Control for Dirty {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        self.values
+    }
+
+    fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
+        if value == KEEP {
+            return Ok(());
+        }
+        self.parse(value).map(drop).map_err(|why| {
+            TestbedError::request(format!("{}={value}: {why}", self.name)).advice("or leave it as it is: keep")
+        })
+    }
+
+    fn check_beside(&self, _: &str, requested: &BTreeMap<String, String>, _: &Roots) -> Result<(), TestbedError> {
+        match self.kind {
+            Kind::Ratio { excludes, .. } | Kind::Bytes { excludes, .. } => exclude(self.name, &[excludes], requested),
+            Kind::Time => Ok(()),
+        }
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        super::writable(&path(roots, self.file))
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name, value, self.apply(value, context))
+    }
+
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
+        let in_force = self.in_force(roots);
+        match number(roots, self.file) {
+            None => format!("{} cannot be read", path(roots, self.file).display()),
+            Some(_) if in_force != self.file => format!("not in force: {in_force} is"),
+            Some(number) => self.show(number),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    /// A kernel's pair of files: writing one does not clear the other here, so the test looks at what was recorded.
+    fn bench(ratio: &str, bytes: &str) -> Bench {
+        let bench = Bench::new();
+        bench.write("proc/sys/vm/dirty_ratio", ratio);
+        bench.write("proc/sys/vm/dirty_bytes", bytes);
+        bench.write("proc/sys/vm/dirty_expire_centisecs", "3000");
+        bench
+    }
+
+    #[test]
+    fn the_one_that_was_in_force_comes_back() {
+        for (ratio, bytes, control, value, file, restored) in [
+            ("20", "0", &DIRTY_RATIO, "40%", "dirty_ratio", "write '20' back to"),
+            ("20", "0", &DIRTY_BYTES, "256M", "dirty_bytes", "write '20' back to"),
+            ("0", "8388608", &DIRTY_BYTES, "256M", "dirty_bytes", "write '8388608' back to"),
+            ("0", "8388608", &DIRTY_RATIO, "40%", "dirty_ratio", "write '8388608' back to"),
+        ] {
+            let bench = bench(ratio, bytes);
+            bench.set(control, value, |applied, tickets| {
+                let wanted = if file == "dirty_ratio" { "40" } else { "268435456" };
+                assert_eq!(bench.read(&format!("proc/sys/vm/{file}")), wanted);
+                // In a fixture the old bytes stay in force beside a new ratio.
+                assert!(applied.effective, "{applied:?}");
+                let in_force = if bytes == "0" { "dirty_ratio" } else { "dirty_bytes" };
+                let way_back = tickets[0].action().to_string();
+                assert!(way_back.starts_with(restored) && way_back.ends_with(in_force), "{way_back}");
+            });
+        }
+    }
+
+    #[test]
+    fn times_are_in_hundredths_of_a_second() {
+        let bench = bench("20", "0");
+        bench.set(&DIRTY_EXPIRE, "500ms", |applied, _| {
+            assert_eq!(bench.read("proc/sys/vm/dirty_expire_centisecs"), "50");
+            assert_eq!(applied.observed, "500 ms");
+        });
+        assert_eq!(bench.read("proc/sys/vm/dirty_expire_centisecs"), "3000");
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let roots = Roots::default();
+        for (control, value, word) in [
+            (&DIRTY_RATIO, "101%", "between 0% and 100%"),
+            (&DIRTY_RATIO, "2.5%", "whole percentage"),
+            (&DIRTY_BYTES, "4096", "bytes or more"),
+            (&DIRTY_BYTES, "much", "'much'"),
+            (&DIRTY_EXPIRE, "5ms", "10 ms"),
+            (&DIRTY_EXPIRE, "1000000h", "248 days"),
+        ] {
+            let refused = control.check(value, &roots).unwrap_err();
+            assert_eq!(refused.kind, crate::Kind::Request);
+            assert!(refused.to_string().contains(word), "{refused}");
+        }
+        for (control, value) in [(&DIRTY_RATIO, "0"), (&DIRTY_WRITEBACK, "0s"), (&DIRTY_BYTES, "1G")] {
+            control.check(value, &roots).unwrap();
+        }
+    }
+
+    #[test]
+    fn ratio_and_bytes_exclude_each_other() {
+        let asked = |pairs: [(&str, &str); 2]| {
+            let asked = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            crate::control::check(&asked, &Roots::default())
+        };
+        assert!(asked([("dirty-ratio", "10%"), ("dirty-bytes", "1G")]).is_err());
+        assert!(asked([("dirty-ratio", "10%"), ("dirty-bytes", "keep")]).is_ok());
+        assert!(asked([("dirty-ratio", "10%"), ("dirty-background-bytes", "1G")]).is_ok());
+    }
+
+    #[test]
+    fn a_kernel_without_it_is_said() {
+        let bench = Bench::new();
+        bench.set(&DIRTY_RATIO, "40%", |applied, tickets| {
+            assert!(!applied.effective && tickets.is_empty());
+            assert!(applied.observed.starts_with("not available"), "{applied:?}");
+            assert_eq!(applied.warnings.len(), 1);
+        });
+    }
+}

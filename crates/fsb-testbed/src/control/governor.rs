@@ -1,0 +1,149 @@
+//! How processors choose their frequency.
+//!
+//! Untested on hardware: no machine of ours has cpufreq. Tests bring trees like those of `intel_pstate` and
+//! `acpi-cpufreq`.
+
+use std::path::PathBuf;
+
+use fsb_model::nearest;
+
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::TestbedError;
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct Governor;
+
+const LACKING: &str = "no cpufreq: this kernel does not set frequencies";
+
+/// Governors that kernels have; a machine's own list decides where there is one.
+const KNOWN: [&str; 6] = ["performance", "powersave", "ondemand", "conservative", "schedutil", "userspace"];
+
+/// Directories of frequency policies: processors that change frequency together.
+fn policies(roots: &Roots) -> Vec<PathBuf> {
+    super::numbered(&roots.sys.join("devices/system/cpu/cpufreq"), "policy")
+}
+
+fn current(policy: &std::path::Path) -> Option<String> {
+    read_trimmed(&policy.join("scaling_governor"))
+}
+
+fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+    let policies = policies(context.roots);
+    if policies.is_empty() {
+        return Err(Stop::Lacks(LACKING.to_owned()));
+    }
+    for policy in &policies {
+        context.change_file(&policy.join("scaling_governor"), value)?;
+    }
+    let kept = policies.iter().find(|policy| current(policy).as_deref() != Some(value));
+    match kept {
+        None => Ok(Governor.observe(context.roots, context.place)),
+        Some(policy) => Err(Stop::Lacks(format!("{} kept its governor", policy.display()))),
+    }
+}
+
+impl Control for Governor {
+    fn name(&self) -> &'static str {
+        "governor"
+    }
+
+    fn about(&self) -> &'static str {
+        "Which rule chooses the frequency of processors."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is (default)" },
+            Value { name: "performance", about: "the highest frequency, always" },
+            Value { name: "GOVERNOR", about: "another one that this machine has" },
+        ]
+    }
+
+    fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+        let policies = policies(roots);
+        let available: Vec<String> =
+            policies.iter().filter_map(|policy| read_trimmed(&policy.join("scaling_available_governors"))).collect();
+        let mut known: Vec<&str> = match available.first() {
+            Some(first) => first.split_whitespace().collect(),
+            None => KNOWN.to_vec(),
+        };
+        known.retain(|name| available.iter().all(|list| list.split_whitespace().any(|other| other == *name)));
+        if value == KEEP || known.contains(&value) {
+            return Ok(());
+        }
+        known.push(KEEP);
+        Err(TestbedError::request(nearest::unknown("governor", value, known.iter().copied()))
+            .advice("choose one that this machine has"))
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        let policies = policies(roots);
+        let first = policies.first().ok_or(LACKING)?;
+        super::writable(&first.join("scaling_governor"))
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
+        let mut governors: Vec<String> = policies(roots).iter().filter_map(|policy| current(policy)).collect();
+        governors.sort();
+        governors.dedup();
+        if governors.is_empty() { LACKING.to_owned() } else { governors.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    fn machine(governors: &[&str]) -> Bench {
+        let bench = Bench::new();
+        for (index, governor) in governors.iter().enumerate() {
+            let policy = format!("sys/devices/system/cpu/cpufreq/policy{index}");
+            bench.write(&format!("{policy}/scaling_governor"), governor);
+            bench.write(&format!("{policy}/scaling_available_governors"), "performance powersave schedutil");
+        }
+        bench
+    }
+
+    #[test]
+    fn every_policy_is_set_and_comes_back() {
+        let bench = machine(&["powersave", "schedutil", "performance"]);
+        bench.set(&Governor, "performance", |applied, tickets| {
+            assert!(applied.effective);
+            assert_eq!((applied.observed.as_str(), tickets.len()), ("performance", 2));
+        });
+        assert_eq!(Governor.observe(&bench.roots, &bench.place), "performance, powersave, schedutil");
+    }
+
+    #[test]
+    fn governors_that_the_machine_does_not_know_are_refused() {
+        let bench = machine(&["powersave"]);
+        let refused = Governor.check("ondemand", &bench.roots).unwrap_err();
+        assert_eq!(refused.kind, crate::Kind::Request);
+        assert!(refused.to_string().contains("performance, powersave, schedutil"), "{refused}");
+        Governor.check("schedutil", &bench.roots).unwrap();
+        assert!(Governor.check("performence", &Bench::new().roots).unwrap_err().to_string().contains("performance"));
+    }
+
+    #[test]
+    fn without_cpufreq_it_is_not_available() {
+        let bench = Bench::new();
+        Governor.check("ondemand", &bench.roots).unwrap();
+        bench.set(&Governor, "performance", |applied, tickets| {
+            assert!(!applied.effective && tickets.is_empty());
+            assert!(applied.warnings[0].contains("not available: no cpufreq"), "{applied:?}");
+        });
+        bench.set(&Governor, KEEP, |applied, _| assert!(applied.effective && applied.warnings.is_empty()));
+    }
+}

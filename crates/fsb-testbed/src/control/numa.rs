@@ -1,0 +1,168 @@
+//! Which NUMA node the processes that measure run on and take their memory from.
+//!
+//! Untested on machines with several nodes: tests bring a tree of two.
+
+use std::collections::BTreeMap;
+
+use super::cpus::processors_of;
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value, list};
+use crate::error::TestbedError;
+use crate::sys::Roots;
+
+pub(super) struct Numa;
+
+const NUMA: &str = "numa";
+const LACKING: &str = "this kernel knows no NUMA nodes";
+
+fn online(roots: &Roots) -> Option<Vec<u32>> {
+    list::parse(&roots.sys_text("devices/system/node/online")?)
+}
+
+/// The processors of nodes; none where a node has memory only.
+fn processors(nodes: &[u32], roots: &Roots) -> Vec<u32> {
+    let of = |node: &u32| list::parse(&roots.sys_text(&format!("devices/system/node/node{node}/cpulist"))?);
+    nodes.iter().filter_map(of).flatten().collect()
+}
+
+/// How many processors `controls` leave to workers; absent where they leave all.
+pub fn processors_left(controls: &BTreeMap<String, String>) -> Option<u32> {
+    let asked = controls.get(NUMA).filter(|value| *value != KEEP).and_then(|value| list::parse(value));
+    let near = asked.map(|nodes| processors(&nodes, &Roots::default())).filter(|near| !near.is_empty());
+    let left = match (processors_of(controls), near) {
+        (Some(cpus), Some(near)) => cpus.into_iter().filter(|cpu| near.contains(cpu)).count(),
+        (Some(only), None) | (None, Some(only)) => only.len(),
+        (None, None) => return None,
+    };
+    Some(left.max(1) as u32)
+}
+
+fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+    if online(context.roots).is_none() {
+        return Err(Stop::Lacks(LACKING.to_owned()));
+    }
+    let nodes = list::parse(value).unwrap_or_default();
+    let near = processors(&nodes, context.roots);
+    let held = &mut context.held;
+    if held.cpus.is_empty() {
+        held.cpus = near;
+    } else {
+        held.cpus.retain(|cpu| near.contains(cpu));
+    }
+    held.memory_nodes = nodes;
+    Ok(format!("workers on processors {}, memory of {}", list::show(&held.cpus), list::show(&held.memory_nodes)))
+}
+
+impl Control for Numa {
+    fn name(&self) -> &'static str {
+        NUMA
+    }
+
+    fn about(&self) -> &'static str {
+        "Which NUMA node the processes that measure run on and take memory from."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Visit
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "any (default)" },
+            Value { name: "NODES", about: "its processors and its memory alone, such as 0" },
+        ]
+    }
+
+    fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+        if value == KEEP {
+            return Ok(());
+        }
+        let asked = list::parse(value).ok_or_else(|| {
+            TestbedError::request(format!("numa={value}: that is no list of nodes")).advice("write a number, such as 0")
+        })?;
+        let Some(online) = online(roots) else { return Ok(()) };
+        if let Some(node) = asked.iter().find(|node| !online.contains(node)) {
+            return Err(TestbedError::request(format!("numa={value}: there is no node {node}"))
+                .advice(format!("this machine has {}", list::show(&online))));
+        }
+        if processors(&asked, roots).is_empty() {
+            return Err(TestbedError::request(format!("numa={value}: no processor belongs to it")));
+        }
+        Ok(())
+    }
+
+    fn check_beside(
+        &self,
+        value: &str,
+        requested: &BTreeMap<String, String>,
+        roots: &Roots,
+    ) -> Result<(), TestbedError> {
+        let (Some(cpus), Some(nodes)) = (processors_of(requested), list::parse(value)) else { return Ok(()) };
+        let near = processors(&nodes, roots);
+        if online(roots).is_none() || cpus.iter().any(|cpu| near.contains(cpu)) {
+            return Ok(());
+        }
+        let what = format!("no processor is left: numa={value} has {}, cpus {}", list::show(&near), list::show(&cpus));
+        Err(TestbedError::request(what).advice("leave one of them out"))
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        online(roots).map(drop).ok_or_else(|| LACKING.to_owned())
+    }
+
+    /// The machine stays as it is: each worker binds itself before it touches anything, and fails where it cannot.
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
+        match online(roots) {
+            Some(nodes) if nodes.len() > 1 => format!("memory of any of {} nodes", nodes.len()),
+            Some(_) => "one node".to_owned(),
+            None => LACKING.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    fn two_nodes() -> Bench {
+        let bench = Bench::new();
+        bench.write("sys/devices/system/node/online", "0-1");
+        bench.write("sys/devices/system/node/node0/cpulist", "0-3");
+        bench.write("sys/devices/system/node/node1/cpulist", "4-7");
+        bench
+    }
+
+    #[test]
+    fn a_node_is_its_processors_and_its_memory() {
+        let bench = two_nodes();
+        let held = bench.set(&Numa, "1", |applied, _| assert!(applied.effective, "{applied:?}"));
+        assert_eq!((held.cpus, held.memory_nodes), (vec![4, 5, 6, 7], vec![1]));
+        let refused = Numa.check("2", &bench.roots).unwrap_err();
+        assert_eq!(refused.kind, crate::Kind::Request);
+        assert!(refused.to_string().contains("no node 2"), "{refused}");
+    }
+
+    #[test]
+    fn it_must_leave_a_processor() {
+        let bench = two_nodes();
+        let beside = |cpus: &str| {
+            let requested = [("cpus", cpus), ("numa", "1")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+            Numa.check_beside("1", &requested.into(), &bench.roots)
+        };
+        beside("3-4").unwrap();
+        assert!(beside("0-3").unwrap_err().to_string().contains("no processor is left"));
+    }
+
+    #[test]
+    fn without_nodes_it_is_not_available() {
+        let bench = Bench::new();
+        bench.set(&Numa, "0", |applied, _| assert!(!applied.effective && applied.warnings.len() == 1));
+    }
+}

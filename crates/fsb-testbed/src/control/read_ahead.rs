@@ -1,0 +1,165 @@
+//! How far the kernel reads ahead of a reader.
+//!
+//! The device's value is what a file system takes over when it is mounted, unless it brings its own: btrfs reads 4 MiB
+//! ahead and FUSE 128 KiB, whatever the device says. So those are set again after every mount; what they had goes with
+//! the mount.
+
+use std::path::{Path, PathBuf};
+
+use fsb_model::Bytes;
+use fsb_model::units::show_bytes;
+
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::{TestbedError, attempt};
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct ReadAhead;
+
+/// More has no effect that could be measured, and a page cache full of it disturbs what else is.
+const MOST: u64 = 1 << 30;
+
+fn file(device: &Path) -> PathBuf {
+    device.join("queue/read_ahead_kb")
+}
+
+fn parse(value: &str) -> Result<u64, String> {
+    let bytes: Bytes = value.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
+    let page = rustix::param::page_size() as u64;
+    if !bytes.0.is_multiple_of(page) {
+        return Err(format!("the kernel reads ahead in whole pages of {page} bytes"));
+    }
+    if bytes.0 > MOST { Err(format!("give {} at most", show_bytes(MOST as f64))) } else { Ok(bytes.0) }
+}
+
+fn bytes_in(path: &Path) -> Option<u64> {
+    Some(read_trimmed(path)?.parse::<u64>().ok()? * 1024)
+}
+
+fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+    let wanted = parse(value).map_err(Stop::Lacks)?;
+    let device = context.place.device().map_err(Stop::Lacks)?.to_owned();
+    context.change_file(&file(&device), &(wanted / 1024).to_string())?;
+    match bytes_in(&file(&device)) {
+        Some(now) if now == wanted => {
+            context.held.read_ahead = Some(wanted);
+            Ok(ReadAhead.observe(context.roots, context.place))
+        }
+        _ => Err(Stop::Lacks("the kernel kept another value".to_owned())),
+    }
+}
+
+/// Sets what a file system that was just mounted from the block device `name` brought of its own. It is gone with the
+/// mount, so it needs no way back.
+pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), TestbedError> {
+    let Some(path) = own_setting(name, roots) else { return Ok(()) };
+    let fail = |tried: String| TestbedError::trial("the file system keeps its own read-ahead").tried(tried);
+    std::fs::write(&path, (bytes / 1024).to_string()).map_err(|error| fail(attempt("write to", &path, &error)))?;
+    match bytes_in(&path) {
+        Some(now) if now == bytes => Ok(()),
+        now => Err(fail(format!("{} holds {now:?} bytes", path.display()))),
+    }
+}
+
+/// The file in which a mounted file system keeps a read-ahead of its own.
+fn own_setting(name: &str, roots: &Roots) -> Option<PathBuf> {
+    let number = roots.sys_text(&format!("class/block/{name}/dev"))?;
+    let fuse = roots.sys.join(format!("class/bdi/{number}-fuseblk/read_ahead_kb"));
+    let mut btrfs = std::fs::read_dir(roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
+    let of_btrfs = btrfs.find(|entry| entry.path().join("devices").join(name).exists());
+    let of_btrfs = of_btrfs.map(|entry| entry.path().join("bdi/read_ahead_kb"));
+    of_btrfs.or(Some(fuse)).filter(|path| path.exists())
+}
+
+impl Control for ReadAhead {
+    fn name(&self) -> &'static str {
+        "read-ahead"
+    }
+
+    fn about(&self) -> &'static str {
+        "How far the kernel reads ahead on the target's device, also for btrfs and FUSE."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Visit
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is (default)" },
+            Value { name: "SIZE", about: "so far, such as 128K; 0: not at all" },
+        ]
+    }
+
+    fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
+        if value == KEEP {
+            return Ok(());
+        }
+        parse(value).map(drop).map_err(|why| {
+            TestbedError::request(format!("read-ahead={value}: {why}")).advice("or leave it as it is: keep")
+        })
+    }
+
+    fn probe(&self, _: &Roots) -> Result<(), String> {
+        super::device_settings()
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn observe(&self, _: &Roots, place: &Place) -> String {
+        let device = match place.device() {
+            Ok(device) => device,
+            Err(why) => return why,
+        };
+        bytes_in(&file(device)).map_or_else(|| "the device has no queue".to_owned(), |now| show_bytes(now as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    #[test]
+    fn the_device_is_set_and_comes_back() {
+        let bench = Bench::with_disk();
+        bench.write("sys/disk/queue/read_ahead_kb", "128");
+        let held = bench.set(&ReadAhead, "1M", |applied, _| {
+            assert_eq!(bench.read("sys/disk/queue/read_ahead_kb"), "1024");
+            assert_eq!(applied.observed, "1.00 MiB");
+        });
+        assert_eq!(bench.read("sys/disk/queue/read_ahead_kb"), "128");
+        assert_eq!(held.read_ahead, Some(1 << 20));
+    }
+
+    #[test]
+    fn what_brings_its_own_is_set_after_the_mount() {
+        let bench = Bench::new();
+        after_mount(1 << 20, "loop3", &bench.roots).unwrap();
+        bench.write("sys/class/block/loop3/dev", "7:3");
+        bench.write("sys/class/bdi/7:3/read_ahead_kb", "1024");
+        after_mount(1 << 20, "loop3", &bench.roots).unwrap();
+        bench.write("sys/class/bdi/7:3-fuseblk/read_ahead_kb", "128");
+        after_mount(1 << 20, "loop3", &bench.roots).unwrap();
+        assert_eq!(bench.read("sys/class/bdi/7:3-fuseblk/read_ahead_kb"), "1024");
+        bench.write("sys/fs/btrfs/0a0b/devices/loop2/size", "1");
+        bench.write("sys/fs/btrfs/0a0b/bdi/read_ahead_kb", "4096");
+        bench.write("sys/class/block/loop2/dev", "7:2");
+        after_mount(0, "loop2", &bench.roots).unwrap();
+        assert_eq!(bench.read("sys/fs/btrfs/0a0b/bdi/read_ahead_kb"), "0");
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for (value, word) in [("100", "whole pages"), ("2T", "at most"), ("far", "'far'"), ("-4K", "'-4K'")] {
+            let refused = ReadAhead.check(value, &Roots::default()).unwrap_err();
+            assert_eq!(refused.kind, crate::Kind::Request);
+            assert!(refused.to_string().contains(word), "{refused}");
+        }
+        ReadAhead.check("0", &Roots::default()).unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! The scheduler of the device's queue.
+
+use std::path::{Path, PathBuf};
+
+use fsb_model::nearest;
+
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::TestbedError;
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct Scheduler;
+
+fn file(device: &Path) -> PathBuf {
+    device.join("queue/scheduler")
+}
+
+/// The names in `none [mq-deadline] kyber`, and the one in brackets.
+fn parse(text: &str) -> (Vec<&str>, Option<&str>) {
+    let inner = |word: &'_ str| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')).is_some();
+    let current = text.split_whitespace().find(|word| inner(word)).map(|word| &word[1..word.len() - 1]);
+    (text.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect(), current)
+}
+
+/// Any loop device: those of images will know the same schedulers.
+fn some_loop(roots: &Roots) -> Option<PathBuf> {
+    super::numbered(&roots.sys.join("block"), "loop").into_iter().find(|device| file(device).exists())
+}
+
+fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+    let device = context.place.device().map_err(Stop::Lacks)?;
+    let path = file(device);
+    let text = read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device has no queue".to_owned()))?;
+    let Some(before) = parse(&text).1 else { return Err(Stop::Lacks(format!("it has no scheduler: {text}"))) };
+    if before != value {
+        context.write_file(&path, value, &path, before)?;
+    }
+    match read_trimmed(&path) {
+        Some(text) if parse(&text).1 == Some(value) => Ok(value.to_owned()),
+        now => Err(Stop::Lacks(format!("the kernel kept {}", now.unwrap_or_default()))),
+    }
+}
+
+impl Control for Scheduler {
+    fn name(&self) -> &'static str {
+        "scheduler"
+    }
+
+    fn about(&self) -> &'static str {
+        "Which scheduler orders the requests of the target's device."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Visit
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is (default)" },
+            Value { name: "none", about: "no order but that of arrival" },
+            Value { name: "SCHEDULER", about: "another one that the device knows: mq-deadline, kyber, bfq" },
+        ]
+    }
+
+    fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+        if !value.is_empty() && value.chars().all(plain) {
+            return Ok(());
+        }
+        Err(TestbedError::request(format!("'{value}' is no name of a scheduler"))
+            .advice("choose one that the device knows, such as mq-deadline"))
+    }
+
+    fn check_place(&self, value: &str, place: &Place, roots: &Roots) -> Result<(), TestbedError> {
+        let device = place.device.clone().or_else(|| some_loop(roots).filter(|_| place.is_image));
+        let Some(text) = device.and_then(|device| read_trimmed(&file(&device))) else { return Ok(()) };
+        let mut known = parse(&text).0;
+        if value == KEEP || known.contains(&value) {
+            return Ok(());
+        }
+        known.push(KEEP);
+        Err(TestbedError::request(nearest::unknown("scheduler", value, known.iter().copied()))
+            .advice("the device knows no other; one that is a module must be loaded first"))
+    }
+
+    fn probe(&self, _: &Roots) -> Result<(), String> {
+        super::device_settings()
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn observe(&self, _: &Roots, place: &Place) -> String {
+        match place.device() {
+            Ok(device) => match read_trimmed(&file(device)) {
+                Some(text) => parse(&text).1.unwrap_or(&text).to_owned(),
+                None => "the device has no queue".to_owned(),
+            },
+            Err(why) => why,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    #[test]
+    fn the_one_in_brackets_comes_back() {
+        assert_eq!(parse("none [mq-deadline] kyber"), (vec!["none", "mq-deadline", "kyber"], Some("mq-deadline")));
+        assert_eq!(parse("none"), (vec!["none"], None));
+        let bench = Bench::with_disk();
+        bench.write("sys/disk/queue/scheduler", "none [mq-deadline] kyber");
+        bench.set(&Scheduler, "none", |_, tickets| {
+            assert_eq!(bench.read("sys/disk/queue/scheduler"), "none");
+            assert!(tickets[0].action().to_string().starts_with("write 'mq-deadline' back"), "{tickets:?}");
+        });
+    }
+
+    #[test]
+    fn what_the_device_does_not_know_is_refused() {
+        let bench = Bench::with_disk();
+        bench.write("sys/disk/queue/scheduler", "none [mq-deadline] kyber");
+        let refused = Scheduler.check_place("cfq", &bench.place, &bench.roots).unwrap_err();
+        assert_eq!(refused.kind, crate::Kind::Request);
+        assert!(refused.to_string().contains("none, mq-deadline, kyber"), "{refused}");
+        Scheduler.check_place("kyber", &bench.place, &bench.roots).unwrap();
+        bench.write("sys/block/loop0/queue/scheduler", "[none]");
+        let image = Place { is_image: true, ..Place::default() };
+        assert!(Scheduler.check_place("kyber", &image, &bench.roots).is_err());
+        Scheduler.check_place("kyber", &Place::default(), &bench.roots).unwrap();
+    }
+
+    #[test]
+    fn a_target_without_a_device_is_said() {
+        let bench = Bench::new();
+        bench.set(&Scheduler, "none", |applied, _| {
+            assert!(!applied.effective && applied.observed.starts_with("not available"), "{applied:?}");
+        });
+    }
+}

@@ -1,0 +1,130 @@
+//! Services and timers that must not wake up in the middle of a trial: stopped by name, and started again.
+//!
+//! Untested on machines with systemd: tests of whole runs bring a program that answers like `systemctl`.
+
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::TestbedError;
+use crate::ledger::Action;
+use crate::sys::Roots;
+use crate::sys::systemd::{self, Unit};
+
+pub(super) struct Services;
+
+/// The names in `cron,apt-daily.timer`; an error for what is no name of a unit.
+fn names(value: &str) -> Result<Vec<&str>, TestbedError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+    let is_name = |name: &&str| !name.is_empty() && !name.starts_with('-') && name.chars().all(plain);
+    let names: Vec<_> = value.split(',').collect();
+    match names.iter().find(|name| !is_name(name)) {
+        None => Ok(names),
+        Some(wrong) => Err(TestbedError::request(format!("services={value}: '{wrong}' is no name of a unit"))
+            .advice("write names between commas, such as cron,apt-daily.timer")),
+    }
+}
+
+/// The unit, if it is there and may be stopped.
+fn stoppable(name: &str) -> Result<Unit, TestbedError> {
+    let unit = systemd::unit(name).map_err(|why| TestbedError::machine("systemd does not answer").tried(why))?;
+    let refused = |why: &str| {
+        Err(TestbedError::request(format!("services: {} {why}", unit.name))
+            .advice("`systemctl list-units` shows what runs; leave it out"))
+    };
+    if !unit.exists {
+        return refused("does not exist");
+    }
+    if !unit.stoppable {
+        return refused("cannot be stopped and started by hand");
+    }
+    Ok(unit)
+}
+
+fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<String>) -> Result<String, Stop> {
+    systemd::present().map_err(Stop::Lacks)?;
+    let units = names(value)?.into_iter().map(stoppable).collect::<Result<Vec<_>, _>>()?;
+    let mut said = Vec::new();
+    for unit in &units {
+        if !unit.active {
+            said.push(format!("{} did not run", unit.name));
+            continue;
+        }
+        context.record(Action::StartUnit { unit: unit.name.clone() })?;
+        let stopped = systemd::stop(&unit.name).and_then(|()| match systemd::unit(&unit.name) {
+            Ok(now) if !now.active => Ok(()),
+            Ok(_) => Err("it runs again at once".to_owned()),
+            Err(why) => Err(why),
+        });
+        if let Err(why) = stopped {
+            let error = TestbedError::machine(format!("{} was not stopped", unit.name)).tried(why);
+            return Err(error.advice("leave it out of services").into());
+        }
+        said.push(format!("{} stopped", unit.name));
+        // Whatever may start it again is named by systemd itself, but only as it stops.
+        for trigger in unit.triggered_by.iter().filter(|name| units.iter().all(|unit| unit.name != **name)) {
+            if systemd::unit(trigger).is_ok_and(|trigger| trigger.active) {
+                warnings.push(format!("{} may be started again by {trigger}: stop it too", unit.name));
+            }
+        }
+    }
+    Ok(said.join(", "))
+}
+
+impl Control for Services {
+    fn name(&self) -> &'static str {
+        "services"
+    }
+
+    fn about(&self) -> &'static str {
+        "Services and timers of systemd that rest while fsb measures."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "they run on (default)" },
+            Value { name: "UNIT,…", about: "these are stopped, and started again: cron,apt-daily.timer" },
+        ]
+    }
+
+    fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
+        let names = names(value)?;
+        if value == KEEP || systemd::present().is_err() {
+            return Ok(());
+        }
+        names.into_iter().try_for_each(|name| stoppable(name).map(drop))
+    }
+
+    fn probe(&self, _: &Roots) -> Result<(), String> {
+        systemd::present()?;
+        if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may stop services".to_owned()) }
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so("all run on"));
+        }
+        let mut warnings = Vec::new();
+        let mut applied = Applied::of(self.name(), value, apply(value, context, &mut warnings))?;
+        applied.warnings.extend(warnings);
+        Ok(applied)
+    }
+
+    fn observe(&self, _: &Roots, _: &Place) -> String {
+        systemd::present().map_or_else(|why| why, |()| "all run".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_units_are_told_from_anything_else() {
+        assert_eq!(names("cron,apt-daily.timer,getty@tty1").unwrap().len(), 3);
+        for value in ["", "cron,", "cron atd", "--now", "a/b", "x;y"] {
+            assert_eq!(names(value).unwrap_err().kind, crate::Kind::Request, "{value}");
+        }
+    }
+}

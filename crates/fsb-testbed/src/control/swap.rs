@@ -1,0 +1,148 @@
+//! Swap: pages that come back from a disk in the middle of a trial are somebody else's I/O.
+
+use fsb_model::units::show_bytes;
+
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use crate::error::{TestbedError, attempt};
+use crate::ledger::Action;
+use crate::sys::swap::{self, SwapArea};
+use crate::sys::{Roots, memory};
+use crate::testbed::Progress;
+
+pub(super) struct Swap;
+
+const OFF: &str = "off";
+
+/// Memory that must stay when everything in swap has come back.
+const MARGIN: u64 = 64 << 20;
+
+fn used(areas: &[SwapArea]) -> u64 {
+    areas.iter().map(|area| area.used).sum()
+}
+
+/// The lowest priority first, so that the way back begins with the highest: priorities that the kernel chooses fall
+/// from one area to the next.
+fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
+    let mut areas = swap::active(context.roots);
+    if areas.is_empty() {
+        return Ok("no swap is on".to_owned());
+    }
+    areas.sort_by_key(|area| area.priority);
+    let total = used(&areas);
+    let mut done = 0;
+    for area in &areas {
+        (context.progress)(Progress { what: "switching swap off".to_owned(), done, total });
+        context.record(Action::SwapOn { path: area.path.clone(), priority: area.priority })?;
+        if let Err(error) = swap::off(&area.path) {
+            context.take_back()?;
+            return Err(Stop::Lacks(attempt("swapoff", &area.path, &error)));
+        }
+        done += area.used;
+    }
+    let left = swap::active(context.roots);
+    if left.is_empty() {
+        let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
+        Ok(format!("off: {}", names.join(", ")))
+    } else {
+        Err(Stop::Lacks("somebody switched swap on meanwhile".to_owned()))
+    }
+}
+
+impl Control for Swap {
+    fn name(&self) -> &'static str {
+        "swap"
+    }
+
+    fn about(&self) -> &'static str {
+        "Whether memory may be paged out while fsb measures."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is (default)" },
+            Value { name: OFF, about: "every area is switched off, and on again with its priority" },
+        ]
+    }
+
+    fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+        super::one_of(self.name(), self.values(), value)?;
+        let used = used(&swap::active(roots));
+        let available = memory::meminfo(roots, "MemAvailable").unwrap_or(u64::MAX);
+        if value != OFF || used == 0 || available >= used.saturating_add(MARGIN) {
+            return Ok(());
+        }
+        let show = |bytes: u64| show_bytes(bytes as f64);
+        Err(TestbedError::machine("swap cannot be switched off: too little memory")
+            .tried(format!("{} are in swap, {} of memory are available", show(used), show(available)))
+            .advice("end what uses memory, or leave swap=off out"))
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), String> {
+        if swap::active(roots).is_empty() || rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        Err("only root may switch swap off".to_owned())
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(context))
+    }
+
+    fn observe(&self, roots: &Roots, _: &Place) -> String {
+        let areas = swap::active(roots);
+        let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
+        match areas[..] {
+            [] => "no swap is on".to_owned(),
+            _ => format!("on: {} ({} in use)", names.join(", "), show_bytes(used(&areas) as f64)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    fn swapping(used: &str, available: &str) -> Bench {
+        let bench = Bench::new();
+        bench.write("proc/swaps", &format!("Filename Type Size Used Priority\n/nonexistent file 9 {used} -2"));
+        bench.write("proc/meminfo", &format!("MemAvailable: {available} kB"));
+        bench
+    }
+
+    #[test]
+    fn what_is_in_swap_must_fit_in_memory() {
+        let bench = swapping("1000000", "900000");
+        let refused = Swap.check(OFF, &bench.roots).unwrap_err();
+        assert_eq!(refused.kind, crate::Kind::Machine);
+        assert!(refused.to_string().contains("too little memory"), "{refused}");
+        Swap.check(KEEP, &bench.roots).unwrap();
+        Swap.check(OFF, &swapping("0", "1").roots).unwrap();
+        Swap.check(OFF, &swapping("1000000", "2000000").roots).unwrap();
+    }
+
+    #[test]
+    fn an_area_that_cannot_be_switched_off_is_said() {
+        let bench = swapping("0", "1");
+        bench.set(&Swap, OFF, |applied, tickets| {
+            assert!(!applied.effective && tickets.is_empty(), "{applied:?}");
+            assert!(applied.observed.contains("swapoff /nonexistent"), "{applied:?}");
+        });
+    }
+
+    #[test]
+    fn where_nothing_is_on_it_is_off() {
+        let bench = Bench::new();
+        bench.set(&Swap, OFF, |applied, tickets| {
+            assert!(applied.effective && tickets.is_empty());
+            assert_eq!(applied.observed, "no swap is on");
+        });
+    }
+}

@@ -1,0 +1,60 @@
+//! What tests of controls share: a machine made of files.
+
+use std::path::PathBuf;
+
+use super::{Applied, Context, Control, Held, Place};
+use crate::ledger::{Ledger, Owner, Ticket, leftovers};
+use crate::sys::{Roots, read_trimmed};
+
+/// A tree with /proc and /sys, and a ledger beside it.
+pub(super) struct Bench {
+    tree: tempfile::TempDir,
+    pub roots: Roots,
+    pub place: Place,
+    ledger: Ledger,
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap();
+        Bench { roots, place: Place::default(), ledger, tree }
+    }
+
+    /// A machine whose target has a disk of its own.
+    pub fn with_disk() -> Bench {
+        let bench = Bench::new();
+        bench.write("sys/disk/size", "2048");
+        Bench { place: Place { device: Some(bench.path("sys/disk")), ..Place::default() }, ..bench }
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.tree.path().join(path)
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("{text}\n")).unwrap();
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        read_trimmed(&self.path(path)).unwrap()
+    }
+
+    /// Sets a control, lets `look` see what came of it, and restores; nothing stays in the ledger.
+    pub fn set(&self, control: &dyn Control, value: &str, look: impl FnOnce(&Applied, &[Ticket])) -> Held {
+        let mut held = Held::default();
+        let mut progress = |_| {};
+        let mut context =
+            Context::new(control.name(), &self.roots, &self.ledger, &mut progress, &self.place, &mut held);
+        let applied = control.set(value, &mut context).unwrap();
+        let tickets = context.into_tickets();
+        assert_eq!(leftovers(&self.path("undo")).len(), tickets.len());
+        look(&applied, &tickets);
+        assert_eq!(control.restore(tickets, &self.ledger), Vec::<String>::new());
+        assert!(leftovers(&self.path("undo")).is_empty());
+        held
+    }
+}
