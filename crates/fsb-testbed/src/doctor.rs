@@ -1,13 +1,14 @@
 //! What this machine can measure, and what would disturb a run. Nothing is changed by looking.
 
+mod controls;
+
 use std::path::Path;
 
 use fsb_model::units::show_bytes;
 
-use crate::control;
 use crate::fs::{self, FileSystem};
 use crate::ledger;
-use crate::sys::{Roots, magic, memory, program};
+use crate::sys::{Roots, magic, program};
 use crate::{host, lock};
 
 /// How a thing is.
@@ -46,9 +47,7 @@ pub fn examine(dir: &Path) -> Vec<Finding> {
     findings.push(loop_devices());
     findings.push(image_directory(dir));
     findings.push(signature_tools());
-    findings.extend(control::REGISTRY.iter().map(|member| control_of(*member, &roots)));
-    findings.extend(governor(&roots));
-    findings.extend(swap(&roots));
+    findings.extend(controls::examine(dir, &roots));
     findings.extend(surroundings(&roots));
     findings.push(lock_holder());
     findings.push(undo_entries());
@@ -129,34 +128,6 @@ fn signature_tools() -> Finding {
     }
 }
 
-fn control_of(member: &dyn control::Control, roots: &Roots) -> Finding {
-    let name = member.name();
-    match member.probe(roots) {
-        Ok(()) => finding(name, State::Ok, member.observe(roots, &control::Place::default()), ""),
-        // What a machine has no use for is no defect.
-        Err(why) if !host::is_virtual_machine(roots) && why.starts_with("not a virtual machine") => {
-            finding(name, State::Ok, why, "")
-        }
-        Err(why) => finding(name, State::Warning, why, "run with sudo"),
-    }
-}
-
-fn governor(roots: &Roots) -> Option<Finding> {
-    let governor = roots.sys_text("devices/system/cpu/cpu0/cpufreq/scaling_governor")?;
-    Some(if governor == "performance" {
-        finding("governor", State::Ok, governor, "")
-    } else {
-        let advice = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
-        finding("governor", State::Warning, format!("{governor}: frequencies change while fsb measures"), advice)
-    })
-}
-
-fn swap(roots: &Roots) -> Option<Finding> {
-    let swap = memory::meminfo(roots, "SwapTotal").filter(|bytes| *bytes > 0)?;
-    let text = format!("{} of swap are on: paging may disturb a run", show_bytes(swap as f64));
-    Some(finding("swap", State::Warning, text, "swapoff -a while measuring, where memory allows"))
-}
-
 fn surroundings(roots: &Roots) -> Vec<Finding> {
     let manifest = host::manifest_at(roots);
     let mut findings = Vec::new();
@@ -205,6 +176,7 @@ fn undo_entries() -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control;
 
     #[test]
     fn every_file_system_and_control_is_looked_at() {

@@ -90,6 +90,14 @@ impl Stage {
         Ok((Stage { lock, launched, interrupted, signal }, agent))
     }
 
+    /// Undoes what the agent left to this process because it lives in another mount namespace. The answer holds what
+    /// could not be undone.
+    fn undo_rest(&self) -> Vec<String> {
+        let replayed = ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current());
+        let failed = replayed.into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
+        failed.map(|entry| entry.to_string()).collect()
+    }
+
     /// Takes everything down, at once.
     fn strike(&mut self) {
         self.launched.kill(GOODBYE);
@@ -259,6 +267,7 @@ fn make(
     let directory = journal.0;
     match ended {
         Ok((mut record, trials)) => {
+            record.warnings.extend(stage.undo_rest());
             record.warnings.extend(company(&mut stage.lock));
             close_segment(&directory, &mut record)?;
             show(&directory, &record, &trials, output)
@@ -311,6 +320,7 @@ pub fn perform_unsaved(
     let (mut stage, agent) = Stage::set(check(&record, turn)?)?;
     match perform(agent, journal, observer, record, Vec::new(), false) {
         Ok((_, trials)) => {
+            stage.undo_rest().into_iter().for_each(|warning| say(&format!("warning: {warning}")));
             company(&mut stage.lock).into_iter().for_each(|warning| say(&format!("warning: {warning}")));
             Ok(trials)
         }

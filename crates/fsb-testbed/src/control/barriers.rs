@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
-use crate::error::TestbedError;
+use crate::error::{TestbedError, attempt};
+use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Barriers;
@@ -20,7 +21,9 @@ fn file(device: &Path) -> PathBuf {
 
 fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
     let device = context.place.device().map_err(Stop::Lacks)?.to_owned();
-    context.change_file(&file(&device), NO_FLUSHES)?;
+    if read_trimmed(&file(&device)).is_some_and(|now| now != NO_FLUSHES) {
+        keep_read_ahead(context, &device, |context| context.change_file(&file(&device), NO_FLUSHES))?;
+    }
     match read_trimmed(&file(&device)) {
         Some(now) if now == NO_FLUSHES => {
             context.held.no_flushes = true;
@@ -28,6 +31,23 @@ fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
         }
         now => Err(Stop::Lacks(format!("the kernel kept '{}'", now.unwrap_or_default()))),
     }
+}
+
+/// Whenever a limit of a queue changes, new kernels choose the read-ahead anew, there and back. So it is written again
+/// after the change, and its way back stands in the ledger *before* the change: undoing goes backwards.
+fn keep_read_ahead(
+    context: &mut Context<'_>,
+    device: &Path,
+    change: impl FnOnce(&mut Context<'_>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let path = device.join("queue/read_ahead_kb");
+    let Some(before) = read_trimmed(&path) else { return change(context) };
+    context.record(Action::WriteFile { path: path.clone(), value: before.clone() })?;
+    change(context)?;
+    if read_trimmed(&path).as_ref() == Some(&before) {
+        return Ok(());
+    }
+    std::fs::write(&path, &before).map_err(|error| Stop::Lacks(attempt("write to", &path, &error)))
 }
 
 impl Control for Barriers {
@@ -73,6 +93,10 @@ impl Control for Barriers {
         Applied::of(self.name(), value, apply(context))
     }
 
+    fn concerns_device(&self) -> bool {
+        true
+    }
+
     fn observe(&self, _: &Roots, place: &Place) -> String {
         let device = match place.device() {
             Ok(device) => device,
@@ -95,9 +119,13 @@ mod tests {
     fn the_cache_is_denied_and_comes_back() {
         let bench = Bench::with_disk();
         bench.write("sys/disk/queue/write_cache", "write back");
-        let held = bench.set(&Barriers, OFF, |applied, _| {
+        bench.write("sys/disk/queue/read_ahead_kb", "8192");
+        let held = bench.set(&Barriers, OFF, |applied, tickets| {
             assert_eq!(bench.read("sys/disk/queue/write_cache"), "write through");
             assert!(applied.effective);
+            // Undone last, for undoing the other changes it.
+            assert!(tickets[0].action().to_string().starts_with("write '8192' back to"), "{tickets:?}");
+            assert_eq!(tickets.len(), 2);
         });
         assert!(held.no_flushes);
         assert_eq!(bench.read("sys/disk/queue/write_cache"), "write back");

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
 use crate::error::TestbedError;
 use crate::sys::{Roots, read_trimmed};
 
@@ -62,6 +62,14 @@ impl Control for Boost {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
         Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+        let (path, [on, _]) = switch(roots)?;
+        (read_trimmed(&path).as_deref() == Some(on)).then_some(Disturbance {
+            what: "how fast processors are depends on how warm they are",
+            advice: "fsb run --control boost=off",
+        })
     }
 
     fn observe(&self, roots: &Roots, _: &Place) -> String {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use fsb_model::nearest;
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
 use crate::error::TestbedError;
 use crate::sys::{Roots, read_trimmed};
 
@@ -93,6 +93,14 @@ impl Control for Governor {
         Applied::of(self.name(), value, apply(value, context))
     }
 
+    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+        let changing = policies(roots).iter().any(|policy| current(policy).is_some_and(|name| name != "performance"));
+        changing.then_some(Disturbance {
+            what: "frequencies change while fsb measures",
+            advice: "fsb run --control governor=performance",
+        })
+    }
+
     fn observe(&self, roots: &Roots, _: &Place) -> String {
         let mut governors: Vec<String> = policies(roots).iter().filter_map(|policy| current(policy)).collect();
         governors.sort();
@@ -124,6 +132,8 @@ mod tests {
             assert_eq!((applied.observed.as_str(), tickets.len()), ("performance", 2));
         });
         assert_eq!(Governor.observe(&bench.roots, &bench.place), "performance, powersave, schedutil");
+        assert!(Governor.disturbs(&bench.roots).is_some());
+        assert!(Governor.disturbs(&machine(&["performance"]).roots).is_none());
     }
 
     #[test]

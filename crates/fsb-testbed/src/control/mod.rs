@@ -51,8 +51,9 @@ pub static REGISTRY: &[&dyn Control] = &[
     &dirty::DIRTY_EXPIRE,
     &dirty::DIRTY_WRITEBACK,
     &scheduler::Scheduler,
-    &read_ahead::ReadAhead,
+    // A change of the cache makes the kernel choose the read-ahead anew.
     &barriers::Barriers,
+    &read_ahead::ReadAhead,
     &cpus::Cpus,
     &numa::Numa,
     &memory_limit::MemoryLimit,
@@ -114,6 +115,15 @@ impl Applied {
     }
 }
 
+/// How a condition would disturb a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disturbance {
+    /// What would happen.
+    pub what: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
 /// A host condition.
 pub trait Control: Sync {
     /// Its name in plans and after `--control`.
@@ -152,6 +162,15 @@ pub trait Control: Sync {
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
     /// How the condition is now; of the device of `place`, where it concerns one.
     fn observe(&self, roots: &Roots, place: &Place) -> String;
+    /// Whether it acts on the target's device.
+    fn concerns_device(&self) -> bool {
+        false
+    }
+    /// How the condition as it is now would disturb a run; absent where it would not.
+    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+        let _ = roots;
+        None
+    }
     /// Undoes what [`Control::set`] did, the last change first. The answer holds what could not be undone.
     fn restore(&self, tickets: Vec<Ticket>, ledger: &Ledger) -> Vec<String> {
         let undone = tickets.into_iter().rev().map(|ticket| ledger.undo(ticket));

@@ -48,10 +48,19 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     }
 }
 
-/// Sets what a file system that was just mounted from the block device `name` brought of its own. It is gone with the
-/// mount, so it needs no way back.
+/// Sets what a file system that was just mounted from the block device `name` brought of its own, or makes sure that
+/// the device's still holds. The former is gone with the mount, so it needs no way back.
 pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), TestbedError> {
-    let Some(path) = own_setting(name, roots) else { return Ok(()) };
+    let Some(path) = own_setting(name, roots) else {
+        let device = bytes_in(&roots.sys.join(format!("class/block/{name}/queue/read_ahead_kb")));
+        return match device.filter(|now| *now != bytes) {
+            None => Ok(()),
+            Some(now) => {
+                Err(TestbedError::trial(format!("the read-ahead of {name} was changed to {now} bytes meanwhile"))
+                    .advice("somebody else sets up this device: udev rules, tuned?"))
+            }
+        };
+    };
     let fail = |tried: String| TestbedError::trial("the file system keeps its own read-ahead").tried(tried);
     std::fs::write(&path, (bytes / 1024).to_string()).map_err(|error| fail(attempt("write to", &path, &error)))?;
     match bytes_in(&path) {
@@ -110,6 +119,10 @@ impl Control for ReadAhead {
         Applied::of(self.name(), value, apply(value, context))
     }
 
+    fn concerns_device(&self) -> bool {
+        true
+    }
+
     fn observe(&self, _: &Roots, place: &Place) -> String {
         let device = match place.device() {
             Ok(device) => device,
@@ -143,6 +156,9 @@ mod tests {
         bench.write("sys/class/block/loop3/dev", "7:3");
         bench.write("sys/class/bdi/7:3/read_ahead_kb", "1024");
         after_mount(1 << 20, "loop3", &bench.roots).unwrap();
+        bench.write("sys/class/block/loop3/queue/read_ahead_kb", "1024");
+        after_mount(1 << 20, "loop3", &bench.roots).unwrap();
+        assert!(after_mount(2 << 20, "loop3", &bench.roots).unwrap_err().to_string().contains("meanwhile"));
         bench.write("sys/class/bdi/7:3-fuseblk/read_ahead_kb", "128");
         after_mount(1 << 20, "loop3", &bench.roots).unwrap();
         assert_eq!(bench.read("sys/class/bdi/7:3-fuseblk/read_ahead_kb"), "1024");

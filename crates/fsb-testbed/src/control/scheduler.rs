@@ -93,6 +93,10 @@ impl Control for Scheduler {
         Applied::of(self.name(), value, apply(value, context))
     }
 
+    fn concerns_device(&self) -> bool {
+        true
+    }
+
     fn observe(&self, _: &Roots, place: &Place) -> String {
         match place.device() {
             Ok(device) => match read_trimmed(&file(device)) {

@@ -2,9 +2,9 @@
 
 use fsb_model::units::show_bytes;
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
 use crate::error::{TestbedError, attempt};
-use crate::ledger::Action;
+use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::swap::{self, SwapArea};
 use crate::sys::{Roots, memory};
 use crate::testbed::Progress;
@@ -81,6 +81,12 @@ impl Control for Swap {
             .advice("end what uses memory, or leave swap=off out"))
     }
 
+    /// Left to the front, which replays what stays in the ledger: an area that is switched on in a mount namespace that
+    /// then goes has a wrong name in /proc/swaps for ever.
+    fn restore(&self, _: Vec<Ticket>, _: &Ledger) -> Vec<String> {
+        Vec::new()
+    }
+
     fn probe(&self, roots: &Roots) -> Result<(), String> {
         if swap::active(roots).is_empty() || rustix::process::geteuid().is_root() {
             return Ok(());
@@ -93,6 +99,13 @@ impl Control for Swap {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
         Applied::of(self.name(), value, apply(context))
+    }
+
+    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+        (!swap::active(roots).is_empty()).then_some(Disturbance {
+            what: "paging may disturb a run",
+            advice: "fsb run --control swap=off, where memory allows",
+        })
     }
 
     fn observe(&self, roots: &Roots, _: &Place) -> String {

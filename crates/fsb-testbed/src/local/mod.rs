@@ -18,6 +18,7 @@ use fsb_model::{Target, TargetKind};
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
 use self::mounts::MountRoot;
+pub(crate) use self::place::of_directory as place_of_directory;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
 use crate::error::TestbedError;
 use crate::fs::{self, Home, Null};

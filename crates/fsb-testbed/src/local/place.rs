@@ -40,7 +40,7 @@ pub(super) fn of_device(path: &Path) -> Place {
 }
 
 /// The disk under a directory, which the directory's whole file system is on.
-pub(super) fn of_directory(path: &Path) -> Place {
+pub(crate) fn of_directory(path: &Path) -> Place {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mount = mountinfo::holding(&mountinfo::read(), &path);
     let number = mount.as_ref().and_then(host::device_of_mount);

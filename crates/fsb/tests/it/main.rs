@@ -5,6 +5,7 @@ mod bad_input;
 mod browser;
 mod common;
 mod compare;
+mod controls;
 mod directories;
 mod disturbed;
 mod failures;

@@ -1,0 +1,82 @@
+//! Two runs at once: the second refuses, unless it insists; then both say so.
+
+use std::time::Duration;
+
+use super::*;
+
+/// A run on the null file system that lasts until it is told to stop.
+fn long_run(directory: &Path, out: &str, more: &[&str]) -> Running {
+    fs::write(directory.join("plan.toml"), PLAN).unwrap();
+    let arguments = ["run", "plan.toml", "null", "--blocks", "10000", "--out", out, "-q"];
+    let run = Running::start(directory, &[arguments.as_slice(), more].concat());
+    wait_until("trials", Duration::from_secs(60), || trials(&directory.join(out)).len() > 2);
+    run
+}
+
+fn company(run: &Path) -> Vec<String> {
+    let record = record(run);
+    let warnings = record["warnings"].as_array().unwrap().iter();
+    warnings.filter_map(|text| text.as_str()).filter(|text| text.starts_with("not alone")).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
+    let _turn = turn();
+    let scratch = scratch();
+    let directory = scratch.path();
+    let first = long_run(directory, "first", &[]);
+    let process = format!("process {} ", first.id());
+    let refused = fsb(directory, &["run", "null", "--blocks", "1", "--out", "refused"]);
+    expect_code(&refused, 3);
+    assert!(stderr(&refused).contains(&process) && stderr(&refused).contains("--allow-concurrent"));
+
+    let insisted = ["run", "plan.toml", "null", "--blocks", "1", "--out", "second", "--allow-concurrent"];
+    let second = fsb(directory, &insisted);
+    expect_code(&second, 0);
+    assert!(stderr(&second).contains(&process), "{}", stderr(&second));
+    assert!(stdout(&second).contains("not alone"), "{}", stdout(&second));
+    assert!(company(&directory.join("second"))[0].contains(&process));
+    first.signal(rustix::process::Signal::INT);
+    expect_code(&first.wait(), 130);
+    let said = company(&directory.join("first"));
+    assert!(said.len() == 1 && said[0].contains("--out second"), "{said:?}");
+}
+
+#[test]
+fn a_run_that_insisted_keeps_others_out_all_the_same() {
+    let _turn = turn();
+    let scratch = scratch();
+    let directory = scratch.path();
+    let first = long_run(directory, "first", &["--allow-concurrent"]);
+    let refused = fsb(directory, &["run", "null", "--blocks", "1", "--out", "refused"]);
+    expect_code(&refused, 3);
+    assert!(stderr(&refused).contains(&format!("process {} ", first.id())), "{}", stderr(&refused));
+    first.signal(rustix::process::Signal::INT);
+    expect_code(&first.wait(), 130);
+    assert!(company(&directory.join("first")).is_empty(), "nobody else measured");
+    expect_code(&fsb(directory, &["run", "null", "--blocks", "1", "--out", "after"]), 0);
+}
+
+#[test]
+fn what_one_run_set_the_other_leaves_alone() {
+    if !root_or_skip("what_one_run_set") {
+        return;
+    }
+    let _turn = turn();
+    let (scratch, before) = (scratch(), vm("dirty_expire_centisecs"));
+    let directory = scratch.path();
+    let plan = ["run", "plan.toml", "tmpfs", "--size", "64M", "-q", "--out"];
+    fs::write(directory.join("plan.toml"), PLAN).unwrap();
+    let first = Running::start(directory, &[plan.as_slice(), &["first", "--control", "dirty-expire=7s"]].concat());
+    wait_until("the first run's control", Duration::from_secs(60), || vm("dirty_expire_centisecs") == "700");
+    let second = ["second", "--blocks", "1", "--control", "dirty-expire=9s", "--allow-concurrent"];
+    fsb(directory, &[plan.as_slice(), &second].concat());
+    let record = record(&directory.join("second"));
+    let seen = &record["controls"]["dirty-expire"];
+    assert_eq!(seen["effective"], false);
+    assert!(seen["observed"].as_str().unwrap().contains("another run of fsb holds it"), "{seen}");
+    assert_eq!(vm("dirty_expire_centisecs"), "700");
+    first.signal(rustix::process::Signal::INT);
+    first.wait();
+    assert_eq!(vm("dirty_expire_centisecs"), before);
+}
