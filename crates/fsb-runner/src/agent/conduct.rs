@@ -52,6 +52,7 @@ struct Conduct<'a, 'b> {
     cpu_seconds: f64,
     watched: watch::Seen,
     settled: bool,
+    settle_seconds: f64,
     before_cold: Option<Counters>,
     /// What the memory limit saw, where there is one.
     memory: Option<MemoryUse>,
@@ -79,13 +80,15 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
         cpu_seconds: 0.0,
         watched: watch::Seen::new(),
         settled: true,
+        settle_seconds: 0.0,
         before_cold: None,
         memory: None,
         killed_before: 0,
     };
     let ended = conduct.limit().and_then(|()| conduct.repetitions());
-    // Whatever happened, the next trial finds an empty target.
+    // Whatever happened, the next trial finds an empty target, and a quiet one.
     let cleaned = conduct.step(Step::Cleanup, 0);
+    conduct.settle_afterwards();
     conduct.reply(ended.and(cleaned.map_err(Failure::from)))
 }
 
@@ -182,8 +185,18 @@ impl Conduct<'_, '_> {
         }
         let quiet = self.stage.testbed.quiesce()?;
         self.settled &= quiet.settled;
+        self.settle_seconds += quiet.waited_seconds;
         self.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
+    }
+
+    /// What this trial left must not be written out within the next one. A target that fails here fails the next trial.
+    fn settle_afterwards(&mut self) {
+        let started = Instant::now();
+        let quiet = self.stage.testbed.quiesce();
+        self.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
+        self.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+        self.spent.cleanup += started.elapsed().as_secs_f64();
     }
 
     fn measure(&mut self, repetition: u32) -> Result<(), Failure> {
@@ -313,6 +326,7 @@ impl Conduct<'_, '_> {
         if let Some(memory) = memory {
             observed.insert("memory_limit".to_owned(), json!(memory));
         }
+        observed.insert("settle_seconds".to_owned(), json!(self.settle_seconds));
         let disturbed = self.disturbed();
         observed.extend(std::mem::take(&mut self.watched).into_iter().map(|(name, value)| (name, json!(value))));
         let (outcome, error) = match ended {

@@ -321,9 +321,10 @@ impl Testbed for LocalTestbed {
     }
 
     fn quiesce(&mut self) -> Result<Quiet, TestbedError> {
-        match self.place() {
-            Some((root, device)) => quiet::quiesce(root, device),
-            None => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+        match &self.visit {
+            Visit::None | Visit::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+            Visit::FileSystem(visit) => visit.quiesce(),
+            Visit::Directory(visit) => quiet::quiesce(visit.root(), visit.device_directory()),
         }
     }
 

@@ -3,14 +3,14 @@
 //! A source is read twice, by the agent: before the worker is told to go and after its result. Between the two nothing
 //! of this runs, so that watching costs the measurement nothing.
 
-mod device;
+pub(crate) mod device;
 mod frequency;
-mod others;
+pub(crate) mod others;
 mod pressure;
 pub(crate) mod processes;
-mod steal;
-mod threshold;
-mod throttle;
+pub(crate) mod steal;
+pub(crate) mod threshold;
+pub(crate) mod throttle;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -121,7 +121,7 @@ fn processors(roots: &Roots) -> f64 {
 }
 
 /// Ticks of the kernel's clock as seconds.
-fn seconds(ticks: u64) -> f64 {
+pub(crate) fn seconds(ticks: u64) -> f64 {
     ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 

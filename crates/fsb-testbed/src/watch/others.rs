@@ -4,7 +4,7 @@ use super::{Finish, Place, Source, one, processes, seconds};
 
 pub(super) struct Others;
 
-pub(super) const SECONDS: &str = "others_cpu_seconds";
+pub(crate) const SECONDS: &str = "others_cpu_seconds";
 
 impl Source for Others {
     fn name(&self) -> &'static str {

@@ -5,7 +5,7 @@ use crate::sys::Roots;
 
 pub(super) struct Steal;
 
-pub(super) const SECONDS: &str = "steal_seconds";
+pub(crate) const SECONDS: &str = "steal_seconds";
 
 impl Source for Steal {
     fn name(&self) -> &'static str {

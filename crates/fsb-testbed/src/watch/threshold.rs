@@ -5,7 +5,7 @@ use super::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS, device, others, steal,
 /// Share of the machine's CPU time that the hypervisor and other processes may take. It is below θ, the smallest
 /// difference that matters (3 % by default): what is taken from a workload that keeps all processors busy slows it down
 /// by that share at most, so that less cannot by itself make a difference that is told.
-const CPU_SHARE: f64 = 0.02;
+pub(crate) const CPU_SHARE: f64 = 0.02;
 /// CPU time is judged over at least this long. The kernel counts it in ticks of 10 ms, for each process apart: over a
 /// second on one processor two ticks are 2 %, below that they would be chance.
 const CPU_SECONDS: f64 = 1.0;
@@ -13,9 +13,13 @@ const CPU_SECONDS: f64 = 1.0;
 const DEVICE_SHARE: f64 = 0.02;
 /// Bytes a second that are nobody's: the journal of the file system that holds the image commits some blocks every five
 /// seconds, and so do logs. It is 64 requests of 4 KiB, half of what a rotating disk does in a second.
-const DEVICE_RATE: f64 = 256.0 * 1024.0;
+pub(crate) const DEVICE_RATE: f64 = 256.0 * 1024.0;
 /// Shorter stretches count as one second: a single commit within a tenth of a second is no load.
 const DEVICE_SECONDS: f64 = 1.0;
+
+/// Share of time in which work of an idle machine may wait for something: `fsb doctor` warns above it. While a trial is
+/// measured, pressure is recorded and not judged, for the workload itself waits for its disk.
+pub(crate) const IDLE_PRESSURE: f64 = 0.02;
 
 /// Why what was seen is a disturbance; nothing where it is none. Each reason is a few words and a number.
 pub fn reasons(seen: &Seen) -> Vec<String> {

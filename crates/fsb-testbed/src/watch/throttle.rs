@@ -5,7 +5,7 @@ use crate::sys::Roots;
 
 pub(super) struct Throttle;
 
-pub(super) const EVENTS: &str = "throttle_events";
+pub(crate) const EVENTS: &str = "throttle_events";
 
 impl Source for Throttle {
     fn name(&self) -> &'static str {

@@ -17,6 +17,7 @@ mod matrix;
 mod micro;
 mod null_run;
 mod past_the_cache;
+mod quiet;
 mod real_file_systems;
 mod resume;
 mod schemas;
