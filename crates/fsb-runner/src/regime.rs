@@ -3,6 +3,7 @@
 use fsb_engine::{Sizing, workload};
 use fsb_model::units::show_bytes;
 use fsb_model::{CacheState, Cell, Plan};
+use fsb_testbed::control::KEEP;
 use fsb_testbed::control::memory_limit::{self, MEMORY_LIMIT};
 
 /// Refuses cells that are to be out of cache and fit the memory of a target. `memory` is the machine's.
@@ -16,7 +17,12 @@ pub(crate) fn check(plan: &Plan, cells: &[Cell], sizing: &Sizing, memory: u64) -
     let show = |bytes: u64| show_bytes(bytes as f64);
     for target in &plan.targets {
         let asked = target.controls_over(&plan.controls);
-        let limit = asked.get(MEMORY_LIMIT).and_then(|value| memory_limit::limit_of(value));
+        let asked = asked.get(MEMORY_LIMIT).filter(|value| *value != KEEP);
+        let limit = asked.and_then(|value| memory_limit::limit_of(value));
+        if asked.is_some() && limit.is_none() {
+            // What is no limit, the control itself refuses.
+            continue;
+        }
         if bytes >= limit.unwrap_or(memory) {
             continue;
         }

@@ -19,5 +19,6 @@ mod null_run;
 mod past_the_cache;
 mod quiet;
 mod real_file_systems;
+mod regimes;
 mod resume;
 mod schemas;
