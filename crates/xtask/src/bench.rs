@@ -49,6 +49,8 @@ pub enum Part {
     Backends,
     /// `fsb compare`.
     Compare,
+    /// Reads after a heavy write beside reads alone.
+    Quiet,
 }
 
 /// Nanoseconds an operation, of one round.

@@ -123,7 +123,7 @@ fn verdict(kept: bool, budget: f64) -> String {
 }
 
 /// The program as users get it, beside this one.
-fn program() -> anyhow::Result<PathBuf> {
+pub fn program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("fsb");
     ensure!(program.exists(), "{} is not there: cargo build --release --package fsb", program.display());
     Ok(program)
