@@ -51,6 +51,8 @@ pub enum Part {
     Iozone,
     /// `fsb compare`.
     Compare,
+    /// Reads after a heavy write beside reads alone.
+    Quiet,
 }
 
 /// What [`verdict`] says of a whole interval below 1.

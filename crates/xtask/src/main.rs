@@ -7,6 +7,7 @@ mod compare;
 mod count;
 mod iozone;
 mod peers;
+mod quiet;
 mod summary;
 
 use bench::Part;
@@ -22,7 +23,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; `fsb
-    /// iozone` beside IOzone; then `fsb compare` beside a script.
+    /// iozone` beside IOzone; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
@@ -45,6 +46,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(Part::Compare) {
                 compare::run(&options.dir, options.rounds)?;
+            }
+            if wanted(Part::Quiet) {
+                quiet::run(&options.dir, options.rounds)?;
             }
             Ok(())
         }

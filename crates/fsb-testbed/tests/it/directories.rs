@@ -99,7 +99,8 @@ fn null_targets_touch_nothing_and_need_no_root() {
     let mut testbed = LocalTestbed::new(Owner::current());
     assert_eq!(testbed.check(&plan).unwrap(), Vec::<String>::new());
     let opened = testbed.open(&plan, &mut |_| {}).unwrap();
-    assert!(opened.media.is_empty() && opened.controls.is_empty() && opened.warnings.is_empty());
+    assert!(opened.media.is_empty() && opened.warnings.is_empty());
+    assert!(opened.controls.values().all(|control| !control.effective), "{:?}", opened.controls);
     let provisioned = testbed.provision(&plan.targets[1]).unwrap();
     assert!(!provisioned.root.exists());
     assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);

@@ -10,8 +10,9 @@ use crate::common::{expect_code, expect_no_traces, fsb, record, root_or_skip, sc
 /// Much to write out later: deleted and kept inodes, a journal full of them, and data.
 const HEAVY: &str =
     "[[workload]]\nname = 'create'\nfiles = 4000\nfile_size = '4K'\nlabel = 'heavy'\ndurability = 'none'\n";
-const READ: &str = "[[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '1M'\ncache = 'cold'\nlabel = 'cold'\n\
-    [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '1M'\ncache = 'warm'\nlabel = 'warm'\n";
+/// A whole file is one operation, so that how fast the disk is decides how often it is read, not how much of it.
+const READ: &str = "[[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '16M'\ncache = 'cold'\nlabel = 'cold'\n\
+    [[workload]]\nname = 'read'\nfile_size = '16M'\nblock_size = '16M'\ncache = 'warm'\nlabel = 'warm'\n";
 
 /// One block of these workloads on each file system; the trials of the reads.
 fn reads(directory: &Path, out: &str, workloads: &str) -> Vec<Value> {
