@@ -106,7 +106,11 @@ impl<'a> Context<'a> {
         let what = action.to_string();
         match self.ledger.claim(self.control, action)? {
             Some(ticket) => self.tickets.push(ticket),
-            None => return Err(Stop::Lacks(format!("another run of fsb holds it (and will {what})"))),
+            None => {
+                return Err(Stop::Lacks(format!(
+                    "another run of fsb holds it, or died with it (fsb clean would {what})"
+                )));
+            }
         }
         Ok(())
     }

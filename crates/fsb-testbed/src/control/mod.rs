@@ -82,6 +82,13 @@ pub struct Value {
     pub about: &'static str,
 }
 
+impl Value {
+    /// Whether it is a form, such as `SIZE`.
+    fn stands_for_many(&self) -> bool {
+        self.name.chars().all(|c| c.is_ascii_uppercase() || ",…".contains(c))
+    }
+}
+
 /// What setting a control did.
 #[derive(Debug, Default)]
 pub struct Applied {
@@ -184,6 +191,19 @@ pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
         let names = REGISTRY.iter().map(|control| control.name());
         TestbedError::request(nearest::unknown("control", name, names)).advice("`fsb list controls` shows all")
     })
+}
+
+/// What the name of a control alone asks for: the value behind `keep`, where there is one that stands for itself.
+pub fn value_of_name(name: &str) -> Result<&'static str, TestbedError> {
+    let control = find(name)?;
+    match control.values() {
+        [default, usual, ..] if default.name == KEEP && !usual.stands_for_many() => Ok(usual.name),
+        values => {
+            let names: Vec<_> = values.iter().map(|value| value.name).collect();
+            Err(TestbedError::request(format!("the control {name} needs a value"))
+                .advice(format!("write {name}=VALUE: {}", names.join(", "))))
+        }
+    }
 }
 
 /// Refuses what is not one of `values`: the check of controls that take nothing else.

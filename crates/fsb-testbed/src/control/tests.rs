@@ -6,11 +6,6 @@ fn asked(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// Values in capitals stand for many.
-fn stands_for_many(value: &Value) -> bool {
-    value.name.chars().all(|c| c.is_ascii_uppercase() || "-,…".contains(c))
-}
-
 #[test]
 fn members_are_unique_and_described() {
     let roots = Roots::default();
@@ -24,7 +19,7 @@ fn members_are_unique_and_described() {
             assert!(!value.about.is_empty() && !value.about.contains('\n'), "{name}={}", value.name);
         }
         let default = &control.values()[0];
-        assert!(!stands_for_many(default), "the default of {name} is no value");
+        assert!(!default.stands_for_many(), "the default of {name} is no value");
         check(&asked(&[(name, default.name)]), &roots).unwrap();
         assert_eq!(value_of(*control, &BTreeMap::new()), default.name);
         assert_eq!(value_of(*control, &asked(&[(name, "other")])), "other");
@@ -49,6 +44,19 @@ fn slips_get_the_nearest_name() {
     assert!(refusal("page-cach", "remount").contains("did you mean 'page-cache'"));
     assert!(refusal("page-cache", "remout").contains("did you mean 'remount'"));
     assert!(refusal("guest-memory", "perhaps").contains("known are auto, off"));
+}
+
+#[test]
+fn a_name_alone_asks_for_what_stands_behind_keep() {
+    for (name, value) in [("swap", "off"), ("governor", "performance"), ("barriers", "off"), ("scheduler", "none")] {
+        assert_eq!(value_of_name(name).unwrap(), value);
+    }
+    for (name, word) in
+        [("cpus", "cpus=VALUE: keep, LIST"), ("guest-memory", "needs a value"), ("swop", "did you mean 'swap'")]
+    {
+        let refused = value_of_name(name).unwrap_err().to_string();
+        assert!(refused.contains(word), "{refused}");
+    }
 }
 
 #[test]

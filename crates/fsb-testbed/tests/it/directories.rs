@@ -100,7 +100,9 @@ fn null_targets_touch_nothing_and_need_no_root() {
     assert_eq!(testbed.check(&plan).unwrap(), Vec::<String>::new());
     let opened = testbed.open(&plan, &mut |_| {}).unwrap();
     assert!(opened.media.is_empty() && opened.warnings.is_empty());
-    assert!(opened.controls.values().all(|control| !control.effective), "{:?}", opened.controls);
+    // What was asked for is told as not set.
+    assert!(opened.controls.keys().eq(plan.controls.keys()), "{opened:?}");
+    assert!(opened.controls.values().all(|control| !control.effective));
     let provisioned = testbed.provision(&plan.targets[1]).unwrap();
     assert!(!provisioned.root.exists());
     assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);

@@ -9,7 +9,7 @@ use crate::results::print;
 
 const MORE: &str = "\
 A killed run's mounts, loop devices, images and processes go with it. What the kernel does not take
-back (a changed setting, the sub-directory of a measured directory) stands in the undo ledger.
+back (a setting, swap, a service, a directory of fsb's own) stands in the undo ledger.
 Examples:
   sudo fsb clean            undo it
   sudo fsb clean --list     only say what would be undone

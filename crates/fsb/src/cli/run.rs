@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::{Bytes, Identity, Plan};
-use fsb_runner::plan_file::{self, PlanError, PlanFile, RepetitionFile, typed};
+use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
+use fsb_testbed::control;
 
 use super::COMPACT_HELP;
 use crate::exit;
@@ -50,7 +51,7 @@ pub struct Arguments {
     #[arg(long, value_name = "F")]
     scale: Option<String>,
     /// Set a control: see 'fsb list controls'
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME[=VALUE]")]
     control: Vec<String>,
     /// Give up what a block device holds
     #[arg(long, value_name = "DEVICE")]
@@ -133,7 +134,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             precision: arguments.precision,
             stretch: None,
         },
-        controls: arguments.control.iter().map(|text| control(text)).collect::<Result<_, _>>()?,
+        controls: arguments.control.iter().map(|text| control(text)).collect::<anyhow::Result<_>>()?,
         ..PlanFile::default()
     };
     Ok(over.over(under))
@@ -153,10 +154,14 @@ fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
     Ok(plan)
 }
 
-fn control(text: &str) -> Result<(String, String), PlanError> {
-    let (name, value) = text.split_once('=').unwrap_or((text, "on"));
+/// `NAME=VALUE`, or `NAME` for the value that is usually meant.
+fn control(text: &str) -> anyhow::Result<(String, String)> {
+    let (name, value) = match text.split_once('=') {
+        Some(both) => both,
+        None => (text, control::value_of_name(text)?),
+    };
     if name.is_empty() || value.is_empty() {
-        return Err(PlanError::Request(format!("--control {text}: write NAME=VALUE, such as guest-memory=off")));
+        return Err(exit::request(format!("--control {text}: write NAME=VALUE, such as guest-memory=off")));
     }
     Ok((name.to_owned(), value.to_owned()))
 }

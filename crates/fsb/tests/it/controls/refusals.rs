@@ -23,6 +23,7 @@ const TABLE: &[(&str, &str)] = &[
     ("numa=x", "no list of nodes"),
     ("services=--now", "no name of a unit"),
     ("read-ahed=1M", "did you mean 'read-ahead'"),
+    ("read-ahead", "read-ahead=VALUE: keep, SIZE"),
 ];
 
 #[test]
