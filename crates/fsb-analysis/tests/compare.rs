@@ -2,7 +2,7 @@
 
 mod iozone;
 
-use fsb_analysis::compare::{ALL, Document, Request, compare};
+use fsb_analysis::compare::{ALL, Document, Finding, Request, all_pairs, compare};
 use fsb_analysis::{Method, Verdict};
 use fsb_model::set::{Point, Run, Series, Set};
 use fsb_model::{Better, Unit};
@@ -265,4 +265,48 @@ proptest! {
         }).collect();
         check(&compare(&sets, &REQUEST).unwrap());
     }
+}
+
+/// The pairs of a run are searched as `compare` searches them, each once, and equals show nothing.
+#[test]
+fn every_pair_is_searched_once() {
+    let [xfs, ext4] = published();
+    let document = compare(&[xfs.clone(), ext4.clone()], &REQUEST).unwrap();
+    let (findings, warnings) = all_pairs(&[xfs.clone(), ext4.clone()], REQUEST.theta).unwrap();
+    let texts = |findings: &[Finding]| -> Vec<String> { findings.iter().map(|finding| finding.text.clone()).collect() };
+    assert!(!findings.is_empty() && warnings.is_empty());
+    assert_eq!(texts(&findings), texts(&document.findings));
+
+    let mut noise = Pcg64::seed_from_u64(1);
+    let mut sample = |name: &str, factor: f64| {
+        let mut rate =
+            || 1e9 * factor * (0.01 * <StandardNormal as Distribution<f64>>::sample(&StandardNormal, &mut noise)).exp();
+        let runs = (0..6).map(|_| run("fsb", Some("write"), |_, _| Some(rate()))).collect();
+        blocks(name, "run", runs)
+    };
+    let sets = [sample("a", 1.0), sample("b", 1.0), sample("c", 1.2)];
+    let (findings, _) = all_pairs(&sets, REQUEST.theta).unwrap();
+    let pairs: Vec<(&str, &str)> =
+        findings.iter().map(|finding| (finding.baseline.as_str(), finding.candidate.as_str())).collect();
+    assert_eq!(pairs, [("a", "c"), ("b", "c")]);
+    assert!(all_pairs(&sets[..1], REQUEST.theta).unwrap().0.is_empty());
+}
+
+#[test]
+fn what_is_withheld_is_no_judgement_and_what_was_measured_stays() {
+    let mut document = compare(&published(), &REQUEST).unwrap();
+    let before = document.clone();
+    assert!(!before.findings.is_empty());
+    document.withhold("they do not compare".to_owned());
+    assert_eq!(document.warnings[0], "they do not compare");
+    assert!(document.findings.is_empty());
+    for (operation, before) in document.operations.iter().zip(&before.operations) {
+        let (now, then) = (&operation.estimate.against["ext4"], &before.estimate.against["ext4"]);
+        let (now, then) = (now.as_ref().unwrap(), then.as_ref().unwrap());
+        assert_eq!((now.verdict, now.ci95, now.ratio), (Verdict::NotJudged, None, then.ratio));
+        assert!(operation.letters.values().all(Option::is_none));
+        assert_eq!(operation.classic.sets, before.classic.sets);
+        assert_eq!(operation.cells.len(), before.cells.len());
+    }
+    check(&document);
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample;
+use crate::{sample, terminal};
 use fsb_analysis::{Outcome as RowOutcome, Verdict};
 use fsb_model::Outcome;
 
@@ -127,4 +127,41 @@ fn nothing_at_all_is_a_view_too() {
     trials.iter_mut().for_each(|trial| (trial.outcome, trial.metrics) = (Outcome::Failed, Vec::new()));
     let failed = View::of_run(&record, &trials);
     assert_eq!(failed.headline, "12 workloads: 12 without any value.");
+}
+
+#[test]
+fn findings_end_every_form() {
+    let finding = |number: usize| fsb_analysis::compare::Finding {
+        text: format!("xfs is faster than ext4 at operation {number}: +12 % (95 % CI +9…+16), 41 of 43 cells"),
+        workload: None,
+        operation: "write".to_owned(),
+        metric: "throughput".to_owned(),
+        baseline: "ext4".to_owned(),
+        candidate: "xfs".to_owned(),
+        ratio: 1.12,
+        ci95: [1.09, 1.16],
+        file_size: None,
+        record_size: None,
+        cells: 43,
+        agreeing: 41,
+        p: 0.01,
+        faster: true,
+    };
+    let with = |count: usize| {
+        let view = view(&["ext4", "xfs"], 6).with_findings((1..=count).map(finding).collect(), Vec::new());
+        let (_, trials) = sample::run(&["ext4", "xfs"], 6);
+        ["text", "markdown", "html", "json"].map(|name| (crate::find(name).unwrap().render)(&view, &trials))
+    };
+    let [screen, markdown, html, json] = with(9);
+    assert!(screen.contains("\n- xfs is faster than ext4 at operation 7:"), "{screen}");
+    assert!(screen.contains("\n  and 2 more findings in the report\n") && !screen.contains("operation 8"), "{screen}");
+    for text in [&markdown, &html, &json] {
+        assert!(text.contains("operation 9: +12 % (95 % CI +9…+16), 41 of 43 cells"));
+    }
+    assert!(html.contains("<a href=\"#findings\">Findings</a>") && html.contains("<dt>Findings</dt>"));
+    let [screen, _, html, _] = with(0);
+    assert!(screen.contains("No region of sizes differs by more than 3 % for sure."), "{screen}");
+    assert!(html.contains("No region of sizes differs for sure"));
+    let [screen, ..] = [terminal::first_screen(&view(&["ext4", "xfs"], 6), false)];
+    assert!(!screen.contains("No region"), "a run without a matrix says nothing of one");
 }

@@ -13,6 +13,7 @@ mod request;
 mod tests;
 mod usage;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fsb_model::units::show_bytes;
@@ -28,7 +29,7 @@ use self::request::{Mechanism, Request};
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
 use crate::error::{TestbedError, attempt};
 use crate::ledger::Action;
-use crate::sys::{Roots, memory};
+use crate::sys::{Roots, memory, random_name};
 
 pub(super) struct MemoryLimit;
 
@@ -154,17 +155,22 @@ fn set_cgroup(
     hierarchy: Hierarchy,
     context: &mut Context<'_>,
 ) -> Result<Applied, TestbedError> {
-    let refused =
-        |(file, error): (std::path::PathBuf, std::io::Error)| cannot(value, &attempt("write to", &file, &error));
+    let refused = |(file, error): (PathBuf, std::io::Error)| cannot(value, &attempt("write to", &file, &error));
     if let Some(enable) = &hierarchy.enable {
         context.write_file(&enable.file, enable.on, &enable.file, enable.off).map_err(|stop| stopped(value, stop))?;
     }
-    let path = hierarchy.parent.join(format!("{}{}", cgroup::PREFIX, context.ledger.owner().pid));
+    let path = free_name(&hierarchy.parent, context.ledger.owner().pid);
     context.record(Action::RemoveCgroup { path: path.clone() }).map_err(|stop| stopped(value, stop))?;
     let cgroup = Cgroup::make(hierarchy.version, path, bytes).map_err(refused)?;
     let observed = format!("{}: {} in {}", hierarchy.version.mechanism(), show(bytes), cgroup.path.display());
     context.held.memory = Some(MemoryHold::Cgroup(cgroup));
     Ok(Applied::so(observed))
+}
+
+/// A name that nobody has: a process of another PID namespace may have our number, and its cgroup is not ours to remove.
+fn free_name(parent: &Path, pid: u32) -> PathBuf {
+    let path = parent.join(format!("{}{pid}", cgroup::PREFIX));
+    if path.exists() { parent.join(format!("{}{pid}-{}", cgroup::PREFIX, random_name())) } else { path }
 }
 
 fn set_eater(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {

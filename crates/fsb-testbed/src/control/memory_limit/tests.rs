@@ -91,11 +91,7 @@ fn what_a_cgroup_of_version_2_says_is_read() {
 /// A place for version 1 on this machine, if there is one.
 fn real() -> Option<Hierarchy> {
     let found = Hierarchy::find(&Roots::default()).ok().filter(|_| rustix::process::geteuid().is_root());
-    let found = found.filter(|found| found.version == Version::V1);
-    if found.is_none() {
-        eprintln!("no cgroup of version 1 can be made here: skipped");
-    }
-    found
+    found.filter(|found| found.version == Version::V1)
 }
 
 #[test]
@@ -132,4 +128,14 @@ fn what_the_kernel_refuses_leaves_nothing() {
     let path = place.parent.join(format!("fsb-none-{}/below", std::process::id()));
     assert!(Cgroup::make(Version::V1, path.clone(), 32 << 20).is_err());
     assert!(!path.exists());
+}
+
+#[test]
+fn a_name_that_somebody_has_is_not_taken() {
+    let parent = tempfile::tempdir().unwrap();
+    let first = super::free_name(parent.path(), 7);
+    assert_eq!(first, parent.path().join("fsb-7"));
+    fs::create_dir(&first).unwrap();
+    let second = super::free_name(parent.path(), 7);
+    assert!(!second.exists() && second.file_name().unwrap().to_string_lossy().starts_with("fsb-7-"));
 }
