@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Exactly so many blocks
     #[arg(long, value_name = "N", conflicts_with = "precision")]
     blocks: Option<u32>,
-    /// Blocks until every cell's 95 % interval is within ±P, or the budget is spent
+    /// Blocks until every cell's interval is within ±P, or the budget is spent
     #[arg(long, value_name = "P")]
     precision: Option<String>,
     /// The smallest difference that matters [3%]
