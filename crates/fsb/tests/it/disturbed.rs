@@ -7,7 +7,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{expect_code, fast_plan, fsb, record, scratch, stderr, stdout, trials, turn};
+use crate::common::{
+    expect_code, expect_no_traces, fast_plan, fsb, record, root_or_skip, scratch, stderr, stdout, traces, trials, turn,
+};
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
     fast_plan(directory);
@@ -225,4 +227,46 @@ fn a_budget_says_its_rule_and_what_it_did() {
     assert!(rule.starts_with("as many blocks as 4.0 s hold, at least 5 and at most 30"), "{rule}");
     assert!(stderr(&output).contains(rule), "{}", stderr(&output));
     assert!(stdout(&output).contains("ended after "), "{}", stdout(&output));
+}
+
+#[test]
+fn a_neighbour_that_works_is_seen_from_within_the_run() {
+    if !root_or_skip("a_neighbour_that_works_is_seen_from_within_the_run") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    fs::write(
+        scratch.path().join("plan.toml"),
+        "size = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\nstretch = '3s'\n\
+         [[workload]]\nname = 'write'\nfile_size = '4M'\ndurability = 'each'\n",
+    )
+    .unwrap();
+    let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--out", "run", "-q"]);
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    expect_code(&output, 0);
+    let measured: Vec<Value> =
+        trials(&scratch.path().join("run")).into_iter().filter(|trial| trial["phase"] == "measured").collect();
+    assert_eq!(measured.len(), 3, "made again twice, for the neighbour did not stop");
+    for trial in &measured {
+        let seen = |name: &str| trial["observed"][name].as_f64().unwrap_or_else(|| panic!("{name} in {trial}"));
+        assert!(seen("watched_seconds") >= 1.0, "{trial}");
+        // The neighbour wants one processor wholly; a machine with much to do gives it a part.
+        assert!(seen("others_cpu_seconds") > 0.1 * seen("watched_seconds"), "{trial}");
+        assert!(seen("available_cpu_seconds") >= seen("watched_seconds"), "{trial}");
+        for name in ["steal_seconds", "target_device_bytes"] {
+            seen(name);
+        }
+        let reasons = trial["disturbed"].to_string();
+        assert!(reasons.contains("other processes' CPU"), "{reasons}");
+    }
+    let screen = stdout(&output).replace("\n  ", " ");
+    assert!(
+        screen.contains("1 of 1 trial disturbed, 1 of them repeated, 1 disturbed to the end and analysed"),
+        "{screen}"
+    );
+    expect_no_traces(&before);
 }
