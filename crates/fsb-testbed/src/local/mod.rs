@@ -306,12 +306,13 @@ impl Testbed for LocalTestbed {
     }
 
     fn counters(&self) -> Option<Counters> {
-        let (_, device) = self.place()?;
-        let activity = block::activity(device?)?;
+        let device = self.place()?.1?;
+        let activity = block::activity(device)?;
         Some(Counters {
             read_bytes: activity.read_bytes,
             write_bytes: activity.write_bytes,
-            flushes: activity.flushes,
+            // The kernel counts flushes of whole disks only: those of a partition are always 0.
+            flushes: block::activity(&block::whole_disk(device))?.flushes,
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
         })
     }
