@@ -14,8 +14,9 @@ use serde_json::Value;
 use crate::compare::program;
 use crate::summary::Median;
 
-/// Creates and forgets thousands of files, nothing of it durable: all of it is left for later.
-const PLAN: &str = "size = '512M'\n[controls]\nguest-memory = 'off'\n[repetition]\nstretch = '200ms'\n\
+/// Memory is touched first, or whoever comes first would pay for that in a virtual machine. The heavy workload creates
+/// thousands of files, nothing of it durable: all of it is left for later.
+const PLAN: &str = "size = '512M'\n[repetition]\nstretch = '200ms'\n\
     [[workload]]\nname = 'create'\nfiles = 8000\nfile_size = '4K'\ndurability = 'none'\nlabel = 'heavy'\n\
     [[workload]]\nname = 'read'\nfile_size = '64M'\nblock_size = '1M'\ncache = 'cold'\nlabel = 'read, cold'\n\
     [[workload]]\nname = 'read'\nfile_size = '64M'\nblock_size = '1M'\ncache = 'warm'\nlabel = 'read, warm'\n";
