@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{expect_code, expect_no_traces, fsb, record, root_or_skip, scratch, traces, trials, turn};
+use crate::common::{counting, expect_code, expect_no_traces, fsb, record, root_or_skip, scratch, traces, turn};
 
 /// Much to write out later: deleted and kept inodes, a journal full of them, and data.
 const HEAVY: &str =
@@ -23,7 +23,7 @@ fn reads(directory: &Path, out: &str, workloads: &str) -> Vec<Value> {
     fs::write(directory.join("plan.toml"), plan).unwrap();
     expect_code(&fsb(directory, &["run", "plan.toml", "--out", out, "-q"]), 0);
     let measured = |trial: &Value| trial["phase"] == "measured" && trial["superseded"].is_null();
-    let mut trials: Vec<Value> = trials(&directory.join(out)).into_iter().filter(measured).collect();
+    let mut trials: Vec<Value> = counting(&directory.join(out)).into_iter().filter(measured).collect();
     for trial in &trials {
         assert_eq!(trial["observed"]["settled"], true, "{trial}");
         assert!(trial["observed"]["settle_seconds"].as_f64().unwrap() > 0.0, "{trial}");

@@ -29,7 +29,7 @@ impl Drop for Partition<'_> {
 }
 
 fn flushes(run: &Path) -> Vec<(String, u64)> {
-    let measured = trials(run).into_iter().filter(|trial| trial["operation"] == "write");
+    let measured = counting(run).into_iter().filter(|trial| trial["operation"] == "write");
     let seen = measured.map(|trial| {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
         let target = trial["target"].as_str().unwrap().to_owned();
