@@ -10,6 +10,7 @@ use fsb_compat::iozone::options::Means;
 use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
 use fsb_engine::classic::{self, Existing};
 use fsb_model::Bytes;
+use rustix::fs::Access;
 
 use super::remount;
 use crate::exit;
@@ -27,8 +28,9 @@ pub fn check(options: &Options) -> anyhow::Result<()> {
         existing.insert(path, found);
     }
     one_file_each(&existing)?;
-    for found in existing.values() {
+    for (path, found) in &existing {
         something_to_read(options, &rows, *found)?;
+        permitted(path, *found, writes(options))?;
     }
     memory(options, &rows)?;
     processors(options)?;
@@ -57,20 +59,11 @@ fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
 /// Goes through the operations of the first row and keeps account of how much of the file is there.
 fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
-    let operations: Vec<Operation> = if options.throughput() {
-        sequence::throughput(options)
-    } else {
-        let done = sequence::pieces(options).into_iter().filter_map(|piece| match piece {
-            Piece::Do(operation, _) | Piece::Silently(operation) => Some(operation),
-            Piece::Zero(_) | Piece::Blank(_) => None,
-        });
-        done.collect()
-    };
     let mut size = match existing {
         Existing::File(size) => size,
         Existing::Nothing => 0,
     };
-    for operation in operations {
+    for operation in operations(options) {
         if operation.needs_file() && size < largest {
             let wanted = Bytes(largest);
             let found =
@@ -85,6 +78,44 @@ fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> any
         }
     }
     Ok(())
+}
+
+/// Whether any operation of a run changes its files: those that it only reads are not its own to remove.
+fn writes(options: &Options) -> bool {
+    operations(options).into_iter().any(Operation::writes)
+}
+
+/// What is done on the first row, or on the first number of processes.
+fn operations(options: &Options) -> Vec<Operation> {
+    if options.throughput() {
+        return sequence::throughput(options);
+    }
+    let done = sequence::pieces(options).into_iter().filter_map(|piece| match piece {
+        Piece::Do(operation, _) | Piece::Silently(operation) => Some(operation),
+        Piece::Zero(_) | Piece::Blank(_) => None,
+    });
+    done.collect()
+}
+
+/// Files that are written are created and removed again and again; those that are only read need no more than that.
+fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
+    let may = |path: &Path, access| rustix::fs::access(path, access);
+    if found != Existing::Nothing {
+        let (access, what) = match writes {
+            true => (Access::READ_OK | Access::WRITE_OK, "write"),
+            false => (Access::READ_OK, "read"),
+        };
+        may(path, access).map_err(|error| exit::request(format!("cannot {what} {}: {error}", path.display())))?;
+    }
+    if !writes {
+        return Ok(());
+    }
+    let parent = directory(path);
+    let shown = std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned());
+    may(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        let shown = shown.display();
+        exit::request(format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"))
+    })
 }
 
 fn memory(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
@@ -113,7 +144,7 @@ fn writable(path: &Path) -> anyhow::Result<()> {
         return Err(exit::request(format!("{} is a directory: name a file", path.display())));
     }
     let parent = directory(path);
-    rustix::fs::access(parent, rustix::fs::Access::WRITE_OK)
+    rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| exit::request(format!("cannot write {}: {error}", path.display())))
 }
 

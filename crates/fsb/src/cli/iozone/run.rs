@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::Context;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::print::{self, Facts};
-use fsb_compat::iozone::sequence;
 use fsb_engine::classic::{self, Corruption, PhaseError};
 use fsb_testbed::lock::RunLock;
 
@@ -136,7 +135,9 @@ impl<'o> Stage<'o> {
     fn end(mut self, error: anyhow::Error, reports: &Reports) -> anyhow::Result<u8> {
         // Mounts the file system again if that is missing: the files are on it.
         self.remount = None;
-        self.made.clear()?;
+        // What ended the run is told, and what was left of it beside that.
+        let cleared = self.made.clear().inspect_err(|error| say(&format!("warning: {error:#}"))).is_ok();
+        let gone = if cleared { ". The files of this run are removed" } else { "" };
         match error.downcast_ref::<PhaseError>() {
             Some(PhaseError::Interrupted) => {
                 results::print("\niozone: interrupted\n\n")?;
@@ -153,7 +154,7 @@ impl<'o> Stage<'o> {
             }
             Some(PhaseError::Engine(error)) => {
                 results::print("\n")?;
-                Err(exit::machine(format!("{error}. The files of this run are removed")))
+                Err(exit::machine(format!("{error}{gone}")))
             }
             None => Err(error),
         }
@@ -190,15 +191,4 @@ fn facts(program: &str) -> Facts {
 pub fn processors(options: &Options, count: usize) -> Vec<Option<u32>> {
     let bound = options.first_cpu.and_then(|first| classic::processors(first, count));
     bound.map_or_else(|| vec![None; count], |all| all.into_iter().map(Some).collect())
-}
-
-/// Whether any operation of a run changes its files: those that it only reads are not its own to remove.
-pub fn writes(options: &Options) -> bool {
-    if options.throughput() {
-        return sequence::throughput(options).into_iter().any(sequence::Operation::writes);
-    }
-    sequence::pieces(options).into_iter().any(|piece| match piece {
-        sequence::Piece::Do(operation, _) | sequence::Piece::Silently(operation) => operation.writes(),
-        sequence::Piece::Zero(_) | sequence::Piece::Blank(_) => false,
-    })
 }

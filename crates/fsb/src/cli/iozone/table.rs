@@ -8,7 +8,7 @@ use fsb_compat::iozone::table_sheet;
 use fsb_engine::classic::{self, Existing, PhaseResult};
 
 use super::phases::{cpu_percent, operation, phase, value};
-use super::run::{Reports, Stage, processors, writes};
+use super::run::{Reports, Stage, processors};
 use crate::results;
 
 /// Measures all rows. What `-R` and `-b` get is kept up to date row by row, for a run may be interrupted.
@@ -35,9 +35,6 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
 
 fn row(stage: &mut Stage, sizes: Row, report: &mut Report) -> anyhow::Result<()> {
     let options = stage.options;
-    if writes(options) {
-        stage.made.note(&options.file);
-    }
     results::print(&print::row(sizes))?;
     for piece in sequence::pieces(options) {
         match piece {
@@ -63,6 +60,10 @@ fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<Ph
     let options = stage.options;
     // A table has no mix.
     let Some(operation) = operation(which) else { return Ok(PhaseResult::default()) };
+    if which.writes() {
+        // Not before: until then the file is somebody else's, and stays when a test fails.
+        stage.made.note(&options.file);
+    }
     let cpu = processors(options, 1)[0];
     let phase = phase(options, operation, &options.file, sizes, 0, cpu);
     let wanted = options.repeat_until.unwrap_or(Duration::ZERO).as_nanos() as u64;

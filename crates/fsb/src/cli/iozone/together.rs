@@ -11,7 +11,7 @@ use fsb_compat::iozone::throughput_sheet;
 use fsb_engine::classic::{self, CrewResult, Phase, PhaseResult};
 
 use super::phases::{operations, phase};
-use super::run::{Reports, Stage, processors, writes};
+use super::run::{Reports, Stage, processors};
 use crate::results;
 
 /// Measures all numbers of processes.
@@ -24,11 +24,11 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
         results::print(&print::intro(options, count, sizes, index == 0))?;
         runs.push(Vec::new());
         let files = &files[..count as usize];
-        if writes(options) {
-            files.iter().for_each(|file| stage.made.note(file));
-        }
         for operation in sequence::throughput(options) {
             classic::sync_all();
+            if operation.writes() {
+                files.iter().for_each(|file| stage.made.note(file));
+            }
             let crew = measure(stage, operation, sizes, files)?;
             results::print(&print::block(options, &crew))?;
             if let Some(run) = runs.last_mut() {

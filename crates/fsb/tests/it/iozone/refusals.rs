@@ -76,7 +76,10 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("-f dangling", 2, "a symbolic link to nothing"),
     ("-f pipe", 2, "is a pipe"),
     ("-f /dev/null", 2, "is a character device"),
-    ("-t 2 -F short link", 2, "are one file"),
+    ("-t 2 -F short hard", 2, "are one file"),
+    ("-f link", 2, "link is a symbolic link to /"),
+    ("-i 1 -f link", 2, "/short: the tests would overwrite that file"),
+    ("-t 2 -F new link", 2, "link is a symbolic link to /"),
     ("-b .", 2, "is a directory"),
     ("-b missing/out.xlsx", 2, "cannot write missing/out.xlsx"),
     ("-s 900000g -r 1m", 3, "too small for these tests"),
@@ -92,6 +95,7 @@ fn a_bad_request_is_told_what_is_wrong_and_leaves_nothing() {
     std::fs::write(path.join("short"), "bytes").unwrap();
     std::os::unix::fs::symlink("nowhere", path.join("dangling")).unwrap();
     std::os::unix::fs::symlink("short", path.join("link")).unwrap();
+    std::fs::hard_link(path.join("short"), path.join("hard")).unwrap();
     std::process::Command::new("mkfifo").arg(path.join("pipe")).status().unwrap();
     let before = listing(path);
     for (line, code, expected) in TABLE {
