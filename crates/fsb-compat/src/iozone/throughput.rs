@@ -43,7 +43,8 @@ impl Throughput {
             self.sizes(text);
             return Ok(true);
         }
-        if text.starts_with("CPU Utilization: Wall time") {
+        // IOzone writes the second word small for all operations but the first.
+        if text.starts_with("CPU Utilization: Wall time") || text.starts_with("CPU utilization: Wall time") {
             self.cpu(line, text, draft)?;
             return Ok(true);
         }
@@ -62,6 +63,22 @@ impl Throughput {
         self.place = Place { file_size: sizes.next(), record_size: sizes.next().filter(|bytes| *bytes > 0), line: 0 };
     }
 
+    /// IOzone announces one number of processes, whether one or several follow: the blocks say how many there were.
+    fn count(&mut self, count: &str) {
+        let (announced, names) = split_unit(self.workload.strip_prefix("throughput, ").unwrap_or_default());
+        if announced == count {
+            return;
+        }
+        let names = match (names.get(..6), count) {
+            (None, _) => String::new(),
+            (Some("thread"), "1") => " thread".to_owned(),
+            (Some("thread"), _) => " threads".to_owned(),
+            (Some(_), "1") => " process".to_owned(),
+            (Some(_), _) => " processes".to_owned(),
+        };
+        self.workload = format!("throughput, {count}{names}");
+    }
+
     /// `Children see throughput for  2 initial writers = 4263913.00 kB/sec`.
     fn value(
         &mut self,
@@ -74,10 +91,7 @@ impl Throughput {
         if let Some((_, what)) = left.split_once(" for ") {
             let what = what.trim();
             self.operation = operation(what.trim_start_matches(|c: char| c.is_ascii_digit()).trim());
-            if self.workload.is_empty() {
-                let count = split_unit(what).0;
-                self.workload = format!("throughput, {count}");
-            }
+            self.count(split_unit(what).0);
         }
         let (number, unit) = split_unit(right.trim());
         let (Some(operation), Some(number)) = (self.operation, fixed(number, 2..=2)) else { return Ok(false) };
