@@ -49,7 +49,8 @@ impl Throughput {
             return Ok(true);
         }
         let Some((_, bytes, operations)) = LINES.iter().find(|(start, ..)| text.starts_with(start)) else {
-            return Ok(text.starts_with("Min xfer") || text.starts_with("Child["));
+            let known = ["Min xfer", "Child[", "Without the stonewall"];
+            return Ok(known.iter().any(|start| text.starts_with(start)));
         };
         if !self.value(line, text, [bytes, operations], draft)? {
             draft.remark(line.number, format_args!("no line of throughput mode, left out: '{}'", line.excerpt()));

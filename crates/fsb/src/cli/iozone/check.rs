@@ -36,7 +36,9 @@ pub fn check(options: &Options) -> anyhow::Result<()> {
     processors(options)?;
     for output in options.sheet.iter().chain(options.latency_files.then_some(&PathBuf::from("wol.dat"))) {
         writable(output)?;
+        apart(output, existing.keys())?;
     }
+    not_whole(&rows);
     if let Some(point) = &options.remount {
         remount::check(point, &options.file)?;
     }
@@ -146,6 +148,39 @@ fn writable(path: &Path) -> anyhow::Result<()> {
     let parent = directory(path);
     rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| exit::request(format!("cannot write {}: {error}", path.display())))
+}
+
+/// A spreadsheet in place of the file under test would be what is left of it.
+fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
+    let place = |path: &Path| {
+        let parent = directory(path).canonicalize().unwrap_or_else(|_| directory(path).to_owned());
+        (parent, path.file_name().map(ToOwned::to_owned))
+    };
+    let inode = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let same =
+        |file: &&PathBuf| place(file) == place(output) || inode(file).is_some_and(|one| inode(output) == Some(one));
+    match files.find(same) {
+        None => Ok(()),
+        Some(file) => Err(exit::request(format!(
+            "{} is to hold results, and {} is the file under test: name another one",
+            output.display(),
+            file.display()
+        ))),
+    }
+}
+
+/// Automatic mode goes over pairs that do not fit, as IOzone does; a rate is of the records, and the rest is told.
+fn not_whole(rows: &[Row]) {
+    let mut odd = rows.iter().filter(|row| !row.is_whole());
+    let Some(first) = odd.next() else { return };
+    let more = match odd.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more pairs)"),
+    };
+    say(&format!(
+        "warning: a file of {} kB is no multiple of a record of {} kB{more}: as in IOzone its last bytes are not touched",
+        first.file, first.record
+    ));
 }
 
 /// The directory that a path lies in.

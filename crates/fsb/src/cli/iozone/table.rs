@@ -60,10 +60,7 @@ fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<Ph
     let options = stage.options;
     // A table has no mix.
     let Some(operation) = operation(which) else { return Ok(PhaseResult::default()) };
-    if which.writes() {
-        // Not before: until then the file is somebody else's, and stays when a test fails.
-        stage.made.note(&options.file);
-    }
+    stage.note(which, std::slice::from_ref(&options.file));
     let cpu = processors(options, 1)[0];
     let phase = phase(options, operation, &options.file, sizes, 0, cpu);
     let wanted = options.repeat_until.unwrap_or(Duration::ZERO).as_nanos() as u64;

@@ -20,15 +20,13 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
     let Some(sizes) = sequence::rows(options).first().copied() else { return Ok(()) };
     let files = sequence::files(options);
     let mut runs: Vec<Vec<Crew>> = Vec::new();
-    for (index, count) in sequence::counts(options).into_iter().enumerate() {
-        results::print(&print::intro(options, count, sizes, index == 0))?;
+    for count in sequence::counts(options) {
+        results::print(&print::intro(options, sizes))?;
         runs.push(Vec::new());
         let files = &files[..count as usize];
         for operation in sequence::throughput(options) {
             classic::sync_all();
-            if operation.writes() {
-                files.iter().for_each(|file| stage.made.note(file));
-            }
+            stage.note(operation, files);
             let crew = measure(stage, operation, sizes, files)?;
             results::print(&print::block(options, &crew))?;
             if let Some(run) = runs.last_mut() {
@@ -43,6 +41,7 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
 }
 
 fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Reports) -> anyhow::Result<()> {
+    reports.beside = print::without_stonewall(options, runs);
     if options.report {
         reports.text = print::throughput_report(options, sizes, runs);
     }

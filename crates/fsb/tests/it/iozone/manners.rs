@@ -32,6 +32,8 @@ fn signals_end_it_and_it_cleans_up() {
     let endless = "--repeat-until 1h -s 256k -r 4k";
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -f f"), "f");
     stopped_by(Signal::TERM, 143, &format!("{endless} -i 0 -i 1 -f f"), "f");
+    stopped_by(Signal::HUP, 129, &format!("{endless} -i 0 -f f"), "f");
+    stopped_by(Signal::HUP, 129, &format!("{endless} -t 2 -i 0 -F a b"), "a");
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -B -f f"), "f");
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -k 4 -f f"), "f");
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -w -f f"), "f");
