@@ -143,6 +143,16 @@ pub(super) fn close(path: &Path, file: OwnedFd) -> Result<(), EngineError> {
     unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(|errno| EngineError::call("close", path, errno))
 }
 
+/// Brings a file onto the device after repetitions that left that to the last one.
+///
+/// # Errors
+/// The kernel's reason.
+pub fn bring_to_rest(path: &Path) -> Result<(), EngineError> {
+    let file = open(path, OFlags::RDONLY, Mode::empty())?;
+    flush(path, &file)?;
+    close(path, file)
+}
+
 /// fsync.
 pub(super) fn flush(path: &Path, file: &OwnedFd) -> Result<(), EngineError> {
     rustix::fs::fsync(file).map_err(|errno| EngineError::call("fsync", path, errno))

@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::{self, Unit};
 use fsb_compat::iozone::sequence::{self, Row};
-use fsb_engine::classic::{Check, Means, Msync, Operation, Phase, PhaseResult, Purge};
+use fsb_engine::classic::{Check, Means, Msync, Operation, Phase, PhaseResult, Purge, Rest};
 
 /// The pass that an operation of IOzone's is; none for the mix, which is two of them.
 pub fn operation(operation: sequence::Operation) -> Option<Operation> {
@@ -63,6 +63,7 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
         rank,
         cpu,
         stonewall: options.stonewall,
+        rest: Rest::ALWAYS,
     }
 }
 

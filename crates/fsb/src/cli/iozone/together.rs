@@ -1,7 +1,6 @@
 //! Throughput mode: several processes or threads at once, a block of lines for each operation.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Unit;
@@ -11,6 +10,7 @@ use fsb_compat::iozone::throughput_sheet;
 use fsb_engine::classic::{self, CrewResult, Phase, PhaseResult};
 
 use super::phases::{operations, phase};
+use super::repeat::Repeat;
 use super::run::{Reports, Stage, processors};
 use crate::results;
 
@@ -54,25 +54,29 @@ fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Repor
 /// An operation of all processes, once, or as often as `--repeat-until` asks for: the times of each are summed.
 fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf]) -> anyhow::Result<Crew> {
     let options = stage.options;
-    let phases = phases(options, operation, sizes, files);
+    let mut phases = phases(options, operation, sizes, files);
     let program = if options.threads { None } else { Some(std::env::current_exe()?) };
-    let wanted = options.repeat_until.unwrap_or(Duration::ZERO).as_nanos() as u64;
+    let mut repeat = Repeat::new(options, operation, sizes);
     let mut sums = vec![Some(PhaseResult { full_nanoseconds: Some(0), ..PhaseResult::default() }); files.len()];
     let mut nanoseconds = 0;
     loop {
+        phases.iter_mut().for_each(|phase| phase.rest = repeat.rest());
         let result = classic::perform_together(&phases, program.as_deref(), &stage.interrupted)?;
         for (rank, result) in result.results.iter().enumerate() {
             stage.latencies.write(operation, Some(rank), sizes.record << 10, result, options.latency_files)?;
         }
         nanoseconds += add(&mut sums, result);
-        let least = sums.iter().flatten().map(|sum| sum.nanoseconds).min().unwrap_or(wanted);
-        if least >= wanted {
+        let least = sums.iter().flatten().map(|sum| sum.nanoseconds).min().unwrap_or(u64::MAX);
+        if repeat.enough(least) {
             break;
         }
         if operation.makes_file() {
             // The first pass met no files, or those of an earlier run; all others shall meet none.
             files.iter().try_for_each(|file| classic::remove(file).map(|_| ()))?;
         }
+    }
+    if repeat.owes_rest() {
+        files.iter().try_for_each(|file| classic::bring_to_rest(file))?;
     }
     let children = sums.iter().flatten().map(|sum| child(options, sizes, sum)).collect();
     Ok(Crew { operation, children, seconds: nanoseconds as f64 * 1e-9 })
