@@ -263,3 +263,51 @@ fn no_retest_is_a_gap() {
     let rewrite = series(&run, "rewrite", "throughput");
     assert_eq!((rewrite.points.len(), rewrite.gaps[0].why), (0, GapReason::Zero));
 }
+
+/// The writer's line and those of all others differ in a letter, and one number of processes is announced for several.
+#[test]
+fn blocks_of_throughput_mode_say_themselves_what_they_are() {
+    let text = "\tIozone: Performance Test of File I/O
+\tCommand line used: iozone -t 1 -t 3 -+u -s 64 -i 0
+\tOutput is in kBytes/sec
+\tThroughput test with 3 processes
+\tEach process writes a 64 kByte file in 4 kByte records
+
+\tChildren see throughput for  1 initial writers \t=  444572.56 kB/sec
+\tParent sees throughput for  1 initial writers \t=    8992.57 kB/sec
+\tCPU Utilization: Wall time    0.004    CPU time    0.001    CPU utilization  25.00 %
+
+\tChildren see throughput for  1 rewriters \t=  644572.56 kB/sec
+\tCPU utilization: Wall time    0.004    CPU time    0.002    CPU utilization  50.00 %
+
+
+\tEach process writes a 64 kByte file in 4 kByte records
+
+\tChildren see throughput for  3 initial writers \t=  926099.50 kB/sec
+\tMin throughput per process \t\t\t=  447537.34 kB/sec 
+
+iozone test complete.
+";
+    let run = parse("iozone", text);
+    let found: Vec<_> = run
+        .series
+        .iter()
+        .map(|series| {
+            assert_eq!(series.points.len(), 1);
+            (series.workload.as_deref().unwrap(), series.operation.as_str(), series.metric.as_str())
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("throughput, 1 process", "write", "throughput"),
+            ("throughput, 1 process", "write", "throughput_parent"),
+            ("throughput, 1 process", "write", "cpu_utilization"),
+            ("throughput, 1 process", "rewrite", "throughput"),
+            ("throughput, 1 process", "rewrite", "cpu_utilization"),
+            ("throughput, 3 processes", "write", "throughput"),
+            ("throughput, 3 processes", "write", "throughput_min"),
+        ]
+    );
+    assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+}

@@ -78,7 +78,7 @@ impl Pass<'_> {
             file.lock(true)?;
         }
         let at_random = matches!(operation, Operation::RandomRead | Operation::RandomWrite);
-        file.prime(alone && !at_random, alone && *operation == Operation::Read)?;
+        file.prime(alone && !at_random && self.phase.rest.before, alone && *operation == Operation::Read)?;
         Ok((file, purge.map(Purger::new)))
     }
 
@@ -103,7 +103,9 @@ impl Pass<'_> {
         let used = Usage::now(self.thread).since(&usage);
         if let Some(mut file) = open {
             // What comes next starts on a file that is at rest.
-            file.flush()?;
+            if phase.rest.after {
+                file.flush()?;
+            }
             file.close()?;
         }
         Ok(PhaseResult {
