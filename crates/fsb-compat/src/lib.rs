@@ -14,7 +14,7 @@ pub mod iozone;
 mod lines;
 mod number;
 pub mod pokorny;
-mod postmark;
+pub mod postmark;
 #[cfg(test)]
 mod skeleton;
 mod tool;

@@ -16,6 +16,8 @@ pub(crate) enum Stream {
     FakeCall = 4,
     /// Which operations of a mix are reads.
     Mix = 5,
+    /// Which files a mail server's transactions are about.
+    Pool = 6,
 }
 
 /// A bijection of 64-bit numbers whose output looks random: the finaliser of SplitMix64 (Steele, Lea and Flood,

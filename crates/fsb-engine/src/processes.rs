@@ -36,11 +36,17 @@ struct Start {
 #[derive(Serialize, Deserialize)]
 enum Said {
     Equipped,
-    Done { span: WorkerSpan, histogram: String, usage: [f64; 2] },
+    Done {
+        span: WorkerSpan,
+        histogram: String,
+        usage: [f64; 2],
+        /// What the crew said for itself.
+        report: Option<String>,
+    },
     Failed(EngineError),
 }
 
-/// Runs the crew in processes. Their reports stay with them.
+/// Runs the crew in processes. Reports that the crew does not put into words stay with them.
 pub(crate) fn run<C: Crew>(
     crew: &C,
     context: &Context,
@@ -62,10 +68,13 @@ pub(crate) fn run<C: Crew>(
     // The only error is an address that is none.
     let _ = futex::wake(&start.word, futex::Flags::empty(), i32::MAX as u32);
     for said in children.hear_all() {
-        let Said::Done { span, histogram, usage: [user, system] } = said? else {
+        let Said::Done { span, histogram, usage: [user, system], report } = said? else {
             return Err(EngineError::new("a process said that it was equipped, twice"));
         };
         outcome.spans.push(span);
+        if let Some(report) = report {
+            outcome.reports.extend(crew.hear(&report)?);
+        }
         let histogram = latency::decode(&histogram).map_err(|error| EngineError::new(error.to_string()))?;
         outcome.histogram.add(histogram).expect("histograms of one size add up");
         outcome.user_seconds += user;
@@ -100,7 +109,8 @@ fn member<C: Crew>(
     let (after, aside) = (usage::of_process(), lane.usage_aside());
     let (span, histogram) = lane.finish();
     let usage = [0, 1].map(|mode| (after[mode] - before[mode] - aside[mode]).max(0.0));
-    Ok(Said::Done { span, histogram: latency::encode(&histogram), usage })
+    let report = crew.say(crew.report(kit));
+    Ok(Said::Done { span, histogram: latency::encode(&histogram), usage, report })
 }
 
 fn say(to: &mut File, said: &Said) {

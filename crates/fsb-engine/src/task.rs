@@ -88,6 +88,15 @@ pub struct Ready {
     pub direct: Option<Direct>,
 }
 
+/// An amount and the time that it took: a rate that repetitions can be added up to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Bytes, or operations, as the metric says.
+    pub amount: u64,
+    /// Nanoseconds.
+    pub timed_ns: u64,
+}
+
 /// What a measure step found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -117,6 +126,12 @@ pub struct Measurement {
     pub clock_cost_ns: f64,
     /// Seconds an iteration, one a cycle; only of the 2023 micro-benchmarks.
     pub samples: Vec<f64>,
+    /// Rates beside the one that targets are compared by, by the name of their metric.
+    #[serde(default)]
+    pub rates: BTreeMap<String, Amount>,
+    /// What was done, counted, where that is more than operations.
+    #[serde(default)]
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// What all workers did while all of them worked.

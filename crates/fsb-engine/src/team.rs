@@ -4,6 +4,7 @@
 //! touched. Then they sleep until the word is given. From then on nothing is shared but one flag that says that
 //! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
 
+use std::collections::BTreeMap;
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -40,6 +41,16 @@ pub(crate) trait Crew: Sync {
 
     /// What the thread brings back.
     fn report(&self, kit: Self::Kit) -> Self::Report;
+
+    /// The report as text, where a process shall bring it to its parent.
+    fn say(&self, _report: Self::Report) -> Option<String> {
+        None
+    }
+
+    /// The report that a process said.
+    fn hear(&self, _said: &str) -> Result<Option<Self::Report>, EngineError> {
+        Ok(None)
+    }
 
     /// Whether [`Crew::close`] has anything to do.
     fn closes(&self) -> bool {
@@ -96,6 +107,8 @@ impl<R> Outcome<R> {
             file_bytes_after: 0,
             clock_cost_ns: self.clock_cost_ns,
             samples: Vec::new(),
+            rates: BTreeMap::new(),
+            counts: BTreeMap::new(),
         }
     }
 }
@@ -215,8 +228,6 @@ fn own_descriptor_table() {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use fsb_model::WorkloadSpec;
 
     use super::*;

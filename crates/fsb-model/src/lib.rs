@@ -10,6 +10,7 @@ pub mod host;
 pub mod metric;
 pub mod nearest;
 pub mod plan;
+pub mod postmark;
 pub mod run;
 pub mod set;
 pub mod target;

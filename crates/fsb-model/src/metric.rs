@@ -99,6 +99,12 @@ metrics! {
     WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";
     WORKER_RATE_MEAN = "worker_rate_mean", BytesPerSecond, Higher, Rate, "Mean of the workers' bytes per second, each over its own time.";
     WORKER_RATE_MAX = "worker_rate_max", BytesPerSecond, Higher, Rate, "Bytes per second of the fastest worker, over its own time.";
+    READ_RATE = "read_rate", BytesPerSecond, Higher, Rate, "Bytes read, per second of all stages of a run of PostMark's: creation, transactions, deletion.";
+    WRITE_RATE = "write_rate", BytesPerSecond, Higher, Rate, "Bytes written, per second of all stages of a run of PostMark's.";
+    CREATE_RATE = "create_rate", OperationsPerSecond, Higher, Rate, "Files created, per second of all stages of a run of PostMark's.";
+    DELETE_RATE = "delete_rate", OperationsPerSecond, Higher, Rate, "Files deleted, per second of all stages of a run of PostMark's.";
+    CREATE_ALONE_RATE = "create_alone_rate", OperationsPerSecond, Higher, Rate, "Files created before the transactions of PostMark's, per second of that.";
+    DELETE_ALONE_RATE = "delete_alone_rate", OperationsPerSecond, Higher, Rate, "Files deleted after the transactions of PostMark's, per second of that.";
     LATENCY_MEAN = "latency_mean", Seconds, Lower, Latency, "Mean time of one operation.";
     LATENCY_P50 = "latency_p50", Seconds, Lower, Latency, "Median time of one operation.";
     LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";

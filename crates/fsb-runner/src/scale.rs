@@ -61,6 +61,9 @@ pub(crate) fn controls(controls: &mut BTreeMap<String, String>, scale: f64) {
     }
 }
 
+/// Numbers of files, and of what is done to them, where files keep their sizes: a mail server's pool and its traffic.
+const COUNTS: [&str; 2] = ["number", "transactions"];
+
 /// One combination of sizes at this scale; nothing where its record is larger than its file by now. `scope` is the one
 /// of the full scale: what is a part of the image stays the same part.
 pub(crate) fn workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<WorkloadSpec> {
@@ -80,6 +83,11 @@ pub(crate) fn workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<W
             return None;
         }
         params.insert(FILE.to_owned(), file.into());
+    }
+    for key in COUNTS {
+        if let Some(count) = params.get(key).and_then(evaluated) {
+            params.insert(key.to_owned(), ((count as f64 * scale) as u64).max(1).into());
+        }
     }
     Some(WorkloadSpec { name, params })
 }
@@ -119,6 +127,9 @@ mod tests {
             controls(&mut asked, 0.125);
             asked.remove(MEMORY_LIMIT).unwrap()
         };
+        let pool = json!({"size_high": 1000, "number": 2000, "transactions": 50_000});
+        let pool = workload(spec(pool), 0.125, scope).unwrap().params;
+        assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 6250, 1000]);
         assert_eq!([of("512M"), of("1G:eater"), of("keep")], ["64M", "128M:eater", "keep"]);
         assert_eq!(image(Bytes(6 << 30), 0.125), Bytes(768 << 20));
         assert_eq!(image(Bytes(6 << 30), 0.01), Bytes(LEAST_IMAGE), "where every file system can be made");

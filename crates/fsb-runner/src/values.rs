@@ -14,6 +14,7 @@ pub fn metrics(profile: &Profile, measured: &Measured) -> Result<Vec<Metric>, St
         return Err("nothing was timed: the stretch is below the clock's resolution".to_owned());
     }
     let mut metrics = vec![primary(profile, measured)];
+    metrics.extend(rates(measured));
     metrics.extend(workers(measured));
     metrics.extend(latencies(profile, measured));
     metrics.extend(costs(measured));
@@ -31,6 +32,12 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         _ => measured.operations as f64 / seconds,
     };
     kind.of(value)
+}
+
+/// What a workload of several operations tells of each.
+fn rates(measured: &Measured) -> impl Iterator<Item = Metric> {
+    let timed = measured.rates.iter().filter(|(_, rate)| rate.timed_ns > 0);
+    timed.filter_map(|(name, rate)| Some(metric::find(name)?.of(rate.amount as f64 / (rate.timed_ns as f64 * 1e-9))))
 }
 
 /// How several workers that moved data shared the work. What they did while all of them worked tells more of a device than

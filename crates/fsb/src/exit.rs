@@ -35,6 +35,13 @@ pub struct Failure {
     pub message: String,
 }
 
+impl Failure {
+    /// Whether who typed the request may type another one: nothing has ended the program.
+    pub fn may_be_tried_again(&self) -> bool {
+        matches!(self.code, REQUEST | MACHINE)
+    }
+}
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)

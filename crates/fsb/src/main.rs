@@ -10,6 +10,7 @@ mod front;
 mod gate;
 mod journal;
 mod progress;
+mod published;
 mod results;
 mod roles;
 mod sets;

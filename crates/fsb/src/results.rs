@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
-use fsb_compat::pokorny;
-use fsb_model::{Cell, Outcome, RunRecord, Trial, Unit, nearest};
-use fsb_report::view::{PublishedTable, PublishedValue, View};
+use fsb_model::{Outcome, RunRecord, Trial, nearest};
+use fsb_report::view::View;
 use fsb_report::{FORMATS, Format, terminal};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
-use crate::{exit, sets};
+use crate::{exit, published, sets};
 
 /// The file that `-o` or the run directory gets for a format.
 pub const TABLE_FILE: &str = "trials.csv";
@@ -23,12 +22,10 @@ pub const REPORT_FILE: &str = "report.html";
 /// Everything shown, assembled once.
 pub fn view(record: &RunRecord, trials: &[Trial]) -> View {
     let view = with_findings(View::of_run(record, trials), record, trials);
-    // By what was measured, not by what the plan is called.
-    let micro = |cell: &Cell| cell.workload.name.starts_with("micro-");
-    let published = published();
-    let known = |cell: &Cell| published.rows.iter().any(|row| row.workload == cell.label);
-    let same = !record.cells.is_empty() && record.cells.iter().all(|cell| micro(cell) && known(cell));
-    if same { view.with_published(&published) } else { view }
+    match published::beside(record) {
+        Some(table) => view.with_published(&table),
+        None => view,
+    }
 }
 
 /// Of a matrix, which target is faster for which operation, sizes and records: as `fsb compare` finds it.
@@ -40,21 +37,6 @@ fn with_findings(view: View, record: &RunRecord, trials: &[Trial]) -> View {
     match all_pairs(&sets, record.plan.theta) {
         Ok((findings, warnings)) if sets.len() > 1 => view.with_findings(findings, warnings),
         _ => view,
-    }
-}
-
-/// The published results that a run of the 2023 suite is laid beside.
-fn published() -> PublishedTable {
-    let value = |mean: pokorny::PublishedMean| PublishedValue {
-        workload: mean.test.to_owned(),
-        target: mean.file_system,
-        value: mean.seconds,
-    };
-    PublishedTable {
-        title: pokorny::TITLE.to_owned(),
-        note: pokorny::NOTE.to_owned(),
-        unit: Unit::Seconds,
-        rows: pokorny::appendix_c().into_iter().map(value).collect(),
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Part {
     Backends,
     /// `fsb iozone` beside IOzone.
     Iozone,
+    /// `fsb postmark` beside PostMark.
+    Postmark,
     /// `fsb compare`.
     Compare,
     /// Reads after a heavy write beside reads alone.

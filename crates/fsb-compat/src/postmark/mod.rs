@@ -1,155 +1,19 @@
-//! PostMark 1.5x: its report for people.
+//! PostMark 1.5x: its command language, its generator, its report.
+//!
+//! What its operations are follows from the generator ([`Twister`]) and from the pool of [`fsb_model::postmark`]; whoever
+//! runs `fsb postmark` gets the very files of PostMark, byte by byte. Its calls are made elsewhere, by the engine.
 
-use std::io::BufRead;
+mod commands;
+pub mod print;
+mod published;
+mod reader;
+mod settings;
+mod source;
+mod twister;
 
-use fsb_model::metric::{OPERATION_RATE, THROUGHPUT};
-use fsb_model::set::Run;
-
-use crate::draft::{Draft, Name, Place, Runs, rate};
-use crate::error::ReadError;
-use crate::lines::{Line, Lines, holds};
-use crate::number::{fixed, whole};
-use crate::tool::Tool;
-
-/// Reads PostMark's reports.
-pub(crate) const TOOL: Tool = Tool {
-    name: "postmark",
-    about: "reports of 1.5x ('set report verbose', its default); rates are of whole seconds",
-    looks_for: "the banner 'PostMark v1.5' or the line 'seconds of transactions'",
-    recognise,
-    read,
-};
-
-/// What a line ends with before its parenthesis, and the operation whose rate stands in it. Lines that occur twice
-/// belong to what was last created or deleted.
-#[rustfmt::skip] // a table reads as one
-static RATES: [(&str, &str); 9] = [
-    ("seconds of transactions", "transaction"),
-    ("created", "create"),
-    ("Creation alone", "create_alone"),
-    ("read", "read"),
-    ("appended", "append"),
-    ("deleted", "delete"),
-    ("Deletion alone", "delete_alone"),
-    ("Mixed with transactions", "create_mixed"),
-    ("Mixed with transactions", "delete_mixed"),
-];
-
-fn recognise(head: &[u8]) -> bool {
-    holds(head, b"PostMark v1.5") || holds(head, b" seconds of transactions (")
-}
-
-fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
-    let mut lines = Lines::new(input);
-    let mut runs = Runs::new(TOOL.name);
-    let mut report = Report::new(None);
-    let mut version = None;
-    while let Some(line) = lines.next()? {
-        let text = line.text();
-        if let Some(found) = text.strip_prefix("PostMark v") {
-            version = found.split_whitespace().next().map(str::to_owned);
-        }
-        // One execution of PostMark can run several times, each with a report of its own.
-        if text == "Time:" || text.starts_with("PostMark v") {
-            runs.push(std::mem::replace(&mut report, Report::new(version.clone())).draft)?;
-        } else {
-            report.take(&line, &text)?;
-        }
-    }
-    runs.push(report.draft)?;
-    runs.finish(|| {
-        "it holds no report for people; 'set report verbose' before 'run' (or no such line) gives one".to_owned()
-    })
-}
-
-/// One report while it is read.
-struct Report {
-    draft: Draft,
-    /// Whether the lines about deleted files were reached.
-    deleting: bool,
-}
-
-impl Report {
-    fn new(version: Option<String>) -> Self {
-        let mut draft = Draft::new(TOOL.name);
-        draft.run.version = version;
-        draft.run.clock_resolution = Some(1.0);
-        Report { draft, deleting: false }
-    }
-
-    fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
-        let Some((left, right)) = text.split_once(" (") else { return Ok(()) };
-        let Some(rate) = right.strip_suffix(" per second)") else {
-            if right.contains("per second") || !line.ended {
-                self.draft.remark(line.number, format_args!("no line of the report, left out: '{}'", line.excerpt()));
-            }
-            return Ok(());
-        };
-        let known = match rate.split_once(' ') {
-            Some((number, unit)) => self.bytes(line, left, number, unit)?,
-            None => self.rate(line, left, rate)?,
-        };
-        if !known {
-            self.draft.remark(line.number, format_args!("no line of the report, left out: '{}'", line.excerpt()));
-        }
-        Ok(())
-    }
-
-    /// `29935 created (29935 per second)`, `Creation alone: 5000 files (5000 per second)`.
-    fn rate(&mut self, line: &Line, left: &str, found: &str) -> Result<bool, ReadError> {
-        let what = match left.split_once(':') {
-            Some((what, _)) => what,
-            None => left.split_once(' ').map_or(left, |(_, what)| what),
-        };
-        self.deleting |= what == "deleted";
-        let later = what.starts_with("Mixed") && self.deleting;
-        let operation = RATES.iter().filter(|(known, _)| *known == what).nth(usize::from(later)).map(|(_, name)| *name);
-        let (Some(operation), Some(number)) = (operation, whole(found.as_bytes())) else { return Ok(false) };
-        if operation == "transaction" {
-            self.say_seconds(line, left);
-        }
-        let name = Name { workload: None, operation };
-        self.draft.add(name, &OPERATION_RATE, "per second", place(line), rate(number as f64))?;
-        Ok(true)
-    }
-
-    /// `157.24 megabytes read (157.24 megabytes per second)`.
-    fn bytes(&mut self, line: &Line, left: &str, number: &str, unit: &str) -> Result<bool, ReadError> {
-        let factor = match unit {
-            "bytes" => 1.0,
-            "kilobytes" => 1024.0,
-            "megabytes" => 1024.0 * 1024.0,
-            "gigabytes" => 1024.0 * 1024.0 * 1024.0,
-            _ => return Ok(false),
-        };
-        let operation = match left.rsplit(' ').next() {
-            Some("read") => "read",
-            Some("written") => "write",
-            _ => return Ok(false),
-        };
-        let Some(number) = fixed(number, 2..=2) else { return Ok(false) };
-        if number.comma {
-            self.draft.remark_once(line.number, "numbers have a decimal comma; read as such");
-        }
-        let name = Name { workload: None, operation };
-        self.draft.add(name, &THROUGHPUT, &format!("{unit} per second"), place(line), rate(number.value * factor))?;
-        Ok(true)
-    }
-
-    /// Says how coarse the rates are: PostMark subtracts times in whole seconds, and takes one where the difference is
-    /// none.
-    fn say_seconds(&mut self, line: &Line, left: &str) {
-        let seconds = left.split(' ').next().and_then(|number| whole(number.as_bytes())).unwrap_or(0);
-        let text = if seconds <= 1 {
-            "rates are of whole seconds, and this took one or less: they say little".to_owned()
-        } else {
-            let percent = 100.0 / seconds as f64;
-            format!("rates are of whole seconds: with {seconds} of them, each may be off by {percent:.0} %")
-        };
-        self.draft.remark(line.number, text);
-    }
-}
-
-fn place(line: &Line) -> Place {
-    Place { line: line.number, ..Place::default() }
-}
+pub use commands::{COMMANDS, Command, LANGUAGE_NEXT, parse};
+pub use published::{BENAS, DORDEVIC, PublishedRate, benas, dordevic};
+pub(crate) use reader::TOOL;
+pub use settings::{Location, Settings, Style};
+pub use source::{pool, source};
+pub use twister::Twister;

@@ -6,6 +6,7 @@ mod damage;
 mod fio;
 mod iozone;
 mod others;
+mod postmark;
 mod registry;
 
 use std::path::{Path, PathBuf};

@@ -19,6 +19,7 @@ mod micro_read;
 mod micro_write;
 mod names;
 mod params;
+mod postmark;
 mod read;
 mod readdir;
 mod records;
@@ -72,6 +73,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &micro_create::MicroCreate,
     &micro_read::MicroRead,
     &micro_write::MicroWrite,
+    &postmark::Postmark,
     #[cfg(test)]
     &skeleton::Skeleton,
 ];

@@ -66,6 +66,19 @@ impl<'p> Reader<'p> {
         Ok(value)
     }
 
+    /// A whole number that may be below 0.
+    pub(crate) fn integer(
+        &mut self,
+        key: &'static str,
+        default: i64,
+        range: RangeInclusive<i64>,
+    ) -> Result<i64, ParamError> {
+        let Some(value) = self.take(key) else { return Ok(default) };
+        let (least, most) = (range.start(), range.end());
+        let wanted = format!("{value} is not a whole number from {least} to {most}");
+        value.as_i64().filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
+    }
+
     /// Threads; 0 means all hardware threads.
     pub(crate) fn threads(&mut self) -> Result<u32, ParamError> {
         let threads = self.number("threads", "1", 0..=1024)?;

@@ -88,6 +88,9 @@ fn count() {
     ] {
         compare(&workload);
     }
+    let mail = |transactions: u64| json!({"name": "postmark", "number": 50, "transactions": transactions, "threads": 2, "subdirectories": 3});
+    let [few, many] = [200, 800].map(|transactions| counted(&mail(transactions), 2 * transactions));
+    assert_eq!(few, many, "a mail server's transactions allocate");
     for backend in backend::REGISTRY.iter().filter(|backend| backend.capabilities().real) {
         for (name, durability) in [("read", "none"), ("write", "end"), ("write", "each")] {
             let depth = backend.capabilities().depth.min(8);

@@ -6,6 +6,7 @@ mod determinism;
 mod disk_full;
 mod extents;
 mod locks;
+mod postmark;
 mod serve;
 mod syscalls;
 

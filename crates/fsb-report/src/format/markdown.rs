@@ -40,6 +40,20 @@ pub fn render(view: &View) -> String {
     if view.findings.as_ref().is_some_and(|findings| !findings.is_empty()) {
         lines.push(String::new());
     }
+    if let Some(published) = view.published.as_ref().filter(|published| published.first) {
+        lines.push(escape(&published.title));
+        lines.push(String::new());
+        let here = view.targets.iter().map(|target| format!("{}, here", escape(&target.name)));
+        let there = published.file_systems.iter().map(|name| format!("{}, published", escape(name)));
+        lines.push(table_row(std::iter::once(String::new()).chain(here).chain(there)));
+        let columns = view.targets.len() + published.file_systems.len();
+        lines.push(table_row(std::iter::once("---".to_owned()).chain((0..columns).map(|_| "---:".to_owned()))));
+        for row in &published.rows {
+            let values = row.ours.iter().chain(&row.theirs).map(|value| row.show(*value));
+            lines.push(table_row(std::iter::once(escape(&row.workload)).chain(values)));
+        }
+        lines.push(String::new());
+    }
     lines.push(escape(&view.facts.join(" · ")));
     let stopped = view.stopped.iter().map(|stopped| format!("ended after {stopped}"));
     let notes = stopped.chain(view.advice.iter().chain(&view.problems).cloned());

@@ -8,7 +8,7 @@ use super::Format;
 use crate::View;
 use crate::screen::{Column, Names, Part, WIDTH, paint, paragraph, tables};
 use crate::show::{Change, counted, percent};
-use crate::view::{CellView, Row};
+use crate::view::{CellView, PublishedRow, Row};
 
 pub(super) const FORMAT: Format = Format {
     name: "text",
@@ -32,6 +32,7 @@ pub fn first_screen(view: &View, color: bool) -> String {
         paragraph(&mut lines, WIDTH, &note, "  ", "  ");
     }
     findings(&mut lines, view);
+    published(&mut lines, view, &names, color);
     lines.push(String::new());
     paragraph(&mut lines, WIDTH, &view.facts.join(" · "), "", "  ");
     if let Some(stopped) = &view.stopped {
@@ -44,6 +45,26 @@ pub fn first_screen(view: &View, color: bool) -> String {
         paragraph(&mut lines, WIDTH, &format!("warning: {warning}"), "", "  ");
     }
     lines.join("\n") + "\n"
+}
+
+/// Ours, then theirs, where the run was made to stand beside them.
+fn published(lines: &mut Vec<String>, view: &View, names: &Names, color: bool) {
+    let Some(published) = view.published.as_ref().filter(|published| published.first) else { return };
+    lines.push(String::new());
+    paragraph(lines, WIDTH, &published.title, "", "");
+    let labels: Vec<&str> = published.rows.iter().map(|row| row.workload.as_str()).collect();
+    let column = |title: &str, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
+        let part = |row: &PublishedRow| Part::Value(row.show(values(row)), String::new());
+        Column::new(title, published.rows.iter().map(|row| (part(row), None)).collect())
+    };
+    let ours: Vec<Column> =
+        (0..view.targets.len()).map(|target| column(names.shown(target), &|row| row.ours[target])).collect();
+    let theirs: Vec<Column> =
+        published.file_systems.iter().enumerate().map(|(at, name)| column(name, &|row| row.theirs[at])).collect();
+    lines.extend(tables(&labels, &ours, WIDTH, color));
+    lines.push(String::new());
+    lines.push("Published:".to_owned());
+    lines.extend(tables(&labels, &theirs, WIDTH, color));
 }
 
 /// The widest first; the rest is counted.

@@ -254,6 +254,14 @@ impl Conduct<'_, '_> {
             sum.timed_ns += wall.timed_ns;
         }
         self.histograms.extend(measurement.latency);
+        for (name, found) in measurement.rates {
+            let sum = sum.rates.entry(name).or_default();
+            sum.amount += found.amount;
+            sum.timed_ns += found.timed_ns;
+        }
+        for (name, found) in measurement.counts {
+            *sum.counts.entry(name).or_default() += found;
+        }
         for span in measurement.workers {
             match sum.workers.iter_mut().find(|known| known.rank == span.rank) {
                 Some(known) => {
@@ -321,6 +329,9 @@ impl Conduct<'_, '_> {
         observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
         observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
         observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        if !self.measured.counts.is_empty() {
+            observed.insert("counts".to_owned(), json!(self.measured.counts));
+        }
         let memory = self.memory.take().or_else(|| self.stage.target.held.memory.as_ref().map(MemoryHold::usage));
         let ended = ended.map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
         if let Some(memory) = memory {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fsb_engine::{Sizing, Stonewall};
+use fsb_engine::{Amount as Rate, Sizing, Stonewall};
 use fsb_model::trial::WorkerSpan;
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
@@ -125,6 +125,10 @@ pub struct Measured {
     pub device_flushes: Option<u64>,
     /// Seconds an iteration of each cycle, of the micro-benchmarks.
     pub samples: Vec<f64>,
+    /// Rates beside the one that targets are compared by, by the name of their metric.
+    pub rates: BTreeMap<String, Rate>,
+    /// What was done, counted, where that is more than operations.
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// Seconds a trial took outside and inside its clock.

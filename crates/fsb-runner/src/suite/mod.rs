@@ -58,6 +58,21 @@ pub static REGISTRY: &[Suite] = &[
         about: "IOzone's thirteen operations on 4 GiB in records of 128 KiB, as Horváth 2006; less on small machines.",
         text: include_str!("horvath-2006.toml"),
     },
+    Suite {
+        name: "postmark",
+        about: "A mail server's day as PostMark has it: 50,000 transactions on 2,000 files, alone and by four workers.",
+        text: include_str!("postmark.toml"),
+    },
+    Suite {
+        name: "dordevic",
+        about: "The three tests of Đorđević et al. with PostMark: small, tiny and larger files, 50,000 transactions each.",
+        text: include_str!("dordevic.toml"),
+    },
+    Suite {
+        name: "benas-postmark",
+        about: "PostMark as Beňas 2011: 131,072 files of 8 to 16 KiB, four transactions a file, all of them reads.",
+        text: include_str!("benas-postmark.toml"),
+    },
 ];
 
 /// The suite of that name as a plan without targets.

@@ -6,6 +6,7 @@ mod doctor;
 mod iozone;
 mod list;
 mod micro;
+mod postmark;
 mod report;
 mod run;
 
@@ -47,6 +48,8 @@ enum Command {
     Micro(micro::Arguments),
     /// Measure a file with IOzone's options, operations and output
     Iozone(iozone::Arguments),
+    /// Simulate a mail server with PostMark's commands and report
+    Postmark(postmark::Arguments),
     /// Compare sets of results, ours or other tools'
     Compare(compare::Arguments),
     /// Show a run again, in any form
@@ -69,6 +72,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Run(arguments) => run::main(*arguments)?,
         Command::Micro(arguments) => micro::main(&arguments)?,
         Command::Iozone(arguments) => iozone::main(&arguments)?,
+        Command::Postmark(arguments) => postmark::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,

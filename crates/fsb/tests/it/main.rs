@@ -17,6 +17,7 @@ mod matrix;
 mod micro;
 mod null_run;
 mod past_the_cache;
+mod postmark;
 mod quiet;
 mod real_file_systems;
 mod regimes;

@@ -1,12 +1,12 @@
 //! The tables of a run.
 
 use fsb_analysis::{Comparison, LEVEL, Outcome, Verdict};
-use fsb_model::metric;
+use fsb_model::{Unit, metric};
 
 use crate::View;
 use crate::page::table::{Cell, Line, Table};
 use crate::show::{Change, counted, grouped, percent};
-use crate::view::{CellView, EnvironmentTable, Published, Row, columns, level, quantile_name};
+use crate::view::{CellView, EnvironmentTable, Published, PublishedRow, Row, columns, level, quantile_name};
 
 fn change(comparison: &Comparison, mark: &str) -> Cell {
     Cell::change(Change::of(comparison), comparison.verdict, mark)
@@ -264,9 +264,9 @@ pub(super) fn published(view: &View, published: &Published) -> Table {
     let mut head = vec!["Test".to_owned()];
     head.extend(view.targets.iter().map(|target| format!("{}, here", target.name)));
     head.extend(published.file_systems.iter().map(|name| format!("{name}, published")));
-    let cell = |value: &Option<f64>, class: &'static str| match value {
-        Some(value) if published.unit == fsb_model::Unit::Seconds => Cell { class, ..Cell::of(grouped(value * 1e6)) },
-        Some(value) => Cell { class, ..Cell::of(published.unit.show(*value)) },
+    let cell = |row: &PublishedRow, value: &Option<f64>, class: &'static str| match value {
+        Some(value) if row.unit == Unit::Seconds => Cell { class, ..Cell::of(grouped(value * 1e6)) },
+        Some(_) => Cell { class, ..Cell::of(row.show(*value)) },
         None => Cell::of("–"),
     };
     let rows = published.rows.iter().map(|row| Line {
@@ -276,16 +276,11 @@ pub(super) fn published(view: &View, published: &Published) -> Table {
         cells: row
             .ours
             .iter()
-            .map(|value| cell(value, "value"))
-            .chain(row.theirs.iter().map(|value| cell(value, "published")))
+            .map(|value| cell(row, value, "value"))
+            .chain(row.theirs.iter().map(|value| cell(row, value, "published")))
             .collect(),
     });
-    let unit = if published.unit == fsb_model::Unit::Seconds { "microseconds" } else { published.unit.name() };
-    Table {
-        caption: format!("{unit} an iteration, arithmetic means"),
-        head,
-        rows: rows.collect(),
-        foot: None,
-        head_targets: false,
-    }
+    let timed = published.rows.iter().any(|row| row.unit == Unit::Seconds);
+    let caption = if timed { "microseconds an iteration, arithmetic means" } else { "arithmetic means" };
+    Table { caption: caption.to_owned(), head, rows: rows.collect(), foot: None, head_targets: false }
 }

@@ -114,14 +114,17 @@ fn published_values_stand_beside_ours() {
     use crate::view::{PublishedTable, PublishedValue};
     let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
     let value = |target: &str, value: f64| PublishedValue {
+        row: "create 1000 files".to_owned(),
         workload: "create 1000 files".to_owned(),
+        metric: None,
+        unit: fsb_model::Unit::Seconds,
         target: target.to_owned(),
         value,
     };
     let table = PublishedTable {
         title: "Appendix C".to_owned(),
         note: "A note.".to_owned(),
-        unit: fsb_model::Unit::Seconds,
+        first: false,
         rows: vec![value("ext2", 0.342_711), value("ntfs", 0.113_5)],
     };
     let view = View::of_run(&record, &trials).with_published(&table);

@@ -1,0 +1,20 @@
+//! What files are filled with, and where the operations begin.
+
+use fsb_model::postmark::{Draw, Pool};
+
+use super::{Settings, Twister};
+
+/// The text that every file begins with, and the generator as it stands after making it. PostMark makes twice as many
+/// bytes as it ever writes, and the operations depend on how many it made.
+pub fn source(settings: &Settings) -> (Vec<u8>, Twister) {
+    let mut twister = Twister::new(settings.seed);
+    let largest = settings.shape.size_high as usize;
+    let text = (0..largest).map(|_| 32 + twister.below(95) as u8).collect();
+    (0..largest).for_each(|_| _ = twister.below(95));
+    (text, twister)
+}
+
+/// The operations of a run.
+pub fn pool(settings: &Settings, twister: Twister) -> Pool<Twister> {
+    Pool::new(settings.whole_shape(), twister)
+}

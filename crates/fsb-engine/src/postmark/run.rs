@@ -1,0 +1,219 @@
+//! A whole run: PostMark's stages, each against the clock.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fsb_model::postmark::{Draw, Operation, Pool};
+
+use super::hand::{Content, Hand, Manner, Means};
+use super::names::Names;
+use crate::EngineError;
+use crate::clock::Clock;
+
+/// How a run touches files.
+#[derive(Debug)]
+pub struct Request<'r> {
+    /// Where files lie, as many as the pool's shape has weights; the working directory where there are none.
+    pub locations: Vec<PathBuf>,
+    /// Bytes of one read.
+    pub read_block: u32,
+    /// Bytes of one write.
+    pub write_block: u32,
+    /// Through streams of the C library, or by plain calls.
+    pub buffered: bool,
+    /// The text that files are filled with, as many bytes as the largest has. Absent, they hold bytes that depend on the
+    /// file and the place in it, and what is read is compared with them.
+    pub text: Option<&'r [u8]>,
+}
+
+/// What is told while a run goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The directories are about to be made.
+    MakingDirectories,
+    /// They are made.
+    MadeDirectories,
+    /// The first files are about to be created.
+    Creating,
+    /// They are created, and the transactions begin.
+    Transacting,
+    /// A tenth of the transactions is done.
+    Tenth,
+    /// All transactions are done.
+    Transacted,
+    /// There is no file left for another transaction.
+    OutOfFiles,
+    /// The files that are left are about to be deleted.
+    Deleting,
+    /// They are deleted.
+    Deleted,
+    /// The directories are about to be removed.
+    RemovingDirectories,
+    /// They are removed.
+    RemovedDirectories,
+}
+
+/// How long the stages took, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// From the first file's creation to the last one's deletion.
+    pub total: u64,
+    /// Creating the first files.
+    pub creation: u64,
+    /// The transactions.
+    pub transactions: u64,
+    /// Deleting what was left.
+    pub deletion: u64,
+    /// Files that were deleted after the transactions.
+    pub deleted_alone: u64,
+    /// There were no files for some of the transactions.
+    pub out_of_files: bool,
+}
+
+/// Why a run did not reach its end. What it made is gone, as far as it could be removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Ended {
+    /// Somebody asked for it.
+    #[error("interrupted")]
+    Interrupted,
+    /// A call was refused, or a file holds what was not written to it.
+    #[error(transparent)]
+    Failed(#[from] EngineError),
+    /// As before, and some of the files could not be removed either.
+    #[error("{first}; and its files are not all removed: {second}")]
+    Left {
+        /// What ended the run.
+        first: String,
+        /// Why the files are there.
+        second: EngineError,
+    },
+}
+
+/// Makes a run. `tell` is called as it goes on, within the clock as PostMark prints within it.
+///
+/// # Errors
+/// The first call that is refused, or `interrupted`, which is looked at before each operation.
+pub fn run<D: Draw>(
+    request: &Request<'_>,
+    pool: &mut Pool<D>,
+    interrupted: &AtomicBool,
+    tell: &mut dyn FnMut(Moment),
+) -> Result<Times, Ended> {
+    let shape = pool.shape();
+    let names = Names::new(&request.locations, shape.subdirectories);
+    let largest = shape.size_high;
+    let manner = Manner {
+        means: if request.buffered { Means::Streams } else { Means::Calls },
+        read_block: request.read_block,
+        write_block: request.write_block,
+        sync: false,
+        verify: request.text.is_none(),
+    };
+    let content = match request.text {
+        Some(text) => Content::Text(text),
+        None => Content::addressed(0, largest, manner.read_block.max(manner.write_block), 0),
+    };
+    let hand = Hand::new(names, manner, content, largest);
+    let mut run = Run { hand, pool, interrupted, last: None };
+    run.stages(tell).map_err(|ended| run.clear(ended))
+}
+
+struct Run<'r, D> {
+    hand: Hand<'r>,
+    pool: &'r mut Pool<D>,
+    interrupted: &'r AtomicBool,
+    /// What was done last, or could not be.
+    last: Option<Operation>,
+}
+
+impl<D: Draw> Run<'_, D> {
+    fn stages(&mut self, tell: &mut dyn FnMut(Moment)) -> Result<Times, Ended> {
+        let clock = Clock::Monotonic;
+        let directories = self.pool.shape().subdirectories > 1;
+        if directories {
+            tell(Moment::MakingDirectories);
+            self.hand.names().make_directories()?;
+            tell(Moment::MadeDirectories);
+        }
+        let mut times = Times::default();
+        let start = clock.now();
+        tell(Moment::Creating);
+        for _ in 0..self.pool.shape().number {
+            let operation = self.pool.create();
+            self.perform(operation)?;
+        }
+        tell(Moment::Transacting);
+        let created = clock.now();
+        times.out_of_files = !self.transactions(tell)?;
+        let transacted = clock.now();
+        tell(if times.out_of_files { Moment::OutOfFiles } else { Moment::Transacted });
+        tell(Moment::Deleting);
+        let before = self.pool.tally().deleted;
+        while let Some(operation) = self.pool.remove_next() {
+            self.perform(Some(operation))?;
+        }
+        tell(Moment::Deleted);
+        let end = clock.now();
+        times.deleted_alone = self.pool.tally().deleted - before;
+        (times.total, times.creation) = (end - start, created - start);
+        (times.transactions, times.deletion) = (transacted - created, end - transacted);
+        if directories {
+            tell(Moment::RemovingDirectories);
+            self.hand.names().remove_directories()?;
+            tell(Moment::RemovedDirectories);
+        }
+        Ok(times)
+    }
+
+    /// Whether there were files for all of them.
+    fn transactions(&mut self, tell: &mut dyn FnMut(Moment)) -> Result<bool, Ended> {
+        let (transactions, tenth) = (self.pool.shape().transactions, self.pool.shape().tenth());
+        for transaction in 0..transactions {
+            if self.pool.is_exhausted() {
+                return Ok(false);
+            }
+            let operation = self.pool.use_one();
+            self.perform(operation)?;
+            let operation = self.pool.exchange();
+            self.perform(operation)?;
+            if transaction % tenth == 0 {
+                tell(Moment::Tenth);
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn perform(&mut self, operation: Option<Operation>) -> Result<(), Ended> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            self.last = operation;
+            return Err(Ended::Interrupted);
+        }
+        if let Some(operation) = operation {
+            self.last = Some(operation);
+            self.hand.perform(&operation)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what was made, and the file whose deletion the pool has counted already.
+    fn clear(&mut self, ended: Ended) -> Ended {
+        let mut failed = None;
+        let mut keep = |result: Result<(), EngineError>| {
+            if let Err(error) = result {
+                failed.get_or_insert(error);
+            }
+        };
+        if let Some(last) = self.last {
+            keep(self.hand.clear(last.file));
+        }
+        while let Some(operation) = self.pool.remove_next() {
+            keep(self.hand.clear(operation.file));
+        }
+        keep(self.hand.names().remove_directories());
+        match failed {
+            Some(second) => Ended::Left { first: ended.to_string(), second },
+            None => ended,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! PostMark's transactions as a workload: a mail server's small files, created, read, appended to and deleted.
+//!
+//! One repetition is a whole run of PostMark's, in the stages that its report tells of: the pool is filled, the
+//! transactions are made, what is left is deleted. A transaction is the operation that targets are compared by; the rates
+//! that PostMark prints (bytes read and written, files created and deleted, each over all stages) stand beside it. Which
+//! files are meant is drawn from the run's own seed, so each block has another pool and all targets of a block the same.
+
+mod crew;
+mod options;
+mod report;
+
+use std::fs;
+use std::path::PathBuf;
+
+use fsb_model::metric::OPERATION_RATE;
+use fsb_model::{CacheState, Durability, Params};
+
+use super::{Job, Workload, params};
+use crate::backend::{Handle, KernelTree, Tree};
+use crate::board::Board;
+use crate::context::Context;
+use crate::postmark::{Means, Names};
+use crate::profile::{Profile, Renewal};
+use crate::task::{ClockSpec, Gate, Measurement, Ready};
+use crate::{EngineError, ParamError, Sizing, fileset, processes, team};
+use crew::Mailmen;
+use options::Options;
+use report::Report;
+
+/// The operation that is counted.
+const TRANSACTION: &str = "transaction";
+/// The device moves whole blocks.
+const BLOCK: u64 = 4096;
+/// What a file costs beside its data: an inode and an entry, generously.
+const NOTE: u64 = 2048;
+
+/// The member.
+pub(super) struct Postmark;
+
+impl Workload for Postmark {
+    fn name(&self) -> &'static str {
+        "postmark"
+    }
+
+    fn about(&self) -> &'static str {
+        "PostMark's mail server: a pool of small files; each transaction reads or appends, and creates or deletes"
+    }
+
+    fn example(&self) -> Params {
+        params::of([
+            ("number", 20.into()),
+            ("transactions", 50.into()),
+            ("subdirectories", 2.into()),
+            ("threads", 2.into()),
+            ("verify", true.into()),
+        ])
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(PostmarkJob(Options::parse(self.name(), params, sizing)?)))
+    }
+}
+
+struct PostmarkJob(Options);
+
+impl PostmarkJob {
+    /// Each worker has a pool in a directory of its own.
+    fn location(context: &Context, rank: u32) -> PathBuf {
+        context.set().join(format!("p{rank}"))
+    }
+
+    fn names(&self, context: &Context, rank: u32) -> Names {
+        Names::new(&[Self::location(context, rank)], self.0.shape.subdirectories)
+    }
+
+    fn means(&self, context: &Context) -> Means {
+        match context.backend.is_none_or(|backend| backend.capabilities().real) {
+            false => Means::Nothing,
+            true if self.0.buffering => Means::Streams,
+            true => Means::Calls,
+        }
+    }
+
+    /// What was deleted is gone: the directories are as they were before.
+    fn look_for_rest(&self, context: &Context) -> Result<(), EngineError> {
+        let subdirectories = if self.0.shape.subdirectories > 1 { self.0.shape.subdirectories } else { 0 };
+        for location in (0..self.0.workers()).map(|rank| Self::location(context, rank)) {
+            let inner = (0..subdirectories).map(|number| (location.join(format!("s{number}")), 0));
+            for (directory, expected) in inner.chain([(location.clone(), subdirectories as usize)]) {
+                let entries = fs::read_dir(&directory).map_err(|error| EngineError::io("list", &directory, &error))?;
+                let found = entries.count();
+                if found != expected {
+                    let shown = directory.display();
+                    let message = format!("{shown} holds {found} entries instead of {expected} after all were deleted");
+                    return Err(EngineError { message, errno: None, path: Some(directory) });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Job for PostmarkJob {
+    fn profile(&self) -> Profile {
+        let Options { shape, durability, buffering, threads, processes, .. } = &self.0;
+        let workers = u64::from(self.0.workers());
+        let files = shape.most_files();
+        let directories = 1 + u64::from(if shape.subdirectories > 1 { shape.subdirectories } else { 0 });
+        let inodes = (files + directories) * workers + 1;
+        Profile {
+            label: self.0.label(),
+            operation: TRANSACTION,
+            files: u64::from(shape.number) * workers,
+            file_size: u64::from(shape.size_high),
+            record_size: 0,
+            threads: *threads,
+            processes: *processes,
+            matrix: false,
+            backend: if *buffering { "stdio" } else { "psync" }.to_owned(),
+            durability: *durability,
+            cache: CacheState::Any,
+            primary: &OPERATION_RATE,
+            renewal: Renewal::Recreate,
+            operations: u64::from(shape.transactions) * workers,
+            divisible: false,
+            repeats_in_place: false,
+            reaches_device: *durability != Durability::None,
+            metadata_only: false,
+            space: files * workers * u64::from(shape.size_high).next_multiple_of(BLOCK) + inodes * NOTE,
+            inodes,
+            cold_bytes_per_operation: 0,
+        }
+    }
+
+    fn params(&self) -> Params {
+        self.0.params()
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        if self.means(context) == Means::Nothing {
+            return Ok(());
+        }
+        let set = context.set();
+        // A worker that was killed leaves a part of its pool behind.
+        fileset::remove(&set)?;
+        let make =
+            |path: &PathBuf| fs::create_dir(path).map_err(|error| EngineError::io("make directory", path, &error));
+        make(&set)?;
+        for rank in 0..self.0.workers() {
+            make(&Self::location(context, rank))?;
+            self.names(context, rank).make_directories()?;
+        }
+        let root = KernelTree.open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
+        KernelTree.sync_file_system(&root).map_err(|errno| EngineError::call("syncfs of", &set, errno))
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let profile = self.profile();
+        if context.operations != profile.operations {
+            let (label, whole) = (&profile.label, profile.operations);
+            return Err(EngineError::new(format!("{label}: {} operations, but it does {whole}", context.operations)));
+        }
+        let means = self.means(context);
+        let set = context.set();
+        let root = match means {
+            Means::Nothing => Handle(None),
+            _ => KernelTree.open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?,
+        };
+        let fake = matches!(context.clock, ClockSpec::Fake { .. });
+        let board = Board::new(self.0.workers(), fake)?;
+        let crew = Mailmen::new(self, context, means, &board, root);
+        let outcome = if self.0.processes > 1 {
+            processes::run(&crew, context, &profile, Ready::default(), gate)?
+        } else {
+            team::run(&crew, context, &profile, Ready::default(), false, gate)?
+        };
+        if means != Means::Nothing {
+            self.look_for_rest(context)?;
+        }
+        let mut measurement = outcome.measurement(TRANSACTION);
+        Report::sum(&outcome.reports).add_to(&mut measurement);
+        Ok(measurement)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        if self.means(context) == Means::Nothing { Ok(()) } else { fileset::remove(&context.set()) }
+    }
+}

@@ -1,0 +1,171 @@
+//! What a worker brings back, and what all of them have done together.
+
+use fsb_model::metric::{
+    CREATE_ALONE_RATE, CREATE_RATE, DELETE_ALONE_RATE, DELETE_RATE, MetricKind, READ_RATE, WRITE_RATE,
+};
+use fsb_model::postmark::{Act, Tally};
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Kind;
+use crate::task::{Amount, Measurement};
+use crate::{EngineError, latency};
+
+/// The stages, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Create,
+    Transact,
+    Delete,
+}
+
+impl Stage {
+    pub(super) const ALL: [Stage; 3] = [Stage::Create, Stage::Transact, Stage::Delete];
+}
+
+/// Operations whose latencies are kept apart.
+const OPERATIONS: [(&str, Kind); 4] =
+    [("create", Kind::Create), ("read", Kind::Read), ("append", Kind::Write), ("delete", Kind::Delete)];
+
+/// Which of [`OPERATIONS`] it is.
+fn place(act: Act) -> usize {
+    match act {
+        Act::Create => 0,
+        Act::Read => 1,
+        Act::Append { .. } => 2,
+        Act::Delete => 3,
+    }
+}
+
+/// The clock's word for it.
+pub(super) fn kind(act: Act) -> Kind {
+    OPERATIONS[place(act)].1
+}
+
+/// Of one worker, or of all.
+#[derive(Debug, Clone)]
+pub(super) struct Report {
+    /// Start and end of each stage.
+    stages: [(u64, u64); 3],
+    pub(super) tally: Tally,
+    /// Files that were created before and deleted after the transactions.
+    pub(super) alone: [u64; 2],
+    histograms: [Histogram<u64>; 4],
+}
+
+/// As it goes through a pipe.
+#[derive(Serialize, Deserialize)]
+struct Said {
+    stages: [(u64, u64); 3],
+    counts: [u64; 6],
+    alone: [u64; 2],
+    histograms: [String; 4],
+}
+
+impl Report {
+    /// An empty one, whose memory was touched.
+    pub(super) fn new() -> Report {
+        let histograms = std::array::from_fn(|_| {
+            let mut histogram = latency::empty();
+            histogram.reset();
+            histogram
+        });
+        Report { stages: [(u64::MAX, 0); 3], tally: Tally::default(), alone: [0; 2], histograms }
+    }
+
+    /// An operation took so many nanoseconds.
+    #[inline]
+    pub(super) fn record(&mut self, act: Act, ns: u64) {
+        self.histograms[place(act)].saturating_record(ns);
+    }
+
+    pub(super) fn begun(&mut self, stage: Stage, ns: u64) {
+        self.stages[stage as usize].0 = ns;
+    }
+
+    pub(super) fn ended(&mut self, stage: Stage, ns: u64) {
+        self.stages[stage as usize].1 = ns;
+    }
+
+    /// All of them as one: each stage from the first start to the last end.
+    pub(super) fn sum(reports: &[Report]) -> Report {
+        let mut sum = Report::new();
+        for report in reports {
+            for (stage, (start, end)) in sum.stages.iter_mut().zip(report.stages) {
+                *stage = (stage.0.min(start), stage.1.max(end));
+            }
+            let (all, one) = (&mut sum.tally, &report.tally);
+            all.created += one.created;
+            all.read += one.read;
+            all.appended += one.appended;
+            all.deleted += one.deleted;
+            all.bytes_read += one.bytes_read;
+            all.bytes_written += one.bytes_written;
+            for index in [0, 1] {
+                sum.alone[index] += report.alone[index];
+            }
+            for (all, one) in sum.histograms.iter_mut().zip(&report.histograms) {
+                all.add(one).expect("histograms of one size add up");
+            }
+        }
+        sum
+    }
+
+    /// The stretch that targets are compared by, what PostMark reports beside it, and the latencies.
+    pub(super) fn add_to(&self, measurement: &mut Measurement) {
+        let [creation, transactions, deletion] = self.stages.map(|(start, end)| end.saturating_sub(start));
+        let total = creation + transactions + deletion;
+        let tally = &self.tally;
+        measurement.timed_ns = transactions;
+        let rates: [(&MetricKind, u64, u64); 6] = [
+            (&READ_RATE, tally.bytes_read, total),
+            (&WRITE_RATE, tally.bytes_written, total),
+            (&CREATE_RATE, tally.created, total),
+            (&DELETE_RATE, tally.deleted, total),
+            (&CREATE_ALONE_RATE, self.alone[0], creation),
+            (&DELETE_ALONE_RATE, self.alone[1], deletion),
+        ];
+        for (kind, amount, timed_ns) in rates {
+            measurement.rates.insert(kind.name.to_owned(), Amount { amount, timed_ns });
+        }
+        let counts = [
+            ("files_created", tally.created),
+            ("files_read", tally.read),
+            ("files_appended", tally.appended),
+            ("files_deleted", tally.deleted),
+            ("bytes_read", tally.bytes_read),
+            ("bytes_written", tally.bytes_written),
+        ];
+        measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+        for ((operation, _), histogram) in OPERATIONS.iter().zip(&self.histograms) {
+            if !histogram.is_empty() {
+                measurement.latency.insert((*operation).to_owned(), latency::encode(histogram));
+            }
+        }
+    }
+
+    /// For the parent of a process.
+    pub(super) fn to_text(&self) -> String {
+        let Tally { created, read, appended, deleted, bytes_read, bytes_written, .. } = self.tally;
+        let said = Said {
+            stages: self.stages,
+            counts: [created, read, appended, deleted, bytes_read, bytes_written],
+            alone: self.alone,
+            histograms: self.histograms.each_ref().map(latency::encode),
+        };
+        serde_json::to_string(&said).expect("numbers and texts are JSON")
+    }
+
+    /// What a process said.
+    pub(super) fn from_text(text: &str) -> Result<Report, EngineError> {
+        let garbled = |why: String| EngineError::new(format!("a process said what is no report: {why}"));
+        let said: Said = serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
+        let [created, read, appended, deleted, bytes_read, bytes_written] = said.counts;
+        let tally = Tally { created, read, appended, deleted, bytes_read, bytes_written, ..Tally::default() };
+        let mut report = Report { stages: said.stages, tally, alone: said.alone, ..Report::new() };
+        for (histogram, text) in report.histograms.iter_mut().zip(&said.histograms) {
+            *histogram = latency::decode(text).map_err(|error| garbled(error.to_string()))?;
+        }
+        Ok(report)
+    }
+}

@@ -1,0 +1,271 @@
+//! The pool itself.
+//!
+//! PostMark keeps its files in a table of twice as many places as it begins with. A new file takes the place behind the
+//! last one taken, or where that is not free the first free one; a file is chosen by drawing places until one is taken.
+//! All of that decides which file is meant, so it is done as PostMark does it, only without its search from the start.
+
+use super::{Act, Draw, FileName, OFF, Operation, Shape, Tally};
+
+/// A place in the table. A file of no bytes is none.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    size: u32,
+    file: FileName,
+}
+
+const FREE: Place = Place { size: 0, file: FileName { number: 0, location: 0, subdirectory: 0 } };
+
+/// The files that exist, and what happens to them next.
+#[derive(Debug)]
+pub struct Pool<D> {
+    shape: Shape,
+    draw: D,
+    places: Vec<Place>,
+    /// The place behind the one that was taken last.
+    next: usize,
+    /// No place before this one is free.
+    first_free: usize,
+    /// Where the removal of what is left has come to.
+    removing: usize,
+    /// Sum of the weights.
+    weight: u32,
+    tally: Tally,
+}
+
+impl<D: Draw> Pool<D> {
+    /// An empty pool. All memory that it will ever need is reserved and touched.
+    pub fn new(shape: Shape, draw: D) -> Pool<D> {
+        let places = vec![Place { size: 0, ..FREE }; 2 * shape.number as usize];
+        let weight = shape.weights.iter().sum();
+        Pool { shape, draw, places, next: 0, first_free: 0, removing: 0, weight, tally: Tally::default() }
+    }
+
+    /// What decides what is done.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What was done so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Whether all files are gone: PostMark ends there, for it would look for one for ever.
+    pub fn is_exhausted(&self) -> bool {
+        self.tally.created == self.tally.deleted
+    }
+
+    /// A new file; none where every place is taken.
+    #[inline]
+    pub fn create(&mut self) -> Option<Operation> {
+        let index = self.free_place()?;
+        let location = match self.shape.weights.len() {
+            0 | 1 => 0,
+            _ => {
+                let drawn = self.draw.below(self.weight);
+                self.location_at(drawn)
+            }
+        };
+        let subdirectory = if self.shape.subdirectories > 1 { self.draw.below(self.shape.subdirectories) } else { 0 };
+        self.tally.created += 1;
+        let bytes = self.shape.size_low + self.draw.below(self.shape.size_high - self.shape.size_low);
+        let file = FileName { number: self.tally.created as u32, location, subdirectory };
+        self.places[index] = Place { size: bytes, file };
+        self.tally.writes(bytes);
+        Some(Operation { act: Act::Create, file, bytes })
+    }
+
+    /// The first half of a transaction, a read or an append. None where the bias is off, and where the file to append to
+    /// is as large as a file may be: PostMark counts that as a transaction all the same.
+    #[inline]
+    pub fn use_one(&mut self) -> Option<Operation> {
+        if self.shape.bias_read == OFF {
+            return None;
+        }
+        let reads = (self.draw.below(10) as i32) < self.shape.bias_read;
+        let index = self.taken_place();
+        let Place { size, file } = self.places[index];
+        if reads {
+            self.tally.reads(size);
+            return Some(Operation { act: Act::Read, file, bytes: size });
+        }
+        if size >= self.shape.size_high {
+            return None;
+        }
+        let bytes = self.draw.below(self.shape.size_high - size) + 1;
+        self.places[index].size += bytes;
+        self.tally.appended += 1;
+        self.tally.writes(bytes);
+        Some(Operation { act: Act::Append { at: size }, file, bytes })
+    }
+
+    /// The second half of a transaction: a file more or one less. None where the bias is off, and where a file should be
+    /// created and every place is taken.
+    #[inline]
+    pub fn exchange(&mut self) -> Option<Operation> {
+        if self.shape.bias_create == OFF {
+            return None;
+        }
+        if (self.draw.below(10) as i32) < self.shape.bias_create {
+            return self.create();
+        }
+        let index = self.taken_place();
+        Some(self.delete(index))
+    }
+
+    /// One of the files that are left, in the order of their places, to be removed at the end.
+    #[inline]
+    pub fn remove_next(&mut self) -> Option<Operation> {
+        while self.removing < self.places.len() {
+            let index = self.removing;
+            self.removing += 1;
+            if self.places[index].size > 0 {
+                return Some(self.delete(index));
+            }
+        }
+        None
+    }
+
+    fn delete(&mut self, index: usize) -> Operation {
+        let Place { size, file } = std::mem::replace(&mut self.places[index], FREE);
+        self.first_free = self.first_free.min(index);
+        self.tally.deleted += 1;
+        Operation { act: Act::Delete, file, bytes: size }
+    }
+
+    #[inline]
+    fn free_place(&mut self) -> Option<usize> {
+        let free = |place: &Place| place.size == 0;
+        let index = match self.places.get(self.next) {
+            Some(place) if free(place) => self.next,
+            _ => {
+                let found = self.places[self.first_free..].iter().position(free);
+                // Where none is, none is looked for again until a file was deleted.
+                let index = found.map_or(self.places.len(), |ahead| self.first_free + ahead);
+                self.first_free = self.places.len().min(index + 1);
+                found.map(|_| index)?
+            }
+        };
+        self.next = index + 1;
+        Some(index)
+    }
+
+    /// A file that is there. Who calls this knows that there is one.
+    #[inline]
+    fn taken_place(&mut self) -> usize {
+        loop {
+            let index = self.draw.below(self.places.len() as u32) as usize;
+            if self.places[index].size > 0 {
+                return index;
+            }
+        }
+    }
+
+    /// The location whose share of the weights a drawn number falls into.
+    fn location_at(&self, drawn: u32) -> u32 {
+        let mut end = 0;
+        let share = self.shape.weights.iter().position(|weight| {
+            end += weight;
+            drawn < end
+        });
+        share.unwrap_or(0) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// A plain generator of its own: what is asserted holds for any.
+    struct Counting(u64);
+
+    impl Draw for Counting {
+        fn draw(&mut self) -> u32 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as u32
+        }
+    }
+
+    /// Everything that happens, with the files that exist beside it.
+    fn play(shape: Shape, seed: u64) -> (Tally, usize) {
+        let (mut pool, mut files) = (Pool::new(shape.clone(), Counting(seed)), BTreeMap::new());
+        let mut most = 0;
+        let mut follow = |operation: Option<Operation>| {
+            let Some(Operation { act, file, bytes }) = operation else { return };
+            match act {
+                Act::Create => assert_eq!(files.insert(file, bytes), None),
+                Act::Read => assert_eq!(files[&file], bytes),
+                Act::Append { at } => {
+                    assert_eq!(files[&file], at);
+                    files.insert(file, at + bytes);
+                }
+                Act::Delete => assert_eq!(files.remove(&file), Some(bytes)),
+            }
+            assert!(files.values().all(|size| (shape.size_low..=shape.size_high).contains(size)));
+            most = most.max(files.len());
+        };
+        (0..shape.number).for_each(|_| follow(pool.create()));
+        for _ in 0..shape.transactions {
+            if pool.is_exhausted() {
+                break;
+            }
+            follow(pool.use_one());
+            follow(pool.exchange());
+        }
+        while let Some(operation) = pool.remove_next() {
+            follow(Some(operation));
+        }
+        assert!(files.is_empty(), "{files:?}");
+        (*pool.tally(), most)
+    }
+
+    #[test]
+    fn every_operation_is_about_a_file_that_is_there_and_counts_balance() {
+        for (bias_read, bias_create) in [(5, 5), (10, 0), (0, 10), (-1, 5), (5, -1), (3, 8)] {
+            for number in [1, 2, 50] {
+                let shape = Shape { number, transactions: 400, bias_read, bias_create, ..Shape::default() };
+                let most_files = shape.most_files();
+                let (tally, most) = play(shape, 7);
+                assert_eq!(tally.left(), 0);
+                assert!(tally.created >= u64::from(number) && most as u64 <= most_files, "{most} {most_files}");
+                assert_eq!(bias_read == OFF, tally.read + tally.appended == 0);
+            }
+        }
+    }
+
+    /// The budget is 64 bytes a file, and the pool has two places for each.
+    #[test]
+    fn a_file_costs_few_bytes() {
+        assert!(2 * size_of::<Place>() <= 64);
+    }
+
+    #[test]
+    fn a_pool_that_is_full_creates_nothing_more() {
+        let shape = Shape { number: 3, transactions: 50, bias_create: 10, ..Shape::default() };
+        let (tally, most) = play(shape, 1);
+        assert_eq!((tally.created, most), (6, 6));
+    }
+
+    #[test]
+    fn files_of_one_size_are_full_and_are_not_appended_to() {
+        let shape = Shape { size_low: 100, size_high: 100, bias_read: 0, ..Shape::default() };
+        let (tally, _) = play(shape, 1);
+        assert_eq!((tally.appended, tally.bytes_written), (0, 100 * tally.created));
+    }
+
+    #[test]
+    fn locations_and_directories_get_their_shares() {
+        let shape = Shape { number: 4000, weights: vec![1, 3], subdirectories: 2, ..Shape::default() };
+        let mut pool = Pool::new(shape, Counting(3));
+        let mut shares = BTreeMap::new();
+        while let Some(operation) = pool.create() {
+            *shares.entry((operation.file.location, operation.file.subdirectory)).or_insert(0) += 1;
+        }
+        let expected = [((0, 0), 1000), ((0, 1), 1000), ((1, 0), 3000), ((1, 1), 3000)];
+        for (place, count) in expected {
+            assert!((shares[&place] - count as i32).abs() < 200, "{shares:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Which published results a run is laid beside: decided by what was measured, not by what the plan is called.
+
+use fsb_compat::{pokorny, postmark};
+use fsb_model::{RunRecord, Unit, metric};
+use fsb_report::view::{PublishedTable, PublishedValue};
+
+/// The table whose workloads are those of the run, if there is one.
+pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
+    let tables = [("micro-", micro()), ("postmark", dordevic()), ("postmark", benas())];
+    let fits = |(workload, table): &(&str, PublishedTable)| {
+        let known = |label: &str| table.rows.iter().any(|row| row.workload == label);
+        let cells = &record.cells;
+        !cells.is_empty() && cells.iter().all(|cell| cell.workload.name.starts_with(workload) && known(&cell.label))
+    };
+    tables.into_iter().find(fits).map(|(_, table)| table)
+}
+
+/// The suite of 2023.
+fn micro() -> PublishedTable {
+    let value = |mean: pokorny::PublishedMean| PublishedValue {
+        row: mean.test.to_owned(),
+        workload: mean.test.to_owned(),
+        metric: None,
+        unit: Unit::Seconds,
+        target: mean.file_system,
+        value: mean.seconds,
+    };
+    PublishedTable {
+        title: pokorny::TITLE.to_owned(),
+        note: pokorny::NOTE.to_owned(),
+        first: false,
+        rows: pokorny::appendix_c().into_iter().map(value).collect(),
+    }
+}
+
+fn dordevic() -> PublishedTable {
+    of_postmark(postmark::DORDEVIC, postmark::dordevic())
+}
+
+fn benas() -> PublishedTable {
+    of_postmark(postmark::BENAS, postmark::benas())
+}
+
+fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>) -> PublishedTable {
+    let value = |rate: postmark::PublishedRate| {
+        let kind = metric::find(rate.metric)?;
+        let row = format!("{}{}", rate.test, rate.operation);
+        let (workload, metric) = (rate.workload.to_owned(), Some(kind.name.to_owned()));
+        Some(PublishedValue { row, workload, metric, unit: kind.unit, target: rate.file_system, value: rate.value })
+    };
+    let rows = rates.into_iter().filter_map(value).collect();
+    PublishedTable { title: title.to_owned(), note: note.to_owned(), first: true, rows }
+}

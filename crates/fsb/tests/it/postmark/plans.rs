@@ -1,0 +1,93 @@
+//! The workload in plans: suites, and the tables of published runs.
+
+use crate::common::{expect_code, expect_no_traces, fsb, root_or_skip, scratch, stdout, traces, trials, turn};
+
+/// On the null file system everything but the calls is as on real ones, to the last digit.
+#[test]
+fn the_three_tests_have_the_rows_of_their_tables() {
+    let _turn = turn();
+    let directory = scratch();
+    let run = |out: &str| {
+        // One repetition a trial: how many fit is a matter of this machine.
+        let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'dordevic'\n\
+                    [repetition]\nblocks = 2\nstretch = '1ms'\n";
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let options = ["run", "plan.toml", "--scale", "1/16", "--seed", "1", "--out", out];
+        let output = fsb(directory.path(), &options);
+        expect_code(&output, 0);
+        // Without how long it took, and where it is.
+        let text = stdout(&output);
+        text.lines()
+            .filter(|line| !line.contains(" · ") && !line.contains("about "))
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    let text = run("one");
+    assert!(text.contains("test 2: files of 1 to 1,000") && text.contains("Đorđević et al., tables 3 to 8"), "{text}");
+    let rows = ["test 1: read", "test 1: write", "test 2: read", "test 2: write", "test 3: read", "test 3: write"];
+    for row in rows {
+        // Once with our values, twice with theirs: five columns are more than fit.
+        assert_eq!(text.lines().filter(|line| line.starts_with(row)).count(), 3, "{row}\n{text}");
+    }
+    assert!(text.contains("4.67 MiB/s") && text.contains("reiserfs"), "{text}");
+    assert_eq!(text.replace("one/", "two/"), run("two"), "the same seed gives the same run");
+    let trials = trials(&directory.path().join("one"));
+    let trial = trials.iter().find(|trial| trial["block"] == 1).unwrap();
+    assert_eq!(trial["observed"]["counts"]["files_created"], trial["observed"]["counts"]["files_deleted"]);
+    for metric in ["operation_rate", "read_rate", "write_rate", "create_rate", "delete_rate", "delete_alone_rate"] {
+        assert!(trial["metrics"].as_array().unwrap().iter().any(|found| found["name"] == metric), "{metric}");
+    }
+    let table = std::fs::read_to_string(directory.path().join("one/trials.csv")).unwrap();
+    assert!(table.contains(",read_rate,") && table.contains(",create_alone_rate,"));
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused() {
+    let _turn = turn();
+    let directory = scratch();
+    let refused = |parameters: &str, said: &str| {
+        let plan = format!("targets = ['null']\n[[workload]]\nname = 'postmark'\n{parameters}\n");
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let output = fsb(directory.path(), &["run", "plan.toml"]);
+        expect_code(&output, 2);
+        assert!(crate::common::stderr(&output).contains(said), "{parameters}: {}", crate::common::stderr(&output));
+    };
+    refused("size_low = 9\nsize_high = 8", "size_high: 8 is below size_low, 9");
+    refused("bias_read = 11", "bias_read: 11 is not a whole number from -1 to 10");
+    refused("transaction = 3", "did you mean 'transactions'");
+    refused("threads = 2\nprocesses = 2", "give threads or processes");
+    refused("number = 0", "number: 0 is too few");
+}
+
+#[test]
+fn a_mail_server_runs_on_real_file_systems_and_leaves_nothing() {
+    if !root_or_skip("a_mail_server_runs_on_real_file_systems") {
+        return;
+    }
+    let _turn = turn();
+    let directory = scratch();
+    let before = traces();
+    let plan = "targets = ['ext4', 'ext3,data=journal', 'tmpfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\
+                [repetition]\nblocks = 1\nstretch = '10ms'\n\
+                [[workload]]\nname = 'postmark'\nnumber = 100\ntransactions = 500\ndurability = 'end'\nverify = true\n\
+                [[workload]]\nname = 'postmark'\nnumber = 100\ntransactions = 500\nthreads = 2\n\
+                [[workload]]\nname = 'postmark'\nnumber = 100\ntransactions = 500\nprocesses = 2\nverify = true\n\
+                [[workload]]\nname = 'postmark'\nlabel = 'dry'\nnumber = 2\ntransactions = 500\nbias_create = 1\n";
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    expect_code(&output, 4);
+    for trial in trials(&directory.path().join("out")) {
+        let (label, target) = (trial["workload"].as_str().unwrap(), trial["target"].as_str().unwrap());
+        let outcome = match label {
+            "dry" => "failed",
+            _ if target == "tmpfs" && label.contains("durable") => "not_applicable",
+            _ => "ok",
+        };
+        assert_eq!(trial["outcome"], outcome, "{label} on {target}: {}", trial["error"]);
+        if label == "dry" {
+            assert!(trial["error"].as_str().unwrap().contains("ran out of files after"), "{}", trial["error"]);
+        }
+    }
+    drop(output);
+    expect_no_traces(&before);
+}
