@@ -7,7 +7,7 @@ use fsb_compat::iozone::options::Unit;
 use fsb_compat::iozone::print::{self, Child, Crew};
 use fsb_compat::iozone::sequence::{self, Operation, Row};
 use fsb_compat::iozone::throughput_sheet;
-use fsb_engine::classic::{self, CrewResult, Phase, PhaseResult};
+use fsb_engine::classic::{self, CrewResult, Existing, Phase, PhaseResult};
 
 use super::phases::{operations, phase};
 use super::repeat::Repeat;
@@ -56,6 +56,9 @@ fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf
     let options = stage.options;
     let mut phases = phases(options, operation, sizes, files);
     let program = if options.threads { None } else { Some(std::env::current_exe()?) };
+    // A stream goes over a file that is there.
+    let met_none = || files.iter().all(|file| classic::examine(file) == Ok(Existing::Nothing));
+    let fresh = operation.makes_file() && (operation != Operation::Fwrite || met_none());
     let mut repeat = Repeat::new(options, operation, sizes);
     let mut sums = vec![Some(PhaseResult { full_nanoseconds: Some(0), ..PhaseResult::default() }); files.len()];
     let mut nanoseconds = 0;
@@ -70,8 +73,8 @@ fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf
         if repeat.enough(least) {
             break;
         }
-        if operation.makes_file() {
-            // The first pass met no files, or those of an earlier run; all others shall meet none.
+        if fresh {
+            // The first pass met no files, or removed those of an earlier run; all others shall meet none.
             files.iter().try_for_each(|file| classic::remove(file).map(|_| ()))?;
         }
     }
