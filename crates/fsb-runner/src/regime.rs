@@ -21,9 +21,9 @@ pub(crate) fn check(plan: &Plan, cells: &[Cell], sizing: &Sizing, memory: u64) -
     for target in &plan.targets {
         let asked = target.controls_over(&plan.controls);
         let asked = asked.get(MEMORY_LIMIT).filter(|value| *value != KEEP);
-        let limit = asked.and_then(|value| memory_limit::limit_of(value));
+        let limit = asked.and_then(|value| memory_limit::limit_of(value)).filter(|limit| *limit >= memory_limit::LEAST);
         if asked.is_some() && limit.is_none() {
-            // What is no limit, the control itself refuses.
+            // What is no limit, or one that nothing works under, the control itself refuses.
             continue;
         }
         if let Some(out) = out.filter(|out| files(out) < limit.unwrap_or(memory)) {
