@@ -310,3 +310,16 @@ fn what_is_withheld_is_no_judgement_and_what_was_measured_stays() {
     }
     check(&document);
 }
+
+/// An operation that was printed as zero everywhere has no values in any set: none measured it alone.
+#[test]
+fn what_nobody_has_a_value_of_is_no_difference() {
+    let set = |name: &str| {
+        let mut run = run("iozone", None, |_, _| Some(1e8));
+        let empty = Series { operation: "rewrite".to_owned(), points: Vec::new(), ..run.series[0].clone() };
+        run.series.push(empty);
+        Set { name: name.to_owned(), pairing: None, runs: vec![run] }
+    };
+    let document = compare(&[set("a"), set("b")], &REQUEST).unwrap();
+    assert!(!document.warnings.iter().any(|warning| warning.starts_with("only")), "{:?}", document.warnings);
+}

@@ -184,7 +184,13 @@ mod tests {
 
     fn lane(failed: &AtomicBool, until: Option<f64>) -> Lane<'_> {
         let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
-        Lane::new(3, Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0 }, 3, circumstances), until, failed, None)
+        Lane::new(
+            3,
+            Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 }, 3, circumstances),
+            until,
+            failed,
+            None,
+        )
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub enum ClockSpec {
         seed: u64,
         /// Factor on every time: 1.1 is a tenth slower.
         slowdown: f64,
+        /// Standard deviation of trials, relative: 0.05 for 5 %.
+        noise: f64,
     },
 }
 

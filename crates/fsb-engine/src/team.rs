@@ -306,7 +306,7 @@ mod tests {
             until_seconds: None,
             evict: false,
             backend: None,
-            clock: ClockSpec::Fake { seed: 1, slowdown: 1.0 },
+            clock: ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 },
         };
         let context = Context::new(&task).unwrap();
         run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)

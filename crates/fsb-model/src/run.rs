@@ -29,6 +29,9 @@ pub struct RunRecord {
     /// How many blocks the run set out to make; absent until warm-up fixed it.
     #[serde(default)]
     pub blocks_planned: Option<u32>,
+    /// What decides how many blocks are made, in words; absent until warm-up fixed it.
+    #[serde(default)]
+    pub stopping_rule: Option<String>,
     /// The order of each block begun.
     #[serde(default)]
     pub order: Vec<BlockOrder>,
@@ -50,7 +53,7 @@ pub struct RunRecord {
     /// What the reader must know.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Why fewer or more blocks than planned were made, with the rule; absent until the run is complete.
+    /// How many blocks were made and why no more; absent until the run is complete.
     #[serde(default)]
     pub finished: Option<String>,
     /// Fields of newer minor versions, kept as found.

@@ -103,7 +103,7 @@ pub struct Trial {
     /// What disturbed it.
     #[serde(default)]
     pub disturbed: Vec<String>,
-    /// Its block was interrupted and made again by a resume.
+    /// It was made again: it was disturbed, or its block was interrupted and a resume made it anew. Never analysed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
     /// Fields of newer minor versions, kept as found.

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use fsb_engine::{Profile, Renewal};
-use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
+use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::{Amount, Durability, Plan, Repetition};
 
 use crate::agent::Spent;
@@ -128,7 +128,7 @@ impl Decision<'_> {
         let full = self.at_scale(1.0);
         match self.basis.repetition {
             Repetition::Blocks { blocks } => Calibration { blocks, ..full },
-            Repetition::Precision { .. } => self.fit(full, u32::MAX),
+            Repetition::Precision { .. } => self.fit(full, BLOCK_LIMIT),
             Repetition::Budget { .. } => self.fit(full, MOST_BLOCKS),
         }
     }

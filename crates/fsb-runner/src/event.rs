@@ -32,6 +32,8 @@ pub enum Event<'a> {
     Planned {
         /// Measured blocks.
         blocks: u32,
+        /// What ends the run.
+        rule: &'a str,
         /// Expected duration of them all.
         expected: Duration,
         /// Below 1 where the budget made timed stretches shorter than they should be.

@@ -3,6 +3,8 @@
 //! What was typed (a plan file, a suite, the command line) and what it means ([`Plan`]) are two types. Layers of the
 //! first kind are laid over each other; only the resolved plan is ever run.
 
+mod print;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,6 +21,8 @@ use crate::suite;
 use crate::sweep::{self, Scope};
 use crate::target_file::TargetFile;
 use crate::{regime, scale};
+
+pub use print::print;
 
 /// The suite when none is named.
 pub const DEFAULT_SUITE: &str = "quick";
@@ -377,34 +381,4 @@ fn at(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> Pl
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
     PlanError::At { origin: origin.to_owned(), line, column, message: message.trim_end().to_owned() }
-}
-
-/// The resolved plan as a file that resolves to it again: what `--print-plan` prints.
-pub fn print(plan: &Plan) -> Result<String, PlanError> {
-    let repetition = match plan.repetition {
-        Repetition::Budget { seconds } => {
-            RepetitionFile { budget: Some(format!("{seconds}s")), ..RepetitionFile::default() }
-        }
-        Repetition::Blocks { blocks } => RepetitionFile { blocks: Some(blocks), ..RepetitionFile::default() },
-        Repetition::Precision { half_width, seconds } => RepetitionFile {
-            precision: Some(format!("{}%", half_width * 100.0)),
-            budget: Some(format!("{seconds}s")),
-            ..RepetitionFile::default()
-        },
-    };
-    let repetition = RepetitionFile { stretch: Some(format!("{}s", plan.stretch)), ..repetition };
-    let file = PlanFile {
-        name: Some(plan.name.clone()),
-        targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
-        seed: Some(plan.seed),
-        size: Some(plan.size),
-        scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),
-        dir: Some(plan.dir.clone()),
-        theta: Some(typed(&format!("{}%", plan.theta * 100.0))),
-        repetition,
-        controls: plan.controls.clone(),
-        workloads: plan.workloads.clone(),
-        ..PlanFile::default()
-    };
-    toml::to_string(&file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
 }

@@ -2,14 +2,15 @@
 
 mod amounts;
 mod compose;
+mod repeat;
+mod stopping;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{Profile, Sizing, mix, workload};
-use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
-use fsb_model::{Amount, Cell, Outcome, Repetition, RunRecord, Target, Trial};
+use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial};
 use fsb_testbed::{Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
@@ -19,8 +20,8 @@ use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
 use crate::{order, resume};
 
-/// Decides after a block whether the intervals are narrow enough; the reason, if so.
-pub type StopRule<'a> = dyn FnMut(&[Trial]) -> Option<String> + 'a;
+pub use repeat::REPEATS;
+pub use stopping::{Widest, WidestInterval};
 
 /// Why a run ended before its end. What ended before that is on disk.
 #[derive(Debug, thiserror::Error)]
@@ -44,8 +45,10 @@ pub struct Run<'a> {
     pub journal: &'a mut dyn Journal,
     /// Who is told.
     pub observer: &'a mut dyn Observer,
-    /// Asked after each block from the fifth on.
-    pub stop: &'a mut StopRule<'a>,
+    /// Asked after each block from the fifth on, where a precision is to be reached.
+    pub widest: &'a mut WidestInterval<'a>,
+    /// How often a disturbed trial is made again at most: [`REPEATS`], or never.
+    pub repeats: u32,
     /// The record; filled in as things become known.
     pub record: RunRecord,
     /// Trials so far: of earlier segments, when resuming.
@@ -180,23 +183,8 @@ impl<'a> Schedule<'a> {
                 return Ok(reason);
             }
         }
-        Ok(format!("{planned} blocks as planned"))
-    }
-
-    /// Whether to stop after this block although more were planned.
-    fn enough(&mut self, block: u32, planned: u32, another: Duration) -> Option<String> {
-        if block < FEWEST_BLOCKS_JUDGED || block >= planned {
-            return None;
-        }
-        let repetition = self.run.record.plan.repetition;
-        if let Repetition::Precision { half_width, .. } = repetition
-            && let Some(reason) = (self.run.stop)(&self.run.trials)
-        {
-            return Some(format!("{block} blocks: {reason} (--precision {}%)", half_width * 100.0));
-        }
-        let budget = repetition.budget()?;
-        (self.run.started.elapsed() + another > budget)
-            .then(|| format!("{block} of {planned} planned blocks: another would have passed the budget"))
+        // A resumed run may have all its blocks already.
+        Ok(self.enough(planned, planned, Duration::ZERO).unwrap_or_default())
     }
 
     fn block(&mut self, order: BlockOrder) -> Result<(), RunError> {
@@ -226,17 +214,10 @@ impl<'a> Schedule<'a> {
         let mut visiting = began.elapsed();
         let mut lost: Option<String> = None;
         for label in &order.cells {
-            let reply = match &lost {
-                None => self.conduct(order, target, label)?,
-                Some(why) => skipped(why),
-            };
-            if reply.target_lost {
-                lost = Some(format!(
-                    "the target was lost earlier in this visit: {}",
-                    reply.error.clone().unwrap_or_default()
-                ));
+            match &lost {
+                None => lost = self.attempts(order, target, label, &provisioned)?,
+                Some(why) => self.keep(order, target, label, skipped(why), Some(&provisioned), false)?,
             }
-            self.keep(order, target, label, reply, Some(&provisioned))?;
         }
         let began = Instant::now();
         match self.run.agent.release() {
@@ -253,12 +234,18 @@ impl<'a> Schedule<'a> {
         let record = self.run.record.targets.entry(target.name.clone()).or_default();
         record.failed = Some(why.to_owned());
         for label in &order.cells {
-            self.keep(order, target, label, skipped(why), None)?;
+            self.keep(order, target, label, skipped(why), None, false)?;
         }
         Ok(())
     }
 
-    fn conduct(&mut self, order: &BlockOrder, target: &Target, label: &str) -> Result<TrialReply, RunError> {
+    fn conduct(
+        &mut self,
+        order: &BlockOrder,
+        target: &Target,
+        label: &str,
+        attempt: u32,
+    ) -> Result<TrialReply, RunError> {
         self.trial_started = Timestamp::now();
         self.run.observer.event(&Event::Trial { target: &target.name, workload: label });
         let profile = &self.profiles[label];
@@ -272,6 +259,7 @@ impl<'a> Schedule<'a> {
             sizing: Sizing { size: plan.size.0, cpus: self.run.cpus },
             seed: mix_all(&[plan.seed, u64::from(order.block)]),
             trial_seed: mix_all(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
+            attempt,
             amount: self.amount(label),
             until_seconds: warmup.then(|| warmup_seconds(profile, plan, order.cells.len() * plan.targets.len())),
             deadline: deadline(profile, self.expected(&target.name, label)),
@@ -298,12 +286,13 @@ impl<'a> Schedule<'a> {
         label: &str,
         reply: TrialReply,
         provisioned: Option<&Provisioned>,
+        superseded: bool,
     ) -> Result<(), RunError> {
         if order.block == 0 {
             self.learn(target, label, &reply);
         }
         let started = std::mem::replace(&mut self.trial_started, Timestamp::now());
-        let trial = self.trial(order, target, label, reply, provisioned, started);
+        let trial = Trial { superseded, ..self.trial(order, target, label, reply, provisioned, started) };
         self.run.journal.trial(&trial).map_err(RunError::Journal)?;
         self.done += 1;
         let (of, left) = self.outlook(order, &trial);
@@ -351,6 +340,7 @@ fn skipped(why: &str) -> TrialReply {
         error: Some(why.to_owned()),
         measured: None,
         observed: Map::new(),
+        disturbed: Vec::new(),
         spent: crate::agent::Spent::default(),
         target_lost: false,
     }

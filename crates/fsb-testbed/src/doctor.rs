@@ -1,6 +1,10 @@
 //! What this machine can measure, and what would disturb a run. Nothing is changed by looking.
 
 mod controls;
+mod cron;
+mod due;
+mod load;
+mod power;
 
 use std::path::Path;
 
@@ -10,6 +14,8 @@ use crate::fs::{self, FileSystem};
 use crate::ledger;
 use crate::sys::{Roots, magic, program};
 use crate::{host, lock};
+
+pub use load::listen;
 
 /// How a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +55,8 @@ pub fn examine(dir: &Path) -> Vec<Finding> {
     findings.push(signature_tools());
     findings.extend(controls::examine(dir, &roots));
     findings.extend(surroundings(&roots));
+    findings.extend(power::battery(&roots));
+    findings.extend(due::soon(&roots));
     findings.push(lock_holder());
     findings.push(undo_entries());
     findings

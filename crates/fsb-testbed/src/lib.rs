@@ -16,9 +16,10 @@ pub mod medium;
 pub mod sandbox;
 mod sys;
 mod testbed;
+pub mod watch;
 
 pub use error::{Kind, TestbedError};
 pub use identity::worker_identity;
 pub use local::LocalTestbed;
 pub use sys::Roots;
-pub use testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
+pub use testbed::{Abilities, ColdMethod, Counters, Fake, Opened, Progress, Provisioned, Quiet, Setup, Testbed};

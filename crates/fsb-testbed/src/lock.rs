@@ -30,7 +30,10 @@ pub struct RunLock {
     concurrent: File,
     /// What this run wrote there.
     own: Option<String>,
+    /// Who measured already when it was taken.
     before: Vec<String>,
+    /// So many names there were left by runs that are over.
+    stale: usize,
     path: PathBuf,
 }
 
@@ -48,11 +51,12 @@ impl RunLock {
             let names = names(&mut concurrent);
             return Err(busy(names.iter().find(|name| is_alive(name)).or(names.last()), &path));
         }
-        // A courtesy to itself: names of runs that are over.
+        // Names of runs that are over, unless another user's file can only be read.
         let _ = concurrent.set_len(0);
+        let stale = names(&mut concurrent).len();
         // Unlocking what is ours cannot fail.
         let _ = flock(&concurrent, FlockOperation::Unlock);
-        Ok(RunLock { _alone: Some(alone), concurrent, own: None, before: Vec::new(), path })
+        Ok(RunLock { _alone: Some(alone), concurrent, own: None, before: Vec::new(), stale, path })
     }
 
     /// The right to measure although others do, who are told of it.
@@ -86,13 +90,14 @@ impl RunLock {
                 &error,
             ))
         })?;
-        Ok(RunLock { _alone: None, concurrent, own: Some(own), before, path })
+        Ok(RunLock { _alone: None, concurrent, own: Some(own), before, stale: 0, path })
     }
 
     /// Who else measured on this machine since the lock was taken, as far as they said so.
     pub fn others(&mut self) -> Vec<String> {
         let names = names(&mut self.concurrent);
-        let first = self.own.as_ref().and_then(|own| names.iter().position(|name| name == own)).map_or(0, |at| at + 1);
+        let own = self.own.as_ref().and_then(|own| names.iter().position(|name| name == own));
+        let first = own.map_or(self.stale, |at| at + 1);
         self.before.iter().cloned().chain(names.into_iter().skip(first)).collect()
     }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
 use crate::error::TestbedError;
+use crate::watch::Watch;
 
 /// Everything a testbed must know of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,12 +85,23 @@ pub struct Abilities {
     pub durable: bool,
     /// Whether device counters exist.
     pub counters: bool,
-    /// The null file system: nothing is real, and times are this much longer (0.1 for 10 %).
-    pub fake: Option<f64>,
+    /// The null file system: nothing is real.
+    pub fake: Option<Fake>,
     /// Why it cannot be made cold; empty where it can.
     pub why_not_cold: String,
     /// Why nothing is durable on it; empty where it is.
     pub why_not_durable: String,
+}
+
+/// What the null file system makes up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Fake {
+    /// Times are so much longer: 0.1 for 10 %.
+    pub slowdown: f64,
+    /// Standard deviation of trials, relative.
+    pub noise: f64,
+    /// Share of trials that are disturbed, those made again included.
+    pub disturbed: f64,
 }
 
 /// How data are made cold.
@@ -143,6 +155,8 @@ pub trait Testbed {
     fn quiesce(&mut self) -> Result<Quiet, TestbedError>;
     /// The counters now; absent where the device is unknown.
     fn counters(&self) -> Option<Counters>;
+    /// Begins to watch what may disturb a measurement on the provisioned target; absent where nothing is real.
+    fn watch(&self) -> Option<Watch>;
     /// Takes the provisioned target away and restores what the controls of its visit changed.
     fn release(&mut self) -> Result<(), TestbedError>;
     /// Takes everything away. Idempotent.

@@ -21,6 +21,8 @@ pub const MACHINE: u8 = 3;
 pub const TRIALS: u8 = 4;
 /// Interrupted by Ctrl-C.
 pub const INTERRUPTED: u8 = 130;
+/// Ended by SIGHUP: the terminal is gone.
+pub const HUNG_UP: u8 = 129;
 /// Ended by SIGTERM.
 pub const TERMINATED: u8 = 143;
 

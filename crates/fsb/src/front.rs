@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::{Cell, Plan, Repetition, RunRecord, TargetKind, Trial};
+use fsb_model::{Cell, Plan, RunRecord, TargetKind, Trial};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::resume as resuming;
@@ -215,6 +215,7 @@ fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
         cells,
         amounts: Default::default(),
         blocks_planned: None,
+        stopping_rule: None,
         order: Vec::new(),
         segments: vec![segment()],
         host: Default::default(),
@@ -289,18 +290,16 @@ fn perform(
     trials: Vec<Trial>,
     warmup: bool,
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
-    let precision = match record.plan.repetition {
-        Repetition::Precision { half_width, .. } => Some(half_width),
-        _ => None,
-    };
     let snapshot = record.clone();
+    let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
     let cpus = cpus_for(&record.plan.controls);
-    let mut stop = |trials: &[Trial]| results::precise_enough(&snapshot, trials, precision?);
     run::measure(Run {
         agent,
         journal,
         observer,
-        stop: &mut stop,
+        widest: &mut widest,
+        // A front end that makes one trial shows it as it was.
+        repeats: if warmup { run::REPEATS } else { 0 },
         record,
         trials,
         cpus,

@@ -79,11 +79,12 @@ impl Observer for Progress {
                 let took = show_duration(*expected);
                 self.line(&format!("estimate: {blocks} blocks of {cells} workloads take about {took}{chosen}"));
             }
-            Event::Planned { blocks, expected, scale } => {
+            Event::Planned { blocks, rule, expected, scale } => {
                 self.planned = true;
                 let shorter = if *scale < 1.0 { ", timed stretches shortened to fit the budget" } else { "" };
                 let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
                 self.line(&format!("{blocks}, about {}{shorter}", show_duration(*expected)));
+                self.line(&format!("stopping rule: {rule}"));
             }
             Event::Trial { target, workload } => self.bar.set_message(format!("{target}: {workload}")),
             Event::Ended { trial, done, of, left } => {
@@ -93,7 +94,10 @@ impl Observer for Progress {
                     let message = format!("{}: {}, {} left", trial.target, trial.workload, show_duration(left));
                     self.bar.set_message(message);
                 }
-                if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
+                if !trial.disturbed.is_empty() && trial.superseded {
+                    let why = trial.disturbed.join(", ");
+                    self.line(&format!("{}: {}: disturbed ({why}), made again", trial.target, trial.workload));
+                } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
                     self.line(&format!("{}: {}: {}", trial.target, trial.workload, trial.reason()));
                 }
             }

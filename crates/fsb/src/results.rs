@@ -9,6 +9,7 @@ use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
 use fsb_report::view::View;
 use fsb_report::{FORMATS, Format, terminal};
+use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
 use crate::{exit, published, sets};
@@ -39,19 +40,19 @@ fn with_findings(view: View, record: &RunRecord, trials: &[Trial]) -> View {
     }
 }
 
-/// Whether every interval is narrower than `half_width` on either side; the reason to stop, if so.
-pub fn precise_enough(record: &RunRecord, trials: &[Trial], half_width: f64) -> Option<String> {
+/// The cell whose 95 % interval is the widest; nothing where no cell has a value.
+pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<Widest> {
     let view = View::of_run(record, trials);
-    let cells = view.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.estimate.is_some());
-    let intervals = cells.flat_map(|cell| {
-        let estimate = cell.estimate.iter().map(|estimate| estimate.interval);
-        estimate.chain(cell.against.iter().map(|against| against.interval))
+    let cells = view.rows.iter().flat_map(|row| {
+        let place = |target: usize| format!("{} at {}", view.targets[target].name, row.workload);
+        row.cells.iter().enumerate().filter_map(move |(target, cell)| {
+            let estimate = cell.estimate.as_ref()?;
+            // An interval that is not there yet is as wide as can be.
+            let half_width = estimate.interval.map_or(f64::INFINITY, |interval| interval.relative_half_width());
+            Some(Widest { half_width, cell: place(target) })
+        })
     });
-    // An interval that is not there yet is as wide as can be.
-    let widest = intervals
-        .map(|interval| interval.map_or(f64::INFINITY, |interval| interval.relative_half_width()))
-        .fold(0.0, f64::max);
-    (widest <= half_width).then(|| format!("every interval is within ±{:.1} %", widest * 100.0))
+    cells.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
 }
 
 /// The format of that name, or of that file-name ending.

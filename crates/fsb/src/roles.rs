@@ -31,7 +31,7 @@ fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
     let owner: Owner = owner.ok_or_else(|| TestbedError::request("the agent was not told whom it works for"))?;
     let stream = sandbox::protocol()?;
-    let mut testbed = LocalTestbed::new(owner);
+    let mut testbed = LocalTestbed::new(owner).seeing(sandbox::host_proc());
     match agent::serve(stream, &mut testbed) {
         Ok(()) => Ok(0),
         Err(why) => Err(TestbedError::machine("the agent lost its runner").tried(why)),

@@ -53,6 +53,8 @@ pub enum Part {
     Postmark,
     /// `fsb compare`.
     Compare,
+    /// Reads after a heavy write beside reads alone.
+    Quiet,
 }
 
 /// What [`verdict`] says of a whole interval below 1.

@@ -8,6 +8,7 @@ mod count;
 mod iozone;
 mod peers;
 mod postmark;
+mod quiet;
 mod summary;
 
 use bench::Part;
@@ -23,7 +24,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; `fsb
-    /// iozone` beside IOzone and `fsb postmark` beside PostMark; then `fsb compare` beside a script.
+    /// iozone` beside IOzone and `fsb postmark` beside PostMark; `fsb compare` beside a script; then reads after a
+    /// heavy write beside reads alone.
     Bench(bench::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
@@ -49,6 +51,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(Part::Compare) {
                 compare::run(&options.dir, options.rounds)?;
+            }
+            if wanted(Part::Quiet) {
+                quiet::run(&options.dir, options.rounds)?;
             }
             Ok(())
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use fsb_model::nearest::nearest;
 use lexopt::Parser;
 
-use super::options::{BannerLine, Check, OptionsError, Typed, Unit};
+use super::options::{BannerLine, CACHE_LINE, CACHE_SIZE, Check, OptionsError, Typed, Unit};
 use super::sequence::Test;
 use super::value::Value;
 
@@ -131,7 +131,7 @@ pub static OPTIONS: &[Known] = &[
         Ok(())
     })),
     known("-L", "BYTES", "the processor's cache line [32]", With(|t, v| {
-        t.options.cache_line = v.number(8, 4096)?;
+        t.options.cache_line = Some(v.number(0, 4096)?).filter(|size| *size > 0).unwrap_or(CACHE_LINE);
         Ok(())
     })),
     known("-m", "", "several buffers", Not),
@@ -194,7 +194,8 @@ pub static OPTIONS: &[Known] = &[
         Ok(())
     })),
     known("-S", "KB", "the processor's cache [1024]", With(|t, v| {
-        t.options.cache_size = v.number(1, 1 << 20)?;
+        // IOzone takes 0 as its own default.
+        t.options.cache_size = Some(v.number(0, 1 << 20)?).filter(|size| *size > 0).unwrap_or(CACHE_SIZE);
         Ok(())
     })),
     known("-t", "N", "throughput of N processes together; again for more", With(|t, v| {

@@ -1,6 +1,6 @@
 //! Which options exclude each other, and which need another.
 
-use super::options::{Check, Means, Msync, Options, OptionsError, Typed, Unit};
+use super::options::{Check, Means, Msync, Options, OptionsError, Sizes, Typed, Unit};
 use super::sequence::{self, Test};
 
 /// What was typed, once it is known to make sense together.
@@ -133,22 +133,32 @@ fn sizes(options: &Options) -> Result<(), OptionsError> {
             return refuse(format!("{names} limit automatic mode: give -a too"));
         }
     }
+    let limits = |sizes: &Sizes, least: &str, most: &str| match (sizes.least, sizes.most) {
+        (Some(low), Some(high)) if low > high => {
+            refuse(format!("{least} ({low} kB) is above {most} ({high} kB): no size lies between them"))
+        }
+        _ => Ok(()),
+    };
+    limits(&options.file_sizes, "-n", "-g")?;
+    limits(&options.record_sizes, "-y", "-q")?;
+    let (files, records) = (sequence::file_sizes(options), sequence::record_sizes(options));
+    let (Some(smallest), false) = (records.iter().min(), files.is_empty()) else {
+        return refuse("no size lies between the limits: -n or -g is beyond the usual ones, or -y or -q");
+    };
     let rows = sequence::rows(options);
-    if let Some(file) = sequence::file_sizes(options).into_iter().find(|file| rows.iter().all(|row| row.file != *file))
-    {
-        let record = sequence::record_sizes(options).into_iter().min().unwrap_or(0);
+    if let Some(file) = files.into_iter().find(|file| rows.iter().all(|row| row.file != *file)) {
         return refuse(format!(
-            "a record of {record} kB is larger than a file of {file} kB: choose a smaller -r or -y, or a larger -s or -n"
+            "a record of {smallest} kB is larger than a file of {file} kB: choose a smaller -r or -y, or a larger -s or -n"
         ));
     }
-    if rows.is_empty() {
-        return refuse("no size lies between the limits: -n is more than -g, or -y more than -q");
-    }
-    match rows.iter().find(|row| !row.file.is_multiple_of(row.record)) {
-        Some(row) => refuse(format!(
+    // Automatic mode goes over all pairs, as IOzone does; somebody who chose a pair wants it to fit.
+    if rows.iter().all(|row| !row.is_whole())
+        && let Some(row) = rows.first()
+    {
+        return refuse(format!(
             "a file of {} kB is no multiple of a record of {} kB: the rest of it would never be touched",
             row.file, row.record
-        )),
-        None => Ok(()),
+        ));
     }
+    Ok(())
 }

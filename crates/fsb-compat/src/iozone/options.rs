@@ -19,6 +19,11 @@ use super::catalogue;
 use super::conflicts;
 use super::sequence::TestSet;
 
+/// The processor's cache in kilobytes, where nothing is said.
+pub(super) const CACHE_SIZE: u64 = 1024;
+/// A line of it, in bytes.
+pub(super) const CACHE_LINE: u64 = 32;
+
 /// What IOzone's command line asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
@@ -237,8 +242,8 @@ impl Default for Options {
             remount: None,
             stride: 17,
             purge: false,
-            cache_size: 1024,
-            cache_line: 32,
+            cache_size: CACHE_SIZE,
+            cache_line: CACHE_LINE,
             check: Check::Sample,
             unit: Unit::Kilobytes,
             cpu: false,

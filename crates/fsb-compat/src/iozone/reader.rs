@@ -111,10 +111,14 @@ impl Execution {
             self.table = None;
         } else if !banner::take(line.number, &text, &mut self.draft, &mut self.mode)
             && !self.throughput.take(line, &text, &mut self.draft)?
-            && self.table.is_some()
         {
-            // Between the rows stand IOzone's own errors, and what something else wrote into the file.
-            self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
+            if self.table.is_some() {
+                // Between the rows stand IOzone's own errors, and what something else wrote into the file.
+                self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
+            } else if self.complete && !text.starts_with("Excel output is below") {
+                self.draft
+                    .remark(line.number, format_args!("after the end of the test, left out: '{}'", line.excerpt()));
+            }
         }
         Ok(())
     }

@@ -150,6 +150,13 @@ pub struct Row {
     pub record: u64,
 }
 
+impl Row {
+    /// Whether the records fill the file.
+    pub fn is_whole(self) -> bool {
+        self.file.is_multiple_of(self.record)
+    }
+}
+
 /// A file above this size, in kilobytes, gets no records below [`LARGE_RECORD`] in automatic mode.
 const CROSSOVER: u64 = 16 * 1024;
 /// In kilobytes.
@@ -174,9 +181,14 @@ pub(super) fn record_sizes(options: &Options) -> Vec<u64> {
     match (options.auto, sizes.list.as_slice()) {
         (_, list) if list.len() > 1 => list.to_vec(),
         (_, [one]) => vec![*one],
-        (true, _) => doubling(sizes.least.unwrap_or(4), sizes.most.unwrap_or(16 * 1024)),
+        (true, _) => automatic_records(options),
         (false, _) => vec![4],
     }
+}
+
+fn automatic_records(options: &Options) -> Vec<u64> {
+    let sizes = &options.record_sizes;
+    doubling(sizes.least.unwrap_or(4), sizes.most.unwrap_or(16 * 1024))
 }
 
 fn doubling(least: u64, most: u64) -> Vec<u64> {
@@ -199,9 +211,12 @@ pub fn rows(options: &Options) -> Vec<Row> {
     file_sizes(options).into_iter().flat_map(of_file).collect()
 }
 
-/// The record sizes that head the reports of `-R`.
+/// The record sizes that head the reports of `-R`: those of automatic mode where none was chosen, whatever was measured.
 pub fn report_records(options: &Options) -> Vec<u64> {
-    record_sizes(options)
+    match options.record_sizes.list.as_slice() {
+        [] => automatic_records(options),
+        _ => record_sizes(options),
+    }
 }
 
 /// A column of the table, counted from the first after the record size.

@@ -43,12 +43,14 @@ impl Throughput {
             self.sizes(text);
             return Ok(true);
         }
-        if text.starts_with("CPU Utilization: Wall time") {
+        // IOzone writes the second word small for all operations but the first.
+        if text.starts_with("CPU Utilization: Wall time") || text.starts_with("CPU utilization: Wall time") {
             self.cpu(line, text, draft)?;
             return Ok(true);
         }
         let Some((_, bytes, operations)) = LINES.iter().find(|(start, ..)| text.starts_with(start)) else {
-            return Ok(text.starts_with("Min xfer") || text.starts_with("Child["));
+            let known = ["Min xfer", "Child[", "Without the stonewall"];
+            return Ok(known.iter().any(|start| text.starts_with(start)));
         };
         if !self.value(line, text, [bytes, operations], draft)? {
             draft.remark(line.number, format_args!("no line of throughput mode, left out: '{}'", line.excerpt()));
@@ -60,6 +62,22 @@ impl Throughput {
     fn sizes(&mut self, text: &str) {
         let mut sizes = text.split_whitespace().filter_map(|word| whole(word.as_bytes())?.checked_mul(1024));
         self.place = Place { file_size: sizes.next(), record_size: sizes.next().filter(|bytes| *bytes > 0), line: 0 };
+    }
+
+    /// IOzone announces one number of processes, whether one or several follow: the blocks say how many there were.
+    fn count(&mut self, count: &str) {
+        let (announced, names) = split_unit(self.workload.strip_prefix("throughput, ").unwrap_or_default());
+        if announced == count {
+            return;
+        }
+        let names = match (names.get(..6), count) {
+            (None, _) => String::new(),
+            (Some("thread"), "1") => " thread".to_owned(),
+            (Some("thread"), _) => " threads".to_owned(),
+            (Some(_), "1") => " process".to_owned(),
+            (Some(_), _) => " processes".to_owned(),
+        };
+        self.workload = format!("throughput, {count}{names}");
     }
 
     /// `Children see throughput for  2 initial writers = 4263913.00 kB/sec`.
@@ -74,10 +92,7 @@ impl Throughput {
         if let Some((_, what)) = left.split_once(" for ") {
             let what = what.trim();
             self.operation = operation(what.trim_start_matches(|c: char| c.is_ascii_digit()).trim());
-            if self.workload.is_empty() {
-                let count = split_unit(what).0;
-                self.workload = format!("throughput, {count}");
-            }
+            self.count(split_unit(what).0);
         }
         let (number, unit) = split_unit(right.trim());
         let (Some(operation), Some(number)) = (self.operation, fixed(number, 2..=2)) else { return Ok(false) };

@@ -193,6 +193,15 @@ fn a_report_gives_back_what_the_table_lost_and_differences_are_said() {
 }
 
 #[test]
+fn what_stands_after_the_end_is_said() {
+    let whole = text("R");
+    let said = |run: &Run| remarks(run).into_iter().filter(|remark| remark.contains("left out")).collect::<Vec<_>>();
+    assert_eq!(said(&parse("iozone", &whole)), [""; 0]);
+    let run = parse("iozone", &format!("{whole}\n  65536 4 garbage\n"));
+    assert!(said(&run)[0].ends_with("after the end of the test, left out: '65536 4 garbage'"), "{:?}", remarks(&run));
+}
+
+#[test]
 fn processor_time_is_a_fraction_and_zeros_are_none() {
     let reports = "\"Writer report\"\n        \"4\"  \"8\"\n\"64\"   100  200 \n\n\
         \"Writer CPU utilization report (Zero values should be ignored)\"\n        \"4\"  \"8\"\n\"64\"    87.50     0.00 \n";
@@ -253,4 +262,52 @@ fn no_retest_is_a_gap() {
     let run = parse("iozone", &text);
     let rewrite = series(&run, "rewrite", "throughput");
     assert_eq!((rewrite.points.len(), rewrite.gaps[0].why), (0, GapReason::Zero));
+}
+
+/// The writer's line and those of all others differ in a letter, and one number of processes is announced for several.
+#[test]
+fn blocks_of_throughput_mode_say_themselves_what_they_are() {
+    let text = "\tIozone: Performance Test of File I/O
+\tCommand line used: iozone -t 1 -t 3 -+u -s 64 -i 0
+\tOutput is in kBytes/sec
+\tThroughput test with 3 processes
+\tEach process writes a 64 kByte file in 4 kByte records
+
+\tChildren see throughput for  1 initial writers \t=  444572.56 kB/sec
+\tParent sees throughput for  1 initial writers \t=    8992.57 kB/sec
+\tCPU Utilization: Wall time    0.004    CPU time    0.001    CPU utilization  25.00 %
+
+\tChildren see throughput for  1 rewriters \t=  644572.56 kB/sec
+\tCPU utilization: Wall time    0.004    CPU time    0.002    CPU utilization  50.00 %
+
+
+\tEach process writes a 64 kByte file in 4 kByte records
+
+\tChildren see throughput for  3 initial writers \t=  926099.50 kB/sec
+\tMin throughput per process \t\t\t=  447537.34 kB/sec 
+
+iozone test complete.
+";
+    let run = parse("iozone", text);
+    let found: Vec<_> = run
+        .series
+        .iter()
+        .map(|series| {
+            assert_eq!(series.points.len(), 1);
+            (series.workload.as_deref().unwrap(), series.operation.as_str(), series.metric.as_str())
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("throughput, 1 process", "write", "throughput"),
+            ("throughput, 1 process", "write", "throughput_parent"),
+            ("throughput, 1 process", "write", "cpu_utilization"),
+            ("throughput, 1 process", "rewrite", "throughput"),
+            ("throughput, 1 process", "rewrite", "cpu_utilization"),
+            ("throughput, 3 processes", "write", "throughput"),
+            ("throughput, 3 processes", "write", "throughput_min"),
+        ]
+    );
+    assert!(run.warnings.is_empty(), "{:?}", run.warnings);
 }

@@ -15,6 +15,7 @@ use super::files::{self, Table};
 use super::trial::Trial;
 use super::{
     Backend, Capabilities, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot, Verb, bus,
+    place,
 };
 use crate::EngineError;
 use crate::data::PAGE;
@@ -227,9 +228,7 @@ impl View {
             return Ok(View { start: ptr::dangling_mut(), length });
         }
         let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
-        let start = unsafe { rustix::mm::mmap(ptr::null_mut(), length, access, MapFlags::SHARED, file, 0)? };
-        Ok(View { start: start.cast(), length })
+        Ok(View { start: place::map(file, length, access, MapFlags::SHARED)?, length })
     }
 }
 

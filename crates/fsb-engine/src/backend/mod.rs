@@ -17,6 +17,7 @@ mod direct;
 mod files;
 mod mmap;
 mod null;
+pub(crate) mod place;
 mod psync;
 mod psyncv;
 #[cfg(test)]

@@ -160,7 +160,7 @@ impl Drop for Children {
 
 #[cfg(test)]
 mod tests {
-    use super::super::phase::{Check, Means, Operation};
+    use super::super::phase::{Check, Means, Operation, Rest};
     use super::*;
 
     fn phase(operation: Operation, path: &Path, rank: u32) -> Phase {
@@ -183,6 +183,7 @@ mod tests {
             rank,
             cpu: None,
             stonewall: true,
+            rest: Rest::ALWAYS,
         }
     }
 

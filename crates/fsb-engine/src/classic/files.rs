@@ -23,12 +23,23 @@ pub enum Existing {
 /// What stands at a path, if a file may be made or overwritten there.
 ///
 /// # Errors
-/// A path that is, or that a symbolic link leads to, a directory, a device, a pipe or a socket; a link to nothing; a
-/// directory that does not exist. In words that name it.
+/// A path that is, or that a symbolic link leads to, a directory, a device, a pipe or a socket; a symbolic link to a file
+/// or to nothing, for the test would empty the one and remove the other; a directory that does not exist. In words that
+/// name it.
 pub fn examine(path: &Path) -> Result<Existing, String> {
     let shown = path.display();
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(Existing::File(metadata.len())),
+        Ok(metadata) if metadata.is_file() => match std::fs::read_link(path) {
+            Err(_) => Ok(Existing::File(metadata.len())),
+            Ok(_) => {
+                let target = path.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
+                let target = target.display();
+                Err(format!(
+                    "{shown} is a symbolic link to {target}: the tests would overwrite that file and remove the link. \
+                     If that file is meant, name {target}"
+                ))
+            }
+        },
         Ok(metadata) => Err(format!("{shown} is {}: name a file", kind(metadata.file_type()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if path.symlink_metadata().is_ok() {
@@ -130,6 +141,16 @@ pub(super) fn close(path: &Path, file: OwnedFd) -> Result<(), EngineError> {
     use rustix::fd::IntoRawFd;
     // SAFETY: the descriptor was owned here, and `into_raw_fd` gave it up.
     unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(|errno| EngineError::call("close", path, errno))
+}
+
+/// Brings a file onto the device after repetitions that left that to the last one.
+///
+/// # Errors
+/// The kernel's reason.
+pub fn bring_to_rest(path: &Path) -> Result<(), EngineError> {
+    let file = open(path, OFlags::RDONLY, Mode::empty())?;
+    flush(path, &file)?;
+    close(path, file)
 }
 
 /// fsync.

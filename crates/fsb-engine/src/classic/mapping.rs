@@ -1,7 +1,5 @@
 //! Loads and stores through a mapping of the file.
 
-use std::ptr;
-
 use rustix::fd::OwnedFd;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
@@ -12,7 +10,7 @@ use super::files;
 use super::phase::{Msync, Operation, Phase, PhaseError};
 use super::records::{Fault, READ, Records, WRITE};
 use crate::EngineError;
-use crate::backend::bus;
+use crate::backend::{bus, place};
 use crate::data::Memory;
 
 pub(super) struct Mapping<'p> {
@@ -38,9 +36,7 @@ impl Map {
             true => (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED),
             false => (ProtFlags::READ, MapFlags::PRIVATE),
         };
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
-        let start = unsafe { rustix::mm::mmap(ptr::null_mut(), length, protection, flags, file, 0)? };
-        Ok(Map { start: start.cast(), length })
+        Ok(Map { start: place::map(file, length, protection, flags)?, length })
     }
 
     /// Where a record begins.

@@ -60,10 +60,16 @@ impl Pass<'_> {
         if self.board.is_some_and(|board| !board.word(self.interrupted)) {
             return Err(PhaseError::Interrupted);
         }
-        if self.board.is_some() {
+        if self.board.is_some() && self.locks() {
             file.lock(true)?;
         }
         self.measure(file, purger.as_mut())
+    }
+
+    /// Whether `-W` is about this pass: alone, IOzone locks for reading and writing from the start to the end only.
+    fn locks(&self) -> bool {
+        use Operation::{Read, Rewrite, Write};
+        self.board.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)
     }
 
     /// Everything before the clock but the lock of those that start together.
@@ -74,11 +80,11 @@ impl Pass<'_> {
         }
         let alone = self.board.is_none();
         let mut file = records::open(self.phase, !alone)?;
-        if alone {
+        if alone && self.locks() {
             file.lock(true)?;
         }
         let at_random = matches!(operation, Operation::RandomRead | Operation::RandomWrite);
-        file.prime(alone && !at_random, alone && *operation == Operation::Read)?;
+        file.prime(alone && !at_random && self.phase.rest.before, alone && *operation == Operation::Read)?;
         Ok((file, purge.map(Purger::new)))
     }
 
@@ -94,7 +100,9 @@ impl Pass<'_> {
         if phase.include_flush {
             file.flush()?;
         }
-        file.lock(false)?;
+        if self.locks() {
+            file.lock(false)?;
+        }
         let open = match phase.include_close {
             true => file.close().map(|()| None)?,
             false => Some(file),
@@ -103,7 +111,9 @@ impl Pass<'_> {
         let used = Usage::now(self.thread).since(&usage);
         if let Some(mut file) = open {
             // What comes next starts on a file that is at rest.
-            file.flush()?;
+            if phase.rest.after {
+                file.flush()?;
+            }
             file.close()?;
         }
         Ok(PhaseResult {

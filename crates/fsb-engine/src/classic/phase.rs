@@ -141,6 +141,23 @@ pub struct Phase {
     pub cpu: Option<u32>,
     /// The first of several to finish stops the others.
     pub stonewall: bool,
+    /// Where IOzone calls fsync outside the clock.
+    pub rest: Rest,
+}
+
+/// When a file is brought to rest outside the clock. IOzone does so before and after each pass; what a repetition does
+/// not need to find the state of the first pass would only make it last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rest {
+    /// After opening it.
+    pub before: bool,
+    /// After the last record.
+    pub after: bool,
+}
+
+impl Rest {
+    /// As IOzone does it.
+    pub const ALWAYS: Rest = Rest { before: true, after: true };
 }
 
 /// What came of a pass.

@@ -96,7 +96,7 @@ pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_
         _ => {}
     }
     if phase.operation.is_stream() {
-        return Ok(Box::new(Stream::open(phase, together)?));
+        return Ok(Box::new(Stream::open(phase)?));
     }
     let file = files::open_for(phase, together)?;
     Ok(match phase.means {

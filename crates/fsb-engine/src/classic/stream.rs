@@ -21,7 +21,6 @@ pub(super) struct Stream<'p> {
     file: File,
     content: Content,
     record: Memory,
-    together: bool,
 }
 
 /// A FILE and the buffer that it was given, which must live as long.
@@ -82,17 +81,17 @@ impl Drop for File {
 }
 
 impl<'p> Stream<'p> {
-    pub(super) fn open(phase: &'p Phase, together: bool) -> Result<Stream<'p>, PhaseError> {
+    pub(super) fn open(phase: &'p Phase) -> Result<Stream<'p>, PhaseError> {
         let mode = match phase.operation {
             Operation::Fread => c"r",
-            Operation::Fwrite if together || !phase.path.exists() => c"w+",
+            Operation::Fwrite if !phase.path.exists() => c"w+",
             _ => c"r+",
         };
         let file = File::open(&phase.path, mode).map_err(|errno| EngineError::call("open", &phase.path, errno))?;
         let content = Content::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
-        Ok(Stream { phase, file, content, record, together })
+        Ok(Stream { phase, file, content, record })
     }
 
     fn refused(&self, call: &str, errno: Errno) -> PhaseError {
@@ -108,7 +107,7 @@ impl Records for Stream<'_> {
     fn prime(&mut self, _fsync: bool, _first: bool) -> Result<(), PhaseError> {
         if self.phase.operation.writes() {
             self.fsync()?;
-        } else if !self.together {
+        } else {
             // IOzone syncs through a descriptor of its own here.
             let other = files::open(&self.phase.path, OFlags::RDONLY, Mode::empty())?;
             files::flush(&self.phase.path, &other)?;

@@ -130,7 +130,10 @@ fn profiles_tell_the_runner_what_to_restore_and_how_long_to_measure() {
     assert_eq!((read.operations, read.cold_bytes_per_operation), (8, 1 << 20));
     assert_eq!(read.primary.name, "throughput");
     assert!(read.space >= 8 << 20 && read.inodes >= 2);
-    let odd = with("write", &[("file_size", 10_000.into()), ("block_size", "4K".into())]);
+    let odd = with("write", &[("file_size", "min(10000, size)".into()), ("block_size", "4K".into())]);
     let odd = parse(&odd, &SIZING).unwrap().profile();
     assert_eq!((odd.operations, odd.file_size, odd.primary.name), (2, 8192, "operation_rate"));
+    let odd = with("write", &[("file_size", 10_000.into()), ("block_size", "4K".into())]);
+    let refused = parse(&odd, &SIZING).err().unwrap();
+    assert!(refused.message.contains("no multiple of a record of 4K"), "{refused}");
 }

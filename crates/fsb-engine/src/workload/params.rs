@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use fsb_model::nearest::unknown;
-use fsb_model::{Params, expression};
+use fsb_model::{Bytes, Params, expression};
 use serde_json::Value;
 
 use crate::{ParamError, Sizing};
@@ -30,6 +30,15 @@ impl<'p> Reader<'p> {
     fn take(&mut self, key: &'static str) -> Option<&'p Value> {
         self.known.push(key);
         self.params.get(key)
+    }
+
+    /// Whether a parameter is a number or a size that somebody wrote down, and not one that follows from another.
+    pub(crate) fn is_literal(&self, key: &str) -> bool {
+        match self.params.get(key) {
+            None => false,
+            Some(Value::String(text)) => text.parse::<Bytes>().is_ok(),
+            Some(_) => true,
+        }
     }
 
     /// A whole number, or an expression of the image's size; `default` is an expression too.

@@ -160,7 +160,15 @@ impl Spec {
             return Err(reader.error("block_size", message));
         }
         if self.rules.records == Records::Each {
-            // Sizes follow from the image's: whatever does not fill a record is left out.
+            if reader.is_literal("file_size") && !file_size.is_multiple_of(self.block_size) {
+                let record = Bytes(self.block_size);
+                let message = format!(
+                    "{} is no multiple of a record of {record}: the rest of it would never be touched; choose another one, or another block_size",
+                    Bytes(file_size)
+                );
+                return Err(reader.error("file_size", message));
+            }
+            // Of sizes that follow from the image's or the memory's, what does not fill a record is left out.
             self.layout.file_size = file_size / self.block_size * self.block_size;
             self.depth = reader.number("depth", "1", 1..=4096)? as u32;
             self.batch = reader.number("batch", "1", 1..=u64::from(self.depth))? as u32;

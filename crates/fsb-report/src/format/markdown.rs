@@ -55,7 +55,8 @@ pub fn render(view: &View) -> String {
         lines.push(String::new());
     }
     lines.push(escape(&view.facts.join(" · ")));
-    let notes = view.advice.iter().chain(&view.problems).cloned();
+    let stopped = view.stopped.iter().map(|stopped| format!("ended after {stopped}"));
+    let notes = stopped.chain(view.advice.iter().chain(&view.problems).cloned());
     let notes: Vec<String> = notes.chain(view.warnings.iter().map(|warning| format!("warning: {warning}"))).collect();
     if !notes.is_empty() {
         lines.push(String::new());

@@ -35,6 +35,9 @@ pub fn first_screen(view: &View, color: bool) -> String {
     published(&mut lines, view, &names, color);
     lines.push(String::new());
     paragraph(&mut lines, WIDTH, &view.facts.join(" · "), "", "  ");
+    if let Some(stopped) = &view.stopped {
+        paragraph(&mut lines, WIDTH, &format!("ended after {stopped}"), "", "  ");
+    }
     for problem in &view.problems {
         paragraph(&mut lines, WIDTH, problem, "", "  ");
     }

@@ -69,6 +69,12 @@ pub(super) fn scale(scale: f64) -> String {
     if below > 1.0 && (below - below.round()).abs() < 1e-9 { format!("1/{below:.0}") } else { format!("{scale}") }
 }
 
+/// Why no more blocks were made, where it was not said beforehand how many to make.
+pub(super) fn stopped(record: &RunRecord) -> Option<String> {
+    let decided = !matches!(record.plan.repetition, Repetition::Blocks { .. });
+    record.finished.clone().filter(|_| decided)
+}
+
 fn asked(record: &RunRecord) -> Option<u32> {
     match record.plan.repetition {
         Repetition::Blocks { blocks } => Some(blocks),

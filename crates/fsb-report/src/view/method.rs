@@ -29,8 +29,11 @@ pub(super) fn paragraphs(view: &View, record: &RunRecord) -> Vec<Paragraph> {
         paragraphs.push(all_workloads());
     }
     paragraphs.extend([warnings(), costs()]);
-    if let Some(rule) = &record.finished {
-        paragraphs.push(Paragraph { title: "When it stopped", text: format!("{rule}.") });
+    let (rule, end) = (record.stopping_rule.as_ref(), record.finished.as_ref());
+    let said = [rule.map(|rule| format!("The rule: {rule}.")), end.map(|end| format!("It ended after {end}."))];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    if !said.is_empty() {
+        paragraphs.push(Paragraph { title: "When it stopped", text: said.join(" ") });
     }
     paragraphs
 }

@@ -4,6 +4,7 @@
 //! computed here.
 
 mod cell;
+mod disturbed;
 mod environment;
 mod facts;
 mod headline;
@@ -50,6 +51,8 @@ pub struct View {
     pub advice: Option<String>,
     /// The run in a line, part by part: medium, kernel, blocks, seed, time.
     pub facts: Vec<String>,
+    /// How many blocks were made and why no more, where a budget or a precision decided it.
+    pub stopped: Option<String>,
     /// What the reader must know.
     pub warnings: Vec<String>,
     /// Trials, cells and targets without a value, with their reasons.
@@ -203,6 +206,7 @@ impl View {
             blocks,
             advice: None,
             facts: facts::facts(record, trials, blocks),
+            stopped: facts::stopped(record),
             warnings: Vec::new(),
             problems: Vec::new(),
             environment: environment::tables(record),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fsb_analysis::Noise;
 use fsb_model::{RunRecord, Trial};
 
-use super::{CellView, Row, State, View};
+use super::{CellView, Row, State, View, disturbed};
 use crate::show::{counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -18,7 +18,7 @@ pub(super) fn warnings(view: &View, record: &RunRecord, trials: &[Trial]) -> Vec
     warnings.extend(media(record));
     warnings.extend(noise(view));
     warnings.extend(trends(view));
-    warnings.extend(disturbed(trials));
+    warnings.extend(disturbed::warning(trials));
     if record.finished.is_none() && view.blocks > 0 {
         warnings.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
@@ -130,13 +130,4 @@ fn trends(view: &View) -> Option<String> {
             some_of(&named, NAMED)
         )
     })
-}
-
-fn disturbed(trials: &[Trial]) -> Option<String> {
-    let measured: Vec<&Trial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let disturbed: Vec<&Trial> = measured.iter().copied().filter(|trial| !trial.disturbed.is_empty()).collect();
-    let causes: BTreeSet<String> = disturbed.iter().flat_map(|trial| trial.disturbed.iter().cloned()).collect();
-    let causes: Vec<String> = causes.into_iter().collect();
-    (!disturbed.is_empty())
-        .then(|| format!("{} of {} trials disturbed: {}", disturbed.len(), measured.len(), some_of(&causes, NAMED)))
 }

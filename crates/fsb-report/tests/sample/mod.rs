@@ -240,6 +240,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             .map(|work| (work.label.to_owned(), Amount { repetitions: 2, operations: 20_000 }))
             .collect(),
         blocks_planned: Some(blocks),
+        stopping_rule: Some(format!("as many blocks as 5 min hold; planned after warm-up: {blocks}")),
         order: Vec::new(),
         segments: vec![Segment {
             boot_id: "c0ffee".to_owned(),
@@ -253,7 +254,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         targets: targets.iter().map(found).collect(),
         controls: controls(),
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
-        finished: Some(format!("all {blocks} blocks were made")),
+        finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
         extra: Map::new(),
         plan: Plan {
             scale: 1.0,

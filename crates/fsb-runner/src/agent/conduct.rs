@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, workload};
+use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
 use fsb_model::{Durability, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
 use fsb_testbed::sandbox::Confinement;
-use fsb_testbed::{Abilities, ColdMethod, Counters, Provisioned, Testbed, TestbedError};
+use fsb_testbed::watch::{self, Watch};
+use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
 
 use super::proof::{self, Seen};
@@ -49,7 +50,9 @@ struct Conduct<'a, 'b> {
     measured: Measured,
     histograms: Vec<(String, String)>,
     cpu_seconds: f64,
+    watched: watch::Seen,
     settled: bool,
+    settle_seconds: f64,
     before_cold: Option<Counters>,
     /// What the memory limit saw, where there is one.
     memory: Option<MemoryUse>,
@@ -75,14 +78,17 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
         measured: Measured::default(),
         histograms: Vec::new(),
         cpu_seconds: 0.0,
+        watched: watch::Seen::new(),
         settled: true,
+        settle_seconds: 0.0,
         before_cold: None,
         memory: None,
         killed_before: 0,
     };
     let ended = conduct.limit().and_then(|()| conduct.repetitions());
-    // Whatever happened, the next trial finds an empty target.
+    // Whatever happened, the next trial finds an empty target, and a quiet one.
     let cleaned = conduct.step(Step::Cleanup, 0);
+    conduct.settle_afterwards();
     conduct.reply(ended.and(cleaned.map_err(Failure::from)))
 }
 
@@ -127,6 +133,7 @@ fn refused(failure: Failure) -> TrialReply {
         error: Some(error),
         measured: None,
         observed: Map::new(),
+        disturbed: Vec::new(),
         spent: Spent::default(),
         target_lost: false,
     }
@@ -178,8 +185,18 @@ impl Conduct<'_, '_> {
         }
         let quiet = self.stage.testbed.quiesce()?;
         self.settled &= quiet.settled;
+        self.settle_seconds += quiet.waited_seconds;
         self.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
+    }
+
+    /// What this trial left must not be written out within the next one. A target that fails here fails the next trial.
+    fn settle_afterwards(&mut self) {
+        let started = Instant::now();
+        let quiet = self.stage.testbed.quiesce();
+        self.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
+        self.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+        self.spent.cleanup += started.elapsed().as_secs_f64();
     }
 
     fn measure(&mut self, repetition: u32) -> Result<(), Failure> {
@@ -189,6 +206,8 @@ impl Conduct<'_, '_> {
         let mut worker = Worker::start(&task, self.stage.confinement.as_ref(), held, self.request.deadline)?;
         let ready = worker.ready()?;
         self.seen.ready(&ready);
+        // Looking at all processes takes some milliseconds: before the counters, and after them.
+        let watch = self.stage.testbed.watch();
         let before = self.stage.testbed.counters();
         self.spent.settle += started.elapsed().as_secs_f64();
         let go = Instant::now();
@@ -197,6 +216,9 @@ impl Conduct<'_, '_> {
         let after = self.stage.testbed.counters();
         self.spent.measure += go.elapsed().as_secs_f64();
         self.memory = self.stage.target.held.memory.as_ref().map(MemoryHold::usage);
+        if let Some(seen) = watch.map(Watch::end) {
+            watch::add(&mut self.watched, seen);
+        }
         let measurement = measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
         self.count(before, after);
         self.seen.measured(&measurement);
@@ -289,7 +311,10 @@ impl Conduct<'_, '_> {
             evict: self.profile.cache.begins_cold() && self.evicts(),
             backend: fake.map(|_| "null".to_owned()),
             clock: match fake {
-                Some(slowdown) => ClockSpec::Fake { seed, slowdown: 1.0 + slowdown },
+                Some(fake) => {
+                    let disturbed = if pretends_disturbance(&fake, self.request) { DISTURBED_SLOWDOWN } else { 1.0 };
+                    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise }
+                }
                 None => ClockSpec::Monotonic,
             },
         }
@@ -312,6 +337,9 @@ impl Conduct<'_, '_> {
         if let Some(memory) = memory {
             observed.insert("memory_limit".to_owned(), json!(memory));
         }
+        observed.insert("settle_seconds".to_owned(), json!(self.settle_seconds));
+        let disturbed = self.disturbed();
+        observed.extend(std::mem::take(&mut self.watched).into_iter().map(|(name, value)| (name, json!(value))));
         let (outcome, error) = match ended {
             Ok(()) => match proof::verdict(&self.profile, &self.stage.target.abilities, &self.seen, &self.measured)
                 .and_then(|()| unflushed(&self.stage.target.held, &self.measured))
@@ -331,11 +359,21 @@ impl Conduct<'_, '_> {
                 outcome,
                 error,
                 observed,
+                disturbed,
                 spent: self.spent,
                 target_lost: false,
                 measured: Some(self.measured),
             },
             Err(why) => self.failed(why, observed),
+        }
+    }
+
+    /// What disturbed the repetitions; the null file system makes it up.
+    fn disturbed(&self) -> Vec<String> {
+        match self.stage.target.abilities.fake {
+            Some(fake) if pretends_disturbance(&fake, self.request) => vec![watch::PRETENDED.to_owned()],
+            Some(_) => Vec::new(),
+            None => watch::reasons(&self.watched),
         }
     }
 
@@ -354,6 +392,16 @@ impl Conduct<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
+const DISTURBED_SLOWDOWN: f64 = 1.5;
+
+/// Drawn for each attempt from the trial's own seed, so that a run is the same every time. Warm-up is spared: it decides
+/// how much is done.
+fn pretends_disturbance(fake: &Fake, request: &TrialRequest) -> bool {
+    let drawn = mix(request.trial_seed ^ mix(u64::from(request.attempt)));
+    request.until_seconds.is_none() && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
 }
 
 /// Without barriers the device serves no flush, or they were not off.

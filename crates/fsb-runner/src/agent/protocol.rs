@@ -48,6 +48,8 @@ pub struct TrialRequest {
     pub seed: u64,
     /// Differs between all trials: seeds the pretend clock of the null file system.
     pub trial_seed: u64,
+    /// From 1; a disturbed trial is made again.
+    pub attempt: u32,
     /// How much to do.
     pub amount: Amount,
     /// Stop a repetition early after this time: how calibration finds out how much to do.
@@ -90,6 +92,8 @@ pub struct TrialReply {
     pub measured: Option<Measured>,
     /// What was seen: DESIGN's `observed`.
     pub observed: Map<String, Value>,
+    /// What disturbed it; empty where nothing did.
+    pub disturbed: Vec<String>,
     /// Where the time went, for the plan's estimate.
     pub spent: Spent,
     /// The target is gone (a remount failed): nothing more can run on it in this visit.

@@ -7,7 +7,7 @@ use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
 use fsb_model::{Plan, Repetition};
 
-use super::{Run, Schedule, profiles};
+use super::{Run, Schedule, profiles, stopping};
 use crate::calibrate::{Basis, expected_seconds, shortened};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
@@ -58,8 +58,11 @@ impl Schedule<'_> {
             let warning = short_stretches(decided.scale, &self.run.record.plan, decided.block_seconds, left);
             self.run.record.warnings.push(warning);
         }
+        let rule = stopping::rule(self.run.record.plan.repetition, decided.blocks);
+        self.run.record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {
             blocks: decided.blocks,
+            rule: &rule,
             expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
             scale: decided.scale,
         });

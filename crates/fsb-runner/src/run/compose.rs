@@ -81,7 +81,7 @@ impl Schedule<'_> {
             workers: measured.workers,
             requested: self.requested(label, target),
             observed,
-            disturbed: Vec::new(),
+            disturbed: reply.disturbed,
             superseded: false,
             extra: Map::new(),
         }
@@ -104,22 +104,29 @@ impl Schedule<'_> {
     pub(super) fn outlook(&self, order: &BlockOrder, ended: &Trial) -> (u32, Option<Duration>) {
         let per_block = (order.cells.len() * self.targets().len()) as u32;
         let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
-        let superseded = self.run.trials.iter().filter(|trial| trial.superseded).count() as u32;
-        let warmup = self.run.trials.iter().filter(|trial| trial.phase == Phase::Warmup).count() as u32;
-        let of = superseded + warmup + per_block * blocks;
+        // Trials that do not count are made beside those that were planned.
+        let beside = |trial: &&Trial| trial.superseded || trial.phase == Phase::Warmup;
+        let beside = self.run.trials.iter().chain([ended]).filter(beside).count() as u32;
+        let again = if ended.superseded { self.expected(&ended.target, &ended.workload).unwrap_or(0.0) } else { 0.0 };
+        let left = self.seconds_left(order, &ended.target, &ended.workload, blocks);
+        (beside + per_block * blocks, left.map(|left| Duration::from_secs_f64(left + again)))
+    }
+
+    /// Seconds that all should take which comes after this cell on this target, up to the end of block `blocks`. Absent
+    /// where nothing is known: a resumed run has not seen a warm-up.
+    pub(super) fn seconds_left(&self, order: &BlockOrder, target: &str, label: &str, blocks: u32) -> Option<f64> {
         if self.samples.is_empty() {
-            return (of, None); // a resumed run has not seen a warm-up
+            return None;
         }
         // What is left of this block counts cell by cell, those after it as wholes.
         let visit = |name: &String| self.visit_seconds.get(name).copied().unwrap_or(0.0);
         let whole: f64 = order.targets.iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
-        let current = order.targets.iter().position(|name| *name == ended.target).unwrap_or(0);
-        let cell = order.cells.iter().position(|label| *label == ended.workload).unwrap_or(0);
+        let current = order.targets.iter().position(|name| name == target).unwrap_or(0);
+        let cell = order.cells.iter().position(|known| known == label).unwrap_or(0);
         let rest = self.cells_seconds(&order.targets[current], &order.cells[cell + 1..]);
         let later: f64 =
             order.targets[current + 1..].iter().map(|name| visit(name) + self.cells_seconds(name, &order.cells)).sum();
-        let seconds = rest + later + whole * f64::from(blocks.saturating_sub(order.block));
-        (of, Some(Duration::from_secs_f64(seconds)))
+        Some(rest + later + whole * f64::from(blocks.saturating_sub(order.block)))
     }
 
     fn cells_seconds(&self, target: &str, labels: &[String]) -> f64 {

@@ -175,6 +175,8 @@ mod tests {
         assert_eq!(resolve(&[("memory-limit", "256M:cgroup")]).as_deref(), Ok("256M:cgroup"));
         let error = resolve(&[("memory-limit", "1G")]).unwrap_err().to_string();
         assert!(error.contains("on null: 512 MiB of files fit the memory limit of 1.00 GiB"), "{error}");
+        let error = resolve(&[("memory-limit", "30M")]).unwrap_err().to_string();
+        assert!(error.contains("records of 16.0 MiB at once need a memory limit of twice as much"), "{error}");
         let error = resolve(&[("memory-limit", "keep")]).unwrap_err().to_string();
         assert!(error.contains("no memory-limit is set"), "{error}");
     }

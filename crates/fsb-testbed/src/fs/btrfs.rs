@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{FileSystem, Inspection, Tools, ask_about};
+use super::{FileSystem, Idle, Inspection, Tools, ask_about};
+use crate::error::TestbedError;
+use crate::sys::remount;
 
 pub(super) struct Btrfs;
 
@@ -36,6 +38,11 @@ impl FileSystem for Btrfs {
     /// It discards by itself, asynchronously, since Linux 6.2.
     fn discard_off(&self) -> Option<&'static str> {
         Some("nodiscard")
+    }
+
+    /// Its cleaner drops what was deleted, and a commit follows, up to 30 seconds after a syncfs found nothing to do.
+    fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
+        remount::read_only_and_back(idle.point, &[])
     }
 
     fn inspect(&self, device: &Path) -> Inspection {

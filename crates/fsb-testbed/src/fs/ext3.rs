@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{FileSystem, Inspection, Tools, ext};
+use super::{FileSystem, Idle, Inspection, Tools, ext};
+use crate::error::TestbedError;
 
 pub(super) struct Ext3;
 
@@ -24,6 +25,11 @@ impl FileSystem for Ext3 {
 
     fn minimum_size(&self) -> u64 {
         ext::MINIMUM_SIZE
+    }
+
+    fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
+        ext::checkpoint(idle);
+        Ok(())
     }
 
     fn inspect(&self, device: &Path) -> Inspection {

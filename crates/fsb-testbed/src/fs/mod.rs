@@ -88,6 +88,15 @@ pub struct Mounted {
     pub(crate) server: Option<Server>,
 }
 
+/// A mounted file system on which nothing is open for writing.
+#[derive(Debug)]
+pub struct Idle<'a> {
+    /// Where it is mounted.
+    pub point: &'a Path,
+    /// The block device.
+    pub source: &'a Path,
+}
+
 /// A file system that can be measured.
 pub trait FileSystem: Sync {
     /// Its name in targets, and the kernel's for it.
@@ -121,6 +130,12 @@ pub trait FileSystem: Sync {
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         kernel::mount(self.name(), request.source, request.point, request.options)?;
         Ok(Mounted::default())
+    }
+    /// Does now, by its own means, what it would do behind a measurement: what syncfs leaves to later. What this kernel
+    /// cannot do is left out; whether the device is quiet afterwards is looked at in any case.
+    fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
+        let _ = idle;
+        Ok(())
     }
     /// The driver that serves it once mounted, where that is not the one named.
     fn served_by(&self, device: &Path) -> Option<String> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::{FileSystem, Inspection, MountRequest, Mounted, Tools, ask_about};
+use super::{FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about};
 use crate::error::{TestbedError, attempt, describe};
 use crate::sys::mount::unmount_patiently;
 use crate::sys::{apart, mountinfo, poll_until, program};
@@ -61,6 +61,13 @@ impl FileSystem for Ntfs {
         options.extend_from_slice(request.options);
         let server = Server::start(&options.join(","), request.source, request.point)?;
         Ok(Mounted { server: Some(server) })
+    }
+
+    /// The server writes through the block device's own pages, of which a syncfs of its mount knows nothing.
+    fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
+        File::open(idle.source).and_then(|device| device.sync_all()).map_err(|error| {
+            TestbedError::trial("the target could not be written out").tried(attempt("fsync", idle.source, &error))
+        })
     }
 
     fn served_by(&self, _: &Path) -> Option<String> {

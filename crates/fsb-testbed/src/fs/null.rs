@@ -7,18 +7,25 @@ use fsb_model::units::parse_percent;
 
 use super::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
 use crate::error::TestbedError;
+use crate::testbed::Fake;
 
 pub(crate) struct Null;
 
 pub(super) static NULL: Null = Null;
 
 /// What a null target was asked to do.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NullOptions {
-    /// How much longer everything takes: 0.1 for 10 %.
-    pub slowdown: f64,
+    /// What is made up.
+    pub fake: Fake,
     /// What provisioning answers instead.
     pub failure: Option<&'static Failure>,
+}
+
+impl Default for NullOptions {
+    fn default() -> Self {
+        NullOptions { fake: Fake { slowdown: 0.0, noise: 0.05, disturbed: 0.0 }, failure: None }
+    }
 }
 
 /// A way in which a target can fail.
@@ -47,20 +54,23 @@ impl Null {
     pub fn options(spec: &FileSystemSpec) -> Result<NullOptions, TestbedError> {
         let mut options = NullOptions::default();
         for option in &spec.options {
+            let percent = |text: &str| {
+                parse_percent(text)
+                    .map_err(|error| TestbedError::request(format!("null: option '{option}'")).tried(error.to_string()))
+            };
             match option.split_once('=') {
-                Some(("slowdown", text)) => {
-                    options.slowdown = parse_percent(text).map_err(|error| {
-                        TestbedError::request(format!("null: option '{option}'")).tried(error.to_string())
-                    })?;
-                }
+                Some(("slowdown", text)) => options.fake.slowdown = percent(text)?,
+                Some(("noise", text)) => options.fake.noise = percent(text)?,
+                Some(("disturbed", text)) => options.fake.disturbed = percent(text)?,
                 Some(("fail", name)) => {
                     let names = FAILURES.iter().map(|failure| failure.name);
                     let unknown = || TestbedError::request(fsb_model::nearest::unknown("failure", name, names));
                     options.failure = Some(FAILURES.iter().find(|known| known.name == name).ok_or_else(unknown)?);
                 }
                 _ => {
-                    return Err(TestbedError::request(format!("null: unknown option '{option}'"))
-                        .advice("it takes slowdown=10% and fail=enospc (or eio, erofs, mkfs, mount)"));
+                    return Err(TestbedError::request(format!("null: unknown option '{option}'")).advice(
+                        "it takes slowdown=10%, noise=5%, disturbed=20% and fail=enospc (or eio, erofs, mkfs, mount)",
+                    ));
                 }
             }
         }
@@ -74,7 +84,7 @@ impl FileSystem for Null {
     }
 
     fn about(&self) -> &'static str {
-        "Touches nothing and measures fsb itself with made-up times: slowdown=10%, fail=enospc."
+        "Touches nothing and measures fsb itself with made-up times: slowdown=10%, noise=5%, disturbed=20%, fail=enospc."
     }
 
     fn home(&self) -> Home {
@@ -115,9 +125,17 @@ mod tests {
     #[test]
     fn options_are_read_and_others_refused() {
         assert_eq!(options("null").unwrap(), NullOptions::default());
-        assert!((options("null,slowdown=10%").unwrap().slowdown - 0.1).abs() < 1e-12);
+        let fake = options("null,slowdown=10%,noise=1%,disturbed=50%").unwrap().fake;
+        assert_eq!(fake, Fake { slowdown: 0.1, noise: 0.01, disturbed: 0.5 });
         assert!(options("null,fail=enospc").unwrap().failure.unwrap().error().to_string().contains("ENOSPC"));
-        for text in ["null,slowdown=x", "null,slowdown=-1%", "null,fail=nothing", "null,noatime"] {
+        for text in [
+            "null,slowdown=x",
+            "null,slowdown=-1%",
+            "null,noise=often",
+            "null,disturbed=",
+            "null,fail=nothing",
+            "null,noatime",
+        ] {
             assert!(options(text).is_err(), "{text}");
         }
     }

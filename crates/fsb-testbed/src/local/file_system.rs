@@ -12,7 +12,7 @@ use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted};
 use crate::medium::OpenMedium;
 use crate::sys::{Roots, block, mount as kernel, mountinfo};
-use crate::testbed::{Abilities, ColdMethod, Provisioned};
+use crate::testbed::{Abilities, ColdMethod, Provisioned, Quiet};
 
 /// How long an unmount is tried while something still ends there.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -202,6 +202,15 @@ impl FileSystemVisit {
                 medium.lock();
                 self.mount()
             }
+        }
+    }
+
+    /// Everything written out and nothing left to do later.
+    pub fn quiesce(&self) -> Result<Quiet, TestbedError> {
+        let idle = fs::Idle { point: &self.point, source: &self.source };
+        match &self.device_directory {
+            Some(device) => quiet::quiesce_own(&self.root, device, &|| self.member.finish_background_work(&idle)),
+            None => quiet::quiesce(&self.root, None),
         }
     }
 

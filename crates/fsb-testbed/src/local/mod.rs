@@ -9,6 +9,7 @@ mod place;
 mod quiet;
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use fsb_model::run::ControlRecord;
@@ -27,6 +28,7 @@ use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, OpenMedium};
 use crate::sys::{Roots, block};
 use crate::testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
+use crate::watch::{self, Watch};
 
 /// Makes targets ready on this machine.
 ///
@@ -42,6 +44,10 @@ pub struct LocalTestbed {
     mounts: Option<MountRoot>,
     visit: Visit,
     visit_controls: ActiveControls,
+    /// The machine as it is outside our PID namespace: for what others do.
+    outside: Roots,
+    /// Keeps [`LocalTestbed::outside`] readable.
+    _host_proc: Option<OwnedFd>,
 }
 
 /// What [`Testbed::open`] learnt of the setup.
@@ -73,7 +79,19 @@ impl LocalTestbed {
             mounts: None,
             visit: Visit::None,
             visit_controls: ActiveControls::default(),
+            outside: Roots::default(),
+            _host_proc: None,
         }
+    }
+
+    /// Lets it see all processes of the machine through [`sandbox::host_proc`](crate::sandbox::host_proc).
+    #[must_use]
+    pub fn seeing(mut self, host_proc: Option<OwnedFd>) -> LocalTestbed {
+        if let Some(proc) = &host_proc {
+            self.outside.proc = PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd()));
+        }
+        self._host_proc = host_proc;
+        self
     }
 
     fn open_media(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
@@ -157,7 +175,7 @@ impl LocalTestbed {
                 cold: Some(ColdMethod::Remount),
                 durable: true,
                 counters: false,
-                fake: Some(options.slowdown),
+                fake: Some(options.fake),
                 why_not_cold: String::new(),
                 why_not_durable: String::new(),
             },
@@ -276,6 +294,10 @@ impl Testbed for LocalTestbed {
                 provisioned.record.controls = self.visit_controls.records.clone();
                 provisioned.held = self.visit_controls.held.clone();
                 provisioned.warnings.extend(self.visit_controls.warnings.iter().cloned());
+                let device = self.place().and_then(|(_, device)| device);
+                if let Some(why) = device.and_then(|device| watch::blind_to_others(&self.outside, device)) {
+                    provisioned.record.notes.push(format!("what else its disk does is not watched: {why}"));
+                }
                 Ok(provisioned)
             }
             Err(error) => {
@@ -299,21 +321,28 @@ impl Testbed for LocalTestbed {
     }
 
     fn quiesce(&mut self) -> Result<Quiet, TestbedError> {
-        match self.place() {
-            Some((root, device)) => quiet::quiesce(root, device),
-            None => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+        match &self.visit {
+            Visit::None | Visit::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+            Visit::FileSystem(visit) => visit.quiesce(),
+            Visit::Directory(visit) => quiet::quiesce(visit.root(), visit.device_directory()),
         }
     }
 
     fn counters(&self) -> Option<Counters> {
-        let (_, device) = self.place()?;
-        let activity = block::activity(device?)?;
+        let device = self.place()?.1?;
+        let activity = block::activity(device)?;
         Some(Counters {
             read_bytes: activity.read_bytes,
             write_bytes: activity.write_bytes,
-            flushes: activity.flushes,
+            // The kernel counts flushes of whole disks only: those of a partition are always 0.
+            flushes: block::activity(&block::whole_disk(device))?.flushes,
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
         })
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        let (_, device) = self.place()?;
+        Some(Watch::begin(&watch::Place { roots: &self.outside, front: self.owner.pid, device }))
     }
 
     fn release(&mut self) -> Result<(), TestbedError> {

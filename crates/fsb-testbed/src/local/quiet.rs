@@ -12,7 +12,35 @@ use crate::testbed::Quiet;
 /// A machine that is never quiet must not stop a run.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Writes everything out and waits until nothing is under way.
+/// A device that did nothing for so long after everything was written out is quiet.
+const STILL: Duration = Duration::from_millis(5);
+
+/// Writes everything out and waits until nothing is under way, on a device that only we use: `finish` ends what the file
+/// system keeps for later, and it is quiet when a further syncfs finds nothing to write and the device stands still.
+pub(super) fn quiesce_own(
+    root: &Path,
+    device: &Path,
+    finish: &dyn Fn() -> Result<(), TestbedError>,
+) -> Result<Quiet, TestbedError> {
+    let start = Instant::now();
+    sync(root)?;
+    finish()?;
+    let mut failure = None;
+    let settled = poll_until(LONGEST, || {
+        // A syncfs flushes the device's cache whether it wrote or not: flushes are no sign of anything.
+        let moved = || block::activity(device).map(|activity| (activity.read_bytes, activity.write_bytes));
+        let before = moved();
+        failure = sync(root).err();
+        std::thread::sleep(STILL);
+        failure.is_some() || (block::in_flight(device) == 0 && moved() == before)
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(Quiet { waited_seconds: start.elapsed().as_secs_f64(), settled }),
+    }
+}
+
+/// The same where others use the device too, or where there is none: then nobody's pages may be under writeback.
 pub(super) fn quiesce(root: &Path, device: Option<&Path>) -> Result<Quiet, TestbedError> {
     let start = Instant::now();
     sync(root)?;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{LIFELINE, PROTOCOL, lifeline_is_cut};
+use super::{HOST_PROC, LIFELINE, PROTOCOL, lifeline_is_cut};
 use crate::error::{TestbedError, describe};
 
 /// What stands between the run and the rest of the machine.
@@ -127,7 +127,10 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Strin
     let (lifeline, lifeline_writer) = pipe()?;
     let (status, status_writer) = pipe()?;
     let (theirs, lifeline, status_writer) = (move_away(theirs)?, move_away(lifeline)?, move_away(status_writer)?);
+    // Without it others' processes are not watched; everything else goes on.
+    let proc = std::fs::File::open("/proc").ok().map(move_away).transpose()?;
     let descriptors = Descriptors {
+        proc: proc.as_ref().map(AsRawFd::as_raw_fd),
         protocol: theirs.as_raw_fd(),
         lifeline: lifeline.as_raw_fd(),
         lifeline_writer: lifeline_writer.as_raw_fd(),
@@ -145,7 +148,7 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Strin
     if pid < 0 {
         return Err(format!("clone ({isolation:?}): {}", describe(&io::Error::last_os_error())));
     }
-    drop((theirs, lifeline, status_writer));
+    drop((theirs, lifeline, status_writer, proc));
     let mut launched = Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None };
     // exec closes this pipe; what comes out of it instead is the step that failed before.
     let mut failure = Vec::new();
@@ -176,6 +179,8 @@ fn move_away(fd: impl AsFd) -> Result<OwnedFd, String> {
 /// The child's descriptors before they have their places.
 #[derive(Clone, Copy)]
 struct Descriptors {
+    /// The /proc of this side, which shows the whole machine.
+    proc: Option<RawFd>,
     protocol: RawFd,
     lifeline: RawFd,
     lifeline_writer: RawFd,
@@ -294,10 +299,16 @@ impl Prepared {
         true
     }
 
-    /// Puts the socket and the lifeline where the supervisor looks for them; only these two survive exec.
+    /// Puts the socket, the lifeline and our /proc where the supervisor and the agent look for them; only these survive
+    /// exec.
     fn place_descriptors(&self) -> Option<RawFd> {
-        // SAFETY: duplicates our own descriptors, which lie above both places.
+        // SAFETY: duplicates our own descriptors, which lie above all places. Where there is no /proc, whatever this
+        // process inherited in its place is closed, for the agent would take it for one.
         let placed = unsafe {
+            match self.descriptors.proc {
+                Some(proc) => libc::dup2(proc, HOST_PROC),
+                None => libc::close(HOST_PROC),
+            };
             libc::dup2(self.descriptors.protocol, PROTOCOL) == PROTOCOL
                 && libc::dup2(self.descriptors.lifeline, LIFELINE) == LIFELINE
         };

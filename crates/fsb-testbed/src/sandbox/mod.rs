@@ -27,11 +27,14 @@ pub use launch::{Isolation, Launched, launch};
 pub use supervise::supervise;
 
 use crate::error::{TestbedError, describe};
+use crate::sys::magic;
 
 /// Where the supervisor and the agent find their end of the socket pair.
 const PROTOCOL: RawFd = 3;
 /// Where the supervisor finds the read end of the pipe that closes when the front dies.
 const LIFELINE: RawFd = 4;
+/// Where the agent finds the front's /proc, which shows the whole machine; closed where there is none.
+const HOST_PROC: RawFd = 5;
 
 /// The agent's end of the connection to the front: the descriptor that [`launch`] made and [`supervise`] passed on.
 /// Can be taken once; afterwards children of this process do not inherit it.
@@ -53,6 +56,20 @@ pub fn protocol() -> Result<UnixStream, TestbedError> {
     stream.peer_addr().map_err(|error| missing(format!("descriptor {PROTOCOL}: {}", describe(&error))))?;
     set_close_on_exec(stream.as_raw_fd()).map_err(|error| missing(describe(&error)))?;
     Ok(stream)
+}
+
+/// The front's /proc, which [`launch`] kept open: the agent's own shows only its PID namespace. Absent in processes that
+/// were not launched, and on a second call. Children of this process do not inherit it.
+pub fn host_proc() -> Option<OwnedFd> {
+    // SAFETY: fcntl on a number that may or may not be open.
+    let flags = unsafe { libc::fcntl(HOST_PROC, libc::F_GETFD) };
+    if flags < 0 || flags & libc::FD_CLOEXEC != 0 {
+        return None;
+    }
+    // SAFETY: the descriptor is open and came through exec, so nothing in this program owns it yet.
+    let owned = unsafe { OwnedFd::from_raw_fd(HOST_PROC) };
+    set_close_on_exec(owned.as_raw_fd()).ok()?;
+    (rustix::fs::fstatfs(&owned).ok()?.f_type as u64 == magic::PROC).then_some(owned)
 }
 
 fn set_close_on_exec(fd: RawFd) -> std::io::Result<()> {

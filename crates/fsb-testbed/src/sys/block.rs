@@ -148,4 +148,25 @@ mod tests {
         assert_eq!(parse_activity("1 2 3 4 5 6 7 8").unwrap().flushes, 0);
         assert_eq!(parse_activity("1 2"), None);
     }
+
+    #[test]
+    fn a_partition_leads_to_its_disk_and_its_neighbours() {
+        let tree = tempfile::tempdir().unwrap();
+        let disk = tree.path().join("sda");
+        // The device of some mount, so that it is in use; and one that nobody has.
+        let mounted = super::super::mountinfo::read_everywhere().first().unwrap().device;
+        for (name, number) in [("sda1", format!("{}:{}", mounted.0, mounted.1)), ("sda2", "4095:1".to_owned())] {
+            let partition = disk.join(name);
+            std::fs::create_dir_all(partition.join("holders")).unwrap();
+            std::fs::write(partition.join("partition"), "1\n").unwrap();
+            std::fs::write(partition.join("dev"), number + "\n").unwrap();
+        }
+        let (used, own) = (disk.join("sda1"), disk.join("sda2"));
+        assert_eq!(whole_disk(&own), disk);
+        assert_eq!(whole_disk(&disk), disk);
+        assert_eq!(partitions_in_use(&disk, &own), ["sda1"]);
+        assert!(partitions_in_use(&disk, &used).is_empty());
+        std::fs::write(own.join("holders/md0"), "").unwrap();
+        assert_eq!(partitions_in_use(&disk, &used), ["sda2"]);
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+pub(crate) const PROC: u64 = 0x9FA0;
 pub(crate) const BTRFS: u64 = 0x9123_683E;
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58F6;
 /// Directories in which nothing can be measured.
 const PSEUDO: [u64; 8] = [
-    0x9FA0,      // proc
+    PROC,
     0x6265_6572, // sysfs
     0x6462_6720, // debugfs
     0x7472_6163, // tracefs

@@ -9,6 +9,7 @@ pub(crate) mod memory;
 pub(crate) mod mount;
 pub(crate) mod mountinfo;
 pub(crate) mod program;
+pub(crate) mod remount;
 pub(crate) mod swap;
 pub(crate) mod systemd;
 

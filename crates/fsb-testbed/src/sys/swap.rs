@@ -66,6 +66,10 @@ pub(crate) fn on(path: &Path, priority: i32) -> Result<String, String> {
         0 => Ok(format!("switched swap on {} on again", path.display())),
         _ => match io::Error::last_os_error() {
             error if error.kind() == io::ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
+            // Made into something else meanwhile, or a device without a medium: no later attempt would do better.
+            error if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENXIO)) => {
+                Ok(format!("{} holds no swap area any more", path.display()))
+            }
             error => Err(describe(&error)),
         },
     }
@@ -74,6 +78,16 @@ pub(crate) fn on(path: &Path, priority: i32) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_swap_area_any_more_stays_off() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        assert!(on(file.path(), -1).unwrap().ends_with("holds no swap area any more"));
+    }
 
     #[test]
     fn areas_are_read_with_their_priorities() {

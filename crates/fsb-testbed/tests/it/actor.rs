@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use crate::background;
 use fsb_testbed::ledger::{Action, Ledger, Owner};
 use fsb_testbed::sandbox::{self, Confinement};
 use fsb_testbed::{LocalTestbed, Setup, Testbed, TestbedError};
@@ -90,7 +91,9 @@ fn visit(
             write_file(&provisioned.root.join("held"), SIZE);
             std::thread::sleep(Duration::from_secs(600));
         }
-        if provisioned.abilities.fake.is_none() {
+        if scenario == "background" {
+            background::leave_work(testbed, &provisioned.root, say)?;
+        } else if provisioned.abilities.fake.is_none() {
             say(json!({ "worker": worker(&provisioned.root, setup.identity.uid) }));
             let file = provisioned.root.join("file");
             write_file(&file, SIZE);

@@ -105,7 +105,7 @@ fn null_targets_touch_nothing_and_need_no_root() {
     assert!(opened.controls.values().all(|control| !control.effective));
     let provisioned = testbed.provision(&plan.targets[1]).unwrap();
     assert!(!provisioned.root.exists());
-    assert!((provisioned.abilities.fake.unwrap() - 0.1).abs() < 1e-12);
+    assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);
     assert!(testbed.counters().is_none() && testbed.quiesce().unwrap().settled);
     testbed.make_cold().unwrap();
     testbed.release().unwrap();

@@ -17,11 +17,13 @@ macro_rules! tests {
 }
 
 mod actor;
+mod background;
 mod confinement;
 mod devices;
 mod directories;
 mod file_systems;
 mod killed;
+mod quiet;
 mod stage;
 
 fn main() -> ExitCode {
@@ -29,7 +31,14 @@ fn main() -> ExitCode {
     if let Some(code) = actor::play(&arguments) {
         return code;
     }
-    let tests = [confinement::tests(), devices::tests(), directories::tests(), file_systems::tests(), killed::tests()];
+    let tests = [
+        confinement::tests(),
+        devices::tests(),
+        directories::tests(),
+        file_systems::tests(),
+        killed::tests(),
+        quiet::tests(),
+    ];
     let tests = tests.into_iter().flatten().collect();
     let mut settings = libtest_mimic::Arguments::from_args();
     // As with real runs, one at a time: drop_caches empties everybody's caches.

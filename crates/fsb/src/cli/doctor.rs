@@ -1,19 +1,25 @@
 //! `fsb doctor`: what this machine can measure, and what would disturb it.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use fsb_testbed::doctor::{self, State};
+use fsb_testbed::doctor::{self, Finding, State};
 
 use super::COMPACT_HELP;
 use crate::exit;
+use crate::progress::say;
 use crate::results::print;
+
+/// Long enough to hear what comes every few seconds: journals commit every five.
+const LISTEN: Duration = Duration::from_secs(10);
 
 const MORE: &str = "\
 Examples:
-  fsb doctor                    what can be measured here, and what is missing
+  fsb doctor                    what can be measured here, what is missing, what would disturb
   sudo fsb doctor               the same with the privileges that formatting needs
-  sudo fsb doctor --dir /data   whether /data can hold the image";
+  sudo fsb doctor --dir /data   whether /data can hold the image, and whether its disk is quiet
+  fsb doctor --quick            without listening for ten seconds";
 
 /// Say what this machine can measure, what is missing, and what would disturb a run
 #[derive(Debug, Args)]
@@ -22,14 +28,26 @@ pub struct Arguments {
     /// Where images would live
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// Do not listen for ten seconds to what else the machine does
+    #[arg(long)]
+    quick: bool,
 }
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    let findings = doctor::examine(&arguments.dir);
+    let mut findings = doctor::examine(&arguments.dir);
+    if !arguments.quick {
+        say("listening for ten seconds to what else this machine does (--quick leaves it out)");
+        findings.extend(doctor::listen(&arguments.dir, LISTEN));
+    }
+    print(&table(&findings))?;
+    Ok(exit::DONE)
+}
+
+fn table(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.topic.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for finding in &findings {
+    for finding in findings {
         let state = match finding.state {
             State::Ok => "ok     ",
             State::Warning => "warning",
@@ -40,6 +58,5 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             text += &format!("         {:width$}  → {}\n", "", finding.advice);
         }
     }
-    print(&text)?;
-    Ok(exit::DONE)
+    text
 }

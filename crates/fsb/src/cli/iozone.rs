@@ -8,6 +8,7 @@ mod check;
 mod latency;
 mod phases;
 mod remount;
+mod repeat;
 mod run;
 mod table;
 mod together;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fsb_model::{metric, nearest};
-use fsb_testbed::{control, fs, medium};
+use fsb_testbed::{control, fs, medium, watch};
 
 use super::COMPACT_HELP;
 use crate::exit;
@@ -14,7 +14,7 @@ Examples:
   fsb list workloads      what can be done to a file
   fsb list file-systems   what can be formatted, and by which package";
 
-/// List a family: file-systems, media, controls, workloads, backends, suites, tools, metrics or formats
+/// List a family: file-systems, media, controls, disturbances, workloads, backends, suites, tools, metrics or formats
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP)]
 pub struct Arguments {
@@ -59,6 +59,13 @@ static FAMILIES: &[Family] = &[
                 format!("{} ({})", control.about(), values.join(", "))
             };
             control::REGISTRY.iter().map(|control| (control.name().to_owned(), about(*control))).collect()
+        },
+    },
+    Family {
+        name: "disturbances",
+        about: "What is watched while a trial is measured",
+        members: || {
+            watch::REGISTRY.iter().map(|source| (source.name().to_owned(), source.about().to_owned())).collect()
         },
     },
     Family {

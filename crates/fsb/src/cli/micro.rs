@@ -173,6 +173,12 @@ fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<
         log.write(Level::Debug, &format!("cycle {}: {:.3} µs an iteration", cycle + 1, sample * 1e6))?;
     }
     log.write(Level::Info, &summary(trial, &samples)?)?;
+    if !trial.disturbed.is_empty() {
+        log.write(
+            Level::Warning,
+            &format!("disturbed: {}; measure again on a quiet machine", trial.disturbed.join(", ")),
+        )?;
+    }
     if let Some(path) = &options.export_output {
         let rows: String = samples.iter().map(|sample| format!("{}\n", sample * 1e6)).collect();
         fsb_store::replace(path, rows.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;

@@ -20,14 +20,19 @@ use crate::exit;
 
 /// Compare Linux file systems: format, measure fairly, say which is faster and how surely
 #[derive(Debug, Parser)]
-#[command(name = "fsb", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES)]
-#[command(help_template = "{about-with-newline}{usage-heading} {usage}\n\n{all-args}{after-help}")]
+#[command(name = "fsb", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES,
+    help_template = ROOT_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+/// As [`COMPACT_HELP`], with the subcommands.
+const ROOT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\nCommands:\n{subcommands}{after-help}";
+
 const EXAMPLES: &str = "\
+Also: -h, --help after any command; -V, --version
+
 Examples:
   sudo fsb run ext4 xfs btrfs            which is faster, by how much, how surely
   fsb run /srv/data                      a directory as it is, without root

@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Exactly so many blocks
     #[arg(long, value_name = "N", conflicts_with = "precision")]
     blocks: Option<u32>,
-    /// Blocks until every interval is narrower than ±P, within the budget
+    /// Blocks until every cell's interval is within ±P or time is up
     #[arg(long, value_name = "P")]
     precision: Option<String>,
     /// The smallest difference that matters [3%]

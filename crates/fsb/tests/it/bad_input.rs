@@ -75,6 +75,10 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run DIR/unknown-param.toml", 2, "line 4, column 1"),
     ("run DIR/zero-files.toml", 2, "line 4, column 1"),
     ("run DIR/block-over-file.toml", 2, "line 5, column 1"),
+    ("run DIR/odd-size.toml", 2, "file_size: 100K is no multiple of a record of 64K"),
+    ("run DIR/odd-sizes.toml", 2, "100K is no multiple"),
+    ("run DIR/all-reads.toml", 2, "'120%': the share of reads lies between 0% and 100%"),
+    ("run DIR/no-reads.toml", 2, "between 0% and 100%"),
     ("run DIR/bad-expression.toml", 2, "line 4, column 1"),
     ("run DIR/twice.toml", 2, "two workloads are called"),
     ("run DIR/suite-and-workload.toml", 2, "a suite or workloads, not both"),
@@ -122,6 +126,16 @@ fn make_files(directory: &Path) {
         "block-over-file.toml",
         "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = '4K'\nblock_size = '8K'\n",
     );
+    write(
+        "odd-size.toml",
+        "targets = ['null']\n[[workload]]\nname = 'rewrite'\nfile_size = '100K'\nblock_size = '64K'\n",
+    );
+    write(
+        "odd-sizes.toml",
+        "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = ['64K', '100K']\nblock_size = '4K..64K'\n",
+    );
+    write("all-reads.toml", "targets = ['null']\n[[workload]]\nname = 'random-mix'\nmix = '120%'\n");
+    write("no-reads.toml", "targets = ['null']\n[[workload]]\nname = 'random-mix'\nmix = '0%'\n");
     write("bad-expression.toml", "targets = ['null']\n[[workload]]\nname = 'read'\nfile_size = 'size/0'\n");
     write(
         "twice.toml",

@@ -212,6 +212,11 @@ pub fn trials(run: &Path) -> Vec<serde_json::Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
+/// The trials that count: a busy machine disturbs some, and those were made again.
+pub fn counting(run: &Path) -> Vec<serde_json::Value> {
+    trials(run).into_iter().filter(|trial| trial["superseded"] != true).collect()
+}
+
 /// The record of a run directory, as JSON.
 pub fn record(run: &Path) -> serde_json::Value {
     let text = fs::read_to_string(run.join("run.json")).expect("run.json is there");

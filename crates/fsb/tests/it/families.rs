@@ -1,6 +1,6 @@
 //! `fsb list`, `fsb doctor` and help, as a user meets them.
 
-use crate::common::{expect_code, fsb, scratch, stdout};
+use crate::common::{expect_code, fsb, scratch, stderr, stdout};
 
 #[test]
 fn every_family_is_listed_and_no_member_lacks_its_line() {
@@ -29,9 +29,10 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
 #[test]
 fn the_doctor_names_every_file_system_and_what_to_install() {
     let scratch = scratch();
-    let output = fsb(scratch.path(), &["doctor"]);
+    let output = fsb(scratch.path(), &["doctor", "--quick"]);
     expect_code(&output, 0);
     let text = stdout(&output);
+    assert!(!text.contains("other processes"), "it was quick: {text}");
     for name in ["ext4", "xfs", "btrfs", "ntfs", "loop"] {
         assert!(text.contains(name), "{name} in {text}");
     }
@@ -39,6 +40,26 @@ fn the_doctor_names_every_file_system_and_what_to_install() {
         let state = line.split_whitespace().next().unwrap_or_default();
         assert!(["ok", "warning", "missing", "→"].contains(&state), "{line}");
     }
+}
+
+#[test]
+fn the_doctor_names_a_busy_neighbour_and_what_to_do() {
+    let scratch = scratch();
+    // A name of its own: other tests of this machine have shells that work.
+    let neighbour = scratch.path().join("fsb-neighbour");
+    std::fs::copy("/bin/sh", &neighbour).unwrap();
+    let mut neighbour = std::process::Command::new(neighbour).args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let output = fsb(scratch.path(), &["doctor"]);
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    let line = text.lines().position(|line| line.contains("other processes")).expect(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[line].starts_with("warning") && lines[line].contains("fsb-neighbour"), "{}", lines[line]);
+    assert!(lines[line + 1].contains("→ stop them"), "{}", lines[line + 1]);
+    assert!(text.contains("trials watched"), "{text}");
+    assert!(stderr(&output).contains("--quick"), "{}", stderr(&output));
 }
 
 #[test]

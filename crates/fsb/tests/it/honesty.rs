@@ -57,7 +57,7 @@ fn cold_reads_reach_the_device_and_warm_ones_do_not() {
     let targets = ["run", "plan.toml", "ext4", "btrfs", "--size", "160M", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &targets), 0);
     let mut seen = 0;
-    for trial in trials(&scratch.path().join("run")) {
+    for trial in counting(&scratch.path().join("run")) {
         let moved: u64 =
             trial["workers"].as_array().unwrap().iter().map(|worker| worker["bytes"].as_u64().unwrap()).sum();
         let read = trial["observed"]["device_read_bytes"].as_u64().unwrap();

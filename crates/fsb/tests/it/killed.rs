@@ -143,7 +143,7 @@ fn a_killed_worker_costs_one_trial() {
     kill(last.unwrap(), rustix::process::Signal::KILL);
     let output = child.wait();
     expect_code(&output, 4);
-    let trials = trials(&run);
+    let trials = counting(&run);
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
     assert_eq!(failed.len(), 1, "{failed:#?}");
     assert!(failed[0]["error"].as_str().unwrap().contains("killed by signal 9"), "{}", failed[0]["error"]);

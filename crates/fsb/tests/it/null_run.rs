@@ -126,13 +126,16 @@ fn the_plan_that_is_printed_resolves_to_itself() {
 }
 
 #[test]
-fn precision_stops_as_soon_as_every_interval_is_narrow_enough() {
+fn precision_stops_as_soon_as_every_cell_is_narrow_enough() {
     let _turn = turn();
     let scratch = scratch();
     let output = run(scratch.path(), "run", &["a=null", "b=null", "--precision", "50%", "--budget", "2m"]);
     expect_code(&output, 0);
     let finished = record(&scratch.path().join("run"))["finished"].as_str().unwrap().to_owned();
-    assert!(finished.contains("every interval is within ±") && finished.contains("--precision 50%"), "{finished}");
+    assert!(
+        finished.contains("every cell's 95 % interval is within ±") && finished.contains("asked for: ±50 %"),
+        "{finished}"
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn outcomes(target: &str) -> Vec<(String, String)> {
     fs::write(scratch.path().join("direct.toml"), DIRECT).expect("the plan is written");
     let output = fsb(scratch.path(), &["run", "direct.toml", target, "--size", "320M", "--out", "run", "-q"]);
     expect_no_traces(&before);
-    let mut measured: Vec<_> = trials(&scratch.path().join("run"))
+    let mut measured: Vec<_> = counting(&scratch.path().join("run"))
         .into_iter()
         .filter(|trial| trial["phase"] == "measured")
         .map(|trial| {

@@ -11,7 +11,7 @@ fn tiny_run(target: &str, extra: &[&str], code: i32) -> (tempfile::TempDir, Vec<
     let output = fsb(scratch.path(), &arguments);
     expect_code(&output, code);
     expect_no_traces(&before);
-    let trials = trials(&scratch.path().join("run"));
+    let trials = counting(&scratch.path().join("run"));
     (scratch, trials)
 }
 

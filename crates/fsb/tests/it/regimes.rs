@@ -105,18 +105,22 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
     }
     let _turn = turn();
     let before = traces();
-    for target in ["ext4", "xfs", "btrfs"] {
+    let fuse = program_or_skip("out of cache through FUSE", "mkntfs").then_some("ntfs");
+    for target in ["ext4", "xfs", "btrfs"].into_iter().chain(fuse) {
         let scratch = scratch();
         fs::write(scratch.path().join("out.toml"), OUT).unwrap();
         let running = Running::start(scratch.path(), &["run", "out.toml", target, "--out", "run", "-q"]);
         let front = running.id();
         // From outside: what is charged never passes the limit, and page cache is charged at all.
-        let (mut most, mut cached) = (0, 0);
+        let (mut most, mut cached, mut served) = (0, 0, false);
         let run = scratch.path().join("run");
         wait_until("the run is over", Duration::from_secs(120), || {
             if let Some(cgroup) = cgroup_of(front) {
                 let usage = number(&cgroup.join("memory.usage_in_bytes")).or(number(&cgroup.join("memory.current")));
                 most = most.max(usage.unwrap_or(0));
+                let inside = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+                let name = |pid: &str| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                served |= inside.lines().any(|pid| name(pid).trim() == "ntfs-3g");
                 let stat = fs::read_to_string(cgroup.join("memory.stat")).unwrap_or_default();
                 let of = |word: &str| stat.lines().find_map(|line| line.strip_prefix(word)?.trim().parse::<u64>().ok());
                 cached = cached.max(of("total_cache ").or(of("file ")).unwrap_or(0));
@@ -127,8 +131,9 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
         expect_code(&output, 0);
         assert!(most > 24 << 20 && most <= 32 << 20, "{target}: {most}");
         assert!(cached > 16 << 20, "{target}: {cached}");
+        assert_eq!(served, target == "ntfs", "a FUSE server is held like those whom it serves");
         assert_eq!(cgroup_of(front), None, "the cgroup goes with the run");
-        let measured: Vec<_> = trials(&run).into_iter().filter(|trial| trial["phase"] == "measured").collect();
+        let measured: Vec<_> = counting(&run).into_iter().filter(|trial| trial["phase"] == "measured").collect();
         assert_eq!(measured.len(), 6);
         for trial in &measured {
             assert_eq!(trial["outcome"], "ok", "{target}: {trial:#}");

@@ -65,7 +65,9 @@ fn processes(options: &Options) -> String {
         let most = counts.iter().max().copied().unwrap_or(1);
         _ = write!(text, "\tMin {one} = {least} \n\tMax {one} = {most} \n");
     }
-    let first = counts.first().copied().unwrap_or(1);
-    _ = writeln!(text, "\tThroughput test with {first} {}", if first > 1 { many } else { one });
+    // Of several -t IOzone announces the last one typed, and begins with the first.
+    let announced = if options.counts.is_empty() { counts.first() } else { counts.last() };
+    let announced = announced.copied().unwrap_or(1);
+    _ = writeln!(text, "\tThroughput test with {announced} {}", if announced > 1 { many } else { one });
     text
 }

@@ -102,8 +102,11 @@ where
     text.push('\n');
     for (file, rows) in report.files() {
         _ = write!(text, "\"{file}\"  ");
-        // Places of records that automatic mode leaves out hold zeros; those larger than the file are not there.
-        for record in records.iter().filter(|record| **record <= file) {
+        // Places of records that automatic mode leaves out hold zeros; those larger than the file are not there, and
+        // without automatic mode those larger than what was measured.
+        let measured = rows.iter().map(|(row, _)| row.record).max().unwrap_or(0);
+        let largest = if options.auto { file } else { measured };
+        for record in records.iter().filter(|record| **record <= largest) {
             let row = rows.iter().find(|(row, _)| row.record == *record);
             text.push_str(&show(row.map_or_else(T::default, |(_, cells)| value(cells))));
         }

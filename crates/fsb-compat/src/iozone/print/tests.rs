@@ -79,6 +79,41 @@ fn records_that_automatic_mode_leaves_out_are_zeros_in_a_report() {
     assert!(text.contains("\"32768\"   0  0  0  0  7  0 \n"), "{text}");
 }
 
+/// As IOzone 3.489 prints it: all records of automatic mode above, what was measured below.
+#[test]
+fn a_report_of_one_pair_of_sizes_is_headed_by_all_records() {
+    let of_one = |line: &str| {
+        let options = options(line);
+        let mut report = Report::default();
+        report.start(rows(&options)[0]);
+        report.put(0, 752_329, 0.0);
+        reports(&options, &report).lines().skip(2).take(2).collect::<Vec<_>>().join("\n")
+    };
+    let all = "        \"4\"  \"8\"  \"16\"  \"32\"  \"64\"  \"128\"  \"256\"  \"512\"  \"1024\"  \"2048\"  \"4096\"  \"8192\"  \"16384\"";
+    assert_eq!(of_one("-R -s 64 -i 0"), format!("{all}\n\"64\"   752329 "));
+    assert_eq!(of_one("-R -s 64 -r 16 -i 0"), "        \"16\"\n\"64\"   752329 ");
+}
+
+/// As IOzone prints it: the last -t typed, or the fewest processes; the blocks say what follows.
+#[test]
+fn the_number_of_processes_is_announced_once() {
+    let facts = Facts {
+        program: String::new(),
+        platform: String::new(),
+        began: String::new(),
+        machine: String::new(),
+        resolution: 0.0,
+    };
+    for (line, expected) in [
+        ("-t 1 -t 3", "size.\n\tThroughput test with 3 processes\n"),
+        ("-t 3 -t 1", "size.\n\tThroughput test with 1 process\n"),
+        ("-l 1 -u 3", "size.\n\tMin process = 1 \n\tMax process = 3 \n\tThroughput test with 1 process\n"),
+    ] {
+        let text = banner(&options(line), &facts);
+        assert!(text.ends_with(expected), "{line}: {text}");
+    }
+}
+
 #[test]
 fn a_real_block_of_throughput_mode_is_reprinted() {
     let text = real("iozone-3.471-throughput.txt");
@@ -90,7 +125,7 @@ fn a_real_block_of_throughput_mode_is_reprinted() {
     let seconds = (30_656.0 + 32_768.0) / 11_125_029.21;
     let crew = Crew { operation: Operation::Read, children, seconds };
     assert_eq!(block(&options, &crew), text[start..end]);
-    assert!(text.contains(&intro(&options, 2, Row { file: 32_768, record: 64 }, true)));
+    assert!(text.contains(&intro(&options, Row { file: 32_768, record: 64 })));
 }
 
 #[test]

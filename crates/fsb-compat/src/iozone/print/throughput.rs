@@ -43,15 +43,10 @@ pub fn unit_name(options: &Options) -> &'static str {
     if options.unit == Unit::Operations { "ops" } else { "kB" }
 }
 
-/// What stands before the blocks of one number of processes; `first` is whether the banner has announced it.
-pub fn intro(options: &Options, count: u32, sizes: Row, first: bool) -> String {
-    let (one, many) = if options.threads { ("thread", "threads") } else { ("process", "processes") };
-    let mut text = String::new();
-    if !first {
-        _ = writeln!(text, "\tThroughput test with {count} {}", if count > 1 { many } else { one });
-    }
-    _ = writeln!(text, "\tEach {one} writes a {} kByte file in {} kByte records", sizes.file, sizes.record);
-    text
+/// What stands before the blocks of one number of processes, which the blocks themselves tell.
+pub fn intro(options: &Options, sizes: Row) -> String {
+    let one = if options.threads { "thread" } else { "process" };
+    format!("\tEach {one} writes a {} kByte file in {} kByte records\n", sizes.file, sizes.record)
 }
 
 /// How the children are called: before the equals sign of the children's line and of the parent's.
@@ -100,11 +95,6 @@ pub fn block(options: &Options, crew: &Crew) -> String {
         crew.rate(),
         total / crew.seconds,
     );
-    // IOzone has no such line. Only who finished has a rate without the stonewall.
-    let full: Option<f64> = children.iter().map(|child| child.full).sum();
-    if let (Some(full), true) = (full, options.stonewall && children.len() > 1) {
-        _ = writeln!(text, "\tWithout the stonewall \t\t\t\t= {full:>10.2} {unit}/sec");
-    }
     if options.cpu {
         text.push_str(&cpu(children));
     }
@@ -114,6 +104,21 @@ pub fn block(options: &Options, crew: &Crew) -> String {
         }
     }
     text
+}
+
+/// The rates without the stonewall, which IOzone does not have: after everything that is its own, or a reader that counts
+/// lines would find others. Only who finished has such a rate; empty where nobody has.
+pub fn without_stonewall(options: &Options, runs: &[Vec<Crew>]) -> String {
+    let unit = unit_name(options);
+    let mut text = String::new();
+    for crew in runs.iter().flatten().filter(|crew| options.stonewall && crew.children.len() > 1) {
+        let full: Option<f64> = crew.children.iter().map(|child| child.full).sum();
+        if let Some(full) = full {
+            let [name, _] = names(crew.operation, crew.children.len());
+            _ = writeln!(text, "\tWithout the stonewall: {name}= {full:>10.2} {unit}/sec");
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }
 
 fn cpu(children: &[Child]) -> String {

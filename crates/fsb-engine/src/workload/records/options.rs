@@ -117,9 +117,13 @@ fn percent(share: f64) -> String {
 /// The share of reads.
 fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
     let text = reader.text("mix")?.unwrap_or_else(|| USUAL_MIX.to_owned());
-    let share = parse_percent(&text).map_err(|error| reader.error("mix", error.to_string()))?;
-    if share > 0.0 && share < 1.0 {
-        return Ok(share);
+    match parse_percent(&text) {
+        Ok(share) if share < 1.0 => Ok(share),
+        Ok(_) => Err(reader.error("mix", format!("{text} reads are no mix: take random-read"))),
+        Err(_) => {
+            let range = "the share of reads lies between 0% and 100%, such as 70%; for all or none of them take \
+                         random-read or random-write";
+            Err(reader.error("mix", format!("'{text}': {range}")))
+        }
     }
-    Err(reader.error("mix", format!("{text} reads are no mix: take random-read or random-write")))
 }

@@ -22,6 +22,7 @@ pub use cgroup::Cgroup;
 pub use eater::Eater;
 pub use hierarchy::Version;
 pub use hold::MemoryHold;
+pub use request::LEAST;
 pub use usage::MemoryUse;
 
 use self::hierarchy::Hierarchy;

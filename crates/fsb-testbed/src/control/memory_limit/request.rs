@@ -6,7 +6,7 @@ use fsb_model::Bytes;
 use fsb_model::units::show_bytes;
 
 /// Less than this a worker's own memory takes.
-pub(super) const LEAST: u64 = 16 << 20;
+pub const LEAST: u64 = 16 << 20;
 
 /// What can hold a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use fsb_compat::iozone::options::Means;
 use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
 use fsb_engine::classic::{self, Existing};
 use fsb_model::Bytes;
+use rustix::fs::Access;
 
 use super::remount;
 use crate::exit;
@@ -27,14 +28,17 @@ pub fn check(options: &Options) -> anyhow::Result<()> {
         existing.insert(path, found);
     }
     one_file_each(&existing)?;
-    for found in existing.values() {
+    for (path, found) in &existing {
         something_to_read(options, &rows, *found)?;
+        permitted(path, *found, writes(options))?;
     }
     memory(options, &rows)?;
     processors(options)?;
     for output in options.sheet.iter().chain(options.latency_files.then_some(&PathBuf::from("wol.dat"))) {
         writable(output)?;
+        apart(output, existing.keys())?;
     }
+    not_whole(&rows);
     if let Some(point) = &options.remount {
         remount::check(point, &options.file)?;
     }
@@ -57,20 +61,11 @@ fn one_file_each(existing: &BTreeMap<PathBuf, Existing>) -> anyhow::Result<()> {
 /// Goes through the operations of the first row and keeps account of how much of the file is there.
 fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> anyhow::Result<()> {
     let largest = rows.iter().map(|row| row.file << 10).max().unwrap_or(0);
-    let operations: Vec<Operation> = if options.throughput() {
-        sequence::throughput(options)
-    } else {
-        let done = sequence::pieces(options).into_iter().filter_map(|piece| match piece {
-            Piece::Do(operation, _) | Piece::Silently(operation) => Some(operation),
-            Piece::Zero(_) | Piece::Blank(_) => None,
-        });
-        done.collect()
-    };
     let mut size = match existing {
         Existing::File(size) => size,
         Existing::Nothing => 0,
     };
-    for operation in operations {
+    for operation in operations(options) {
         if operation.needs_file() && size < largest {
             let wanted = Bytes(largest);
             let found =
@@ -85,6 +80,44 @@ fn something_to_read(options: &Options, rows: &[Row], existing: Existing) -> any
         }
     }
     Ok(())
+}
+
+/// Whether any operation of a run changes its files: those that it only reads are not its own to remove.
+fn writes(options: &Options) -> bool {
+    operations(options).into_iter().any(Operation::writes)
+}
+
+/// What is done on the first row, or on the first number of processes.
+fn operations(options: &Options) -> Vec<Operation> {
+    if options.throughput() {
+        return sequence::throughput(options);
+    }
+    let done = sequence::pieces(options).into_iter().filter_map(|piece| match piece {
+        Piece::Do(operation, _) | Piece::Silently(operation) => Some(operation),
+        Piece::Zero(_) | Piece::Blank(_) => None,
+    });
+    done.collect()
+}
+
+/// Files that are written are created and removed again and again; those that are only read need no more than that.
+fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
+    let may = |path: &Path, access| rustix::fs::access(path, access);
+    if found != Existing::Nothing {
+        let (access, what) = match writes {
+            true => (Access::READ_OK | Access::WRITE_OK, "write"),
+            false => (Access::READ_OK, "read"),
+        };
+        may(path, access).map_err(|error| exit::request(format!("cannot {what} {}: {error}", path.display())))?;
+    }
+    if !writes {
+        return Ok(());
+    }
+    let parent = directory(path);
+    let shown = std::path::absolute(parent).unwrap_or_else(|_| parent.to_owned());
+    may(parent, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+        let shown = shown.display();
+        exit::request(format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"))
+    })
 }
 
 fn memory(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
@@ -113,8 +146,41 @@ fn writable(path: &Path) -> anyhow::Result<()> {
         return Err(exit::request(format!("{} is a directory: name a file", path.display())));
     }
     let parent = directory(path);
-    rustix::fs::access(parent, rustix::fs::Access::WRITE_OK)
+    rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| exit::request(format!("cannot write {}: {error}", path.display())))
+}
+
+/// A spreadsheet in place of the file under test would be what is left of it.
+fn apart<'p>(output: &Path, mut files: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
+    let place = |path: &Path| {
+        let parent = directory(path).canonicalize().unwrap_or_else(|_| directory(path).to_owned());
+        (parent, path.file_name().map(ToOwned::to_owned))
+    };
+    let inode = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let same =
+        |file: &&PathBuf| place(file) == place(output) || inode(file).is_some_and(|one| inode(output) == Some(one));
+    match files.find(same) {
+        None => Ok(()),
+        Some(file) => Err(exit::request(format!(
+            "{} is to hold results, and {} is the file under test: name another one",
+            output.display(),
+            file.display()
+        ))),
+    }
+}
+
+/// Automatic mode goes over pairs that do not fit, as IOzone does; a rate is of the records, and the rest is told.
+fn not_whole(rows: &[Row]) {
+    let mut odd = rows.iter().filter(|row| !row.is_whole());
+    let Some(first) = odd.next() else { return };
+    let more = match odd.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more pairs)"),
+    };
+    say(&format!(
+        "warning: a file of {} kB is no multiple of a record of {} kB{more}: as in IOzone its last bytes are not touched",
+        first.file, first.record
+    ));
 }
 
 /// The directory that a path lies in.

@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::{self, Unit};
 use fsb_compat::iozone::sequence::{self, Row};
-use fsb_engine::classic::{Check, Means, Msync, Operation, Phase, PhaseResult, Purge};
+use fsb_engine::classic::{Check, Means, Msync, Operation, Phase, PhaseResult, Purge, Rest};
 
 /// The pass that an operation of IOzone's is; none for the mix, which is two of them.
 pub fn operation(operation: sequence::Operation) -> Option<Operation> {
@@ -44,7 +44,8 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
     Phase {
         operation,
         path: path.to_owned(),
-        file_size: sizes.file << 10,
+        // IOzone counts whole records, and leaves the rest of the file alone.
+        file_size: (sizes.file / sizes.record * sizes.record) << 10,
         record_size: sizes.record << 10,
         stride: options.stride,
         means: means(options.means),
@@ -62,6 +63,7 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
         rank,
         cpu,
         stonewall: options.stonewall,
+        rest: Rest::ALWAYS,
     }
 }
 

@@ -14,6 +14,9 @@ use crate::progress::say;
 /// How often a busy file system is asked again.
 const ATTEMPTS: u32 = 20;
 
+/// File systems that live as long as they are mounted.
+const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
+
 /// A mount point and how to mount it.
 pub struct Remount {
     point: PathBuf,
@@ -37,8 +40,17 @@ pub fn check(point: &Path, file: &Path) -> anyhow::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Err(exit::machine(format!("-U {shown}: only root may unmount: try sudo")));
     }
-    if find(point, false)?.is_none() {
-        return Err(exit::request(format!("-U {shown}: nothing is mounted there (see findmnt)")));
+    match find(point, false)? {
+        None => return Err(exit::request(format!("-U {shown}: nothing is mounted there (see findmnt)"))),
+        // Every file on it would be gone, those of others too.
+        Some(mount) if IN_MEMORY.contains(&mount.kind.as_str()) => {
+            let message = format!(
+                "-U {shown}: this is a {}, which loses everything in it when it is unmounted: leave -U out",
+                mount.kind
+            );
+            return Err(exit::request(message));
+        }
+        Some(_) => {}
     }
     let real = |path: &Path| std::fs::canonicalize(path);
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

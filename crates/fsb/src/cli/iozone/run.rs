@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anyhow::Context;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::print::{self, Facts};
-use fsb_compat::iozone::sequence;
+use fsb_compat::iozone::sequence::Operation;
 use fsb_engine::classic::{self, Corruption, PhaseError};
 
 use super::latency::LatencyFiles;
@@ -19,8 +19,19 @@ use crate::progress::say;
 use crate::results;
 
 /// The signals that end a run early, with the exit code each stands for.
-const SIGNALS: [(i32, u8); 2] =
-    [(signal_hook::consts::SIGINT, exit::INTERRUPTED), (signal_hook::consts::SIGTERM, exit::TERMINATED)];
+const SIGNALS: [(i32, u8); 3] = [
+    (signal_hook::consts::SIGINT, exit::INTERRUPTED),
+    (signal_hook::consts::SIGTERM, exit::TERMINATED),
+    (signal_hook::consts::SIGHUP, exit::HUNG_UP),
+];
+
+/// Whether whoever started this program wants a signal to be ignored, as nohup does.
+fn ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
+}
 
 /// What a run holds on to.
 pub struct Stage<'o> {
@@ -32,6 +43,8 @@ pub struct Stage<'o> {
     pub remount: Option<Remount>,
     /// The files that were written.
     pub made: Made,
+    /// The files that this run wrote from their start, whether they are still there or not.
+    pub written: Vec<PathBuf>,
     /// `-Q`.
     pub latencies: LatencyFiles,
     signal: Arc<AtomicUsize>,
@@ -89,6 +102,7 @@ pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
                 // Here the report comes before the end, in tables after it.
                 results::print(&reports.text)?;
                 results::print(print::COMPLETE)?;
+                results::print(&reports.beside)?;
             } else {
                 results::print(print::COMPLETE)?;
                 results::print(&reports.text)?;
@@ -105,6 +119,8 @@ pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
 pub struct Reports {
     /// For the screen.
     pub text: String,
+    /// What IOzone does not print, after everything that it does.
+    pub beside: String,
     /// The spreadsheet.
     pub sheet: Vec<u8>,
 }
@@ -117,9 +133,19 @@ impl Reports {
 }
 
 impl<'o> Stage<'o> {
+    /// An operation is about to work on these files: those that it writes are this run's from now on, and not before.
+    pub fn note(&mut self, operation: Operation, paths: &[PathBuf]) {
+        for path in paths.iter().filter(|_| operation.writes()) {
+            self.made.note(path);
+            if operation.makes_file() && !self.wrote(path) {
+                self.written.push(path.clone());
+            }
+        }
+    }
+
     fn set(options: &'o Options) -> anyhow::Result<Stage<'o>> {
         let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        for (number, code) in SIGNALS {
+        for (number, code) in SIGNALS.into_iter().filter(|(number, _)| !ignored(*number)) {
             // A second signal is no reason to leave the files there: a pass looks at the flag before each record.
             signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
             signal_hook::flag::register(number, Arc::clone(&interrupted))?;
@@ -129,33 +155,49 @@ impl<'o> Stage<'o> {
             interrupted,
             remount: options.remount.as_deref().map(Remount::new).transpose()?,
             made: Made { paths: Vec::new(), keep: options.keep },
+            written: Vec::new(),
             latencies: LatencyFiles::default(),
             signal,
         })
+    }
+
+    fn wrote(&self, path: &Path) -> bool {
+        self.written.iter().any(|known| known == path)
     }
 
     /// What is said of a run that did not reach its end.
     fn end(mut self, error: anyhow::Error, reports: &Reports) -> anyhow::Result<u8> {
         // Mounts the file system again if that is missing: the files are on it.
         self.remount = None;
-        self.made.clear()?;
+        // What ended the run is told, and what was left of it beside that.
+        let cleared = self.made.clear().inspect_err(|error| say(&format!("warning: {error:#}"))).is_ok();
+        let gone = if cleared { ". The files of this run are removed" } else { "" };
         match error.downcast_ref::<PhaseError>() {
             Some(PhaseError::Interrupted) => {
                 results::print("\niozone: interrupted\n\n")?;
                 results::print(&reports.text)?;
                 results::print("exiting iozone\n\n")?;
+                results::print(&reports.beside)?;
                 let code = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(exit::INTERRUPTED);
                 Ok(if code == 0 { exit::INTERRUPTED } else { code })
             }
             Some(PhaseError::Corrupt(corruption)) => {
                 results::print(&placed(corruption))?;
-                let next =
-                    "The device, the file system or memory does not keep what is written: look at the kernel's log";
+                let next = match self.wrote(&corruption.path) {
+                    true => {
+                        "The device, the file system or memory does not keep what is written: look at the kernel's log"
+                    }
+                    false => {
+                        "This run has not written that file: it may come from another program, or from a run with another \
+                         -V, -+d, -r or number of processes. Where it was written with the same options (-i 0 -w), \
+                         something did not keep it: look at the kernel's log"
+                    }
+                };
                 Err(Failure { code: exit::GATE, message: format!("{corruption}. {next}") }.into())
             }
             Some(PhaseError::Engine(error)) => {
                 results::print("\n")?;
-                Err(exit::machine(format!("{error}. The files of this run are removed")))
+                Err(exit::machine(format!("{error}{gone}")))
             }
             None => Err(error),
         }
@@ -192,15 +234,4 @@ fn facts(program: &str) -> Facts {
 pub fn processors(options: &Options, count: usize) -> Vec<Option<u32>> {
     let bound = options.first_cpu.and_then(|first| classic::processors(first, count));
     bound.map_or_else(|| vec![None; count], |all| all.into_iter().map(Some).collect())
-}
-
-/// Whether any operation of a run changes its files: those that it only reads are not its own to remove.
-pub fn writes(options: &Options) -> bool {
-    if options.throughput() {
-        return sequence::throughput(options).into_iter().any(sequence::Operation::writes);
-    }
-    sequence::pieces(options).into_iter().any(|piece| match piece {
-        sequence::Piece::Do(operation, _) | sequence::Piece::Silently(operation) => operation.writes(),
-        sequence::Piece::Zero(_) | sequence::Piece::Blank(_) => false,
-    })
 }

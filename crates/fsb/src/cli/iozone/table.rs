@@ -1,14 +1,13 @@
 //! One process: a row for each pair of sizes, a number for each operation.
 
-use std::time::Duration;
-
 use fsb_compat::iozone::print::{self, Report};
 use fsb_compat::iozone::sequence::{self, Operation, Piece, Row};
 use fsb_compat::iozone::table_sheet;
 use fsb_engine::classic::{self, Existing, PhaseResult};
 
 use super::phases::{cpu_percent, operation, phase, value};
-use super::run::{Reports, Stage, processors, writes};
+use super::repeat::Repeat;
+use super::run::{Reports, Stage, processors};
 use crate::results;
 
 /// Measures all rows. What `-R` and `-b` get is kept up to date row by row, for a run may be interrupted.
@@ -35,9 +34,6 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
 
 fn row(stage: &mut Stage, sizes: Row, report: &mut Report) -> anyhow::Result<()> {
     let options = stage.options;
-    if writes(options) {
-        stage.made.note(&options.file);
-    }
     results::print(&print::row(sizes))?;
     for piece in sequence::pieces(options) {
         match piece {
@@ -63,9 +59,10 @@ fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<Ph
     let options = stage.options;
     // A table has no mix.
     let Some(operation) = operation(which) else { return Ok(PhaseResult::default()) };
+    stage.note(which, std::slice::from_ref(&options.file));
     let cpu = processors(options, 1)[0];
-    let phase = phase(options, operation, &options.file, sizes, 0, cpu);
-    let wanted = options.repeat_until.unwrap_or(Duration::ZERO).as_nanos() as u64;
+    let mut phase = phase(options, operation, &options.file, sizes, 0, cpu);
+    let mut repeat = Repeat::new(options, which, sizes);
     // Writing anew removes the file first by itself; a stream does so only where there was none.
     let fresh = which == Operation::Fwrite && classic::examine(&options.file) == Ok(Existing::Nothing);
     let mut sum = PhaseResult::default();
@@ -76,6 +73,7 @@ fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<Ph
         if fresh && sum.records > 0 {
             classic::remove(&options.file)?;
         }
+        phase.rest = repeat.rest();
         let result = classic::perform(&phase, &stage.interrupted)?;
         stage.latencies.write(which, None, sizes.record << 10, &result, options.latency_files)?;
         sum.nanoseconds += result.nanoseconds;
@@ -83,8 +81,12 @@ fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<Ph
         sum.user_nanoseconds += result.user_nanoseconds;
         sum.system_nanoseconds += result.system_nanoseconds;
         sum.wall_nanoseconds += result.wall_nanoseconds;
-        if sum.nanoseconds >= wanted {
-            return Ok(sum);
+        if repeat.enough(sum.nanoseconds) {
+            break;
         }
     }
+    if repeat.owes_rest() {
+        classic::bring_to_rest(&options.file)?;
+    }
+    Ok(sum)
 }

@@ -1,17 +1,17 @@
 //! Throughput mode: several processes or threads at once, a block of lines for each operation.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Unit;
 use fsb_compat::iozone::print::{self, Child, Crew};
 use fsb_compat::iozone::sequence::{self, Operation, Row};
 use fsb_compat::iozone::throughput_sheet;
-use fsb_engine::classic::{self, CrewResult, Phase, PhaseResult};
+use fsb_engine::classic::{self, CrewResult, Existing, Phase, PhaseResult};
 
 use super::phases::{operations, phase};
-use super::run::{Reports, Stage, processors, writes};
+use super::repeat::Repeat;
+use super::run::{Reports, Stage, processors};
 use crate::results;
 
 /// Measures all numbers of processes.
@@ -20,15 +20,13 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
     let Some(sizes) = sequence::rows(options).first().copied() else { return Ok(()) };
     let files = sequence::files(options);
     let mut runs: Vec<Vec<Crew>> = Vec::new();
-    for (index, count) in sequence::counts(options).into_iter().enumerate() {
-        results::print(&print::intro(options, count, sizes, index == 0))?;
+    for count in sequence::counts(options) {
+        results::print(&print::intro(options, sizes))?;
         runs.push(Vec::new());
         let files = &files[..count as usize];
-        if writes(options) {
-            files.iter().for_each(|file| stage.made.note(file));
-        }
         for operation in sequence::throughput(options) {
             classic::sync_all();
+            stage.note(operation, files);
             let crew = measure(stage, operation, sizes, files)?;
             results::print(&print::block(options, &crew))?;
             if let Some(run) = runs.last_mut() {
@@ -43,6 +41,7 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
 }
 
 fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Reports) -> anyhow::Result<()> {
+    reports.beside = print::without_stonewall(options, runs);
     if options.report {
         reports.text = print::throughput_report(options, sizes, runs);
     }
@@ -55,25 +54,32 @@ fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Repor
 /// An operation of all processes, once, or as often as `--repeat-until` asks for: the times of each are summed.
 fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf]) -> anyhow::Result<Crew> {
     let options = stage.options;
-    let phases = phases(options, operation, sizes, files);
+    let mut phases = phases(options, operation, sizes, files);
     let program = if options.threads { None } else { Some(std::env::current_exe()?) };
-    let wanted = options.repeat_until.unwrap_or(Duration::ZERO).as_nanos() as u64;
+    // A stream goes over a file that is there.
+    let met_none = || files.iter().all(|file| classic::examine(file) == Ok(Existing::Nothing));
+    let fresh = operation.makes_file() && (operation != Operation::Fwrite || met_none());
+    let mut repeat = Repeat::new(options, operation, sizes);
     let mut sums = vec![Some(PhaseResult { full_nanoseconds: Some(0), ..PhaseResult::default() }); files.len()];
     let mut nanoseconds = 0;
     loop {
+        phases.iter_mut().for_each(|phase| phase.rest = repeat.rest());
         let result = classic::perform_together(&phases, program.as_deref(), &stage.interrupted)?;
         for (rank, result) in result.results.iter().enumerate() {
             stage.latencies.write(operation, Some(rank), sizes.record << 10, result, options.latency_files)?;
         }
         nanoseconds += add(&mut sums, result);
-        let least = sums.iter().flatten().map(|sum| sum.nanoseconds).min().unwrap_or(wanted);
-        if least >= wanted {
+        let least = sums.iter().flatten().map(|sum| sum.nanoseconds).min().unwrap_or(u64::MAX);
+        if repeat.enough(least) {
             break;
         }
-        if operation.makes_file() {
-            // The first pass met no files, or those of an earlier run; all others shall meet none.
+        if fresh {
+            // The first pass met no files, or removed those of an earlier run; all others shall meet none.
             files.iter().try_for_each(|file| classic::remove(file).map(|_| ()))?;
         }
+    }
+    if repeat.owes_rest() {
+        files.iter().try_for_each(|file| classic::bring_to_rest(file))?;
     }
     let children = sums.iter().flatten().map(|sum| child(options, sizes, sum)).collect();
     Ok(Crew { operation, children, seconds: nanoseconds as f64 * 1e-9 })

@@ -74,7 +74,7 @@ fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
     expect_code(&output, 0);
     let run = scratch.path().join("run");
     let written = |target: &str| {
-        let all = trials(&run).into_iter();
+        let all = counting(&run).into_iter();
         all.filter(|trial| trial["target"] == target && trial["operation"] == "write").collect::<Vec<_>>()
     };
     let (with, without) = (written("ext4"), written("ext4 barriers off"));

@@ -3,6 +3,7 @@
 mod concurrent;
 mod held;
 mod killed;
+mod partitions;
 mod refusals;
 mod services;
 

@@ -124,6 +124,57 @@ fn members(text: &str, root: &str) -> (Vec<Member>, Vec<String>) {
     (members, removed.collect())
 }
 
+/// What no trace was recorded of is held against the tool itself, where it is installed.
+#[test]
+fn options_without_a_trace_agree_with_the_tool_itself() {
+    let tool = Path::new("/usr/bin/iozone");
+    if !program_or_skip("options_without_a_trace", "strace") {
+        return;
+    }
+    if !tool.exists() {
+        eprintln!("SKIPPED options_without_a_trace: IOzone is not installed");
+        return;
+    }
+    let _turn = turn();
+    for line in [
+        "-e -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 4 -i 6 -i 7",
+        "-c -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 4 -i 6 -i 7",
+        "-N -s 64 -r 16 -f DIR/f -i 0 -i 1",
+        "-j 3 -s 256 -r 16 -f DIR/f -i 0 -i 5",
+        "-W -s 64 -r 16 -f DIR/f -i 0 -i 1 -i 2 -i 3 -i 4 -i 5",
+        "-t 1 -s 64 -r 16 -F DIR/a -i 0 -i 6 -i 7",
+        "-t 1 -T -s 64 -r 16 -F DIR/a -i 6 -i 7 -i 9 -i 10",
+    ] {
+        let directory = scratch();
+        let root = directory.path().to_str().unwrap();
+        let command = line.replace("DIR", root);
+        let calls = |program: &Path, first: &[&str]| {
+            let log = directory.path().with_extension("strace");
+            let strace = Command::new("timeout")
+                .args(["60", "strace", "-f", "-s", "0", "-e", "signal=none", "-e", &format!("{TRACED},fcntl"), "-o"])
+                .arg(&log)
+                .arg(program)
+                .args(first)
+                .args(command.split_whitespace())
+                .output()
+                .unwrap();
+            assert!(strace.status.success(), "{line}: {strace:?}");
+            let text = std::fs::read_to_string(&log).unwrap();
+            std::fs::remove_file(log).unwrap();
+            let mut events = flat(&text, root);
+            sort_random(&mut events);
+            if line.starts_with("-t") {
+                // Other processes remove the files, which the order of lists does not show.
+                events.retain(|event| event.call != Call::Unlink);
+            }
+            (events, text.matches("F_SETLKW").count())
+        };
+        let (theirs, ours) = (calls(tool, &[]), calls(Path::new(FSB), &["iozone"]));
+        assert!(theirs.0.len() > 10, "{line}: the trace of the real tool was not understood");
+        assert_eq!(ours, theirs, "{line}");
+    }
+}
+
 #[test]
 fn throughput_mode() {
     if !program_or_skip("throughput_mode", "strace") {

@@ -32,6 +32,8 @@ fn signals_end_it_and_it_cleans_up() {
     let endless = "--repeat-until 1h -s 256k -r 4k";
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -f f"), "f");
     stopped_by(Signal::TERM, 143, &format!("{endless} -i 0 -i 1 -f f"), "f");
+    stopped_by(Signal::HUP, 129, &format!("{endless} -i 0 -f f"), "f");
+    stopped_by(Signal::HUP, 129, &format!("{endless} -t 2 -i 0 -F a b"), "a");
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -B -f f"), "f");
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -k 4 -f f"), "f");
     stopped_by(Signal::INT, 130, &format!("{endless} -i 0 -w -f f"), "f");
@@ -64,6 +66,24 @@ fn files_that_are_only_read_stay() {
     assert_eq!(listing(directory.path()), ["kept"]);
     done(directory.path(), "-i 4 -s 64 -r 4 -f kept");
     assert_eq!(listing(directory.path()), Vec::<String>::new());
+}
+
+/// It was not written by this program, so a test that looks at it stops before anything was written.
+#[test]
+fn a_foreign_file_stays_when_a_test_stops_before_it_wrote() {
+    let _turn = turn();
+    let directory = scratch();
+    let foreign: Vec<u8> = (0..65_536u32).map(|at| (at * 7 % 251) as u8).collect();
+    for (line, name) in [
+        ("-i 1 -i 2 -s 64 -f f", "f"),
+        ("-i 1 -i 4 -R -s 64 -f f", "f"),
+        ("-t 1 -i 1 -i 2 -s 64 -F f", "f"),
+        ("-t 1 -T -i 1 -i 2 -s 64 -F f", "f"),
+    ] {
+        std::fs::write(directory.path().join(name), &foreign).unwrap();
+        expect_code(&iozone(directory.path(), line), 1);
+        assert!(std::fs::read(directory.path().join(name)).unwrap() == foreign, "{line}: it was changed");
+    }
 }
 
 #[test]
@@ -157,6 +177,31 @@ fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
     expect_code(&output, 3);
     assert!(stderr(&output).contains("is too small for these tests") && output.stdout.is_empty());
     assert_eq!(listing(&mounted.point()), ["lost+found"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
+    if !can_mount("a_directory_that_cannot_be_written") {
+        return;
+    }
+    let _turn = turn();
+    let mounted = Mounted::new(16);
+    let point = mounted.point();
+    done(&point, "-i 0 -w -s 64 -r 4 -f there");
+    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(&point).status().unwrap();
+    assert!(status.success());
+    let shown = point.canonicalize().unwrap();
+    for line in ["-s 64 -i 0 -f x", "-a -g 64 -f x", "-t 2 -s 64 -i 0 -F x y"] {
+        let output = iozone(&point, line);
+        expect_code(&output, 2);
+        let said = stderr(&output);
+        assert!(said.contains(&format!("no file can be made in {}", shown.display())), "{line}: {said}");
+        assert!(output.stdout.is_empty() && !said.contains("remove"), "{line}: {said}");
+    }
+    expect_code(&iozone(&point, "-s 64 -r 4 -i 0 -f there"), 2);
+    // Reading takes no more than a file.
+    done(&point, "-s 64 -r 4 -i 1 -f there");
+    assert_eq!(listing(&point), ["lost+found", "there"]);
 }
 
 /// Somebody else takes the space after the check. A store into a mapping has no error to return: the kernel sends a

@@ -31,8 +31,16 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("-s 64k -r 128k", 2, "a record of 128 kB is larger than a file of 64 kB"),
     ("-s 100k -r 64k", 2, "no multiple"),
     ("-a -n 2", 2, "smallest file is 4 kB"),
-    ("-a -n 1m -g 64k", 2, "-n is more than -g"),
-    ("-a -y 1m -q 64k", 2, "larger"),
+    ("-a -y 1m -q 64k", 2, "-y (1024 kB) is above -q (64 kB)"),
+    ("-y 16 -q 4 -a -g 64", 2, "-y (16 kB) is above -q (4 kB)"),
+    ("-a -n 1m -g 64k", 2, "-n (1024 kB) is above -g (64 kB)"),
+    ("-a -s 100 -r 64", 2, "no multiple"),
+    ("-a -g 32", 2, "no size lies between the limits"),
+    ("-b out.xlsx -f out.xlsx", 2, "out.xlsx is to hold results, and out.xlsx is the file under test"),
+    ("-b ./out.xlsx -f out.xlsx", 2, "name another one"),
+    ("-b hard -i 1 -s 4 -f short", 2, "it has 5 bytes"),
+    ("-t 2 -F a b -b b", 2, "b is to hold results"),
+    ("-Q -f wol.dat", 2, "wol.dat is to hold results"),
     ("-n 64", 2, "limit automatic mode"),
     ("-i 13", 2, "from 0 to 12"),
     ("-i read", 2, "write a whole number"),
@@ -76,7 +84,10 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("-f dangling", 2, "a symbolic link to nothing"),
     ("-f pipe", 2, "is a pipe"),
     ("-f /dev/null", 2, "is a character device"),
-    ("-t 2 -F short link", 2, "are one file"),
+    ("-t 2 -F short hard", 2, "are one file"),
+    ("-f link", 2, "link is a symbolic link to /"),
+    ("-i 1 -f link", 2, "/short: the tests would overwrite that file"),
+    ("-t 2 -F new link", 2, "link is a symbolic link to /"),
     ("-b .", 2, "is a directory"),
     ("-b missing/out.xlsx", 2, "cannot write missing/out.xlsx"),
     ("-s 900000g -r 1m", 3, "too small for these tests"),
@@ -92,6 +103,7 @@ fn a_bad_request_is_told_what_is_wrong_and_leaves_nothing() {
     std::fs::write(path.join("short"), "bytes").unwrap();
     std::os::unix::fs::symlink("nowhere", path.join("dangling")).unwrap();
     std::os::unix::fs::symlink("short", path.join("link")).unwrap();
+    std::fs::hard_link(path.join("short"), path.join("hard")).unwrap();
     std::process::Command::new("mkfifo").arg(path.join("pipe")).status().unwrap();
     let before = listing(path);
     for (line, code, expected) in TABLE {
@@ -137,6 +149,26 @@ fn o_direct_is_refused_where_it_cannot_be() {
         expect_code(&output, 3);
         assert_eq!(listing(directory.path()), Vec::<String>::new());
     }
+}
+
+/// Every file in it would be gone, those of others too.
+#[test]
+fn a_file_system_in_memory_is_never_unmounted() {
+    if !root_or_skip("a_file_system_in_memory_is_never_unmounted") {
+        return;
+    }
+    let _turn = turn();
+    let directory = scratch();
+    let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).status().unwrap();
+    let point = directory.path().to_str().unwrap();
+    assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=1m", "none", point]).success());
+    std::fs::write(directory.path().join("other"), "other").unwrap();
+    let output = iozone(std::path::Path::new("/"), &format!("-U {point} -s 64 -i 0 -f {point}/f"));
+    let left = listing(directory.path());
+    assert!(mount(&["umount", point]).success());
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("this is a tmpfs, which loses everything in it"), "{}", stderr(&output));
+    assert_eq!(left, ["other"]);
 }
 
 #[test]

@@ -30,6 +30,8 @@ fn found(options: &str, tests: &str, offset: u64) {
     assert!(stdout(&output).contains(&said), "{options}: {}", stdout(&output));
     let told = format!("f is corrupt at byte {offset}: expected {expected:#04x}, found {found:#04x} (1 wrong bytes");
     assert!(stderr(&output).contains(&told), "{options}: {}", stderr(&output));
+    // It was another run that wrote it.
+    assert!(stderr(&output).contains("This run has not written that file"), "{}", stderr(&output));
     assert!(!stdout(&output).contains("test complete"));
     assert_eq!(listing(directory.path()), ["f"], "-w keeps it");
 }

@@ -1,0 +1,84 @@
+//! What disturbed the run, and what was done about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_model::{Phase, Trial};
+
+use crate::show::{counted, listed};
+
+/// `CPU steal 3 %: 4 of 180 trials disturbed and repeated`; nothing where nothing was disturbed.
+pub(super) fn warning(trials: &[Trial]) -> Option<String> {
+    let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
+    let disturbed: Vec<&Trial> = measured().filter(|trial| !trial.disturbed.is_empty()).collect();
+    // Attempts of one trial are one trial; so are those of a block that a resume made anew.
+    let place = |trial: &Trial| (trial.block, trial.target.clone(), trial.workload.clone());
+    let places = |wanted: &dyn Fn(&Trial) -> bool| -> BTreeSet<_> {
+        disturbed.iter().filter(|trial| wanted(trial)).map(|trial| place(trial)).collect()
+    };
+    let repeated = places(&|trial| trial.superseded);
+    let analysed = places(&|trial| !trial.superseded);
+    let all = measured().filter(|trial| trial.counts()).count();
+    let some = format!("{} of {}", places(&|_| true).len(), counted(all, "trial"));
+    let what = match (repeated.len(), analysed.len()) {
+        (0, 0) => return None,
+        (0, _) => format!("{some} disturbed and not repeated"),
+        (_, 0) => format!("{some} disturbed and repeated"),
+        (again, kept) => {
+            format!("{some} disturbed, {again} of them repeated, {kept} disturbed to the end and analysed")
+        }
+    };
+    Some(format!("{}: {what}; fsb doctor says what to do", listed(&causes(&disturbed))))
+}
+
+/// Each kind of disturbance once, with the largest of its numbers.
+fn causes(disturbed: &[&Trial]) -> Vec<String> {
+    let mut largest: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
+    for cause in disturbed.iter().flat_map(|trial| &trial.disturbed) {
+        let number = cause.find(|c: char| c.is_ascii_digit()).unwrap_or(cause.len());
+        let (kind, rest) = cause.split_at(number);
+        let size = rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0);
+        let known = largest.entry(kind).or_insert((size, cause));
+        if size > known.0 {
+            *known = (size, cause);
+        }
+    }
+    largest.into_values().map(|(_, cause)| cause.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// A run of two targets and six blocks whose trial number `index` has these attempts.
+    fn with(attempts: &[(usize, &[&str], bool)]) -> Option<String> {
+        let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        let measured: Vec<usize> = (0..trials.len()).filter(|index| trials[*index].counts()).collect();
+        for (index, causes, superseded) in attempts {
+            let causes: Vec<String> = causes.iter().map(|cause| (*cause).to_owned()).collect();
+            let trial = &mut trials[measured[*index]];
+            if *superseded {
+                let again = Trial { disturbed: causes, superseded: true, ..trial.clone() };
+                trials.push(again);
+            } else {
+                trial.disturbed = causes;
+            }
+        }
+        warning(&trials)
+    }
+
+    #[test]
+    fn what_was_repeated_and_what_stayed_disturbed_is_counted_by_trials() {
+        assert_eq!(with(&[]), None);
+        let steal: &[&str] = &["CPU steal 3 %"];
+        let once = with(&[(0, steal, true), (0, &["CPU steal 2 %"], true), (5, steal, true)]).unwrap();
+        assert!(once.starts_with("CPU steal 3 %: 2 of "), "{once}");
+        assert!(once.contains(" trials disturbed and repeated; "), "{once}");
+        let kept =
+            with(&[(0, steal, true), (0, &["CPU steal 12 %", "others' I/O on the disk 4.0 MiB/s"], false)]).unwrap();
+        assert!(kept.starts_with("CPU steal 12 % and others' I/O on the disk 4.0 MiB/s: 1 of "), "{kept}");
+        assert!(kept.contains(" disturbed, 1 of them repeated, 1 disturbed to the end and analysed"), "{kept}");
+        let micro = with(&[(3, steal, false)]).unwrap();
+        assert!(micro.contains("disturbed and not repeated"), "{micro}");
+    }
+}

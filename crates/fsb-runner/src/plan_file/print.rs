@@ -1,0 +1,37 @@
+//! From a plan back to a file.
+
+use fsb_model::{Plan, Repetition};
+use toml::Spanned;
+
+use super::{PlanError, PlanFile, RepetitionFile, typed};
+use crate::target_file::TargetFile;
+
+/// The resolved plan as a file that resolves to it again: what `--print-plan` prints.
+pub fn print(plan: &Plan) -> Result<String, PlanError> {
+    let repetition = match plan.repetition {
+        Repetition::Budget { seconds } => {
+            RepetitionFile { budget: Some(format!("{seconds}s")), ..RepetitionFile::default() }
+        }
+        Repetition::Blocks { blocks } => RepetitionFile { blocks: Some(blocks), ..RepetitionFile::default() },
+        Repetition::Precision { half_width, seconds } => RepetitionFile {
+            precision: Some(format!("{}%", half_width * 100.0)),
+            budget: Some(format!("{seconds}s")),
+            ..RepetitionFile::default()
+        },
+    };
+    let repetition = RepetitionFile { stretch: Some(format!("{}s", plan.stretch)), ..repetition };
+    let file = PlanFile {
+        name: Some(plan.name.clone()),
+        targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
+        seed: Some(plan.seed),
+        size: Some(plan.size),
+        scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),
+        dir: Some(plan.dir.clone()),
+        theta: Some(typed(&format!("{}%", plan.theta * 100.0))),
+        repetition,
+        controls: plan.controls.clone(),
+        workloads: plan.workloads.clone(),
+        ..PlanFile::default()
+    };
+    toml::to_string(&file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))
+}

@@ -1,0 +1,58 @@
+//! A disturbed trial is made again at once, inside its block.
+
+use std::time::Duration;
+
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::run::BlockOrder;
+use fsb_model::{Outcome, Target};
+use fsb_testbed::Provisioned;
+
+use super::{RunError, Schedule};
+use crate::agent::TrialReply;
+
+/// A trial that is disturbed again and again is made so often more: then the disturbance is the machine's state, and
+/// the last attempt is as good as any.
+pub const REPEATS: u32 = 2;
+
+impl Schedule<'_> {
+    /// Conducts a trial, again while it is disturbed, and keeps every attempt. All but the last are superseded from the
+    /// start: whatever becomes of the run, none of them is ever analysed. The answer says why the target is gone, if
+    /// it is.
+    pub(super) fn attempts(
+        &mut self,
+        order: &BlockOrder,
+        target: &Target,
+        label: &str,
+        provisioned: &Provisioned,
+    ) -> Result<Option<String>, RunError> {
+        let mut attempt = 1;
+        loop {
+            let reply = self.conduct(order, target, label, attempt)?;
+            let again = attempt <= self.run.repeats && self.is_worth_repeating(order, target, label, &reply);
+            let lost = reply.target_lost.then(|| {
+                let why = reply.error.clone().unwrap_or_default();
+                format!("the target was lost earlier in this visit: {why}")
+            });
+            self.keep(order, target, label, reply, Some(provisioned), again)?;
+            if !again {
+                return Ok(lost);
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Warm-up is never analysed, a trial that failed would fail again, and the budget is kept: blocks beyond the fifth
+    /// may be given up for repetitions, the first five may not.
+    fn is_worth_repeating(&self, order: &BlockOrder, target: &Target, label: &str, reply: &TrialReply) -> bool {
+        let measured = order.block > 0 && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
+        if !measured || reply.target_lost || reply.disturbed.is_empty() {
+            return false;
+        }
+        let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
+        let blocks = FEWEST_BLOCKS_JUDGED.max(order.block);
+        let itself = self.expected(&target.name, label).unwrap_or(0.0);
+        // A resumed run does not know how long trials take; it goes on as it began.
+        let left = self.seconds_left(order, &target.name, label, blocks).unwrap_or(0.0);
+        self.run.started.elapsed() + Duration::from_secs_f64(itself + left) <= budget
+    }
+}

@@ -1,0 +1,123 @@
+//! How many blocks: the rule, said beforehand, and what came of it.
+
+use std::time::Duration;
+
+use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
+use fsb_model::units::show_duration;
+use fsb_model::{Repetition, Trial};
+
+use super::Schedule;
+
+/// How sure the least sure cell is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Widest {
+    /// Half the width of its 95 % interval, relative: 0.02 for ±2 %. Infinite where it has no interval yet.
+    pub half_width: f64,
+    /// Which one: `ext4 at read 1M, cold`.
+    pub cell: String,
+}
+
+/// Says after a block how wide the widest interval is; nothing where no cell has a value.
+pub type WidestInterval<'a> = dyn FnMut(&[Trial]) -> Option<Widest> + 'a;
+
+/// The rule by which the run ends, for people, once the number of blocks is planned.
+pub(super) fn rule(repetition: Repetition, planned: u32) -> String {
+    let time = |seconds: f64| show_duration(Duration::from_secs_f64(seconds));
+    match repetition {
+        Repetition::Blocks { blocks } => format!("{}, as was asked for", count(blocks)),
+        Repetition::Budget { seconds } => format!(
+            "as many blocks as {} hold, at least {FEWEST_BLOCKS_JUDGED} and at most {MOST_BLOCKS}; planned after warm-up: \
+             {planned}",
+            time(seconds)
+        ),
+        Repetition::Precision { half_width, seconds } => format!(
+            "{FEWEST_BLOCKS_JUDGED} blocks, then one more each time until every cell's 95 % interval is within ±{}, or \
+             until {} hold no more; planned after warm-up: at most {planned}",
+            percent(half_width),
+            time(seconds)
+        ),
+    }
+}
+
+impl Schedule<'_> {
+    /// Whether to stop after this block, and why. `another` is what one more would take.
+    pub(super) fn enough(&mut self, block: u32, planned: u32, another: Duration) -> Option<String> {
+        let repetition = self.run.record.plan.repetition;
+        let mut open = String::new();
+        if let Repetition::Precision { half_width, .. } = repetition
+            && block >= FEWEST_BLOCKS_JUDGED
+        {
+            match (self.run.widest)(&self.run.trials) {
+                None => return Some(format!("{}: no cell has a value, and more would not change that", count(block))),
+                Some(widest) if widest.half_width <= half_width => {
+                    let (reached, asked) = (percent(widest.half_width), percent(half_width));
+                    return Some(format!(
+                        "{}: every cell's 95 % interval is within ±{reached} (asked for: ±{asked})",
+                        count(block)
+                    ));
+                }
+                Some(widest) => open = format!("; {}", short_of(&widest, half_width)),
+            }
+        }
+        if block >= planned {
+            return Some(match repetition {
+                Repetition::Precision { .. } => format!("{}, all that the budget holds{open}", count(planned)),
+                Repetition::Budget { .. } => format!("{} as planned, {}", count(planned), held(planned)),
+                Repetition::Blocks { .. } => format!("{} as planned", count(planned)),
+            });
+        }
+        let over = block >= FEWEST_BLOCKS_JUDGED && self.run.started.elapsed() + another > repetition.budget()?;
+        over.then(|| format!("{block} of {planned} planned blocks: another would have passed the budget{open}"))
+    }
+}
+
+/// Why a budget made so many blocks.
+fn held(blocks: u32) -> &'static str {
+    match blocks {
+        MOST_BLOCKS => "the most that a budget makes",
+        0..=FEWEST_BLOCKS_JUDGED => "the fewest that can be judged",
+        _ => "as many as the budget holds",
+    }
+}
+
+fn short_of(widest: &Widest, half_width: f64) -> String {
+    let asked = percent(half_width);
+    if widest.half_width.is_finite() {
+        format!("{} is still within ±{} only (asked for: ±{asked})", widest.cell, percent(widest.half_width))
+    } else {
+        format!("{} has too few values for an interval (asked for: ±{asked})", widest.cell)
+    }
+}
+
+fn count(blocks: u32) -> String {
+    if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") }
+}
+
+/// `3 %`, `2.84 %`: never rounded to what was asked for when it is more.
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_say_what_ends_the_run() {
+        let precision = Repetition::Precision { half_width: 0.025, seconds: 300.0 };
+        let said = rule(precision, 23);
+        assert!(said.contains("±2.5 %") && said.contains("5 min") && said.contains("at most 23"), "{said}");
+        let said = rule(Repetition::Budget { seconds: 60.0 }, 7);
+        assert!(said.contains("at least 5 and at most 30") && said.ends_with("7"), "{said}");
+        assert_eq!(rule(Repetition::Blocks { blocks: 1 }, 1), "1 block, as was asked for");
+    }
+
+    #[test]
+    fn widths_are_told_as_they_are() {
+        assert_eq!([percent(0.03), percent(0.0284), percent(0.1)], ["3 %", "2.84 %", "10 %"]);
+        let widest = |half_width| Widest { half_width, cell: "a at w".to_owned() };
+        assert_eq!(short_of(&widest(0.051), 0.03), "a at w is still within ±5.1 % only (asked for: ±3 %)");
+        assert!(short_of(&widest(f64::INFINITY), 0.03).contains("too few values"));
+    }
+}

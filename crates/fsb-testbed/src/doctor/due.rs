@@ -1,0 +1,185 @@
+//! Jobs that will start soon by themselves: cron's and systemd's.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::cron::{self, Job, Minute};
+use super::{Finding, State, finding};
+use crate::sys::{Roots, program};
+use crate::watch::processes;
+
+/// A run takes minutes, a long one an hour: what starts within it matters.
+const WITHIN_MINUTES: u32 = 60;
+/// More jobs than this are not named.
+const NAMED: usize = 3;
+/// Names of programs that run cron's tables.
+const DAEMONS: [&str; 4] = ["cron", "crond", "fcron", "cronie"];
+
+/// What starts within the hour.
+pub(super) fn soon(roots: &Roots) -> Vec<Finding> {
+    let now = seconds_now();
+    let minutes: Vec<Minute> = (1..=WITHIN_MINUTES).map(|ahead| local(now + i64::from(ahead) * 60)).collect();
+    let running = processes::read(roots).iter().any(|process| DAEMONS.contains(&process.name.as_str()));
+    let mut findings = vec![cron_jobs(Path::new("/"), running, &minutes)];
+    findings.extend(timers(Path::new("/run/systemd/system").exists(), now, &|| {
+        program::ask("systemctl", &["list-timers", "--output=json", "--no-pager"].map(std::ffi::OsStr::new))
+    }));
+    findings
+}
+
+fn cron_jobs(root: &Path, running: bool, minutes: &[Minute]) -> Finding {
+    let topic = "cron jobs";
+    if !running {
+        return finding(topic, State::Ok, "no cron is running", "");
+    }
+    let mut due: Vec<(usize, String)> = Vec::new();
+    for (file, user) in tables(root) {
+        let Ok(table) = std::fs::read_to_string(root.join(&file)) else { continue };
+        for job in cron::jobs(&table, user) {
+            if let Some(ahead) = minutes.iter().position(|minute| job.runs_at(*minute)) {
+                due.push((ahead, told(&job, minutes[ahead], &file)));
+            }
+        }
+    }
+    due.sort();
+    let named: Vec<String> = due.into_iter().map(|(_, text)| text).collect();
+    tell(topic, &named, "measure at another time, or stop cron meanwhile")
+}
+
+/// The system's tables, whose lines name a user, and those of users, which only root can read.
+fn tables(root: &Path) -> Vec<(PathBuf, bool)> {
+    let mut tables = vec![(PathBuf::from("etc/crontab"), true)];
+    for (directory, user) in [("etc/cron.d", true), ("var/spool/cron/crontabs", false), ("var/spool/cron", false)] {
+        let entries = std::fs::read_dir(root.join(directory)).into_iter().flatten().flatten();
+        let files =
+            entries.filter(|entry| entry.path().is_file()).map(|entry| Path::new(directory).join(entry.file_name()));
+        tables.extend(files.map(|file| (file, user)));
+    }
+    tables.sort();
+    tables
+}
+
+fn told(job: &Job, at: Minute, file: &Path) -> String {
+    const LONGEST: usize = 40;
+    let mut command: String = job.command.chars().take(LONGEST).collect();
+    if command.len() < job.command.len() {
+        command.push('…');
+    }
+    format!("{:02}:{:02} '{command}' (/{})", at.hour, at.minute, file.display())
+}
+
+fn tell(topic: &str, due: &[String], advice: &str) -> Finding {
+    match due {
+        [] => finding(topic, State::Ok, "none starts within the hour", ""),
+        _ => {
+            let more = due.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let text = format!("within the hour: {}{more}", due[..due.len().min(NAMED)].join(", "));
+            finding(topic, State::Warning, text, advice)
+        }
+    }
+}
+
+/// A line of `systemctl list-timers --output=json`; times are microseconds since 1970.
+#[derive(Deserialize)]
+struct Timer {
+    next: Option<i64>,
+    unit: String,
+    activates: Option<String>,
+}
+
+fn timers(booted: bool, now: i64, ask: &dyn Fn() -> Option<String>) -> Option<Finding> {
+    const TOPIC: &str = "systemd timers";
+    // Elsewhere there is no systemd to ask, whatever is installed.
+    if !booted {
+        return None;
+    }
+    let unknown = || finding(TOPIC, State::Ok, "systemctl does not tell (it needs version 249)", "");
+    let Some(list) = ask().and_then(|text| serde_json::from_str::<Vec<Timer>>(&text).ok()) else {
+        return Some(unknown());
+    };
+    let limit = now + i64::from(WITHIN_MINUTES) * 60;
+    let mut due: Vec<(i64, String)> = list
+        .into_iter()
+        .filter_map(|timer| {
+            let at = timer.next.map(|next| next / 1_000_000).filter(|at| (now..=limit).contains(at))?;
+            let what = timer.activates.unwrap_or(timer.unit);
+            Some((at, format!("{what} in {} min", (at - now) / 60)))
+        })
+        .collect();
+    due.sort();
+    let named: Vec<String> = due.into_iter().map(|(_, text)| text).collect();
+    Some(tell(TOPIC, &named, "measure at another time, or stop them meanwhile (systemctl stop NAME.timer)"))
+}
+
+fn seconds_now() -> i64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec
+}
+
+fn local(seconds: i64) -> Minute {
+    let time: libc::time_t = seconds;
+    // SAFETY: both structures live here; localtime_r fills the second one, or leaves its zeros where it fails.
+    let broken = unsafe {
+        let mut broken: libc::tm = std::mem::zeroed();
+        libc::localtime_r(&time, &mut broken);
+        broken
+    };
+    Minute {
+        minute: broken.tm_min as u32,
+        hour: broken.tm_hour as u32,
+        day: broken.tm_mday as u32,
+        month: broken.tm_mon as u32 + 1,
+        weekday: broken.tm_wday as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_of_all_tables_are_found_the_next_first() {
+        let tree = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| {
+            let path = tree.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("etc/crontab", "30 * * * * root updatedb\n0 3 * * * root later\n");
+        write("etc/cron.d/backup", "20 15 * * * root /usr/local/bin/a-backup-with-a-name-that-is-far-too-long\n");
+        write("var/spool/cron/crontabs/joe", "*/5 * * * * poll\n");
+        let minutes: Vec<Minute> =
+            (17..60).map(|minute| Minute { minute, hour: 15, day: 21, month: 11, weekday: 4 }).collect();
+        let found = cron_jobs(tree.path(), true, &minutes);
+        assert_eq!(found.state, State::Warning);
+        assert_eq!(
+            found.text,
+            "within the hour: 15:20 '/usr/local/bin/a-backup-with-a-name-that…' (/etc/cron.d/backup), \
+             15:20 'poll' (/var/spool/cron/crontabs/joe), 15:30 'updatedb' (/etc/crontab)"
+        );
+        assert_eq!(cron_jobs(tree.path(), false, &minutes).text, "no cron is running");
+        assert_eq!(cron_jobs(Path::new("/nonexistent"), true, &minutes).state, State::Ok);
+    }
+
+    #[test]
+    fn timers_are_read_as_systemctl_prints_them() {
+        let text = r#"[{"next":1000600000000,"left":1,"last":null,"passed":0,"unit":"fstrim.timer","activates":"fstrim.service"},
+            {"next":1009000000000,"unit":"logrotate.timer","activates":"logrotate.service"},
+            {"next":null,"unit":"never.timer","activates":null}]"#;
+        let found = timers(true, 1_000_000, &|| Some(text.to_owned())).unwrap();
+        assert_eq!((found.state, found.text.as_str()), (State::Warning, "within the hour: fstrim.service in 10 min"));
+        assert_eq!(timers(true, 5, &|| Some("[]".to_owned())).unwrap().state, State::Ok);
+        assert!(timers(true, 5, &|| None).unwrap().text.contains("does not tell"));
+        assert_eq!(timers(false, 5, &|| panic!("asked")), None);
+    }
+
+    #[test]
+    fn now_is_a_minute() {
+        let now = local(seconds_now());
+        assert!(
+            now.minute < 60 && now.hour < 24 && (1..=31).contains(&now.day) && (1..=12).contains(&now.month),
+            "{now:?}"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! What the disk under the target did that the target did not ask for.
+
+use std::path::{Path, PathBuf};
+
+use super::{Finish, Place, Seen, Source};
+use crate::host;
+use crate::sys::{Roots, block, mountinfo, read_trimmed};
+
+pub(super) struct OtherDeviceUse;
+
+/// Bytes that the disk moved for others.
+pub(super) const OTHERS: &str = "others_device_bytes";
+/// Bytes that the target's device moved meanwhile.
+pub(super) const OURS: &str = "target_device_bytes";
+/// Bytes that the disk moved for others or for the file system that holds the image: not told apart.
+pub(super) const UNSURE: &str = "others_or_backing_device_bytes";
+
+/// Stacks deeper than this are a loop in the tree.
+const DEPTH: u32 = 8;
+/// File systems that write a block where it was: what they write beside an image is a few blocks of a journal. Others
+/// write a block's new place, its checksum and the tree above it, and nobody can tell that from somebody else's writes.
+const IN_PLACE: [&str; 4] = ["ext2", "ext3", "ext4", "xfs"];
+
+impl Source for OtherDeviceUse {
+    fn name(&self) -> &'static str {
+        "device"
+    }
+
+    fn about(&self) -> &'static str {
+        "Bytes that the disk under the target read and wrote for others."
+    }
+
+    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+        let device = place.device.ok_or("the target has no device")?;
+        bottom(place.roots, device).map(drop)
+    }
+
+    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+        let device = place.device?.to_owned();
+        let bottom = bottom(place.roots, &device).ok()?;
+        // The target's bytes are counted when the disk's are: seen in this order none is taken for somebody else's.
+        let (ours, disk) = (bytes(&device)?, bytes(&bottom.disk)?);
+        Some(Box::new(move || {
+            let (Some(disk_now), Some(ours_now)) = (bytes(&bottom.disk), bytes(&device)) else { return Seen::new() };
+            let ours = ours_now.saturating_sub(ours);
+            let others = disk_now.saturating_sub(disk).saturating_sub(ours);
+            let name = if bottom.in_place { OTHERS } else { UNSURE };
+            Seen::from([(OURS.to_owned(), ours as f64), (name.to_owned(), others as f64)])
+        }))
+    }
+}
+
+fn bytes(directory: &Path) -> Option<u64> {
+    block::activity(directory).map(|activity| activity.read_bytes + activity.write_bytes)
+}
+
+/// The disk at the bottom of a stack of devices.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Bottom {
+    /// Its directory below /sys.
+    pub disk: PathBuf,
+    /// Whether what lies between writes blocks where they were.
+    pub in_place: bool,
+}
+
+/// The one disk under a device, or why there is none: where several disks serve one device, or none, nobody can say
+/// what was asked of each.
+pub(crate) fn bottom(roots: &Roots, directory: &Path) -> Result<Bottom, String> {
+    let mut bottom = Bottom { disk: directory.to_owned(), in_place: true };
+    for _ in 0..DEPTH {
+        let text = |file: &str| read_trimmed(&bottom.disk.join(file));
+        if text("partition").is_some() {
+            bottom.disk.pop();
+        } else if let Some(file) = text("loop/backing_file") {
+            let mount = mountinfo::holding(&mountinfo::read(), Path::new(&file));
+            let below = mount.as_ref().and_then(host::device_of_mount).and_then(|number| number.directory(roots));
+            let (Some(mount), Some(below)) = (mount, below) else {
+                return Err("the disk under the image is not known".to_owned());
+            };
+            bottom.in_place &= IN_PLACE.contains(&mount.kind.as_str());
+            bottom.disk = below;
+        } else {
+            match members(&bottom.disk)[..] {
+                [] => return Ok(bottom),
+                [ref only] => bottom.disk.clone_from(only),
+                _ => return Err("several disks are under the target".to_owned()),
+            }
+        }
+    }
+    Err("the devices under the target are stacked too deep".to_owned())
+}
+
+fn members(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory.join("slaves")).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.path().canonicalize().ok()).filter(|path| path.is_dir()).collect()
+}

@@ -1,0 +1,36 @@
+//! CPU time of processes that are neither ours nor the kernel's.
+
+use super::{Finish, Place, Source, one, processes, seconds};
+
+pub(super) struct Others;
+
+pub(crate) const SECONDS: &str = "others_cpu_seconds";
+
+impl Source for Others {
+    fn name(&self) -> &'static str {
+        "others"
+    }
+
+    fn about(&self) -> &'static str {
+        "CPU time of other processes, those that ended meanwhile included."
+    }
+
+    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+        let here = processes::read(place.roots);
+        match here.iter().any(|process| process.id == place.front) {
+            true => Ok(()),
+            false => Err("the processes of this machine cannot be seen".to_owned()),
+        }
+    }
+
+    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+        self.probe(place).ok()?;
+        let (roots, front) = (place.roots.clone(), place.front);
+        let before = processes::read(&roots);
+        Some(Box::new(move || {
+            let after = processes::read(&roots);
+            let others = processes::used_by_others(&before, &after, front);
+            one(SECONDS, seconds(others.iter().map(|(_, ticks)| ticks).sum()))
+        }))
+    }
+}

@@ -1,0 +1,51 @@
+//! Pressure stall information: how long work waited for processors, disks and memory, ours included.
+//!
+//! It describes and judges nothing: our own workload waits for its disk as anybody's would.
+
+use super::{Finish, Place, Seen, Source};
+use crate::sys::Roots;
+
+pub(super) struct Pressure;
+
+const RESOURCES: [&str; 3] = ["cpu", "io", "memory"];
+
+impl Source for Pressure {
+    fn name(&self) -> &'static str {
+        "pressure"
+    }
+
+    fn about(&self) -> &'static str {
+        "Time in which some work waited for processors, disks or memory, ours included."
+    }
+
+    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+        match totals(place.roots)[..] {
+            [] => Err("this kernel keeps no /proc/pressure (boot it with psi=1)".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+        self.probe(place).ok()?;
+        let roots = place.roots.clone();
+        let before = totals(&roots);
+        Some(Box::new(move || {
+            let after = totals(&roots);
+            let since = |(resource, old): &(&str, u64)| {
+                let (_, new) = after.iter().find(|(other, _)| other == resource)?;
+                Some((format!("pressure_{resource}_seconds"), new.saturating_sub(*old) as f64 * 1e-6))
+            };
+            before.iter().filter_map(since).collect::<Seen>()
+        }))
+    }
+}
+
+/// Microseconds since boot in which at least one task was stalled (Documentation/accounting/psi.rst).
+pub(crate) fn totals(roots: &Roots) -> Vec<(&'static str, u64)> {
+    let total = |resource: &&'static str| {
+        let text = roots.proc_text(&format!("pressure/{resource}"))?;
+        let some = text.lines().find(|line| line.starts_with("some "))?;
+        Some((*resource, some.split_whitespace().find_map(|word| word.strip_prefix("total="))?.parse().ok()?))
+    };
+    RESOURCES.iter().filter_map(total).collect()
+}

@@ -1,0 +1,37 @@
+//! Time that the hypervisor gave to somebody else while this machine had work.
+
+use super::{Finish, Place, Source, one, seconds};
+use crate::sys::Roots;
+
+pub(super) struct Steal;
+
+pub(crate) const SECONDS: &str = "steal_seconds";
+
+impl Source for Steal {
+    fn name(&self) -> &'static str {
+        "steal"
+    }
+
+    fn about(&self) -> &'static str {
+        "CPU time that the hypervisor gave to others while this machine had work."
+    }
+
+    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+        ticks(place.roots).map(drop).ok_or_else(|| "/proc/stat does not tell".to_owned())
+    }
+
+    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+        let roots = place.roots.clone();
+        let before = ticks(&roots)?;
+        Some(Box::new(move || {
+            let after = ticks(&roots).unwrap_or(before);
+            one(SECONDS, seconds(after.saturating_sub(before)))
+        }))
+    }
+}
+
+/// The eighth number of the first line.
+fn ticks(roots: &Roots) -> Option<u64> {
+    let text = roots.proc_text("stat")?;
+    text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()
+}

@@ -1,0 +1,147 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+fn write(root: &Path, file: &str, text: &str) {
+    let path = root.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// A machine of two processors, of which somebody else has a share.
+fn machine(root: &Path, steal: u64, others: u64, throttled: u64) -> Roots {
+    write(root, "proc/stat", &format!("cpu  1 2 3 4 5 6 7 {steal} 0 0\ncpu0 1\ncpu1 1\nintr 5\n"));
+    let stat =
+        |id: u32, parent: u32, own: u64| format!("{id} (x) S {parent} 1 1 0 -1 0 0 0 0 0 {own} 0 0 0 20 0 1 0 5 0");
+    write(root, "proc/1/stat", &stat(1, 0, 0));
+    write(root, "proc/7/stat", &stat(7, 1, others));
+    write(root, "proc/50/stat", &stat(50, 1, 10 * others));
+    for (name, total) in [("cpu", steal), ("io", 3 * steal), ("memory", 0)] {
+        write(
+            root,
+            &format!("proc/pressure/{name}"),
+            &format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n"),
+        );
+    }
+    for cpu in ["cpu0", "cpu1"] {
+        let directory = format!("sys/devices/system/cpu/{cpu}");
+        write(root, &format!("{directory}/cpufreq/scaling_cur_freq"), &format!("{}\n", 3_000_000 - throttled * 1000));
+        write(root, &format!("{directory}/thermal_throttle/core_throttle_count"), &throttled.to_string());
+        write(root, &format!("{directory}/thermal_throttle/package_throttle_count"), &throttled.to_string());
+    }
+    write(root, "sys/devices/system/cpu/cpufreq/boost", "1");
+    Roots { proc: root.join("proc"), sys: root.join("sys") }
+}
+
+#[test]
+fn members_are_unique_and_described() {
+    let mut names = std::collections::BTreeSet::new();
+    for source in REGISTRY {
+        assert!(names.insert(source.name()), "{} twice", source.name());
+        assert!(!source.about().is_empty() && !source.about().contains('\n'), "{}", source.name());
+    }
+}
+
+#[test]
+fn every_source_says_what_happened_between_two_looks() {
+    let tree = tempfile::tempdir().unwrap();
+    let roots = machine(tree.path(), 100, 200, 0);
+    let device = tree.path().join("sys/devices/pci/block/sda/sda1");
+    let moved = |disk: u64, partition: u64| {
+        let stat = |sectors: u64| format!("1 0 {sectors} 0 1 0 0 0 0 0 0");
+        write(tree.path(), "sys/devices/pci/block/sda/stat", &stat(disk));
+        write(tree.path(), "sys/devices/pci/block/sda/sda1/stat", &stat(partition));
+        write(tree.path(), "sys/devices/pci/block/sda/sda1/partition", "1\n");
+    };
+    moved(1000, 500);
+    let place = Place { roots: &roots, front: 50, device: Some(&device) };
+    for source in REGISTRY {
+        assert_eq!(source.probe(&place), Ok(()), "{}", source.name());
+    }
+    let watch = Watch::begin(&place);
+    machine(tree.path(), 130, 250, 2);
+    moved(1900, 1100);
+    let seen = watch.end();
+    let ticks = rustix::param::clock_ticks_per_second() as f64;
+    let expected = [
+        ("steal_seconds", 30.0 / ticks),
+        ("others_cpu_seconds", 50.0 / ticks),
+        ("pressure_cpu_seconds", 30e-6),
+        ("pressure_io_seconds", 90e-6),
+        ("pressure_memory_seconds", 0.0),
+        ("target_device_bytes", 600.0 * 512.0),
+        ("others_device_bytes", 300.0 * 512.0),
+        ("cpu_frequency_hertz_least", 2.998e9),
+        // Two cores, and one package that both show.
+        ("throttle_events", 6.0),
+    ];
+    for (name, value) in expected {
+        let found = seen.get(name).unwrap_or_else(|| panic!("{name} in {seen:?}"));
+        assert!((found - value).abs() <= 1e-9 * value.abs(), "{name}: {found} is not {value}");
+    }
+    assert!((seen[AVAILABLE_CPU_SECONDS] / seen[WATCHED_SECONDS] - 2.0).abs() < 1e-9, "two processors");
+    assert_eq!(seen.len(), expected.len() + 2, "{seen:?}");
+}
+
+#[test]
+fn a_machine_that_tells_nothing_is_said_and_not_guessed() {
+    let tree = tempfile::tempdir().unwrap();
+    let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+    let place = Place { roots: &roots, front: 1, device: None };
+    for source in REGISTRY {
+        let why = source.probe(&place).expect_err(source.name());
+        assert!(!why.is_empty(), "{}", source.name());
+    }
+    let seen = Watch::begin(&place).end();
+    assert_eq!(seen.keys().collect::<Vec<_>>(), [AVAILABLE_CPU_SECONDS, WATCHED_SECONDS]);
+    assert_eq!(reasons(&seen), Vec::<String>::new());
+}
+
+#[test]
+fn repetitions_are_summed_but_for_what_is_the_least() {
+    let seen = |bytes: f64, hertz: f64| Seen::from([("b".to_owned(), bytes), ("h_least".to_owned(), hertz)]);
+    let mut sum = Seen::new();
+    for more in [seen(1.0, 5.0), seen(2.0, 3.0), seen(4.0, 4.0)] {
+        add(&mut sum, more);
+    }
+    assert_eq!(sum, seen(7.0, 3.0));
+}
+
+#[test]
+fn this_machine_is_watched_and_sees_a_neighbour() {
+    let roots = Roots::default();
+    // Whoever is not below process 0 is foreign to it: all of us.
+    let before = processes::read(&roots);
+    let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let found = crate::sys::poll_until(std::time::Duration::from_secs(20), || {
+        let used = processes::used_by_others(&before, &processes::read(&roots), u32::MAX);
+        used.iter().any(|(name, ticks)| name == "sh" && *ticks >= 5)
+    });
+    let ours = processes::used_by_others(&before, &processes::read(&roots), std::process::id());
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    assert!(found, "a process that ran for seconds was not seen");
+    assert!(!ours.iter().any(|(name, _)| name == "sh"), "a child of ours is not foreign: {ours:?}");
+}
+
+#[test]
+fn the_disk_under_a_stack_is_found_or_it_is_said_why_not() {
+    let tree = tempfile::tempdir().unwrap();
+    let block = |name: &str| tree.path().join("sys/devices/virtual/block").join(name);
+    let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+    for name in ["sda", "sdb", "dm-0", "md0"] {
+        fs::create_dir_all(block(name).join("slaves")).unwrap();
+    }
+    write(&block("sda/sda2"), "partition", "2\n");
+    std::os::unix::fs::symlink(block("sda/sda2"), block("dm-0/slaves/sda2")).unwrap();
+    for member in ["sda", "sdb"] {
+        std::os::unix::fs::symlink(block(member), block("md0/slaves").join(member)).unwrap();
+    }
+    let found = |name: &str| device::bottom(&roots, &block(name));
+    assert_eq!(found("dm-0").unwrap().disk, block("sda"));
+    assert_eq!(found("sdb").unwrap(), device::Bottom { disk: block("sdb"), in_place: true });
+    assert_eq!(found("md0").unwrap_err(), "several disks are under the target");
+    write(&block("loop0"), "loop/backing_file", "/proc/nothing (deleted)\n");
+    assert_eq!(found("loop0").unwrap_err(), "the disk under the image is not known");
+}

@@ -1,0 +1,101 @@
+//! When a trial counts as disturbed. All thresholds are here, each with its reason.
+
+use super::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS, device, others, steal, throttle};
+
+/// Share of the machine's CPU time that the hypervisor and other processes may take. It is below θ, the smallest
+/// difference that matters (3 % by default): what is taken from a workload that keeps all processors busy slows it down
+/// by that share at most, so that less cannot by itself make a difference that is told.
+pub(crate) const CPU_SHARE: f64 = 0.02;
+/// CPU time is judged over at least this long. The kernel counts it in ticks of 10 ms, for each process apart: over a
+/// second on one processor two ticks are 2 %, below that they would be chance.
+const CPU_SECONDS: f64 = 1.0;
+/// Share of what the target's device moved that its disk may have moved for others: as for the processors.
+const DEVICE_SHARE: f64 = 0.02;
+/// Bytes a second that are nobody's: the journal of the file system that holds the image commits some blocks every five
+/// seconds, and so do logs. It is 64 requests of 4 KiB, half of what a rotating disk does in a second.
+pub(crate) const DEVICE_RATE: f64 = 256.0 * 1024.0;
+/// Shorter stretches count as one second: a single commit within a tenth of a second is no load.
+const DEVICE_SECONDS: f64 = 1.0;
+
+/// Share of time in which work of an idle machine may wait for something: `fsb doctor` warns above it. While a trial is
+/// measured, pressure is recorded and not judged, for the workload itself waits for its disk.
+pub(crate) const IDLE_PRESSURE: f64 = 0.02;
+
+/// Why what was seen is a disturbance; nothing where it is none. Each reason is a few words and a number.
+pub fn reasons(seen: &Seen) -> Vec<String> {
+    let value = |name: &str| seen.get(name).copied().unwrap_or(0.0);
+    let seconds = value(WATCHED_SECONDS);
+    let mut reasons = Vec::new();
+    let available = value(AVAILABLE_CPU_SECONDS);
+    let taken = [("CPU steal", value(steal::SECONDS)), ("other processes' CPU", value(others::SECONDS))];
+    let share = taken.iter().map(|(_, seconds)| seconds).sum::<f64>() / available.max(f64::MIN_POSITIVE);
+    if seconds >= CPU_SECONDS && share > CPU_SHARE {
+        // The larger part is named first, and a part that is nothing is not named.
+        let mut parts: Vec<(&str, f64)> = taken.iter().map(|(name, taken)| (*name, taken / available)).collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let told = parts.iter().filter(|(_, share)| *share >= 0.005);
+        reasons.extend(told.map(|(name, share)| format!("{name} {:.0} %", share * 100.0)));
+    }
+    let (others, ours) = (value(device::OTHERS), value(device::OURS));
+    let tolerated = DEVICE_RATE * seconds.max(DEVICE_SECONDS);
+    // A device that did nothing for us had nobody to keep waiting.
+    if ours > 0.0 && others > tolerated && others > ours * DEVICE_SHARE {
+        let rate = others / seconds.max(DEVICE_SECONDS) / (1 << 20) as f64;
+        reasons.push(format!("others' I/O on the disk {rate:.1} MiB/s"));
+    }
+    let throttled = value(throttle::EVENTS);
+    if throttled > 0.0 {
+        reasons.push(format!("processors throttled by heat, events {throttled:.0}"));
+    }
+    reasons
+}
+
+/// What the null file system says when it pretends a disturbance.
+pub const PRETENDED: &str = "CPU steal 3 %";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(values: &[(&str, f64)]) -> Seen {
+        values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    fn on_four(seconds: f64, steal: f64, others: f64) -> Vec<String> {
+        reasons(&seen(&[
+            (WATCHED_SECONDS, seconds),
+            (AVAILABLE_CPU_SECONDS, 4.0 * seconds),
+            (steal::SECONDS, steal),
+            (others::SECONDS, others),
+        ]))
+    }
+
+    #[test]
+    fn steal_and_others_count_together_over_at_least_a_second() {
+        assert_eq!(on_four(10.0, 0.4, 0.39), [""; 0]);
+        assert_eq!(on_four(10.0, 0.41, 0.40), ["CPU steal 1 %", "other processes' CPU 1 %"]);
+        assert_eq!(on_four(10.0, 1.2, 0.0), [PRETENDED]);
+        assert_eq!(on_four(10.0, 0.1, 8.0), ["other processes' CPU 20 %"]);
+        assert_eq!(on_four(0.9, 0.5, 0.5), [""; 0], "too short to be judged");
+        assert_eq!(reasons(&Seen::new()), [""; 0]);
+    }
+
+    #[test]
+    fn a_disk_that_served_others_is_told_unless_it_was_little_or_nobody_waited() {
+        let disk = |seconds: f64, ours: f64, others: f64| {
+            let mib = (1u64 << 20) as f64;
+            reasons(&seen(&[(WATCHED_SECONDS, seconds), (device::OURS, ours * mib), (device::OTHERS, others * mib)]))
+        };
+        assert_eq!(disk(2.0, 100.0, 6.0), ["others' I/O on the disk 3.0 MiB/s"]);
+        assert_eq!(disk(2.0, 400.0, 6.0), [""; 0], "less than 2 % of ours");
+        assert_eq!(disk(2.0, 1.0, 0.4), [""; 0], "a journal's commits");
+        assert_eq!(disk(0.1, 1.0, 0.2), [""; 0], "one commit in a tenth of a second");
+        assert_eq!(disk(2.0, 0.0, 600.0), [""; 0], "in cache nobody waits for the disk");
+    }
+
+    #[test]
+    fn heat_counts_at_once() {
+        let hot = reasons(&seen(&[(WATCHED_SECONDS, 0.1), (throttle::EVENTS, 2.0)]));
+        assert_eq!(hot, ["processors throttled by heat, events 2"]);
+    }
+}

@@ -1,0 +1,52 @@
+//! Processors that were slowed down because they were too hot.
+
+use super::{Finish, Place, Source, one};
+use crate::sys::Roots;
+
+pub(super) struct Throttle;
+
+pub(crate) const EVENTS: &str = "throttle_events";
+
+impl Source for Throttle {
+    fn name(&self) -> &'static str {
+        "throttle"
+    }
+
+    fn about(&self) -> &'static str {
+        "How often processors were slowed down because of heat."
+    }
+
+    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+        events(place.roots).map(drop).ok_or_else(|| "the kernel counts no thermal throttling here".to_owned())
+    }
+
+    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+        let roots = place.roots.clone();
+        let before = events(&roots)?;
+        Some(Box::new(move || {
+            let after = events(&roots).unwrap_or(before);
+            one(EVENTS, after.saturating_sub(before) as f64)
+        }))
+    }
+}
+
+/// `cpu0`, `cpu1`, …
+pub(super) fn processors(roots: &Roots) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(roots.sys.join("devices/system/cpu")).into_iter().flatten();
+    entries.filter_map(|entry| {
+        let name = entry.ok()?.file_name().to_str()?.to_owned();
+        let number = name.strip_prefix("cpu")?;
+        (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
+    })
+}
+
+/// Of cores, and of packages; those of one package all show its counter, so the largest of them stands for all.
+pub(crate) fn events(roots: &Roots) -> Option<u64> {
+    let count = |name: &str, file: &str| -> Option<u64> {
+        roots.sys_text(&format!("devices/system/cpu/{name}/thermal_throttle/{file}"))?.parse().ok()
+    };
+    let names: Vec<String> = processors(roots).collect();
+    let cores: Vec<u64> = names.iter().filter_map(|name| count(name, "core_throttle_count")).collect();
+    let package = names.iter().filter_map(|name| count(name, "package_throttle_count")).max();
+    (!cores.is_empty() || package.is_some()).then(|| cores.iter().sum::<u64>() + package.unwrap_or(0))
+}

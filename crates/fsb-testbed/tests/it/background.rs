@@ -1,0 +1,43 @@
+//! The actor's part of the tests of quiet: makes work for later, and looks at what is kept.
+
+use std::path::Path;
+use std::process::Command;
+
+use fsb_testbed::{LocalTestbed, Testbed, TestbedError};
+use serde_json::{Value, json};
+
+/// Makes many files, and says what the file system keeps for later before and after it was made quiet.
+pub fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(Value)) -> Result<(), TestbedError> {
+    for number in 0..500 {
+        std::fs::write(root.join(number.to_string()), "x").expect("there is space");
+    }
+    let directory = std::fs::File::open(root).expect("the root of a target");
+    rustix::fs::syncfs(&directory).expect("the device works");
+    drop(directory);
+    let device = device_under(root.parent().expect("a mount point"));
+    say(json!({ "synced": kept(&device) }));
+    let quiet = testbed.quiesce()?;
+    say(json!({ "quiet": quiet, "settled": kept(&device) }));
+    say(json!({ "writable": std::fs::write(root.join("afterwards"), "x").is_ok() }));
+    Ok(())
+}
+
+fn device_under(point: &Path) -> String {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("/proc");
+    let mut here = mounts.lines().filter(|line| line.split(' ').nth(4) == point.to_str());
+    let line = here.next_back().expect("it is mounted");
+    line.split(" - ").nth(1).and_then(|rest| rest.split(' ').nth(1)).expect("a source").to_owned()
+}
+
+fn kept(device: &str) -> Value {
+    let output = Command::new("dumpe2fs").args(["-h", device]).output().expect("e2fsprogs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let journal = text.lines().find_map(|line| line.strip_prefix("Journal start:")?.trim().parse::<u64>().ok());
+    let name = device.trim_start_matches("/dev/");
+    // A sequence number is the cycle and the block; the log of this test does not come round.
+    let end = |end: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/sys/fs/xfs/{name}/log/log_{end}_lsn")).ok()?;
+        text.trim().split_once(':')?.1.parse().ok()
+    };
+    json!({ "journal": journal, "log": end("head").zip(end("tail")).map(|(head, tail)| head - tail) })
+}

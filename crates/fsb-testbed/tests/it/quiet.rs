@@ -1,0 +1,52 @@
+//! A quiet target has nothing left to write later: its journal is empty.
+
+use serde_json::Value;
+
+use crate::stage::{Front, directory, find, is_root, nothing_is_left, setup};
+
+tests! {
+    ext3_and_ext4_empty_their_journals,
+    xfs_empties_its_log,
+    btrfs_and_ext2_come_to_rest,
+}
+
+/// What is kept for later after a syncfs, and after the target was made quiet.
+fn kept(target: &str) -> Option<Vec<Value>> {
+    if !is_root() {
+        return None;
+    }
+    let dir = directory();
+    let mut front = Front::start(&setup(&[target], 320 << 20, dir.path()), "background", |_| {});
+    let lines: Vec<Value> =
+        front.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
+    front.child.wait().expect("the front ends");
+    assert_eq!(find(&lines, "quiet")["settled"], true, "{lines:#?}");
+    assert_eq!(find(&lines, "writable"), true, "it is as writable as before: {lines:#?}");
+    nothing_is_left(dir.path());
+    Some(["synced", "settled"].map(|moment| find(&lines, moment).clone()).to_vec())
+}
+
+fn ext3_and_ext4_empty_their_journals() {
+    for target in ["ext3", "ext4"] {
+        let Some(kept) = kept(target) else { return };
+        // The journal's first block that still counts; 0 where there is none.
+        assert_ne!(kept[0]["journal"], 0, "{target}: this test shows nothing where syncfs empties the journal already");
+        assert_eq!(kept[1]["journal"], 0, "{target}");
+    }
+}
+
+fn xfs_empties_its_log() {
+    let Some(kept) = kept("xfs") else { return };
+    let blocks = |moment: &Value| moment["log"].as_u64().expect("the distance between the log's ends");
+    assert!(blocks(&kept[0]) > 50, "this test shows nothing where syncfs empties the log already: {kept:?}");
+    // The record that says that it is empty.
+    assert!(blocks(&kept[1]) <= 8, "{kept:?}");
+}
+
+fn btrfs_and_ext2_come_to_rest() {
+    for target in ["btrfs", "ext2"] {
+        if kept(target).is_none() {
+            return;
+        }
+    }
+}

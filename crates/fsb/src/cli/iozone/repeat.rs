@@ -1,0 +1,108 @@
+//! `--repeat-until`: pass after pass until the timed stretches sum to what was asked for.
+
+use std::time::{Duration, Instant};
+
+use fsb_compat::iozone::Options;
+use fsb_compat::iozone::sequence::{Operation, Row};
+use fsb_engine::classic::Rest;
+use fsb_model::units::show_duration;
+
+use crate::progress::say;
+
+/// Who waits longer than this for a number is told why.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// The passes of one operation.
+pub struct Repeat {
+    operation: Operation,
+    sizes: Row,
+    /// Absent where there is one pass.
+    wanted: Option<Duration>,
+    passes: u64,
+    began: Instant,
+    said: Duration,
+}
+
+impl Repeat {
+    /// Before the first pass.
+    pub fn new(options: &Options, operation: Operation, sizes: Row) -> Repeat {
+        let (began, said) = (Instant::now(), Duration::ZERO);
+        Repeat { operation, sizes, wanted: options.repeat_until, passes: 0, began, said }
+    }
+
+    /// What the next pass has to do about the device, outside the clock: a file that is only read is at rest after the
+    /// first pass, and one that is made anew needs no rest before it goes.
+    pub fn rest(&self) -> Rest {
+        match self.wanted {
+            None => Rest::ALWAYS,
+            Some(_) if self.operation.makes_file() => Rest { before: true, after: false },
+            Some(_) if self.operation.writes() => Rest::ALWAYS,
+            Some(_) => Rest { before: self.passes == 0, after: false },
+        }
+    }
+
+    /// Whether the files of the last pass are still to be brought to rest.
+    pub fn owes_rest(&self) -> bool {
+        self.wanted.is_some() && self.operation.makes_file()
+    }
+
+    /// A pass is done, and `nanoseconds` of all were timed: whether that is enough.
+    pub fn enough(&mut self, nanoseconds: u64) -> bool {
+        self.passes += 1;
+        let (timed, wanted) = (Duration::from_nanos(nanoseconds), self.wanted.unwrap_or_default());
+        let elapsed = self.began.elapsed();
+        if timed < wanted && elapsed - self.said >= SILENCE {
+            self.said = elapsed;
+            let Row { file, record } = self.sizes;
+            let left = elapsed.mul_f64(wanted.as_secs_f64() / timed.as_secs_f64().max(1e-9) - 1.0);
+            say(&format!(
+                "{}, {file} kB by {record} kB: {} of {} timed in {} passes; restoring the file between them takes most \
+                 of the time; about {} left",
+                words(self.operation),
+                show_duration(timed),
+                show_duration(wanted),
+                self.passes,
+                show_duration(left),
+            ));
+        }
+        timed >= wanted
+    }
+}
+
+/// `random write`.
+fn words(operation: Operation) -> String {
+    let name = format!("{operation:?}");
+    let word = |(at, letter): (usize, char)| match letter.is_uppercase() && at > 0 {
+        true => format!(" {}", letter.to_lowercase()),
+        false => letter.to_lowercase().to_string(),
+    };
+    name.char_indices().map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_told_in_words() {
+        assert_eq!((words(Operation::RandomWrite), words(Operation::Read)), ("random write".into(), "read".into()));
+    }
+
+    #[test]
+    fn a_repetition_spares_what_the_state_does_not_need() {
+        let sizes = Row { file: 64, record: 4 };
+        let once = Options::default();
+        let many = Options { repeat_until: Some(Duration::from_millis(1)), ..Options::default() };
+        let mut single = Repeat::new(&once, Operation::Read, sizes);
+        assert_eq!((single.rest(), single.enough(1), single.owes_rest()), (Rest::ALWAYS, true, false));
+        let mut read = Repeat::new(&many, Operation::Read, sizes);
+        assert_eq!(read.rest(), Rest { before: true, after: false });
+        assert!(!read.enough(999_999));
+        assert_eq!(read.rest(), Rest { before: false, after: false });
+        assert!(read.enough(1_000_000) && !read.owes_rest());
+        let write = Repeat::new(&many, Operation::Write, sizes);
+        assert_eq!((write.rest(), write.owes_rest()), (Rest { before: true, after: false }, true));
+        // A page that waits to be written is written over faster than one that does not.
+        assert_eq!(Repeat::new(&many, Operation::Rewrite, sizes).rest(), Rest::ALWAYS);
+    }
+}

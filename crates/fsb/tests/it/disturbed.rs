@@ -1,0 +1,272 @@
+//! Disturbed trials are made again, and how many blocks are made: whole runs on the null file system, which pretends
+//! both disturbances and noise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{
+    expect_code, expect_no_traces, fast_plan, fsb, record, root_or_skip, scratch, stderr, stdout, traces, trials, turn,
+};
+
+fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
+    fast_plan(directory);
+    let mut all = vec!["run", "fast.toml", "--seed", "42", "--out", out];
+    all.extend(arguments);
+    fsb(directory, &all)
+}
+
+/// The table of measured trials without the column that says when each was made.
+fn table(run: &Path) -> Vec<String> {
+    let text = fs::read_to_string(run.join("trials.csv")).unwrap();
+    let without_order = |line: &str| {
+        let mut fields: Vec<&str> = line.split(',').collect();
+        // Labels hold commas: the order is the ninth from the end.
+        let place = fields.len() - 9;
+        fields.remove(place);
+        fields.join(",")
+    };
+    text.lines().map(without_order).collect()
+}
+
+fn text<'a>(trial: &'a Value, key: &str) -> &'a str {
+    trial[key].as_str().unwrap()
+}
+
+#[test]
+fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
+    let _turn = turn();
+    let scratch = scratch();
+    let quiet = run(scratch.path(), "quiet", &["a=null", "b=null,slowdown=10%", "--blocks", "6"]);
+    expect_code(&quiet, 0);
+    let loud =
+        run(scratch.path(), "loud", &["a=null,disturbed=35%", "b=null,slowdown=10%,disturbed=5%", "--blocks", "6"]);
+    expect_code(&loud, 0);
+    let all = trials(&scratch.path().join("loud"));
+    let mut by_place: BTreeMap<(u64, &str, &str), Vec<&Value>> = BTreeMap::new();
+    for trial in &all {
+        let place = (trial["block"].as_u64().unwrap(), text(trial, "target"), text(trial, "workload"));
+        by_place.entry(place).or_default().push(trial);
+    }
+    let mut repeated = 0;
+    let mut disturbed_to_the_end = 0;
+    for ((block, ..), attempts) in &by_place {
+        let is_disturbed = |trial: &Value| !trial["disturbed"].as_array().unwrap().is_empty();
+        let (last, earlier) = attempts.split_last().unwrap();
+        assert!(attempts.len() <= if *block == 0 { 1 } else { 3 }, "warm-up is not repeated, and others at most twice");
+        for (number, trial) in (1..).zip(attempts) {
+            assert_eq!(trial["attempt"], number);
+        }
+        let ids: BTreeSet<&str> = attempts.iter().map(|trial| text(trial, "id")).collect();
+        assert_eq!(ids.len(), attempts.len());
+        assert!(earlier.iter().all(|trial| trial["superseded"] == true && is_disturbed(trial)), "{earlier:?}");
+        assert!(last["superseded"].is_null(), "{last}");
+        assert!(
+            *block == 0 || attempts.len() == 3 || !is_disturbed(last),
+            "a disturbed trial that was left so: {last}"
+        );
+        for pair in attempts.windows(2) {
+            assert_eq!(
+                pair[0]["order"].as_u64().unwrap() + 1,
+                pair[1]["order"].as_u64().unwrap(),
+                "made again at once"
+            );
+        }
+        repeated += u32::from(attempts.len() > 1);
+        disturbed_to_the_end += u32::from(*block > 0 && is_disturbed(last));
+    }
+    assert!(repeated > 5 && disturbed_to_the_end > 0, "{repeated} repeated, {disturbed_to_the_end} in vain");
+    // Every number but those of trials that stayed disturbed is that of the quiet run.
+    let loud_lines: BTreeSet<String> = table(&scratch.path().join("loud")).into_iter().collect();
+    let quiet_lines = table(&scratch.path().join("quiet"));
+    let differ: BTreeSet<&str> = quiet_lines
+        .iter()
+        .filter(|line| !loud_lines.contains(*line))
+        .map(|line| line.rsplitn(9, ',').last().unwrap())
+        .collect();
+    assert_eq!(differ.len() as u32, disturbed_to_the_end, "{differ:?}");
+    let said = stdout(&loud).replace("\n  ", " ");
+    let expected = format!(
+        "CPU steal 3 %: {repeated} of 144 trials disturbed, {repeated} of them repeated, {disturbed_to_the_end} disturbed to the end"
+    );
+    assert!(said.contains(&expected), "{expected} in {said}");
+    assert!(stderr(&loud).contains("disturbed (CPU steal 3 %), made again"), "{}", stderr(&loud));
+    // The report is made of the same trials: those that count.
+    let report = fsb(scratch.path(), &["report", "loud", "--format", "json"]);
+    let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
+    for row in view["rows"].as_array().unwrap() {
+        for cell in row["cells"].as_array().unwrap() {
+            assert_eq!(cell["trials"].as_array().unwrap().len(), 6, "one value a block");
+        }
+    }
+    let page = fs::read_to_string(scratch.path().join("loud/report.html")).unwrap();
+    assert!(page.contains("CPU steal 3 %"), "the report says so too");
+}
+
+#[test]
+fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
+    let _turn = turn();
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "quiet", &["a=null", "--blocks", "5", "-q"]), 0);
+    let loud = run(scratch.path(), "loud", &["a=null,disturbed=8%", "--blocks", "5", "-q"]);
+    expect_code(&loud, 0);
+    assert!(
+        table(&scratch.path().join("quiet")) == table(&scratch.path().join("loud")),
+        "a disturbed number is analysed"
+    );
+    let screen = stdout(&loud);
+    let line = screen.lines().find(|line| line.contains("CPU steal")).unwrap();
+    insta::assert_snapshot!("disturbed_warning", line);
+}
+
+#[test]
+fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
+    let _turn = turn();
+    let scratch = scratch();
+    let targets = ["a=null,disturbed=15%", "--blocks", "4", "-q"];
+    expect_code(&run(scratch.path(), "whole", &targets), 0);
+    expect_code(&run(scratch.path(), "cut", &targets), 0);
+    // As if it had been killed after the first attempt of a trial of block 3 that was to be made again.
+    let cut = scratch.path().join("cut");
+    let lines = fs::read_to_string(cut.join("trials.jsonl")).unwrap();
+    let all = trials(&cut);
+    let place =
+        all.iter().position(|trial| trial["block"] == 3 && trial["superseded"] == true).expect("one is repeated");
+    let kept: String = lines.lines().take(place + 1).map(|line| format!("{line}\n")).collect();
+    fs::write(cut.join("trials.jsonl"), kept).unwrap();
+    let mut run: Value = record(&cut);
+    run["finished"] = Value::Null;
+    fs::write(cut.join("run.json"), run.to_string()).unwrap();
+    expect_code(&fsb(scratch.path(), &["run", "--resume", "cut", "-q"]), 0);
+    assert!(table(&scratch.path().join("whole")) == table(&cut), "another table after the resume");
+}
+
+#[test]
+fn precision_adds_blocks_until_every_cell_is_narrow() {
+    let _turn = turn();
+    let scratch = scratch();
+    fs::write(
+        scratch.path().join("two.toml"),
+        "[repetition]\nstretch = '20ms'\n[[workload]]\nname = 'rename'\nfiles = 200\n\
+         [[workload]]\nname = 'delete'\nfiles = 200\ndurability = 'each'\n",
+    )
+    .unwrap();
+    let measure = |out: &str, target: &str, precision: &str, budget: &str| {
+        let arguments =
+            ["run", "two.toml", target, "--seed", "7", "--precision", precision, "--budget", budget, "--out", out];
+        let output = fsb(scratch.path(), &arguments);
+        expect_code(&output, 0);
+        output
+    };
+    let blocks = |out: &str| {
+        let all = trials(&scratch.path().join(out));
+        all.iter().map(|trial| trial["block"].as_u64().unwrap()).max().unwrap()
+    };
+    let widest = |out: &str| {
+        let report = fsb(scratch.path(), &["report", out, "--format", "json"]);
+        let view: Value = serde_json::from_str(&stdout(&report)).unwrap();
+        let cells: Vec<&Value> =
+            view["rows"].as_array().unwrap().iter().flat_map(|row| row["cells"].as_array().unwrap()).collect();
+        let half = |cell: &&Value| {
+            let interval = &cell["estimate"]["interval"];
+            (interval["hi"].as_f64().unwrap() / interval["lo"].as_f64().unwrap()).sqrt() - 1.0
+        };
+        cells.iter().map(half).fold(0.0, f64::max)
+    };
+    let quiet = measure("quiet", "null,noise=0.1%", "10%", "60s");
+    assert_eq!(blocks("quiet"), 5, "cells that are narrow from the start take no more than five blocks");
+    let noisy = measure("noisy", "null,noise=20%", "10%", "60s");
+    let made = blocks("noisy");
+    assert!(made > 5, "noisy cells take more");
+    assert!(widest("noisy") <= 0.1 && widest("quiet") <= 0.1);
+    // One block fewer would not have been enough: it looked after every block.
+    let noisy_record = record(&scratch.path().join("noisy"));
+    let rule = text(&noisy_record, "stopping_rule");
+    assert!(
+        rule.starts_with("5 blocks, then one more each time until every cell's 95 % interval is within ±10 %"),
+        "{rule}"
+    );
+    assert!(
+        text(&noisy_record, "finished").starts_with(&format!("{made} blocks: every cell's 95 % interval is within ±"))
+    );
+    assert!(stderr(&noisy).contains(&format!("stopping rule: {rule}")), "{}", stderr(&noisy));
+    assert!(stderr(&quiet).contains("stopping rule: "));
+    let screen = stdout(&noisy);
+    assert!(screen.contains(&format!("ended after {made} blocks: every cell's")), "{screen}");
+    let page = fs::read_to_string(scratch.path().join("noisy/report.html")).unwrap();
+    assert!(
+        page.contains("The rule: 5 blocks, then one more") && page.contains("Ended after"),
+        "both stand in the report"
+    );
+    // What cannot be reached within the budget is said, with the cell that is the widest.
+    let hopeless = measure("hopeless", "null,noise=40%", "0.1%", "1s");
+    let screen = stdout(&hopeless).replace("\n  ", " ");
+    assert!(screen.contains("(asked for: ±0.1 %)") && screen.contains("is still within ±"), "{screen}");
+    assert!(blocks("hopeless") >= 5);
+}
+
+#[test]
+fn a_precision_that_no_cell_can_have_ends_after_five_blocks() {
+    let _turn = turn();
+    let scratch = scratch();
+    let output = run(scratch.path(), "run", &["null,fail=eio", "--precision", "3%", "--budget", "60s", "-q"]);
+    expect_code(&output, 4);
+    assert!(stdout(&output).contains("5 blocks: no cell has a value"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_budget_says_its_rule_and_what_it_did() {
+    let _turn = turn();
+    let scratch = scratch();
+    let output = run(scratch.path(), "run", &["null", "--budget", "4s"]);
+    expect_code(&output, 0);
+    let record = record(&scratch.path().join("run"));
+    let rule = text(&record, "stopping_rule");
+    assert!(rule.starts_with("as many blocks as 4.0 s hold, at least 5 and at most 30"), "{rule}");
+    assert!(stderr(&output).contains(rule), "{}", stderr(&output));
+    assert!(stdout(&output).contains("ended after "), "{}", stdout(&output));
+}
+
+#[test]
+fn a_neighbour_that_works_is_seen_from_within_the_run() {
+    if !root_or_skip("a_neighbour_that_works_is_seen_from_within_the_run") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    fs::write(
+        scratch.path().join("plan.toml"),
+        "size = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\nstretch = '3s'\n\
+         [[workload]]\nname = 'write'\nfile_size = '4M'\ndurability = 'each'\n",
+    )
+    .unwrap();
+    let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--out", "run", "-q"]);
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    expect_code(&output, 0);
+    let measured: Vec<Value> =
+        trials(&scratch.path().join("run")).into_iter().filter(|trial| trial["phase"] == "measured").collect();
+    assert_eq!(measured.len(), 3, "made again twice, for the neighbour did not stop");
+    for trial in &measured {
+        let seen = |name: &str| trial["observed"][name].as_f64().unwrap_or_else(|| panic!("{name} in {trial}"));
+        assert!(seen("watched_seconds") >= 1.0, "{trial}");
+        // The neighbour wants one processor wholly; a machine with much to do gives it a part.
+        assert!(seen("others_cpu_seconds") > 0.1 * seen("watched_seconds"), "{trial}");
+        assert!(seen("available_cpu_seconds") >= seen("watched_seconds"), "{trial}");
+        for name in ["steal_seconds", "target_device_bytes"] {
+            seen(name);
+        }
+        let reasons = trial["disturbed"].to_string();
+        assert!(reasons.contains("other processes' CPU"), "{reasons}");
+    }
+    let screen = stdout(&output).replace("\n  ", " ");
+    assert!(
+        screen.contains("1 of 1 trial disturbed, 1 of them repeated, 1 disturbed to the end and analysed"),
+        "{screen}"
+    );
+    expect_no_traces(&before);
+}
