@@ -37,6 +37,7 @@ Examples:
   sudo fsb run ext4 xfs btrfs            which is faster, by how much, how surely
   fsb run /srv/data                      a directory as it is, without root
   fsb compare old.json new.json          results of fio, IOzone and others
+
 Exit codes: 0 done, 1 a gate failed, 2 wrong request, 3 the machine cannot, 4 some trials failed";
 
 /// Where run directories go unless `--out` says otherwise.
