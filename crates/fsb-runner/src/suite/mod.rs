@@ -211,7 +211,7 @@ mod tests {
             ..PlanFile::default()
         };
         let (plan, cells) = plan.resolve(2, 1).unwrap();
-        assert_eq!((cells.len(), plan.size), (13, Bytes(5 << 30)));
+        assert_eq!((cells.len(), plan.size), (13, Bytes(8 << 30)));
         for cell in &cells {
             let file = cell.workload.params["file_size"].as_u64().unwrap();
             assert!(file <= 4 << 30 && file > 64 << 20, "{}", cell.label);
