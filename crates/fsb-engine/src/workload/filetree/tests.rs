@@ -130,7 +130,7 @@ fn a_source_that_was_damaged_a_file_that_vanished_and_one_in_the_way_end_the_tri
             "corrupted: ",
         ),
         (|path| fs::remove_file(path).unwrap(), "f1: No such file or directory (ENOENT)"),
-        (|path| drop(fs::OpenOptions::new().write(true).open(path).unwrap().set_len(7).unwrap()), "(ENODATA)"),
+        (|path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(7).unwrap(), "(ENODATA)"),
         (|path| fs::create_dir(path.ancestors().nth(4).unwrap().join("copy")).unwrap(), "copy: File exists (EEXIST)"),
     ];
     for (harm, said) in cases {
