@@ -141,6 +141,14 @@ mod tests {
         let pool = json!({"size_high": 1000, "number": 2000, "transactions": 50_000});
         let pool = workload(spec(pool), 0.125, scope).unwrap().params;
         assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 6250, 1000]);
+        let tree = |params: Value| {
+            let spec = WorkloadSpec { name: "filetree".into(), params: serde_json::from_value(params).unwrap() };
+            workload(spec, 0.125, scope).unwrap().params["scale"].clone()
+        };
+        assert_eq!(
+            [tree(json!({"set": "music"})), tree(json!({"scale": 0.5})), tree(json!({"scale": "?"}))],
+            [json!(0.125), json!(0.0625), json!("?")]
+        );
         assert_eq!([of("512M"), of("1G:eater"), of("keep")], ["64M", "128M:eater", "keep"]);
         assert_eq!(image(Bytes(6 << 30), 0.125), Bytes(768 << 20));
         assert_eq!(image(Bytes(6 << 30), 0.01), Bytes(LEAST_IMAGE), "where every file system can be made");

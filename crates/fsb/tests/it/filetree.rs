@@ -139,8 +139,9 @@ fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
     std::fs::hard_link(tree.join("a/first"), tree.join("b/first")).unwrap();
     std::os::unix::fs::symlink("/", tree.join("b/everything")).unwrap();
     std::fs::write(tree.join("b/third"), [3; 70]).unwrap();
+    std::fs::write(directory.path().join("short.toml"), "targets = ['null']\n[repetition]\nstretch = '1ms'\n").unwrap();
     let run = |tree: &str, out: &str| {
-        let options = ["run", "null", "--tree", tree, "--blocks", "1", "--seed", "1", "--out", out];
+        let options = ["run", "short.toml", "--tree", tree, "--blocks", "1", "--seed", "1", "--out", out];
         let output = fsb(directory.path(), &options);
         expect_code(&output, 0);
         crate::common::record(&directory.path().join(out))["cells"].clone()
