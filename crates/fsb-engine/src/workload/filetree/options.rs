@@ -30,20 +30,20 @@ impl Operation {
 
 /// How the bytes of a file come into its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Copy {
+pub(super) enum Way {
     ReadWrite,
     CopyFileRange,
     Reflink,
 }
 
-impl Copy {
-    const ALL: [Copy; 3] = [Copy::ReadWrite, Copy::CopyFileRange, Copy::Reflink];
+impl Way {
+    const ALL: [Way; 3] = [Way::ReadWrite, Way::CopyFileRange, Way::Reflink];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Copy::ReadWrite => "read-write",
-            Copy::CopyFileRange => "copy_file_range",
-            Copy::Reflink => "reflink",
+            Way::ReadWrite => "read-write",
+            Way::CopyFileRange => "copy_file_range",
+            Way::Reflink => "reflink",
         }
     }
 }
@@ -52,7 +52,7 @@ impl Copy {
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) operation: Operation,
-    pub(super) copy: Copy,
+    pub(super) copy: Way,
     /// The shape as it is to be made: scaled.
     pub(super) shape: Shape,
     tree: Tree,
@@ -78,12 +78,12 @@ impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, params, sizing);
         let operation = reader.word("operation", &Operation::ALL, Operation::name)?.unwrap_or(Operation::CopyInto);
-        let copy = reader.word("copy", &Copy::ALL, Copy::name)?;
+        let copy = reader.word("copy", &Way::ALL, Way::name)?;
         if operation == Operation::Delete && copy.is_some() {
             return Err(reader.error("copy", "nothing is copied where operation is delete: leave it out"));
         }
-        let copy = copy.unwrap_or(Copy::ReadWrite);
-        if operation == Operation::CopyInto && copy == Copy::Reflink {
+        let copy = copy.unwrap_or(Way::ReadWrite);
+        if operation == Operation::CopyInto && copy == Way::Reflink {
             let message = "a reflink shares blocks within one file system: it needs operation = \"copy-within\"";
             return Err(reader.error("copy", message));
         }
@@ -179,7 +179,7 @@ impl Options {
             Operation::CopyWithin => format!("copy {tree} within, {}", self.copy.name()),
             Operation::Delete => format!("delete {tree}"),
         };
-        if self.operation != Operation::Delete && self.copy == Copy::ReadWrite && self.block_size != 128 << 10 {
+        if self.operation != Operation::Delete && self.copy == Way::ReadWrite && self.block_size != 128 << 10 {
             label = format!("{label} {}", Bytes(self.block_size));
         }
         if self.durability == Durability::End {
