@@ -8,6 +8,7 @@
 mod bonnie;
 mod draft;
 mod error;
+pub mod fedorchuk;
 mod filebench;
 mod fio;
 pub mod iozone;

@@ -29,12 +29,15 @@ pub struct EngineError {
     pub errno: Option<i32>,
     /// The file or directory concerned.
     pub path: Option<PathBuf>,
+    /// The file system cannot do it at all: not its failure, and no number of it either.
+    #[serde(default)]
+    pub inapplicable: bool,
 }
 
 impl EngineError {
     /// An error that no system call reported.
     pub fn new(message: impl Into<String>) -> EngineError {
-        EngineError { message: message.into(), errno: None, path: None }
+        EngineError { message: message.into(), errno: None, path: None, inapplicable: false }
     }
 
     /// A system call refused: `call` is a verb with its preposition, `write to`.
@@ -45,13 +48,19 @@ impl EngineError {
             message: format!("{call} {}: {}", path.display(), describe(number)),
             errno: Some(number),
             path: Some(path.to_owned()),
+            inapplicable: false,
         }
     }
 
     /// As [`EngineError::call`], where no file is concerned.
     pub fn system(call: impl Display, errno: Errno) -> EngineError {
         let number = errno.raw_os_error();
-        EngineError { message: format!("{call}: {}", describe(number)), errno: Some(number), path: None }
+        EngineError {
+            message: format!("{call}: {}", describe(number)),
+            errno: Some(number),
+            path: None,
+            inapplicable: false,
+        }
     }
 
     /// A file does not hold what was written to it; `offset` is the first byte that differs.
@@ -63,6 +72,7 @@ impl EngineError {
             ),
             errno: None,
             path: Some(path.to_owned()),
+            inapplicable: false,
         }
     }
 
@@ -74,6 +84,7 @@ impl EngineError {
                 message: format!("{call} {}: {error}", path.as_ref().display()),
                 errno: None,
                 path: Some(path.as_ref().to_owned()),
+                inapplicable: false,
             },
         }
     }

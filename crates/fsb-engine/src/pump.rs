@@ -373,7 +373,7 @@ fn advance(stage: &Stage, request: &mut Request, moved: Result<usize, Errno>, fi
         let path = stage.names.show(&stage.set, file);
         let Request { length, offset, .. } = request;
         let message = format!("{call} {}: {moved} bytes came instead of {length} at offset {offset}", path.display());
-        return Err(EngineError { message, errno: None, path: Some(path) });
+        return Err(EngineError { message, errno: None, path: Some(path), inapplicable: false });
     }
     request.offset += moved as u64;
     request.length -= moved;

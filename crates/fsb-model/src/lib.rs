@@ -13,6 +13,7 @@ pub mod plan;
 pub mod postmark;
 pub mod run;
 pub mod set;
+pub mod shape;
 pub mod target;
 pub mod trial;
 pub mod units;

@@ -95,6 +95,7 @@ metrics! {
     THROUGHPUT = "throughput", BytesPerSecond, Higher, Rate, "Bytes moved by the workload, per second of the timed stretches.";
     OPERATION_RATE = "operation_rate", OperationsPerSecond, Higher, Rate, "Operations finished, per second of the timed stretches.";
     ITERATION_TIME = "iteration_time", Seconds, Lower, Rate, "Mean time of one iteration of the 2023 micro-benchmark.";
+    TREE_TIME = "tree_time", Seconds, Lower, Rate, "Time of one pass over a tree of files, from the first call until all of it is durable, where it is.";
     STONEWALL_RATE = "stonewall_rate", BytesPerSecond, Higher, Rate, "Bytes moved by all workers, per second, until the first of them was through.";
     WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";
     WORKER_RATE_MEAN = "worker_rate_mean", BytesPerSecond, Higher, Rate, "Mean of the workers' bytes per second, each over its own time.";

@@ -64,6 +64,10 @@ pub(crate) fn controls(controls: &mut BTreeMap<String, String>, scale: f64) {
 /// Numbers of files, and of what is done to them, where files keep their sizes: a mail server's pool and its traffic.
 const COUNTS: [&str; 2] = ["number", "transactions"];
 
+/// Workloads on trees of files, which know themselves what a smaller tree is.
+const TREES: [&str; 1] = ["filetree"];
+const TREE_SCALE: &str = "scale";
+
 /// One combination of sizes at this scale; nothing where its record is larger than its file by now. `scope` is the one
 /// of the full scale: what is a part of the image stays the same part.
 pub(crate) fn workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<WorkloadSpec> {
@@ -87,6 +91,13 @@ pub(crate) fn workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<W
     for key in COUNTS {
         if let Some(count) = params.get(key).and_then(evaluated) {
             params.insert(key.to_owned(), ((count as f64 * scale) as u64).max(1).into());
+        }
+    }
+    if TREES.contains(&name.as_str()) {
+        let known = params.get(TREE_SCALE).map_or(Some(1.0), Value::as_f64);
+        // What is no number, the workload itself refuses.
+        if let Some(known) = known {
+            params.insert(TREE_SCALE.to_owned(), (known * scale).into());
         }
     }
     Some(WorkloadSpec { name, params })
@@ -130,6 +141,14 @@ mod tests {
         let pool = json!({"size_high": 1000, "number": 2000, "transactions": 50_000});
         let pool = workload(spec(pool), 0.125, scope).unwrap().params;
         assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 6250, 1000]);
+        let tree = |params: Value| {
+            let spec = WorkloadSpec { name: "filetree".into(), params: serde_json::from_value(params).unwrap() };
+            workload(spec, 0.125, scope).unwrap().params["scale"].clone()
+        };
+        assert_eq!(
+            [tree(json!({"set": "music"})), tree(json!({"scale": 0.5})), tree(json!({"scale": "?"}))],
+            [json!(0.125), json!(0.0625), json!("?")]
+        );
         assert_eq!([of("512M"), of("1G:eater"), of("keep")], ["64M", "128M:eater", "keep"]);
         assert_eq!(image(Bytes(6 << 30), 0.125), Bytes(768 << 20));
         assert_eq!(image(Bytes(6 << 30), 0.01), Bytes(LEAST_IMAGE), "where every file system can be made");

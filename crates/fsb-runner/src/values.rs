@@ -29,6 +29,8 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         name if name == metric::ITERATION_TIME.name => {
             measured.samples.iter().sum::<f64>() / measured.samples.len().max(1) as f64
         }
+        // Of all repetitions, each of which is the whole tree.
+        name if name == metric::TREE_TIME.name => seconds * profile.operations as f64 / measured.operations as f64,
         _ => measured.operations as f64 / seconds,
     };
     kind.of(value)

@@ -1,12 +1,12 @@
 //! Which published results a run is laid beside: decided by what was measured, not by what the plan is called.
 
-use fsb_compat::{pokorny, postmark};
+use fsb_compat::{fedorchuk, pokorny, postmark};
 use fsb_model::{RunRecord, Unit, metric};
-use fsb_report::view::{PublishedTable, PublishedValue};
+use fsb_report::view::{PublishedLayout, PublishedTable, PublishedValue};
 
 /// The table whose workloads are those of the run, if there is one.
 pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
-    let tables = [("micro-", micro()), ("postmark", dordevic()), ("postmark", benas())];
+    let tables = [("micro-", micro()), ("postmark", dordevic()), ("postmark", benas()), ("filetree", trees())];
     let fits = |(workload, table): &(&str, PublishedTable)| {
         let known = |label: &str| table.rows.iter().any(|row| row.workload == label);
         let cells = &record.cells;
@@ -29,6 +29,7 @@ fn micro() -> PublishedTable {
         title: pokorny::TITLE.to_owned(),
         note: pokorny::NOTE.to_owned(),
         first: false,
+        layout: PublishedLayout::Tests,
         rows: pokorny::appendix_c().into_iter().map(value).collect(),
     }
 }
@@ -49,5 +50,26 @@ fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>)
         Some(PublishedValue { row, workload, metric, unit: kind.unit, target: rate.file_system, value: rate.value })
     };
     let rows = rates.into_iter().filter_map(value).collect();
-    PublishedTable { title: title.to_owned(), note: note.to_owned(), first: true, rows }
+    let (title, note) = (title.to_owned(), note.to_owned());
+    PublishedTable { title, note, first: true, layout: PublishedLayout::Tests, rows }
+}
+
+/// Copying and deleting of 2008: its rows are configurations.
+fn trees() -> PublishedTable {
+    let value = |time: fedorchuk::PublishedTime| PublishedValue {
+        row: time.workload.clone(),
+        workload: time.workload,
+        metric: None,
+        unit: Unit::Seconds,
+        target: time.configuration,
+        value: time.seconds,
+    };
+    let (title, note) = fedorchuk::TITLE;
+    PublishedTable {
+        title: title.to_owned(),
+        note: note.to_owned(),
+        first: true,
+        layout: PublishedLayout::Configurations,
+        rows: fedorchuk::published().into_iter().map(value).collect(),
+    }
 }

@@ -89,7 +89,12 @@ fn check(place: &Place<'_>, path: &Path, Alignment { memory, offset }: Alignment
     } else {
         return Ok(());
     };
-    Err(EngineError { message: format!("{}: {message}", path.display()), errno: None, path: Some(path.to_owned()) })
+    Err(EngineError {
+        message: format!("{}: {message}", path.display()),
+        errno: None,
+        path: Some(path.to_owned()),
+        inapplicable: false,
+    })
 }
 
 /// Bytes of a trial: as odd as the records are, but no more than needed.

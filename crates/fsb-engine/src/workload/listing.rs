@@ -158,7 +158,7 @@ impl Listers<'_> {
         }
         let path = self.stage.set.join(Layout::directory_name(directory));
         let message = format!("list {}: {seen} entries came instead of {expected}", path.display());
-        Err(EngineError { message, errno: None, path: Some(path) })
+        Err(EngineError { message, errno: None, path: Some(path), inapplicable: false })
     }
 
     #[cold]

@@ -11,6 +11,7 @@ mod conduct;
 pub(crate) mod conformance;
 mod create;
 mod delete;
+mod filetree;
 mod iozone;
 mod listing;
 mod micro;
@@ -74,6 +75,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &micro_read::MicroRead,
     &micro_write::MicroWrite,
     &postmark::Postmark,
+    &filetree::FileTree,
     #[cfg(test)]
     &skeleton::Skeleton,
 ];

@@ -79,6 +79,19 @@ impl<'p> Reader<'p> {
         value.as_i64().filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
     }
 
+    /// A number that need not be whole.
+    pub(crate) fn fraction(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        range: RangeInclusive<f64>,
+    ) -> Result<f64, ParamError> {
+        let Some(value) = self.take(key) else { return Ok(default) };
+        let (least, most) = (range.start(), range.end());
+        let wanted = format!("{value} is not a number from {least} to {most}");
+        value.as_f64().filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
+    }
+
     /// Threads; 0 means all hardware threads.
     pub(crate) fn threads(&mut self) -> Result<u32, ParamError> {
         let threads = self.number("threads", "1", 0..=1024)?;

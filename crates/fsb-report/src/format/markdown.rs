@@ -5,7 +5,7 @@ use fsb_analysis::Verdict;
 use super::Format;
 use crate::View;
 use crate::show::{Change, percent};
-use crate::view::{CellView, Row};
+use crate::view::{CellView, Published, PublishedLayout, Row};
 
 pub(super) const FORMAT: Format = Format {
     name: "markdown",
@@ -43,14 +43,10 @@ pub fn render(view: &View) -> String {
     if let Some(published) = view.published.as_ref().filter(|published| published.first) {
         lines.push(escape(&published.title));
         lines.push(String::new());
-        let here = view.targets.iter().map(|target| format!("{}, here", escape(&target.name)));
-        let there = published.file_systems.iter().map(|name| format!("{}, published", escape(name)));
-        lines.push(table_row(std::iter::once(String::new()).chain(here).chain(there)));
-        let columns = view.targets.len() + published.file_systems.len();
-        lines.push(table_row(std::iter::once("---".to_owned()).chain((0..columns).map(|_| "---:".to_owned()))));
-        for row in &published.rows {
-            let values = row.ours.iter().chain(&row.theirs).map(|value| row.show(*value));
-            lines.push(table_row(std::iter::once(escape(&row.workload)).chain(values)));
+        if published.layout == PublishedLayout::Configurations {
+            configurations(&mut lines, view, published);
+        } else {
+            tests(&mut lines, view, published);
         }
         lines.push(String::new());
     }
@@ -63,6 +59,31 @@ pub fn render(view: &View) -> String {
         lines.extend(notes.iter().map(|note| format!("- {}", escape(note))));
     }
     lines.join("\n") + "\n"
+}
+
+/// A row a test, a column a file system.
+fn tests(lines: &mut Vec<String>, view: &View, published: &Published) {
+    let here = view.targets.iter().map(|target| format!("{}, here", escape(&target.name)));
+    let there = published.file_systems.iter().map(|name| format!("{}, published", escape(name)));
+    lines.push(table_row(std::iter::once(String::new()).chain(here).chain(there)));
+    let columns = view.targets.len() + published.file_systems.len();
+    lines.push(table_row(std::iter::once("---".to_owned()).chain((0..columns).map(|_| "---:".to_owned()))));
+    for row in &published.rows {
+        let values = row.ours.iter().chain(&row.theirs).map(|value| row.show(*value));
+        lines.push(table_row(std::iter::once(escape(&row.workload)).chain(values)));
+    }
+}
+
+/// A row a file system, a column a test.
+fn configurations(lines: &mut Vec<String>, view: &View, published: &Published) {
+    let names = published.rows.iter().map(|row| escape(&row.workload));
+    lines.push(table_row(std::iter::once(String::new()).chain(names)));
+    lines.push(table_row(std::iter::once("---".to_owned()).chain(published.rows.iter().map(|_| "---:".to_owned()))));
+    let targets: Vec<&str> = view.targets.iter().map(|target| target.name.as_str()).collect();
+    for one in published.configurations(&targets) {
+        let name = format!("{}, {}", escape(one.name), if one.published { "published" } else { "here" });
+        lines.push(table_row(std::iter::once(name).chain(one.values)));
+    }
 }
 
 fn shown(view: &View, row: &Row, cell: &CellView) -> String {

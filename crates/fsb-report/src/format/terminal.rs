@@ -8,7 +8,7 @@ use super::Format;
 use crate::View;
 use crate::screen::{Column, Names, Part, WIDTH, paint, paragraph, tables};
 use crate::show::{Change, counted, percent};
-use crate::view::{CellView, PublishedRow, Row};
+use crate::view::{CellView, Published, PublishedLayout, PublishedRow, Row};
 
 pub(super) const FORMAT: Format = Format {
     name: "text",
@@ -52,6 +52,9 @@ fn published(lines: &mut Vec<String>, view: &View, names: &Names, color: bool) {
     let Some(published) = view.published.as_ref().filter(|published| published.first) else { return };
     lines.push(String::new());
     paragraph(lines, WIDTH, &published.title, "", "");
+    if published.layout == PublishedLayout::Configurations {
+        return configurations(lines, view, published, color);
+    }
     let labels: Vec<&str> = published.rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
         let part = |row: &PublishedRow| Part::Value(row.show(values(row)), String::new());
@@ -65,6 +68,25 @@ fn published(lines: &mut Vec<String>, view: &View, names: &Names, color: bool) {
     lines.push(String::new());
     lines.push("Published:".to_owned());
     lines.extend(tables(&labels, &theirs, WIDTH, color));
+}
+
+/// The same where rows are file systems: ours above theirs.
+fn configurations(lines: &mut Vec<String>, view: &View, published: &Published, color: bool) {
+    let targets: Vec<&str> = view.targets.iter().map(|target| target.name.as_str()).collect();
+    let (theirs, ours): (Vec<_>, Vec<_>) =
+        published.configurations(&targets).into_iter().partition(|configuration| configuration.published);
+    for (part, title) in [(ours, None), (theirs, Some("Published:"))] {
+        if let Some(title) = title {
+            lines.extend([String::new(), title.to_owned()]);
+        }
+        let labels: Vec<&str> = part.iter().map(|configuration| configuration.name).collect();
+        let column = |at: usize, row: &PublishedRow| {
+            let value = |values: &[String]| Part::Value(values[at].clone(), String::new());
+            Column::new(&row.workload, part.iter().map(|one| (value(&one.values), None)).collect())
+        };
+        let columns: Vec<Column> = published.rows.iter().enumerate().map(|(at, row)| column(at, row)).collect();
+        lines.extend(tables(&labels, &columns, WIDTH, color));
+    }
 }
 
 /// The widest first; the rest is counted.

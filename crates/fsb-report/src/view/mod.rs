@@ -24,7 +24,7 @@ pub(crate) use headline::level;
 pub use latency::{Latency, Quantile};
 pub(crate) use latency::{columns, quantile_name};
 pub use method::Paragraph;
-pub use published::{Published, PublishedRow, PublishedTable, PublishedValue};
+pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 
 /// A run, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -5,6 +5,16 @@ use serde::Serialize;
 
 use super::{CellView, View};
 
+/// Which way a published table lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedLayout {
+    /// A row is a test, a column a file system.
+    Tests,
+    /// A row is a file system as it was configured, a column a test; times are long and shown in minutes.
+    Configurations,
+}
+
 /// A published table, read by someone else and handed in.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PublishedTable {
@@ -14,6 +24,8 @@ pub struct PublishedTable {
     pub note: String,
     /// Whether it belongs on the first screen too: where the run was made for it.
     pub first: bool,
+    /// Which way it lies.
+    pub layout: PublishedLayout,
     /// The values.
     pub rows: Vec<PublishedValue>,
 }
@@ -44,6 +56,8 @@ pub struct Published {
     pub note: String,
     /// Whether it belongs on the first screen too.
     pub first: bool,
+    /// Which way it lies; rows and columns below are those of tests all the same.
+    pub layout: PublishedLayout,
     /// File systems that were published, in the table's order.
     pub file_systems: Vec<String>,
     /// One a workload of ours that was published.
@@ -96,7 +110,38 @@ pub(super) fn beside(view: &View, table: &PublishedTable) -> Published {
         })
     });
     let (title, note) = (table.title.clone(), table.note.clone());
-    Published { title, note, first: table.first, rows: rows.collect(), file_systems }
+    Published { title, note, first: table.first, layout: table.layout, rows: rows.collect(), file_systems }
+}
+
+/// One file system as it was configured, with its value of each test.
+pub(crate) struct Configuration<'v> {
+    /// The target of ours, or what was printed.
+    pub(crate) name: &'v str,
+    /// Whether it is published, and not ours.
+    pub(crate) published: bool,
+    /// As they are shown.
+    pub(crate) values: Vec<String>,
+}
+
+impl Published {
+    /// The table lying the other way: targets of ours, then those that were published.
+    pub(crate) fn configurations<'v>(&'v self, targets: &[&'v str]) -> Vec<Configuration<'v>> {
+        let of = |name: &'v str, published: bool, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
+            let shown = |row| values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published));
+            Configuration { name, published, values: self.rows.iter().map(shown).collect() }
+        };
+        let ours = targets.iter().enumerate().map(|(at, name)| of(name, false, &|row| row.ours[at]));
+        let theirs = self.file_systems.iter().enumerate().map(|(at, name)| of(name, true, &|row| row.theirs[at]));
+        ours.chain(theirs).collect()
+    }
+}
+
+/// `04:37`; what was not rounded to whole seconds with two digits more.
+fn minutes(seconds: f64, exact: bool) -> String {
+    let hundredths = (seconds * 100.0).round() as u64;
+    let (minutes, rest) = (hundredths / 6000, hundredths % 6000);
+    let whole = format!("{minutes:02}:{:02}", rest / 100);
+    if exact { format!("{whole}.{:02}", rest % 100) } else { whole }
 }
 
 impl PublishedRow {
@@ -107,5 +152,19 @@ impl PublishedRow {
             Some(value) => self.unit.show(value),
             None => "–".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::minutes;
+
+    #[test]
+    fn times_are_shown_as_they_were_printed() {
+        assert_eq!([minutes(277.0, false), minutes(6.0, false)], ["04:37", "00:06"]);
+        assert_eq!(
+            [minutes(0.354, true), minutes(59.996, true), minutes(6000.0, true)],
+            ["00:00.35", "01:00.00", "100:00.00"]
+        );
     }
 }

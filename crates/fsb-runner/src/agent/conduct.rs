@@ -37,7 +37,10 @@ enum Failure {
 
 impl From<StepError> for Failure {
     fn from(error: StepError) -> Self {
-        Failure::Failed(error.to_string())
+        match error {
+            StepError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
+            error => Failure::Failed(error.to_string()),
+        }
     }
 }
 

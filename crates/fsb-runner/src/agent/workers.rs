@@ -177,7 +177,12 @@ fn serve() -> io::Result<()> {
     if let Some(confinement) = &order.confinement
         && let Err(error) = sandbox::confine(confinement)
     {
-        let error = EngineError { message: format!("cannot confine the worker: {error}"), errno: None, path: None };
+        let error = EngineError {
+            message: format!("cannot confine the worker: {error}"),
+            errno: None,
+            path: None,
+            inapplicable: false,
+        };
         return answer_error(&socket, &error);
     }
     // The engine reads the task as its own first line, then "go".

@@ -60,6 +60,8 @@ impl Schedule<'_> {
         let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
         let cell = self.cells.iter().find(|cell| cell.label == label);
         let mut params = cell.map(|cell| cell.workload.params.clone()).unwrap_or_default();
+        // The shape of a tree may be long, and stands in the run's record.
+        params.remove("shape");
         params.insert("name".to_owned(), json!(cell.map(|cell| &cell.workload.name)));
         Trial {
             schema: fsb_model::trial::SCHEMA.to_owned(),

@@ -73,6 +73,16 @@ pub static REGISTRY: &[Suite] = &[
         about: "PostMark as Beňas 2011: 131,072 files of 8 to 16 KiB, four transactions a file, all of them reads.",
         text: include_str!("benas-postmark.toml"),
     },
+    Suite {
+        name: "filetree",
+        about: "Trees of files copied into the target, within it in three ways, and deleted; durable at the end.",
+        text: include_str!("filetree.toml"),
+    },
+    Suite {
+        name: "fedorchuk",
+        about: "Copying and deleting the file sets of Fedorchuk 2008: 16 songs, a tree of packages, a film, an image.",
+        text: include_str!("fedorchuk.toml"),
+    },
 ];
 
 /// The suite of that name as a plan without targets.

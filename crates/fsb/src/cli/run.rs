@@ -1,5 +1,7 @@
 //! `fsb run`: measure targets against each other.
 
+mod tree;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,7 +15,7 @@ use crate::front::{self, Turn};
 use crate::results::{Output, print};
 
 const MORE: &str = "\
-Also: --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user, --allow-concurrent
+Also: --tree DIR, --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user, --allow-concurrent
 Examples:
   sudo fsb run ext4 xfs btrfs                        which is faster for what, how surely
   sudo fsb run ext3 ext3,data=journal --blocks 20    two modes, twenty blocks
@@ -50,6 +52,9 @@ pub struct Arguments {
     /// Files, image and memory limit times F, such as 1/8
     #[arg(long, value_name = "F")]
     scale: Option<String>,
+    /// Copy and delete a tree of this DIR's shape, or of a run.json's
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with_all = ["suite", "resume"])]
+    tree: Option<PathBuf>,
     /// Set a control: see 'fsb list controls'
     #[arg(long, value_name = "NAME[=VALUE]")]
     control: Vec<String>,
@@ -118,11 +123,19 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         [file] => read_plan(Path::new(file))?,
         _ => return Err(exit::request("more than one plan: name one .toml file")),
     };
+    let (workloads, image) = match &arguments.tree {
+        None => (Vec::new(), None),
+        Some(_) if under.suite.is_some() || !under.workloads.is_empty() => {
+            return Err(exit::request("--tree says what is measured, and so does the plan: give one of them"));
+        }
+        Some(tree) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
+    };
     let over = PlanFile {
+        workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),
         suite: arguments.suite,
         seed: arguments.seed,
-        size: arguments.size,
+        size: arguments.size.or(under.size).or(image),
         scale: arguments.scale.as_deref().map(typed),
         dir: arguments.dir,
         theta: arguments.theta.as_deref().map(typed),

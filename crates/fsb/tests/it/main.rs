@@ -10,6 +10,7 @@ mod directories;
 mod disturbed;
 mod failures;
 mod families;
+mod filetree;
 mod honesty;
 mod iozone;
 mod killed;

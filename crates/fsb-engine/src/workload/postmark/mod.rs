@@ -92,7 +92,7 @@ impl PostmarkJob {
                 if found != expected {
                     let shown = directory.display();
                     let message = format!("{shown} holds {found} entries instead of {expected} after all were deleted");
-                    return Err(EngineError { message, errno: None, path: Some(directory) });
+                    return Err(EngineError { message, errno: None, path: Some(directory), inapplicable: false });
                 }
             }
         }

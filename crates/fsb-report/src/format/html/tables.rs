@@ -6,7 +6,9 @@ use fsb_model::{Unit, metric};
 use crate::View;
 use crate::page::table::{Cell, Line, Table};
 use crate::show::{Change, counted, grouped, percent};
-use crate::view::{CellView, EnvironmentTable, Published, PublishedRow, Row, columns, level, quantile_name};
+use crate::view::{
+    CellView, EnvironmentTable, Published, PublishedLayout, PublishedRow, Row, columns, level, quantile_name,
+};
 
 fn change(comparison: &Comparison, mark: &str) -> Cell {
     Cell::change(Change::of(comparison), comparison.verdict, mark)
@@ -261,6 +263,9 @@ pub(super) fn environment(table: &EnvironmentTable) -> Table {
 
 /// Ours beside the published values.
 pub(super) fn published(view: &View, published: &Published) -> Table {
+    if published.layout == PublishedLayout::Configurations {
+        return configurations(view, published);
+    }
     let mut head = vec!["Test".to_owned()];
     head.extend(view.targets.iter().map(|target| format!("{}, here", target.name)));
     head.extend(published.file_systems.iter().map(|name| format!("{name}, published")));
@@ -283,4 +288,27 @@ pub(super) fn published(view: &View, published: &Published) -> Table {
     let timed = published.rows.iter().any(|row| row.unit == Unit::Seconds);
     let caption = if timed { "microseconds an iteration, arithmetic means" } else { "arithmetic means" };
     Table { caption: caption.to_owned(), head, rows: rows.collect(), foot: None, head_targets: false }
+}
+
+/// The same where rows are file systems.
+fn configurations(view: &View, published: &Published) -> Table {
+    let targets: Vec<&str> = view.targets.iter().map(|target| target.name.as_str()).collect();
+    let rows = published.configurations(&targets).into_iter().map(|one| {
+        let (whose, class) = if one.published { ("published", "published") } else { ("here", "value") };
+        Line {
+            head: format!("{}, {whose}", one.name),
+            target: None,
+            link: None,
+            cells: one.values.into_iter().map(|value| Cell { class, ..Cell::of(value) }).collect(),
+        }
+    });
+    Table {
+        caption: "minutes and seconds, arithmetic means".to_owned(),
+        head: std::iter::once("File system".to_owned())
+            .chain(published.rows.iter().map(|row| row.workload.clone()))
+            .collect(),
+        rows: rows.collect(),
+        foot: None,
+        head_targets: false,
+    }
 }

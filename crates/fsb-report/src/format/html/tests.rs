@@ -111,7 +111,7 @@ fn an_empty_run_has_a_page_too() {
 
 #[test]
 fn published_values_stand_beside_ours() {
-    use crate::view::{PublishedTable, PublishedValue};
+    use crate::view::{PublishedLayout, PublishedTable, PublishedValue};
     let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 5);
     let value = |target: &str, value: f64| PublishedValue {
         row: "create 1000 files".to_owned(),
@@ -125,6 +125,7 @@ fn published_values_stand_beside_ours() {
         title: "Appendix C".to_owned(),
         note: "A note.".to_owned(),
         first: false,
+        layout: PublishedLayout::Tests,
         rows: vec![value("ext2", 0.342_711), value("ntfs", 0.113_5)],
     };
     let view = View::of_run(&record, &trials).with_published(&table);

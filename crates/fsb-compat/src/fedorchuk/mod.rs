@@ -1,0 +1,62 @@
+//! Published times of copying and deleting files (Fedorchuk 2008).
+
+/// Its title, and what a reader must know.
+pub const TITLE: (&str, &str) = (
+    "Beside the published results (Fedorchuk 2008)",
+    "Minutes and seconds. The published times are single runs on a disk of its time, on a partition and on RAID-0, of his own \
+     files; here sets of the same sizes are made by recipe, the source of copies lies in memory, and the clock stops when all \
+     is on the device. With --scale the sets are smaller and the times with them. Only the order of the file systems can be \
+     compared, not the times.",
+);
+
+/// One published time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedTime {
+    /// As printed: `ext3, ordered`.
+    pub configuration: String,
+    /// The label of the suite's workload: `copy all`.
+    pub workload: String,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// All times, in the order of the table.
+pub fn published() -> Vec<PublishedTime> {
+    let mut reader = csv::Reader::from_reader(include_str!("published.csv").as_bytes());
+    let head = reader.headers().cloned().unwrap_or_default();
+    let mut times = Vec::new();
+    for record in reader.records().flatten() {
+        let mut fields = head.iter().zip(&record);
+        let Some((_, configuration)) = fields.next() else { continue };
+        for (test, time) in fields {
+            let Some(seconds) = seconds(time) else { continue };
+            let (configuration, workload) = (configuration.to_owned(), test.replace('_', " "));
+            times.push(PublishedTime { configuration, workload, seconds });
+        }
+    }
+    times
+}
+
+/// `04:37`.
+fn seconds(text: &str) -> Option<f64> {
+    let (minutes, seconds) = text.split_once(':')?;
+    Some(f64::from(minutes.parse::<u32>().ok()? * 60 + seconds.parse::<u32>().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_printed_time_is_there_in_seconds() {
+        let times = published();
+        assert_eq!(times.len(), 15 * 7);
+        let of = |configuration: &str, workload: &str| {
+            let found = times.iter().find(|time| time.configuration == configuration && time.workload == workload);
+            found.map(|time| time.seconds)
+        };
+        assert_eq!(of("ext3, ordered", "copy all"), Some(277.0));
+        assert_eq!(of("XFS, defaults 1", "copy portage"), Some(1013.0));
+        assert_eq!(of("ext2, RAID", "delete all"), Some(13.0));
+    }
+}

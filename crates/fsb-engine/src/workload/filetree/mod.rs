@@ -1,0 +1,211 @@
+//! Copying a tree of files into the target, copying it within the target, and deleting it.
+//!
+//! One repetition does the whole tree once, and targets are compared by the time that it takes, until all of it is on the
+//! device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
+//! incompressible and a function of the seed and the file, as everywhere.
+
+mod copying;
+mod crew;
+mod options;
+mod recipe;
+mod tree;
+
+use std::fs;
+use std::sync::atomic::AtomicBool;
+
+use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
+use fsb_model::{CacheState, Durability, Params};
+
+use super::{Job, Workload, params};
+use crate::board::Board;
+use crate::context::Context;
+use crate::profile::{Profile, Renewal};
+use crate::task::{Amount, ClockSpec, Gate, Measurement, Ready};
+use crate::{EngineError, ParamError, Sizing, fileset, team};
+use crew::Hauliers;
+use options::{Operation, Options};
+use tree::Names;
+
+/// The device moves whole blocks.
+const BLOCK: u64 = 4096;
+/// What a file costs beside its data: an inode and an entry, generously.
+const NOTE: u64 = 2048;
+/// The tree that is there, and the one that is made.
+const TREES: [&str; 2] = ["source", "copy"];
+
+/// The member.
+pub(super) struct FileTree;
+
+impl Workload for FileTree {
+    fn name(&self) -> &'static str {
+        "filetree"
+    }
+
+    fn about(&self) -> &'static str {
+        "copy a tree of files into the target or within it, or delete it: sets of 2008, or the shape of a directory"
+    }
+
+    fn example(&self) -> Params {
+        params::of([
+            ("operation", "copy-within".into()),
+            ("shape", "-:100,5000;0:;1:0,300000;0:4096".into()),
+            ("threads", 2.into()),
+            ("verify", true.into()),
+        ])
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(FileTreeJob(Options::parse(self.name(), params, sizing)?)))
+    }
+}
+
+struct FileTreeJob(Options);
+
+impl FileTreeJob {
+    fn is_real(context: &Context) -> bool {
+        context.backend.is_none_or(|backend| backend.capabilities().real)
+    }
+
+    /// Whether there is a tree on the target before the clock starts.
+    fn has_source(&self) -> bool {
+        self.0.operation != Operation::CopyInto
+    }
+}
+
+impl Job for FileTreeJob {
+    fn profile(&self) -> Profile {
+        let Options { operation, shape, threads, durability, .. } = &self.0;
+        let trees = if *operation == Operation::CopyWithin { 2 } else { 1 };
+        let inodes = (shape.entries() + 1) * trees + 1;
+        let data: u64 = shape.sizes().map(|size| size.next_multiple_of(BLOCK)).sum();
+        Profile {
+            label: self.0.label(),
+            operation: operation.name(),
+            files: shape.files(),
+            file_size: shape.bytes() / shape.files(),
+            record_size: 0,
+            threads: *threads,
+            processes: 1,
+            matrix: false,
+            backend: "psync".to_owned(),
+            durability: *durability,
+            // What the source must be is proved by the work itself; of the copy nothing is asked.
+            cache: CacheState::Any,
+            primary: &TREE_TIME,
+            renewal: Renewal::Recreate,
+            operations: shape.files(),
+            divisible: false,
+            repeats_in_place: false,
+            reaches_device: *durability != Durability::None,
+            metadata_only: false,
+            space: data * trees + inodes * NOTE,
+            inodes,
+            cold_bytes_per_operation: 0,
+        }
+    }
+
+    fn params(&self) -> Params {
+        self.0.params()
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        if !Self::is_real(context) {
+            return Ok(());
+        }
+        let set = context.set();
+        // A worker that was killed leaves a part of a tree behind.
+        fileset::remove(&set)?;
+        fs::create_dir(&set).map_err(|error| EngineError::io("make directory", &set, &error))?;
+        if self.0.operation != Operation::Delete {
+            copying::probe(self.0.copy, self.has_source(), &tree::open(&set)?, &set)?;
+        }
+        if self.has_source() {
+            let (leaves, _) = tree::leaves(&self.0.shape);
+            tree::build(&set, &Names::new(&self.0.shape, TREES[0]), &leaves, context.seed)?;
+        }
+        tree::sync(&set)
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let profile = self.profile();
+        if context.operations != profile.operations {
+            let (label, whole) = (&profile.label, profile.operations);
+            return Err(EngineError::new(format!("{label}: {} operations, but it does {whole}", context.operations)));
+        }
+        let real = Self::is_real(context);
+        let set = context.set();
+        let [from, to] = TREES.map(|name| Names::new(&self.0.shape, name));
+        let (leaves, whole) = tree::leaves(&self.0.shape);
+        let root = if real { Some(tree::open(&set)?) } else { None };
+        let (mut memory, mut ready) = (None, Ready::default());
+        if real {
+            match self.0.operation {
+                Operation::CopyInto => {
+                    let source = tree::in_memory(&leaves, whole, context.seed)?;
+                    ready = tree::prove_in_memory(&source, whole, &leaves)?;
+                    memory = Some(source);
+                }
+                Operation::CopyWithin => ready = tree::warm(&set, &from, &leaves)?,
+                Operation::Delete => tree::look_at(&set, &from)?,
+            }
+        }
+        let board = Board::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let crew = Hauliers {
+            job: self,
+            set: &set,
+            root: root.as_ref(),
+            from: &from,
+            to: &to,
+            leaves: &leaves,
+            memory: memory.as_ref(),
+            board: &board,
+            failed: AtomicBool::new(false),
+        };
+        let outcome = team::run(&crew, context, &profile, ready, false, gate)?;
+        if real {
+            match self.0.operation {
+                Operation::Delete => self.expect_nothing(context)?,
+                _ => tree::check(&set, &to, &leaves, context.seed, self.0.verify)?,
+            }
+        }
+        let mut measurement = outcome.measurement(profile.operation);
+        self.count(&mut measurement);
+        Ok(measurement)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        if Self::is_real(context) { fileset::remove(&context.set()) } else { Ok(()) }
+    }
+}
+
+impl FileTreeJob {
+    /// What was deleted is gone.
+    fn expect_nothing(&self, context: &Context) -> Result<(), EngineError> {
+        let set = context.set();
+        let left = fs::read_dir(&set).map_err(|error| EngineError::io("list", &set, &error))?.count();
+        if left == 0 {
+            return Ok(());
+        }
+        let message = format!("{} still holds {left} entries after all were deleted", set.display());
+        Err(EngineError { path: Some(set), ..EngineError::new(message) })
+    }
+
+    /// Rates beside the time, and what was done.
+    fn count(&self, measurement: &mut Measurement) {
+        let timed_ns = measurement.timed_ns;
+        let mut rate = |name: &str, amount| measurement.rates.insert(name.to_owned(), Amount { amount, timed_ns });
+        rate(OPERATION_RATE.name, measurement.operations);
+        if measurement.bytes > 0 {
+            rate(THROUGHPUT.name, measurement.bytes);
+        }
+        let directories = self.0.shape.directories().len() as u64;
+        let counts = match self.0.operation {
+            Operation::Delete => [("files_deleted", measurement.operations), ("directories_deleted", directories)],
+            _ => [("files_copied", measurement.operations), ("directories_made", directories)],
+        };
+        measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

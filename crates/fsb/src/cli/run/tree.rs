@@ -1,0 +1,97 @@
+//! `--tree`: the shape of a directory, or the one that another run recorded, as workloads.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fsb_model::shape::{MOST_ENTRIES, Shape};
+use fsb_model::units::show_bytes;
+use fsb_model::{Bytes, RunRecord, WorkloadSpec};
+use serde_json::Value;
+
+use crate::exit;
+
+const WORKLOAD: &str = "filetree";
+/// No image is smaller than this, where nobody asked for another size.
+const USUAL_IMAGE: u64 = 2 << 30;
+
+/// What is measured on the tree, and an image that has room for it twice.
+pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes)> {
+    let (name, shape) = if tree.is_dir() { recorded(tree)? } else { of_run(tree)? };
+    if shape.files() == 0 {
+        return Err(exit::request(format!("--tree {}: no file is in it", tree.display())));
+    }
+    let text = shape.to_string();
+    let one = |operation: &str, copy: Option<&str>| {
+        let params = [("operation", Some(operation)), ("copy", copy), ("tree", Some(&name)), ("shape", Some(&text))];
+        let params = params.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
+        WorkloadSpec { name: WORKLOAD.to_owned(), params: params.collect() }
+    };
+    let workloads = vec![
+        one("copy-into", None),
+        one("copy-within", None),
+        one("copy-within", Some("copy_file_range")),
+        one("copy-within", Some("reflink")),
+        one("delete", None),
+    ];
+    // Blocks, inodes and what a file system keeps for itself.
+    let needed: u64 = shape.sizes().map(|size| size.next_multiple_of(4096)).sum::<u64>() + shape.entries() * 4096;
+    let image = (needed * 3).next_multiple_of(1 << 20).max(USUAL_IMAGE);
+    Ok((workloads, Bytes(image)))
+}
+
+/// The shape of a directory, without following links or entering other file systems' names twice.
+fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
+    use std::os::unix::fs::MetadataExt;
+    let failed =
+        |path: &Path, error: std::io::Error| exit::request(format!("--tree: cannot read {}: {error}", path.display()));
+    let mut shape = Shape::default();
+    let mut left: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
+    // A file with several names is copied once by those who know, and counted once here.
+    let mut known: HashMap<(u64, u64), ()> = HashMap::new();
+    while let Some((path, number)) = left.pop() {
+        let entries = fs::read_dir(&path).map_err(|error| failed(&path, error))?;
+        let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| failed(&path, error))?;
+        // So that the same directory has the same shape, in whatever order it is listed.
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let mut inner = Vec::new();
+        for entry in entries {
+            let path = entry.path();
+            let metadata = entry.metadata().map_err(|error| failed(&path, error))?;
+            if metadata.is_dir() {
+                inner.push((path, shape.add_directory(number)));
+            } else if metadata.is_file() {
+                let seen = metadata.nlink() > 1 && known.insert((metadata.dev(), metadata.ino()), ()).is_some();
+                if !seen {
+                    shape.add_file(number, metadata.len());
+                }
+            }
+            if shape.entries() > MOST_ENTRIES as u64 {
+                let message = "holds more than a million files and directories: name a part of it";
+                return Err(exit::request(format!("--tree {}: it {message}", root.display())));
+            }
+        }
+        // The first one comes next.
+        left.extend(inner.into_iter().rev());
+    }
+    let whole = fs::canonicalize(root).map_err(|error| failed(root, error))?;
+    let name = whole.file_name().map_or_else(|| "the root".to_owned(), |name| name.to_string_lossy().into_owned());
+    // A name is told in one line.
+    let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let name = format!("{name} ({} files, {})", shape.files(), show_bytes(shape.bytes() as f64));
+    Ok((name, shape))
+}
+
+/// The shape that a run was made with, from its record.
+fn of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
+    let failed = |why: String| exit::request(format!("--tree {}: {why}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let record: RunRecord =
+        serde_json::from_str(&text).map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;
+    let found = record.cells.iter().find_map(|cell| {
+        let text = |key: &str| cell.workload.params.get(key).and_then(Value::as_str);
+        Some((text("tree").unwrap_or("a tree").to_owned(), text("shape")?))
+    });
+    let (name, shape) = found.ok_or_else(|| failed("that run recorded no shape of a tree".to_owned()))?;
+    Ok((name, shape.parse().map_err(|error| failed(format!("{error}")))?))
+}

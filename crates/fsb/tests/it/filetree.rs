@@ -1,0 +1,180 @@
+//! Trees of files: copied into a target, within it, deleted, on nothing and on real file systems.
+
+use crate::common::{
+    counting, expect_code, expect_no_traces, fsb, root_or_skip, scratch, stderr, stdout, traces, trials, turn,
+};
+
+/// On the null file system everything but the calls is as on real ones, to the last digit.
+#[test]
+fn the_sets_of_2008_have_the_table_that_was_printed() {
+    let _turn = turn();
+    let directory = scratch();
+    let run = |out: &str| {
+        let plan = "targets = ['ext2=null', 'ext3-journal=null']\nsuite = 'fedorchuk'\n\
+                    [repetition]\nblocks = 2\nstretch = '1ms'\n";
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let options = ["run", "plan.toml", "--scale", "1/64", "--seed", "1", "--out", out];
+        let output = fsb(directory.path(), &options);
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    let text = run("one");
+    assert!(text.contains("Beside the published results (Fedorchuk 2008)"), "{text}");
+    let row = |text: &str, name: &str| -> Vec<Vec<String>> {
+        let rows = text.lines().filter(|line| line.starts_with(name));
+        rows.map(|line| line[name.len()..].split_whitespace().map(str::to_owned).collect()).collect()
+    };
+    let printed = [("ext3, ordered", "04:37"), ("XFS, defaults 1", "14:38"), ("ext2, RAID", "03:22")];
+    for (configuration, copy_all) in printed {
+        let rows = row(&text, configuration);
+        assert_eq!(rows[0][0], copy_all, "{configuration}: {text}");
+        // Seven columns are more than fit: five, then the first one again beside the others.
+        assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [5, 3], "{configuration}: {text}");
+    }
+    assert!(text.contains("00:00."), "ours are told to a hundredth of a second: {text}");
+    let markdown = fsb(directory.path(), &["report", "one", "--format", "markdown"]);
+    let markdown = stdout(&markdown);
+    let head = "| copy all | copy music | copy portage | copy avi | copy iso | delete portage | delete all |";
+    assert!(markdown.contains(head), "the columns of the table, in its order: {markdown}");
+    let published = "| ext3, ordered, published | 04:37 | 00:06 | 01:41 | 02:36 | 00:25 | 00:17 | 00:43 |";
+    assert!(markdown.contains(published), "{markdown}");
+    let html = std::fs::read_to_string(directory.path().join("one/report.html")).unwrap();
+    assert!(html.contains("ext3-journal, here") && html.contains("XFS, defaults 2, published"));
+    let trials = trials(&directory.path().join("one"));
+    let values = |out: &str| -> Vec<_> {
+        counting(&directory.path().join(out)).into_iter().map(|trial| trial["metrics"].clone()).collect()
+    };
+    run("two");
+    assert_eq!(values("one"), values("two"), "the same seed gives the same run");
+    for (label, files) in [("copy music", 16), ("copy avi", 1)] {
+        let trial = trials.iter().find(|trial| trial["workload"] == label).unwrap();
+        let counts = &trial["observed"]["counts"];
+        // Of each repetition, of which a short one has several.
+        let repetitions = counts["directories_made"].as_u64().unwrap();
+        assert_eq!(counts["files_copied"].as_u64().unwrap(), files * repetitions, "{label}: {counts}");
+        for metric in ["tree_time", "operation_rate", "throughput", "latency_mean"] {
+            assert!(trial["metrics"].as_array().unwrap().iter().any(|found| found["name"] == metric), "{metric}");
+        }
+    }
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
+    let _turn = turn();
+    let directory = scratch();
+    for (parameters, said) in [
+        ("set = 'films'", "set: 'films' cannot be: music or portage or avi or iso or all"),
+        ("copy = 'reflink'", "it needs operation = \"copy-within\""),
+        ("operation = 'delete'\ncopy = 'read-write'", "nothing is copied"),
+        ("shape = '-:5;3:1'", "directory 1 of the shape"),
+        ("opration = 'delete'", "did you mean 'operation'"),
+    ] {
+        let plan = format!("targets = ['null']\n[[workload]]\nname = 'filetree'\n{parameters}\n");
+        std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let output = fsb(directory.path(), &["run", "plan.toml"]);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(said), "{parameters}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn trees_are_copied_and_deleted_on_real_file_systems_and_leave_nothing() {
+    if !root_or_skip("trees_are_copied_and_deleted_on_real_file_systems") {
+        return;
+    }
+    let _turn = turn();
+    let directory = scratch();
+    let before = traces();
+    let mut plan = "targets = ['ext4', 'xfs', 'btrfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\
+                    [repetition]\nblocks = 1\nstretch = '1ms'\n"
+        .to_owned();
+    for (set, operation, more) in [
+        ("music", "copy-into", "verify = true"),
+        ("portage", "copy-into", "threads = 2\nverify = true"),
+        ("music", "copy-into", "copy = 'copy_file_range'"),
+        ("music", "copy-within", "verify = true"),
+        ("music", "copy-within", "verify = true\ncopy = 'copy_file_range'"),
+        ("music", "copy-within", "verify = true\ncopy = 'reflink'"),
+        ("portage", "delete", ""),
+    ] {
+        plan += &format!(
+            "[[workload]]\nname = 'filetree'\nset = '{set}'\nscale = 0.02\noperation = '{operation}'\n{more}\n"
+        );
+    }
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    expect_code(&output, 0);
+    let trials = counting(&directory.path().join("out"));
+    let measured: Vec<_> = trials.iter().filter(|trial| trial["block"] == 1).collect();
+    assert_eq!(measured.len(), 3 * 7, "{}", stderr(&output));
+    for trial in measured {
+        let (label, target) = (trial["workload"].as_str().unwrap(), trial["target"].as_str().unwrap());
+        let outcome = match (label, target) {
+            // Memory is another file system, between which the kernel does not copy.
+            (label, _) if label.contains("into, copy_file_range") => "not_applicable",
+            (label, "ext4") if label.contains("reflink") => "not_applicable",
+            _ => "ok",
+        };
+        assert_eq!(trial["outcome"], outcome, "{label} on {target}: {}", trial["error"]);
+        if outcome == "ok" && label.contains("into") {
+            let bytes = trial["observed"]["resident_bytes_before"].as_u64();
+            assert!(bytes.is_some_and(|bytes| bytes > 1 << 20), "the source was in memory: {}", trial["observed"]);
+        }
+    }
+    drop(output);
+    expect_no_traces(&before);
+}
+
+/// The shape of a directory is in the record of the run, from which it can be measured again when the directory is gone.
+#[test]
+fn the_shape_of_a_directory_is_recorded_and_replayed_without_it() {
+    let _turn = turn();
+    let directory = scratch();
+    let tree = directory.path().join("linux");
+    std::fs::create_dir_all(tree.join("b/empty")).unwrap();
+    std::fs::create_dir_all(tree.join("a")).unwrap();
+    std::fs::write(tree.join("README"), [1; 300]).unwrap();
+    std::fs::write(tree.join("a/first"), [2; 5000]).unwrap();
+    std::fs::write(tree.join("a/none"), []).unwrap();
+    std::fs::hard_link(tree.join("a/first"), tree.join("b/first")).unwrap();
+    std::os::unix::fs::symlink("/", tree.join("b/everything")).unwrap();
+    std::fs::write(tree.join("b/third"), [3; 70]).unwrap();
+    std::fs::write(directory.path().join("short.toml"), "targets = ['null']\n[repetition]\nstretch = '1ms'\n").unwrap();
+    let run = |tree: &str, out: &str| {
+        let options = ["run", "short.toml", "--tree", tree, "--blocks", "1", "--seed", "1", "--out", out];
+        let output = fsb(directory.path(), &options);
+        expect_code(&output, 0);
+        crate::common::record(&directory.path().join(out))["cells"].clone()
+    };
+    let cells = run("linux", "one");
+    let labels: Vec<_> = cells.as_array().unwrap().iter().map(|cell| cell["label"].as_str().unwrap()).collect();
+    let name = "linux (4 files, 5.24 KiB)";
+    let expected = [
+        format!("copy {name} into, read-write, durable"),
+        format!("copy {name} within, read-write, durable"),
+        format!("copy {name} within, copy_file_range, durable"),
+        format!("copy {name} within, reflink, durable"),
+        format!("delete {name}, durable"),
+    ];
+    assert_eq!(labels, expected);
+    let shape = "-:300;0:5000,0;0:70;2:";
+    assert!(cells.as_array().unwrap().iter().all(|cell| cell["workload"]["shape"] == shape), "{cells}");
+    let trials = trials(&directory.path().join("one"));
+    assert!(trials.iter().all(|trial| trial["params"].get("shape").is_none()), "trials are not as long as the tree");
+    std::fs::remove_dir_all(&tree).unwrap();
+    assert_eq!(run("one/run.json", "two"), cells);
+
+    std::fs::create_dir(directory.path().join("bare")).unwrap();
+    std::fs::write(directory.path().join("plan.toml"), "suite = 'quick'\n").unwrap();
+    for (options, said) in [
+        (vec!["null", "--tree", "gone"], "--tree gone: cannot be read: No such file"),
+        (vec!["null", "--tree", "bare"], "no file is in it"),
+        (vec!["null", "--tree", "plan.toml"], "neither a directory nor the run.json"),
+        (vec!["null", "plan.toml", "--tree", "one/run.json"], "and so does the plan"),
+        (vec!["null", "--tree", "one/run.json", "--suite", "quick"], "cannot be used with"),
+    ] {
+        let output = fsb(directory.path(), &[vec!["run"], options].concat());
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+}
