@@ -44,7 +44,7 @@ fn task(step: Step, workload: &WorkloadSpec, root: &Path) -> Task {
 fn run(workload: &WorkloadSpec, root: &Path, mut before: impl FnMut(Ready)) -> Result<Measurement, EngineError> {
     worker::perform(&task(Step::Prepare, workload, root), &mut Before(&mut |_| {}))?;
     match worker::perform(&task(Step::Measure, workload, root), &mut Before(&mut before))? {
-        StepReport::Measured(measured) => Ok(measured),
+        StepReport::Measured(measured) => Ok(*measured),
         StepReport::Done => panic!("the measure step measures"),
     }
 }
