@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Job, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
-use fsb_model::{Durability, Outcome};
+use fsb_engine::{ClockSpec, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
+use fsb_model::Outcome;
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
 use fsb_testbed::sandbox::Confinement;
@@ -11,6 +11,7 @@ use fsb_testbed::watch::{self, Watch};
 use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
 
+use super::failure::{Failure, applicable, for_want_of_memory, refused};
 use super::proof::{self, Seen};
 use super::protocol::{Measured, Spent, TrialReply, TrialRequest};
 use super::workers::{StepError, Worker, run_step};
@@ -23,25 +24,6 @@ pub struct Stage<'a> {
     pub target: &'a Provisioned,
     /// How workers are held; absent for the null file system, which touches nothing.
     pub confinement: Option<Confinement>,
-}
-
-/// Why a trial has no values.
-enum Failure {
-    /// It makes no sense here.
-    NotApplicable(String),
-    /// It did not get to its end.
-    Failed(String),
-    /// The target is no longer there.
-    Lost(String),
-}
-
-impl From<StepError> for Failure {
-    fn from(error: StepError) -> Self {
-        match error {
-            StepError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
-            error => Failure::Failed(error.to_string()),
-        }
-    }
 }
 
 struct Conduct<'a, 'b> {
@@ -93,65 +75,6 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
     let cleaned = conduct.step(Step::Cleanup, 0);
     conduct.settle_afterwards();
     conduct.reply(ended.and(cleaned.map_err(Failure::from)))
-}
-
-/// Refuses before anything is run what this target cannot do (DESIGN: "said, not faked").
-fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
-    let profile = job.profile();
-    let abilities = &target.abilities;
-    if profile.cache.begins_cold() {
-        match abilities.cold {
-            None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone())),
-            Some(ColdMethod::Evict) if profile.metadata_only => {
-                let why = "cold metadata needs drop_caches: run as root";
-                return Err(Failure::NotApplicable(why.to_owned()));
-            }
-            Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
-                let why = "cold metadata cannot be proved: the device under the directory is not known";
-                return Err(Failure::NotApplicable(why.to_owned()));
-            }
-            Some(_) => {}
-        }
-    }
-    if profile.durability != Durability::None && !abilities.durable {
-        return Err(Failure::NotApplicable(abilities.why_not_durable.clone()));
-    }
-    let short = |what: &str, needed: String, free: String| {
-        Err(Failure::Failed(format!("it needs {needed} {what} and the target has {free}: another --size changes both")))
-    };
-    if profile.space > target.free_bytes {
-        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
-        return short("free", show(profile.space), show(target.free_bytes));
-    }
-    Ok(())
-}
-
-fn refused(failure: Failure) -> TrialReply {
-    let (outcome, error) = match failure {
-        Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
-        Failure::Failed(why) | Failure::Lost(why) => (Outcome::Failed, why),
-    };
-    TrialReply {
-        outcome,
-        error: Some(error),
-        measured: None,
-        observed: Map::new(),
-        disturbed: Vec::new(),
-        spent: Spent::default(),
-        target_lost: false,
-    }
-}
-
-/// A worker that the kernel killed for want of memory says so.
-fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64) -> Failure {
-    let killed = memory.filter(|memory| memory.oom_kills.is_some_and(|kills| kills > before));
-    match (failure, killed) {
-        (Failure::Failed(why), Some(memory)) => {
-            let limit = fsb_model::units::show_bytes(memory.limit_bytes as f64);
-            Failure::Failed(format!("{why}; the memory limit of {limit} was too little for it: raise memory-limit"))
-        }
-        (failure, _) => failure,
-    }
 }
 
 impl Conduct<'_, '_> {

@@ -2,6 +2,7 @@
 
 mod client;
 mod conduct;
+mod failure;
 mod lines;
 mod proof;
 mod protocol;

@@ -1,0 +1,88 @@
+//! Why a trial has no values, and what is known of that before it runs.
+
+use fsb_engine::Job;
+use fsb_model::{Durability, Outcome};
+use fsb_testbed::control::memory_limit::MemoryUse;
+use fsb_testbed::{ColdMethod, Provisioned};
+use serde_json::Map;
+
+use super::protocol::{Spent, TrialReply};
+use super::workers::StepError;
+
+/// Why a trial has no values.
+pub(super) enum Failure {
+    /// It makes no sense here.
+    NotApplicable(String),
+    /// It did not get to its end.
+    Failed(String),
+    /// The target is no longer there.
+    Lost(String),
+}
+
+impl From<StepError> for Failure {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Refuses before anything is run what this target cannot do (DESIGN: "said, not faked").
+pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
+    let profile = job.profile();
+    let abilities = &target.abilities;
+    if profile.cache.begins_cold() {
+        match abilities.cold {
+            None => return Err(Failure::NotApplicable(abilities.why_not_cold.clone())),
+            Some(ColdMethod::Evict) if profile.metadata_only => {
+                let why = "cold metadata needs drop_caches: run as root";
+                return Err(Failure::NotApplicable(why.to_owned()));
+            }
+            Some(_) if profile.metadata_only && !abilities.counters && abilities.fake.is_none() => {
+                let why = "cold metadata cannot be proved: the device under the directory is not known";
+                return Err(Failure::NotApplicable(why.to_owned()));
+            }
+            Some(_) => {}
+        }
+    }
+    if profile.durability != Durability::None && !abilities.durable {
+        return Err(Failure::NotApplicable(abilities.why_not_durable.clone()));
+    }
+    let short = |what: &str, needed: String, free: String| {
+        Err(Failure::Failed(format!("it needs {needed} {what} and the target has {free}: another --size changes both")))
+    };
+    if profile.space > target.free_bytes {
+        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+        return short("free", show(profile.space), show(target.free_bytes));
+    }
+    Ok(())
+}
+
+pub(super) fn refused(failure: Failure) -> TrialReply {
+    let (outcome, error) = match failure {
+        Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
+        Failure::Failed(why) | Failure::Lost(why) => (Outcome::Failed, why),
+    };
+    TrialReply {
+        outcome,
+        error: Some(error),
+        measured: None,
+        observed: Map::new(),
+        disturbed: Vec::new(),
+        spent: Spent::default(),
+        target_lost: false,
+    }
+}
+
+/// A worker that the kernel killed for want of memory says so.
+pub(super) fn for_want_of_memory(failure: Failure, memory: Option<&MemoryUse>, before: u64) -> Failure {
+    let killed = memory.filter(|memory| memory.oom_kills.is_some_and(|kills| kills > before));
+    match (failure, killed) {
+        (Failure::Failed(why), Some(memory)) => {
+            let limit = fsb_model::units::show_bytes(memory.limit_bytes as f64);
+            Failure::Failed(format!("{why}; the memory limit of {limit} was too little for it: raise memory-limit"))
+        }
+        (failure, _) => failure,
+    }
+}
