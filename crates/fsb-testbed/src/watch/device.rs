@@ -12,6 +12,8 @@ pub(super) struct OtherDeviceUse;
 pub(super) const OTHERS: &str = "others_device_bytes";
 /// Bytes that the target's device moved meanwhile.
 pub(super) const OURS: &str = "target_device_bytes";
+/// Cache flushes that the target's device served meanwhile.
+pub(super) const FLUSHES: &str = "target_device_flushes";
 /// Bytes that the disk moved for others or for the file system that holds the image: not told apart.
 pub(super) const UNSURE: &str = "others_or_backing_device_bytes";
 
@@ -39,13 +41,16 @@ impl Source for OtherDeviceUse {
         let device = place.device?.to_owned();
         let bottom = bottom(place.roots, &device).ok()?;
         // The target's bytes are counted when the disk's are: seen in this order none is taken for somebody else's.
-        let (ours, disk) = (bytes(&device)?, bytes(&bottom.disk)?);
+        let flushes = |device: &Path| block::activity(device).map_or(0, |activity| activity.flushes);
+        let (ours, disk, flushed) = (bytes(&device)?, bytes(&bottom.disk)?, flushes(&device));
         Some(Box::new(move || {
             let (Some(disk_now), Some(ours_now)) = (bytes(&bottom.disk), bytes(&device)) else { return Seen::new() };
             let ours = ours_now.saturating_sub(ours);
             let others = disk_now.saturating_sub(disk).saturating_sub(ours);
             let name = if bottom.in_place { OTHERS } else { UNSURE };
-            Seen::from([(OURS.to_owned(), ours as f64), (name.to_owned(), others as f64)])
+            let flushed = flushes(&device).saturating_sub(flushed);
+            let values = [(OURS, ours), (FLUSHES, flushed), (name, others)];
+            values.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect()
         }))
     }
 }

@@ -71,6 +71,7 @@ fn every_source_says_what_happened_between_two_looks() {
         ("pressure_io_seconds", 90e-6),
         ("pressure_memory_seconds", 0.0),
         ("target_device_bytes", 600.0 * 512.0),
+        ("target_device_flushes", 0.0),
         ("others_device_bytes", 300.0 * 512.0),
         ("cpu_frequency_hertz_least", 2.998e9),
         // Two cores, and one package that both show.
