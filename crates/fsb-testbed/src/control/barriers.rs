@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value, read_ahead};
 use crate::error::{TestbedError, attempt};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -40,7 +40,7 @@ fn keep_read_ahead(
     device: &Path,
     change: impl FnOnce(&mut Context<'_>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let path = device.join("queue/read_ahead_kb");
+    let path = read_ahead::file(device);
     let Some(before) = read_trimmed(&path) else { return change(context) };
     context.record(Action::WriteFile { path: path.clone(), value: before.clone() })?;
     change(context)?;

@@ -18,7 +18,8 @@ pub(super) struct ReadAhead;
 /// More has no effect that could be measured, and a page cache full of it disturbs what else is.
 const MOST: u64 = 1 << 30;
 
-fn file(device: &Path) -> PathBuf {
+/// The device's own setting.
+pub(super) fn file(device: &Path) -> PathBuf {
     device.join("queue/read_ahead_kb")
 }
 

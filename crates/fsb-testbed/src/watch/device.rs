@@ -41,22 +41,22 @@ impl Source for OtherDeviceUse {
         let device = place.device?.to_owned();
         let bottom = bottom(place.roots, &device).ok()?;
         // The target's bytes are counted when the disk's are: seen in this order none is taken for somebody else's.
-        let flushes = |device: &Path| block::activity(device).map_or(0, |activity| activity.flushes);
-        let (ours, disk, flushed) = (bytes(&device)?, bytes(&bottom.disk)?, flushes(&device));
+        let (target, disk) = (block::activity(&device)?, block::activity(&bottom.disk)?);
         Some(Box::new(move || {
-            let (Some(disk_now), Some(ours_now)) = (bytes(&bottom.disk), bytes(&device)) else { return Seen::new() };
-            let ours = ours_now.saturating_sub(ours);
-            let others = disk_now.saturating_sub(disk).saturating_sub(ours);
+            let now = (block::activity(&bottom.disk), block::activity(&device));
+            let (Some(disk_now), Some(target_now)) = now else { return Seen::new() };
+            let ours = bytes(&target_now).saturating_sub(bytes(&target));
+            let others = bytes(&disk_now).saturating_sub(bytes(&disk)).saturating_sub(ours);
             let name = if bottom.in_place { OTHERS } else { UNSURE };
-            let flushed = flushes(&device).saturating_sub(flushed);
+            let flushed = target_now.flushes.saturating_sub(target.flushes);
             let values = [(OURS, ours), (FLUSHES, flushed), (name, others)];
             values.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect()
         }))
     }
 }
 
-fn bytes(directory: &Path) -> Option<u64> {
-    block::activity(directory).map(|activity| activity.read_bytes + activity.write_bytes)
+fn bytes(activity: &block::Activity) -> u64 {
+    activity.read_bytes + activity.write_bytes
 }
 
 /// The disk at the bottom of a stack of devices.
