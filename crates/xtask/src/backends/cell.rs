@@ -7,6 +7,9 @@ use super::place::Place;
 /// Requests under way, and taken at once, of asynchronous backends.
 pub const DEPTH: u32 = 32;
 
+/// Files that are gone over once are larger by this.
+pub const PASS: u64 = 4;
+
 /// One line of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
@@ -51,6 +54,20 @@ impl Cell {
 
     pub fn block_size(&self) -> u64 {
         if self.random { 4 << 10 } else { 1 << 20 }
+    }
+
+    /// Whether one measurement goes over the file once at most.
+    ///
+    /// From one pass to the next fio maps the file again and never takes a mapping away: pages that are mapped already
+    /// are mapped once more for less than their first mapping costs, in the books that the kernel keeps of them. Whoever
+    /// unmaps what he no longer uses has the full cost in each pass, so passes after the first are not the same work.
+    pub fn one_pass(&self) -> bool {
+        self.backend == "mmap" && !self.random
+    }
+
+    /// Bytes of its file: a single pass must last long enough for the milliseconds in which fio tells its time.
+    pub fn file_size(&self, size: Bytes) -> Bytes {
+        if self.one_pass() { Bytes(size.0 * PASS) } else { size }
     }
 
     /// `random write 4K`.

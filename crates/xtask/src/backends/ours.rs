@@ -55,15 +55,15 @@ impl<'p> Ours<'p> {
         self.root.join("fsb-set/d00000/f00000000")
     }
 
-    /// How many operations take about as long as one side of a pair should: whole passes where they are that short.
-    pub fn calibrate(&self) -> anyhow::Result<u64> {
-        let mut operations = FEW;
+    /// How many operations take about as long as one side of a pair should, or `most`.
+    pub fn calibrate(&self, most: u64) -> anyhow::Result<u64> {
+        let mut operations = FEW.min(most);
         loop {
             let seconds = self.measure(operations)?.seconds * operations as f64;
-            if seconds >= LENGTH / 4.0 {
-                return Ok((operations as f64 * LENGTH / seconds).ceil() as u64);
+            if seconds >= LENGTH / 4.0 || operations == most {
+                return Ok(most.min((operations as f64 * LENGTH / seconds).ceil() as u64));
             }
-            operations *= 4;
+            operations = most.min(operations * 4);
         }
     }
 
