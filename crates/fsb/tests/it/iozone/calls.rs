@@ -175,6 +175,71 @@ fn options_without_a_trace_agree_with_the_tool_itself() {
     }
 }
 
+/// The transfers of asynchronous modes, which threads of the C library make in an order of their own: what was moved,
+/// from or to where.
+fn transfers(log: &str, record: &str) -> Vec<(bool, u64)> {
+    let before = format!(", {record}, ");
+    let mut found: Vec<(bool, u64)> = log
+        .lines()
+        .filter_map(|line| {
+            let reads = line.contains("pread64");
+            // Before each reading operation the first record is read once, by the tool with a plain call.
+            if line.contains(&format!(", {record})")) && line.contains(" read(") {
+                return Some((true, 0));
+            }
+            let (_, rest) = line.split_once(&before).filter(|_| reads || line.contains("pwrite64"))?;
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            Some((reads, rest[..digits].parse().ok()?))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn asynchronous_modes_move_what_the_tool_itself_moves() {
+    let tool = Path::new("/usr/bin/iozone");
+    if !program_or_skip("asynchronous_modes", "strace") {
+        return;
+    }
+    let _turn = turn();
+    for mode in ["-H 4", "-k 4"] {
+        let directory = scratch();
+        let file = directory.path().join("f");
+        let moved = |program: &Path, first: &[&str]| {
+            let log = directory.path().with_extension("strace");
+            let strace = Command::new("timeout")
+                .args(["60", "strace", "-f", "-s", "0", "-e", "signal=none", "-e", "trace=read,pread64,pwrite64", "-o"])
+                .arg(&log)
+                .arg(program)
+                .args(first)
+                .args(mode.split_whitespace())
+                .args(["-s", "256", "-r", "16", "-i", "0", "-i", "1", "-f"])
+                .arg(&file)
+                .output()
+                .unwrap();
+            assert!(strace.status.success(), "{mode}: {strace:?}");
+            let text = std::fs::read_to_string(&log).unwrap();
+            std::fs::remove_file(log).unwrap();
+            transfers(&text, "16384")
+        };
+        let ours = moved(Path::new(FSB), &["iozone"]);
+        // Each of four operations visits each of sixteen records once, and two read the first one before.
+        let mut expected: Vec<_> = [false, true]
+            .into_iter()
+            .flat_map(|reads| (0..16).flat_map(move |record| [(reads, record * 16_384); 2]))
+            .chain([(true, 0); 2])
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(ours, expected, "{mode}");
+        if tool.exists() {
+            assert_eq!(ours, moved(tool, &[]), "{mode}");
+        } else {
+            eprintln!("SKIPPED the tool's side of {mode}: IOzone is not installed");
+        }
+    }
+}
+
 #[test]
 fn throughput_mode() {
     if !program_or_skip("throughput_mode", "strace") {

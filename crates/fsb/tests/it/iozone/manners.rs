@@ -212,10 +212,16 @@ fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
         return;
     }
     let _turn = turn();
-    for means in ["", "-B", "-k 4"] {
+    for (means, files) in [
+        ("", "-s 8m -f f"),
+        ("-B", "-s 8m -f f"),
+        ("-k 4", "-s 8m -f f"),
+        ("-t 2", "-s 4m -F f g"),
+        ("-t 2 -T", "-s 4m -F f g"),
+    ] {
         let mounted = Mounted::new(16);
         let point = mounted.point();
-        let line = format!("iozone {means} --repeat-until 1h -s 8m -r 64k -i 0 -+n -f f");
+        let line = format!("iozone {means} --repeat-until 1h -r 64k -i 0 -+n {files}");
         let running = Running::start(&point, &line.split_whitespace().collect::<Vec<_>>());
         wait_until("the file is there", Duration::from_secs(20), || point.join("f").exists());
         let ended = AtomicBool::new(false);
