@@ -17,6 +17,7 @@ mod killed;
 mod matrix;
 mod micro;
 mod null_run;
+mod options;
 mod past_the_cache;
 mod postmark;
 mod quiet;
