@@ -12,6 +12,7 @@ pub(crate) mod conformance;
 mod create;
 mod delete;
 mod filetree;
+mod flow;
 mod iozone;
 mod listing;
 mod micro;
@@ -76,6 +77,13 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &micro_write::MicroWrite,
     &postmark::Postmark,
     &filetree::FileTree,
+    &flow::FILESERVER,
+    &flow::WEBSERVER,
+    &flow::WEBPROXY,
+    &flow::VARMAIL,
+    &flow::OLTP,
+    &flow::VIDEOSERVER,
+    &flow::AnyFlow,
     #[cfg(test)]
     &skeleton::Skeleton,
 ];
