@@ -30,6 +30,7 @@ mod scan;
 mod skeleton;
 mod spec;
 mod stat;
+mod untar_build;
 mod write;
 
 use fsb_model::nearest::unknown;
@@ -76,6 +77,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &micro_write::MicroWrite,
     &postmark::Postmark,
     &filetree::FileTree,
+    &untar_build::UntarBuild,
     #[cfg(test)]
     &skeleton::Skeleton,
 ];

@@ -83,6 +83,11 @@ pub static REGISTRY: &[Suite] = &[
         about: "Copying and deleting the file sets of Fedorchuk 2008: 16 songs, a tree of packages, a film, an image.",
         text: include_str!("fedorchuk.toml"),
     },
+    Suite {
+        name: "untar-build",
+        about: "A source tree unpacked, looked at, read and removed: the Andrew benchmark, whole and phase by phase.",
+        text: include_str!("untar-build.toml"),
+    },
 ];
 
 /// The suite of that name as a plan without targets.
