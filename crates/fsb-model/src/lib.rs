@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod expression;
+pub mod flow;
 pub mod host;
 pub mod metric;
 pub mod nearest;
