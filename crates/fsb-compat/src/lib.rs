@@ -9,7 +9,7 @@ mod bonnie;
 mod draft;
 mod error;
 pub mod fedorchuk;
-mod filebench;
+pub mod filebench;
 mod fio;
 pub mod iozone;
 mod lines;

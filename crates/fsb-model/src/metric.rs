@@ -106,6 +106,11 @@ metrics! {
     DELETE_RATE = "delete_rate", OperationsPerSecond, Higher, Rate, "Files deleted, per second of all stages of a run of PostMark's.";
     CREATE_ALONE_RATE = "create_alone_rate", OperationsPerSecond, Higher, Rate, "Files created before the transactions of PostMark's, per second of that.";
     DELETE_ALONE_RATE = "delete_alone_rate", OperationsPerSecond, Higher, Rate, "Files deleted after the transactions of PostMark's, per second of that.";
+    UNPACK_RATE = "unpack_rate", OperationsPerSecond, Higher, Rate, "Files, directories and links unpacked, per second until they are durable, where they are.";
+    STAT_RATE = "stat_rate", OperationsPerSecond, Higher, Rate, "Entries of a tree listed and asked for their attributes, per second.";
+    READ_FILES_RATE = "read_files_rate", OperationsPerSecond, Higher, Rate, "Files of a tree opened, read and closed, per second.";
+    COMPILE_RATE = "compile_rate", OperationsPerSecond, Higher, Rate, "Sources of a tree compiled, per second: what the processor does.";
+    REMOVE_RATE = "remove_rate", OperationsPerSecond, Higher, Rate, "Entries of a tree removed, per second until that is durable, where it is.";
     LATENCY_MEAN = "latency_mean", Seconds, Lower, Latency, "Mean time of one operation.";
     LATENCY_P50 = "latency_p50", Seconds, Lower, Latency, "Median time of one operation.";
     LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";

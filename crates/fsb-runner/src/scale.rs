@@ -65,7 +65,7 @@ pub(crate) fn controls(controls: &mut BTreeMap<String, String>, scale: f64) {
 const COUNTS: [&str; 2] = ["number", "transactions"];
 
 /// Workloads on trees of files, which know themselves what a smaller tree is.
-const TREES: [&str; 1] = ["filetree"];
+const TREES: [&str; 2] = ["filetree", "untar-build"];
 const TREE_SCALE: &str = "scale";
 
 /// One combination of sizes at this scale; nothing where its record is larger than its file by now. `scope` is the one

@@ -31,6 +31,7 @@ mod scan;
 mod skeleton;
 mod spec;
 mod stat;
+mod untar_build;
 mod write;
 
 use fsb_model::nearest::unknown;
@@ -84,6 +85,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &flow::OLTP,
     &flow::VIDEOSERVER,
     &flow::AnyFlow,
+    &untar_build::UntarBuild,
     #[cfg(test)]
     &skeleton::Skeleton,
 ];

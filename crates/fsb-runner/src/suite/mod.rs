@@ -113,6 +113,11 @@ pub static REGISTRY: &[Suite] = &[
         about: "filebench's video server: 48 viewers at 96 MiB/s and without a limit, and films that are replaced.",
         text: include_str!("videoserver.toml"),
     },
+    Suite {
+        name: "untar-build",
+        about: "A source tree unpacked, looked at, read and removed: the Andrew benchmark, whole and phase by phase.",
+        text: include_str!("untar-build.toml"),
+    },
 ];
 
 /// The suite of that name as a plan without targets.

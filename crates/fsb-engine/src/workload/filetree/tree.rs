@@ -15,6 +15,7 @@ use crate::EngineError;
 use crate::backend::{Handle, KernelTree, Tree};
 use crate::data::{Data, Memory, PAGE};
 use crate::fileset::{EXAMINED_FILES, resident_bytes};
+use crate::memory::available;
 use crate::task::Ready;
 
 /// Bytes of one call where nothing is timed.
@@ -127,13 +128,6 @@ pub(super) fn in_memory(leaves: &[Leaf], whole: u64, seed: u64) -> Result<File, 
     let mut data = Data::new(seed, CHUNK as usize);
     leaves.iter().try_for_each(|leaf| write(&file, leaf, leaf.address, &mut data)).map_err(failed)?;
     Ok(file)
-}
-
-/// Bytes that programs may still take; `None` where the kernel does not tell.
-fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Proves that the source is in memory: what is in it, and how much of that.

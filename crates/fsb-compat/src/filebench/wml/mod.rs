@@ -1,0 +1,81 @@
+//! filebench's workload model language: files that end in `.f`.
+//!
+//! A file is read in three steps, each of which knows where everything stood: [`lexer`] makes words of it, [`parser`]
+//! makes commands of these, and [`lower`] makes a [`Flow`] of what was defined when `run` comes, as filebench binds a
+//! variable when it is used and not when it is named. What filebench knows and we do not is said by line, and then
+//! nothing is run: half a workload would be another one.
+//!
+//! Both dialects are read: 1.4's `define randvar`, `filesizegamma` and sums of variables, and 1.5's `randvar(…)` and
+//! `cvar(…)`. A plain number is that number, as 1.5 has it.
+
+mod lexer;
+mod lower;
+mod parser;
+mod step;
+mod value;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use fsb_model::flow::Flow;
+
+/// Seconds of a `run` that names none: filebench's default.
+pub const USUAL_SECONDS: u64 = 60;
+
+/// Something in a file that cannot be done, or is done otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// From 1.
+    pub line: usize,
+    /// What it is.
+    pub message: String,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+/// What a file says, all of which can be done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    /// Its runs, in their order.
+    pub runs: Vec<Run>,
+    /// What it prints with `echo`, line by line.
+    pub said: Vec<String>,
+    /// What is done otherwise than filebench does it.
+    pub notes: Vec<Remark>,
+}
+
+/// One `run` with what was defined when it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Where it stands; nothing where the file has none and one was asked for.
+    pub line: Option<usize>,
+    /// For how long.
+    pub seconds: u64,
+    /// Where its file sets lie, as the file names it.
+    pub directory: PathBuf,
+    /// What is done.
+    pub flow: Flow,
+}
+
+/// Reads a file. `name` is what its flows are called; a file without `run` has one all the same if `implied` says how
+/// many seconds it lasts.
+///
+/// # Errors
+/// All that cannot be done, by line; never empty.
+pub fn read(text: &str, name: &str, implied: Option<u64>) -> Result<Script, Vec<Remark>> {
+    let tokens = lexer::tokens(text).map_err(|problem| vec![problem])?;
+    let mut parsed = parser::parse(&tokens);
+    if parsed.problems.is_empty() {
+        lower::lower(&parsed.commands, name, implied, tokens.last_line)
+    } else {
+        parsed.problems.sort_by_key(|problem| problem.line);
+        Err(parsed.problems)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,470 @@
+//! From tokens to commands. What is not known is noted and left out, so that one reading tells of all of it.
+
+use fsb_model::nearest::unknown;
+
+use super::Remark;
+use super::lexer::{Piece, Token, Tokens};
+
+/// Something with the line that it stands on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct At<T> {
+    pub(super) line: usize,
+    pub(super) value: T,
+}
+
+/// What stands after an `=`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Written {
+    Number(u64),
+    Word(String),
+    Text(Vec<Piece>),
+    Variable(String),
+    /// `$a * $b`.
+    Sum(Box<Written>, char, Box<Written>),
+    /// `randvar(…)` and 1.4's `define randvar`.
+    Random(Vec<Attribute>),
+    /// `cvar(…)`.
+    Custom(Vec<Attribute>),
+    /// `{{…}, …}`, whose contents nobody needs.
+    Table,
+}
+
+/// `name`, or `name = value`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Attribute {
+    pub(super) line: usize,
+    /// Of a variable with its dollar.
+    pub(super) name: String,
+    pub(super) value: Option<Written>,
+}
+
+/// `flowop KIND attributes`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FlowOp {
+    pub(super) line: usize,
+    pub(super) kind: String,
+    pub(super) attributes: Vec<Attribute>,
+}
+
+/// `thread attributes { flowops }`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Thread {
+    pub(super) line: usize,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) steps: Vec<FlowOp>,
+}
+
+/// What a file is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Command {
+    Set(String, Written),
+    Mode(String),
+    /// A `file` or a `fileset`.
+    Files {
+        one: bool,
+        attributes: Vec<Attribute>,
+    },
+    Process(Vec<Attribute>, Vec<Thread>),
+    /// A flow operation made of others.
+    Composite(Vec<Attribute>, Vec<FlowOp>),
+    EventGenerator(Vec<Attribute>),
+    Echo(Vec<Piece>),
+    Run(Option<Written>),
+    /// With the seconds between reports.
+    PeriodicRun(Option<u64>, Option<Written>),
+    Quit,
+    /// Nothing that a run depends on.
+    Nothing,
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) commands: Vec<At<Command>>,
+    pub(super) problems: Vec<Remark>,
+}
+
+/// The commands that are known; those that are not done are known too, so as to say so.
+const COMMANDS: [&str; 14] = [
+    "set", "define", "eventgen", "run", "psrun", "echo", "usage", "create", "debug", "version", "shutdown", "quit",
+    "exit", "enable",
+];
+/// What filebench can do and a run of ours does not.
+const NOT_DONE: [(&str, &str); 12] = [
+    ("system", "commands of the shell are not run"),
+    ("load", "other files are not loaded: put everything into this one"),
+    ("foreach", "loops are not done: write one file for each value, or use the plans of 'fsb run'"),
+    ("sleep", "a run lasts as long as 'run' says: leave it out"),
+    ("stats", "results are printed after each run: leave it out"),
+    ("domultisync", "there is no run over several machines"),
+    ("fscheck", "file systems are not checked"),
+    ("fsflush", "caches are not emptied in between: 'fsb run' has controls for that"),
+    ("log", "there is no log: leave it out"),
+    ("list", "there is nothing to list: leave it out"),
+    ("warmup", "warming up is not done: 'fsb run' warms up by itself"),
+    ("vars", "variables are not listed: leave it out"),
+];
+
+pub(super) fn parse(tokens: &Tokens) -> Parsed {
+    let mut parser =
+        Parser { tokens: &tokens.all, next: 0, last: tokens.last_line, depth: 0, parsed: Parsed::default() };
+    // A command that is not understood leaves its rest behind, of which nothing more is said until the next command.
+    while parser.next < parser.tokens.len() {
+        let line = parser.line();
+        match parser.command() {
+            Ok(Some(command)) => parser.parsed.commands.push(At { line, value: command }),
+            Ok(None) => {}
+            Err(problem) => {
+                parser.parsed.problems.push(problem);
+                parser.skip_to_command();
+            }
+        }
+    }
+    parser.parsed
+}
+
+struct Parser<'t> {
+    tokens: &'t [(usize, Token)],
+    next: usize,
+    last: usize,
+    /// How many values lie within each other.
+    depth: usize,
+    parsed: Parsed,
+}
+
+/// Values within values, and operators of one value: more make no sense.
+const DEEPEST: usize = 16;
+
+type Read<T> = Result<T, Remark>;
+
+impl Parser<'_> {
+    fn line(&self) -> usize {
+        self.tokens.get(self.next).map_or(self.last, |(line, _)| *line)
+    }
+
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.next).map(|(_, token)| token)
+    }
+
+    fn take(&mut self) -> Option<&Token> {
+        self.next += 1;
+        self.tokens.get(self.next - 1).map(|(_, token)| token)
+    }
+
+    fn wrong<T>(&self, message: impl Into<String>) -> Read<T> {
+        Err(Remark { line: self.line(), message: message.into() })
+    }
+
+    /// What stands here instead of what was expected.
+    fn expected<T>(&self, what: &str) -> Read<T> {
+        let found = match self.peek() {
+            None => "the end of the file".to_owned(),
+            Some(Token::Word(word)) => format!("'{word}'"),
+            Some(Token::Number(number)) => format!("'{number}'"),
+            Some(Token::Variable(name)) => format!("'${name}'"),
+            Some(Token::Text(_)) => "a text in quotes".to_owned(),
+            Some(Token::Symbol(symbol)) => format!("'{symbol}'"),
+        };
+        self.wrong(format!("{what} is expected, and {found} stands there"))
+    }
+
+    fn is_symbol(&self, symbol: char) -> bool {
+        self.peek() == Some(&Token::Symbol(symbol))
+    }
+
+    fn symbol(&mut self, symbol: char) -> Read<()> {
+        if self.is_symbol(symbol) {
+            self.next += 1;
+            return Ok(());
+        }
+        self.expected(&format!("'{symbol}'"))
+    }
+
+    fn word(&mut self, what: &str) -> Read<String> {
+        match self.peek() {
+            Some(Token::Word(word)) => {
+                let word = word.clone();
+                self.next += 1;
+                Ok(word)
+            }
+            _ => self.expected(what),
+        }
+    }
+
+    fn skip_to_command(&mut self) {
+        let begins = |token: &Token| matches!(token, Token::Word(word) if COMMANDS.contains(&word.as_str()));
+        // The first token may be the command itself that was not understood.
+        self.next += 1;
+        while self.peek().is_some_and(|token| !begins(token)) {
+            self.next += 1;
+        }
+    }
+
+    fn command(&mut self) -> Read<Option<Command>> {
+        let line = self.line();
+        let word = self.word("a command")?;
+        let command = match word.as_str() {
+            "set" => self.set()?,
+            "define" => return self.define(line).map(Some),
+            "eventgen" => Command::EventGenerator(self.attributes()?),
+            "echo" => Command::Echo(self.text()?),
+            // For people at its prompt.
+            "usage" => {
+                self.text()?;
+                Command::Nothing
+            }
+            "run" => Command::Run(self.seconds()),
+            "psrun" => {
+                let period = self.period();
+                Command::PeriodicRun(period, self.seconds())
+            }
+            "create" => {
+                self.word("'files' or 'processes'")?;
+                Command::Nothing
+            }
+            "shutdown" => {
+                self.word("'processes'")?;
+                Command::Nothing
+            }
+            "debug" => {
+                if matches!(self.peek(), Some(Token::Number(_))) {
+                    self.next += 1;
+                }
+                Command::Nothing
+            }
+            "version" => Command::Nothing,
+            "quit" | "exit" => Command::Quit,
+            "enable" => match self.word("'lathist'")?.as_str() {
+                // Latencies are always recorded.
+                "lathist" => Command::Nothing,
+                other => {
+                    self.next -= 1;
+                    return self.wrong(format!("enable {other}: there is no run over several machines"));
+                }
+            },
+            other => {
+                self.next -= 1;
+                return match NOT_DONE.iter().find(|(name, _)| *name == other) {
+                    Some((name, why)) => self.wrong(format!("{name} is not supported: {why}")),
+                    None => self.wrong(unknown("command", other, COMMANDS)),
+                };
+            }
+        };
+        Ok(Some(command))
+    }
+
+    fn text(&mut self) -> Read<Vec<Piece>> {
+        match self.peek() {
+            Some(Token::Text(pieces)) => {
+                let pieces = pieces.clone();
+                self.next += 1;
+                Ok(pieces)
+            }
+            _ => self.expected("a text in quotes"),
+        }
+    }
+
+    fn seconds(&mut self) -> Option<Written> {
+        let seconds = match self.peek()? {
+            Token::Number(number) => Written::Number(*number),
+            Token::Variable(name) => Written::Variable(name.clone()),
+            _ => return None,
+        };
+        self.next += 1;
+        Some(seconds)
+    }
+
+    /// `-10` or `10`.
+    fn period(&mut self) -> Option<u64> {
+        let period = match self.peek()? {
+            Token::Number(number) => *number,
+            Token::Word(word) => word.strip_prefix('-')?.parse().ok()?,
+            _ => return None,
+        };
+        self.next += 1;
+        Some(period)
+    }
+
+    fn set(&mut self) -> Read<Command> {
+        match self.peek() {
+            Some(Token::Variable(name)) => {
+                let name = name.clone();
+                self.next += 1;
+                self.symbol('=')?;
+                Ok(Command::Set(name, self.value()?))
+            }
+            Some(Token::Word(word)) if word == "mode" => {
+                self.next += 1;
+                match self.word("'quit'")?.as_str() {
+                    "quit" => Ok(Command::Mode(self.word("'timeout', 'alldone' or 'firstdone'")?)),
+                    // Of the processor's use nothing is printed anyway.
+                    "nousestats" => Ok(Command::Nothing),
+                    other => self.wrong(format!("mode {other} is not known: known is quit")),
+                }
+            }
+            _ => self.expected("a variable such as $dir, or 'mode'"),
+        }
+    }
+
+    fn value(&mut self) -> Read<Written> {
+        if self.depth == DEEPEST {
+            return self.wrong("values lie too deep within each other");
+        }
+        self.depth += 1;
+        let value = self.sum();
+        self.depth -= 1;
+        value
+    }
+
+    fn sum(&mut self) -> Read<Written> {
+        let mut value = self.operand()?;
+        for _ in 0..DEEPEST {
+            let operator = match self.peek() {
+                Some(Token::Symbol(operator @ ('*' | '+'))) => *operator,
+                Some(Token::Word(word)) if word == "-" || word == "/" => word.as_str().chars().next().unwrap_or('-'),
+                _ => return Ok(value),
+            };
+            self.next += 1;
+            value = Written::Sum(Box::new(value), operator, Box::new(self.operand()?));
+        }
+        self.wrong("a value is put together of too many others")
+    }
+
+    fn operand(&mut self) -> Read<Written> {
+        let written = match self.peek() {
+            Some(Token::Number(number)) => Written::Number(*number),
+            Some(Token::Variable(name)) => Written::Variable(name.clone()),
+            Some(Token::Text(pieces)) => Written::Text(pieces.clone()),
+            Some(Token::Word(word)) if word == "randvar" || word == "cvar" => {
+                let custom = word == "cvar";
+                self.next += 1;
+                self.symbol('(')?;
+                let attributes = self.attributes()?;
+                self.symbol(')')?;
+                return Ok(if custom { Written::Custom(attributes) } else { Written::Random(attributes) });
+            }
+            Some(Token::Word(word)) => Written::Word(word.clone()),
+            Some(Token::Symbol('{')) => {
+                self.skip_braces()?;
+                return Ok(Written::Table);
+            }
+            _ => return self.expected("a value"),
+        };
+        self.next += 1;
+        Ok(written)
+    }
+
+    /// `{{1, 2, 3}, …}`.
+    fn skip_braces(&mut self) -> Read<()> {
+        let begun = self.line();
+        let mut depth = 0usize;
+        loop {
+            match self.take() {
+                Some(Token::Symbol('{')) => depth += 1,
+                Some(Token::Symbol('}')) => depth -= 1,
+                Some(_) => {}
+                None => return Err(Remark { line: begun, message: "the '{' has no '}'".to_owned() }),
+            }
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `name=value, name, $variable=value`.
+    fn attributes(&mut self) -> Read<Vec<Attribute>> {
+        let mut attributes = Vec::new();
+        loop {
+            let line = self.line();
+            let name = match self.peek() {
+                Some(Token::Word(word)) => word.clone(),
+                Some(Token::Variable(name)) => format!("${name}"),
+                _ => return self.expected("an attribute"),
+            };
+            self.next += 1;
+            let value = if self.is_symbol('=') {
+                self.next += 1;
+                Some(self.value()?)
+            } else {
+                None
+            };
+            attributes.push(Attribute { line, name, value });
+            if !self.is_symbol(',') {
+                return Ok(attributes);
+            }
+            self.next += 1;
+        }
+    }
+
+    fn define(&mut self, line: usize) -> Read<Command> {
+        let what = self.word("'fileset', 'file', 'process', 'flowop' or 'randvar'")?;
+        match what.as_str() {
+            "file" | "files" | "fileset" | "filesets" => Ok(Command::Files {
+                one: what.starts_with("file") && !what.contains("set"),
+                attributes: self.attributes()?,
+            }),
+            "process" | "processes" => {
+                let attributes = self.attributes()?;
+                self.symbol('{')?;
+                let mut threads = Vec::new();
+                while !self.is_symbol('}') {
+                    threads.push(self.thread(line)?);
+                }
+                self.symbol('}')?;
+                Ok(Command::Process(attributes, threads))
+            }
+            "flowop" => {
+                let attributes = self.attributes()?;
+                Ok(Command::Composite(attributes, self.block(line)?))
+            }
+            "randvar" => {
+                let mut attributes = self.attributes()?;
+                let named = attributes.iter().position(|attribute| attribute.name == "name");
+                let name = named.map(|at| attributes.remove(at));
+                match name.and_then(|name| name.value) {
+                    Some(Written::Variable(name)) => Ok(Command::Set(name, Written::Random(attributes))),
+                    _ => Err(Remark { line, message: "a randvar needs a name such as name=$iosize".to_owned() }),
+                }
+            }
+            other => {
+                self.next -= 1;
+                let known = ["fileset", "file", "process", "flowop", "randvar"];
+                self.wrong(format!("define: {}", unknown("kind", other, known)))
+            }
+        }
+    }
+
+    fn thread(&mut self, begun: usize) -> Read<Thread> {
+        let line = self.line();
+        match self.peek() {
+            Some(Token::Word(word)) if word == "thread" => self.next += 1,
+            None => return Err(Remark { line: begun, message: "the process that begins here has no '}'".to_owned() }),
+            _ => return self.expected("'thread' or '}'"),
+        }
+        let attributes = self.attributes()?;
+        Ok(Thread { line, attributes, steps: self.block(line)? })
+    }
+
+    /// `{ flowop … flowop … }`.
+    fn block(&mut self, begun: usize) -> Read<Vec<FlowOp>> {
+        self.symbol('{')?;
+        let mut steps = Vec::new();
+        while !self.is_symbol('}') {
+            let line = self.line();
+            match self.peek() {
+                Some(Token::Word(word)) if word == "flowop" => self.next += 1,
+                None => {
+                    return Err(Remark { line: begun, message: "the block that begins here has no '}'".to_owned() });
+                }
+                _ => return self.expected("'flowop' or '}'"),
+            }
+            let kind = self.word("the kind of a flowop")?;
+            let begins = matches!(self.peek(), Some(Token::Word(word)) if word != "flowop");
+            let attributes =
+                if begins || matches!(self.peek(), Some(Token::Variable(_))) { self.attributes()? } else { Vec::new() };
+            steps.push(FlowOp { line, kind, attributes });
+        }
+        self.symbol('}')?;
+        Ok(steps)
+    }
+}

@@ -1,0 +1,419 @@
+//! The workers: phase after phase, all of them together.
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::mem::MaybeUninit;
+use std::ops::{ControlFlow, Range};
+use std::os::fd::IntoRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fsb_model::Durability;
+use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
+use rustix::io::Errno;
+
+use super::UntarBuildJob;
+use super::compile;
+use super::index::{Index, Item, Kind};
+use super::options::Phase;
+use super::report::Report;
+use crate::EngineError;
+use crate::backend::{Handle, KernelTree, Tree};
+use crate::board::Board;
+use crate::clock;
+use crate::data::{Data, Memory};
+use crate::lane::Lane;
+use crate::order;
+use crate::team::Crew;
+
+/// What cat and cp read at once.
+const READ: usize = 128 << 10;
+/// What glibc's readdir uses.
+const LISTING: usize = 32 << 10;
+
+/// Why a call was refused, and its verb.
+type Refusal = (&'static str, Errno);
+
+/// What all workers look at.
+pub(super) struct Builders<'s> {
+    pub(super) job: &'s UntarBuildJob,
+    pub(super) set: &'s Path,
+    /// The directory that is unpacked into; nothing is called where there is none.
+    pub(super) root: Option<&'s Handle>,
+    pub(super) index: &'s Index,
+    pub(super) archive: &'s [u8],
+    /// What is compiled.
+    pub(super) sources: Vec<&'s Item>,
+    /// What comes out.
+    pub(super) objects: Vec<CString>,
+    pub(super) board: &'s Board,
+    /// A worker has failed, which the others must know when they have met it.
+    pub(super) failed: AtomicBool,
+}
+
+/// What one worker works with.
+pub(super) struct Kit {
+    /// Among the items, and among what is unpacked into with all directories.
+    items: Range<usize>,
+    directories: Range<usize>,
+    memory: Memory,
+    listing: Vec<MaybeUninit<u8>>,
+    report: Report,
+}
+
+/// Does to an entry what tar does: makes it, writes its bytes by `piece`, and gives it its permissions and its time.
+pub(super) fn unpack(root: &Handle, item: &Item, archive: &[u8], piece: usize) -> Result<(), Refusal> {
+    match &item.kind {
+        // A directory's time changes with what is put into it: that comes at the end.
+        Kind::Directory => {
+            let made = rustix::fs::mkdirat(root.fd(), &item.name, Mode::from_raw_mode(0o700));
+            made.map_err(|errno| ("make directory", errno))
+        }
+        Kind::Symbolic(target) => rustix::fs::symlinkat(target, root.fd(), &item.name).map_err(|errno| ("link", errno)),
+        Kind::Hard(target) => {
+            let linked = rustix::fs::linkat(root.fd(), target, root.fd(), &item.name, AtFlags::empty());
+            linked.map_err(|errno| ("link", errno))
+        }
+        Kind::File { offset, size } => {
+            // An archive that changed since it was looked at.
+            let bytes = archive.get(*offset as usize..).and_then(|rest| rest.get(..*size as usize));
+            let bytes = bytes.ok_or(("find in the archive", Errno::NODATA))?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(root.fd(), &item.name, flags, Mode::from_raw_mode(0o600));
+            let file = file.map_err(|errno| ("create", errno))?;
+            for piece in bytes.chunks(piece) {
+                let mut written = 0;
+                while written < piece.len() {
+                    match rustix::io::write(&file, &piece[written..]) {
+                        Ok(0) => return Err(("write to", Errno::NOSPC)),
+                        Ok(wrote) => written += wrote,
+                        Err(Errno::INTR) => {}
+                        Err(errno) => return Err(("write to", errno)),
+                    }
+                }
+            }
+            rustix::fs::futimens(&file, &times(item)).map_err(|errno| ("set the time of", errno))?;
+            let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);
+            rustix::fs::fchmod(&file, mode).map_err(|errno| ("set the permissions of", errno))?;
+            // A file system may tell only now that it could not write.
+            // SAFETY: the descriptor is ours, and nobody uses it after this.
+            unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(|errno| ("close", errno))
+        }
+    }
+}
+
+/// Permissions and time of a directory that is full.
+pub(super) fn finish(root: &Handle, item: &Item) -> Result<(), Refusal> {
+    let set = rustix::fs::utimensat(root.fd(), &item.name, &times(item), AtFlags::empty());
+    set.map_err(|errno| ("set the time of", errno))?;
+    let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);
+    rustix::fs::chmodat(root.fd(), &item.name, mode, AtFlags::empty())
+        .map_err(|errno| ("set the permissions of", errno))
+}
+
+/// Now, as tar has it, and the time that the archive tells.
+fn times(item: &Item) -> Timestamps {
+    let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+    let last_modification = Timespec { tv_sec: item.mtime.min(i32::MAX as u64) as i64, tv_nsec: 0 };
+    Timestamps { last_access: now, last_modification }
+}
+
+pub(super) fn refused(set: &Path, name: &CStr, (call, errno): Refusal) -> EngineError {
+    EngineError::call(call, set.join(std::ffi::OsStr::from_bytes(name.to_bytes())), errno)
+}
+
+impl Builders<'_> {
+    /// Whether another worker has failed: it is no use to go on, and the error is for that one to tell.
+    #[inline]
+    fn over(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Does a part of a phase and waits until all have done theirs. They meet even where one has failed, or the others
+    /// would wait for it.
+    fn together(&self, result: &mut Result<(), EngineError>, act: impl FnOnce() -> Result<(), EngineError>) {
+        if result.is_ok() && !self.over() {
+            *result = act();
+            self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
+        }
+        self.board.meet();
+    }
+
+    fn lap(&self, phase: Phase, kind: clock::Kind, bytes: u64, report: &mut Report, lane: &mut Lane<'_>) {
+        let begun = lane.last();
+        lane.lap(kind, bytes);
+        report.record(phase, lane.last() - begun);
+    }
+
+    fn unpack_items(
+        &self,
+        items: &[Item],
+        which: impl Fn(&Kind) -> bool,
+        report: &mut Report,
+        lane: &mut Lane<'_>,
+    ) -> Result<(), EngineError> {
+        lane.start();
+        for item in items.iter().filter(|item| which(&item.kind)) {
+            if self.over() {
+                break;
+            }
+            if let Some(root) = self.root {
+                let made = unpack(root, item, self.archive, self.job.0.block_size as usize);
+                made.map_err(|refusal| refused(self.set, &item.name, refusal))?;
+            }
+            let bytes = if let Kind::File { size, .. } = item.kind { size } else { 0 };
+            self.lap(Phase::Unpack, clock::Kind::Create, bytes, report, lane);
+        }
+        Ok(())
+    }
+
+    fn unpack(&self, kit: &mut Kit, lane: &mut Lane<'_>, result: &mut Result<(), EngineError>) {
+        let (all, report) = (&self.index.items[..], &mut kit.report);
+        if self.job.0.threads == 1 {
+            // As they stand in the archive.
+            self.together(result, || self.unpack_items(all, |_| true, report, lane));
+        } else {
+            let first = lane.rank == 0;
+            let own = |mine: bool| if mine { all } else { &[] };
+            let links = |kind: &Kind| matches!(kind, Kind::Symbolic(_) | Kind::Hard(_));
+            self.together(result, || self.unpack_items(own(first), |kind| *kind == Kind::Directory, report, lane));
+            let files = |kind: &Kind| matches!(kind, Kind::File { .. });
+            self.together(result, || self.unpack_items(&all[kit.items.clone()], files, report, lane));
+            self.together(result, || self.unpack_items(own(first), links, report, lane));
+        }
+        self.together(result, || {
+            let Some(root) = self.root.filter(|_| lane.rank == 0) else { return Ok(()) };
+            for &directory in self.index.directories.iter().rev() {
+                let item = &all[directory];
+                finish(root, item).map_err(|refusal| refused(self.set, &item.name, refusal))?;
+            }
+            lane.tick(clock::Kind::Close, 0);
+            Ok(())
+        });
+    }
+
+    /// Lists each directory and asks for the attributes of what is in it.
+    fn stat(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        lane.start();
+        for number in kit.directories.clone() {
+            let expected = self.index.children[number];
+            let Some(root) = self.root else {
+                (0..expected).for_each(|_| self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut kit.report, lane));
+                continue;
+            };
+            let name = match number {
+                0 => c".",
+                _ => self.index.items[self.index.directories[number - 1]].name.as_c_str(),
+            };
+            let directory = KernelTree.open_directory(root, name);
+            let directory = directory.map_err(|errno| refused(self.set, name, ("open", errno)))?;
+            let (mut seen, mut failure) = (0, None);
+            let mut visit = |entry: &CStr| {
+                if let Err(errno) = KernelTree.stat(&directory, entry) {
+                    let within = self.set.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+                    failure = Some(refused(&within, entry, ("stat", errno)));
+                    return ControlFlow::Break(());
+                }
+                seen += 1;
+                self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut kit.report, lane);
+                ControlFlow::Continue(())
+            };
+            let listed = KernelTree.list(&directory, &mut kit.listing, expected, &mut visit);
+            listed.map_err(|errno| refused(self.set, name, ("list", errno)))?;
+            failure.map_or(Ok(()), Err)?;
+            // A directory that hides files would look fast.
+            if seen != expected {
+                let path = self.set.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+                let message = format!("list {}: {seen} entries came instead of {expected}", path.display());
+                return Err(EngineError { path: Some(path), ..EngineError::new(message) });
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        lane.start();
+        for item in &self.index.items[kit.items.clone()] {
+            let Kind::File { offset, size } = item.kind else { continue };
+            if self.over() {
+                break;
+            }
+            if let Some(root) = self.root {
+                self.read_one(root, item, (offset, size), kit.memory.as_mut())?;
+            }
+            self.lap(Phase::Read, clock::Kind::Read, size, &mut kit.report, lane);
+        }
+        Ok(())
+    }
+
+    fn read_one(
+        &self,
+        root: &Handle,
+        item: &Item,
+        (offset, size): (u64, u64),
+        memory: &mut [u8],
+    ) -> Result<(), EngineError> {
+        let failed = |refusal| refused(self.set, &item.name, refusal);
+        let file = rustix::fs::openat(root.fd(), &item.name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let file = file.map_err(|errno| failed(("open", errno)))?;
+        let mut done = 0;
+        loop {
+            let read = match rustix::io::read(&file, &mut *memory) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(failed(("read", errno))),
+            };
+            if self.job.0.verify {
+                let begin = (offset + done) as usize;
+                let expected = self.archive.get(begin..begin + read).filter(|_| done + read as u64 <= size);
+                // What is too long is told below.
+                if let Some(expected) = expected
+                    && let Some(place) = Data::difference(expected, &memory[..read])
+                {
+                    let path = self.set.join(std::ffi::OsStr::from_bytes(item.name.as_bytes()));
+                    return Err(EngineError::corrupted(&path, done + place as u64, expected[place], memory[place]));
+                }
+            }
+            done += read as u64;
+        }
+        if done == size {
+            return Ok(());
+        }
+        let path = self.set.join(std::ffi::OsStr::from_bytes(item.name.as_bytes()));
+        let message = format!("{} has {done} bytes, and in the archive it has {size}", path.display());
+        Err(EngineError { path: Some(path), ..EngineError::new(message) })
+    }
+
+    fn compile(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        if lane.rank > 0 {
+            return Ok(());
+        }
+        lane.start();
+        if self.root.is_none() {
+            self.sources.iter().for_each(|_| self.lap(Phase::Compile, clock::Kind::Sync, 0, &mut kit.report, lane));
+            return Ok(());
+        }
+        let begun = lane.last();
+        let taken = compile::run(&self.sources, self.job.0.jobs, self.set)?;
+        lane.tick(clock::Kind::Sync, 0);
+        // Each began within the phase; the lane's own histogram only counts them.
+        for ns in taken {
+            lane.complete(begun.max(lane.last().saturating_sub(ns)), 0);
+            kit.report.record(Phase::Compile, ns);
+        }
+        Ok(())
+    }
+
+    fn remove_one(
+        &self,
+        name: &CStr,
+        flags: AtFlags,
+        report: &mut Report,
+        lane: &mut Lane<'_>,
+    ) -> Result<(), EngineError> {
+        if let Some(root) = self.root {
+            let removed = rustix::fs::unlinkat(root.fd(), name, flags);
+            removed.map_err(|errno| refused(self.set, name, ("remove", errno)))?;
+        }
+        self.lap(Phase::Remove, clock::Kind::Delete, 0, report, lane);
+        Ok(())
+    }
+
+    fn remove(&self, kit: &mut Kit, lane: &mut Lane<'_>, result: &mut Result<(), EngineError>) {
+        let (all, report) = (&self.index.items[..], &mut kit.report);
+        self.together(result, || {
+            lane.start();
+            let objects = if lane.rank == 0 { &self.objects[..] } else { &[] };
+            objects.iter().try_for_each(|name| self.remove_one(name, AtFlags::empty(), report, lane))?;
+            let files = all[kit.items.clone()].iter().rev().filter(|item| item.kind != Kind::Directory);
+            for item in files.take_while(|_| !self.over()) {
+                self.remove_one(&item.name, AtFlags::empty(), report, lane)?;
+            }
+            Ok(())
+        });
+        // Directories come before what they hold.
+        self.together(result, || {
+            let directories = if lane.rank == 0 { &self.index.directories[..] } else { &[] };
+            if !directories.is_empty() {
+                lane.start();
+            }
+            directories
+                .iter()
+                .rev()
+                .try_for_each(|&at| self.remove_one(&all[at].name, AtFlags::REMOVEDIR, report, lane))
+        });
+    }
+
+    /// What a phase has written is on the device.
+    fn sync(&self, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        if lane.rank > 0 {
+            return Ok(());
+        }
+        lane.start();
+        if let Some(root) = self.root {
+            let synced = KernelTree.sync_file_system(root);
+            synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
+        }
+        lane.tick(clock::Kind::Sync, 0);
+        Ok(())
+    }
+}
+
+impl Crew for Builders<'_> {
+    type Kit = Kit;
+    type Report = Report;
+
+    fn equip(&self, rank: u32) -> Result<Kit, EngineError> {
+        let share = |all: usize| {
+            let share = order::share(all as u64, all as u64, rank, self.job.0.threads);
+            share.first as usize..(share.first + share.length) as usize
+        };
+        Ok(Kit {
+            items: share(self.index.items.len()),
+            directories: share(self.index.children.len()),
+            memory: Memory::new(READ),
+            listing: vec![MaybeUninit::new(0); LISTING],
+            report: Report::new(),
+        })
+    }
+
+    fn work(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        let mut result = Ok(());
+        for phase in self.job.0.phases() {
+            self.board.meet();
+            if !self.over() {
+                lane.start();
+                kit.report.begun(phase, lane.last());
+            }
+            match phase {
+                Phase::Unpack => self.unpack(kit, lane, &mut result),
+                Phase::Stat => self.together(&mut result, || self.stat(kit, lane)),
+                Phase::Read => self.together(&mut result, || self.read(kit, lane)),
+                Phase::Compile => self.together(&mut result, || self.compile(kit, lane)),
+                Phase::Remove => self.remove(kit, lane, &mut result),
+            }
+            if self.job.0.durability == Durability::End && matches!(phase, Phase::Unpack | Phase::Remove) {
+                self.together(&mut result, || self.sync(lane));
+            }
+            kit.report.ended(phase, lane.last());
+            lane.pause();
+        }
+        result
+    }
+
+    fn report(&self, kit: Kit) -> Report {
+        kit.report
+    }
+}
+
+/// What was removed is gone.
+pub(super) fn expect_nothing(set: &Path) -> Result<(), EngineError> {
+    let left = fs::read_dir(set).map_err(|error| EngineError::io("list", set, &error))?.count();
+    if left == 0 {
+        return Ok(());
+    }
+    let message = format!("{} still holds {left} entries after all were removed", set.display());
+    Err(EngineError { path: Some(set.to_owned()), ..EngineError::new(message) })
+}

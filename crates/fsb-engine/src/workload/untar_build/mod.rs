@@ -1,0 +1,238 @@
+//! A source tree: unpacked from an archive, asked for its attributes, read, and removed.
+//!
+//! These are the phases of the Andrew benchmark (Howard and others, "Scale and performance in a distributed file system",
+//! 1988), whose last one, compiling, has to be asked for: it measures the processor. The archive lies in memory, so that
+//! nothing but the target is waited for; what is unpacked and what is removed is durable at the end of its phase. One
+//! repetition does the whole tree once, and targets are compared by the time that it takes.
+
+mod compile;
+mod crew;
+mod index;
+mod options;
+mod recipe;
+mod report;
+
+use std::ffi::CString;
+use std::fs;
+use std::io::{Cursor, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::atomic::AtomicBool;
+
+use fsb_model::metric::TREE_TIME;
+use fsb_model::units::show_bytes;
+use fsb_model::{CacheState, Durability, Params};
+
+use super::{Job, Workload, params};
+use crate::backend::{Handle, KernelTree, Tree};
+use crate::board::Board;
+use crate::context::Context;
+use crate::data::Data;
+use crate::hash::{Stream, hash};
+use crate::memory::available;
+use crate::profile::{Profile, Renewal};
+use crate::task::{ClockSpec, Gate, Measurement, Ready};
+use crate::{EngineError, ParamError, Sizing, fileset, team};
+use crew::Builders;
+use index::Index;
+use options::{Options, Phase, Source, scaled};
+use recipe::Content;
+use report::Report;
+
+/// The device moves whole blocks.
+const BLOCK: u64 = 4096;
+/// What a file costs beside its data: an inode and an entry, generously.
+const NOTE: u64 = 2048;
+/// What an object takes, generously.
+const OBJECT: u64 = 1 << 20;
+/// What all calls are counted as.
+const OPERATION: &str = "untar-build";
+
+/// The member.
+pub(super) struct UntarBuild;
+
+impl Workload for UntarBuild {
+    fn name(&self) -> &'static str {
+        "untar-build"
+    }
+
+    fn about(&self) -> &'static str {
+        "unpack a source tree, stat all, read all, remove it: the Andrew benchmark; compile = true measures the CPU too"
+    }
+
+    fn example(&self) -> Params {
+        params::of([("files", 40.into()), ("threads", 2.into()), ("verify", true.into())])
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(UntarBuildJob(Options::parse(self.name(), params, sizing)?)))
+    }
+}
+
+struct UntarBuildJob(Options);
+
+impl UntarBuildJob {
+    fn is_real(context: &Context) -> bool {
+        context.backend.is_none_or(|backend| backend.capabilities().real)
+    }
+
+    /// The archive in memory, and what is in it; of one that nothing is made of, only what would be in it.
+    fn archive(&self, context: &Context) -> Result<(Vec<u8>, Index), EngineError> {
+        match &self.0.source {
+            Source::Recipe { files, scale, content } => {
+                let planned = recipe::tree(scaled(*files, *scale));
+                if !Self::is_real(context) {
+                    return Ok((Vec::new(), Index::of_plan(&planned)));
+                }
+                enough_memory(planned.iter().map(|one| one.size.unwrap_or(0).next_multiple_of(512) + 512).sum())?;
+                let mut data = Data::new(context.seed, 1 << 20);
+                let (seed, mut address) = (hash(context.seed, Stream::Data, 1), 0);
+                let fill = |bytes: &mut Vec<u8>, number, size: u64| match content {
+                    Content::Text => recipe::write_source(bytes, seed, number, size),
+                    Content::Random => {
+                        let mut left = size;
+                        while left > 0 {
+                            let length = left.min(1 << 20);
+                            bytes.extend_from_slice(data.window(address, length as usize));
+                            (address, left) = (address + length, left - length);
+                        }
+                        // The next file begins a sector of its own.
+                        address = address.next_multiple_of(512);
+                    }
+                };
+                let failed = |error| EngineError::new(format!("make the archive in memory: {error}"));
+                let archive = recipe::archive(&planned, fill).map_err(failed)?;
+                let index = Index::read(Cursor::new(&archive)).map_err(EngineError::new)?;
+                Ok((archive, index))
+            }
+            Source::Archive(path) => {
+                let failed = |error: std::io::Error| EngineError::io("read the archive", path, &error);
+                let mut file = fs::File::open(path).map_err(failed)?;
+                let mut archive = Vec::new();
+                if Self::is_real(context) {
+                    enough_memory(file.metadata().map_err(failed)?.len())?;
+                    file.read_to_end(&mut archive).map_err(failed)?;
+                    let index = Index::read(Cursor::new(&archive)).map_err(EngineError::new)?;
+                    return Ok((archive, index));
+                }
+                let index = Index::read(std::io::BufReader::new(file)).map_err(EngineError::new)?;
+                Ok((archive, index))
+            }
+        }
+    }
+}
+
+/// Refuses what would not fit the memory that is left.
+fn enough_memory(whole: u64) -> Result<(), EngineError> {
+    match available().filter(|available| *available < whole) {
+        None => Ok(()),
+        Some(available) => {
+            let [whole, available] = [whole, available].map(|bytes| show_bytes(bytes as f64));
+            let message = format!("the archive takes {whole} of memory and {available} are available: give a --scale");
+            Err(EngineError::new(message))
+        }
+    }
+}
+
+impl Job for UntarBuildJob {
+    fn profile(&self) -> Profile {
+        let Options { totals, threads, durability, .. } = &self.0;
+        let objects = if self.0.phases().contains(&Phase::Compile) { totals.sources } else { 0 };
+        let inodes = totals.entries + objects + 1;
+        let writes = self.0.phases().iter().any(|phase| matches!(phase, Phase::Unpack | Phase::Remove));
+        Profile {
+            label: self.0.label(),
+            operation: OPERATION,
+            files: totals.files,
+            file_size: totals.bytes / totals.files,
+            record_size: 0,
+            threads: *threads,
+            processes: 1,
+            matrix: false,
+            backend: "psync".to_owned(),
+            durability: *durability,
+            cache: CacheState::Any,
+            primary: &TREE_TIME,
+            renewal: Renewal::Recreate,
+            operations: self.0.phases().into_iter().map(|phase| self.0.operations(phase)).sum(),
+            divisible: false,
+            repeats_in_place: false,
+            reaches_device: writes && *durability != Durability::None,
+            metadata_only: false,
+            space: totals.blocks + inodes * NOTE + objects * OBJECT,
+            inodes,
+            cold_bytes_per_operation: 0,
+        }
+    }
+
+    fn params(&self) -> Params {
+        self.0.params()
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        if !Self::is_real(context) {
+            return Ok(());
+        }
+        let set = context.set();
+        // A worker that was killed leaves a part of a tree behind.
+        fileset::remove(&set)?;
+        fs::create_dir(&set).map_err(|error| EngineError::io("make directory", &set, &error))?;
+        let root = open(context)?;
+        if self.0.is_unpacked_before() {
+            let (archive, index) = self.archive(context)?;
+            for item in &index.items {
+                let made = crew::unpack(&root, item, &archive, 1 << 20);
+                made.map_err(|refusal| crew::refused(&set, &item.name, refusal))?;
+            }
+            for &directory in index.directories.iter().rev() {
+                let item = &index.items[directory];
+                crew::finish(&root, item).map_err(|refusal| crew::refused(&set, &item.name, refusal))?;
+            }
+        }
+        KernelTree.sync_file_system(&root).map_err(|errno| EngineError::call("syncfs of", &set, errno))
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let profile = self.profile();
+        if context.operations != profile.operations {
+            let (label, whole) = (&profile.label, profile.operations);
+            return Err(EngineError::new(format!("{label}: {} operations, but it does {whole}", context.operations)));
+        }
+        let set = context.set();
+        let root = if Self::is_real(context) { Some(open(context)?) } else { None };
+        let (archive, index) = self.archive(context)?;
+        let phases = self.0.phases();
+        let sources = || index.sources().take(self.0.totals.sources as usize);
+        let object = |source| CString::new(compile::object(source).into_vec()).unwrap_or_default();
+        let board = Board::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let crew = Builders {
+            job: self,
+            set: &set,
+            root: root.as_ref(),
+            index: &index,
+            archive: &archive,
+            sources: if phases.contains(&Phase::Compile) { sources().collect() } else { Vec::new() },
+            objects: if self.0.has_objects() { sources().map(object).collect() } else { Vec::new() },
+            board: &board,
+            failed: AtomicBool::new(false),
+        };
+        let outcome = team::run(&crew, context, &profile, Ready::default(), false, gate)?;
+        if root.is_some() && phases.contains(&Phase::Remove) {
+            crew::expect_nothing(&set)?;
+        }
+        let mut measurement = outcome.measurement(OPERATION);
+        Report::add_to(&outcome.reports, &self.0, &mut measurement);
+        Ok(measurement)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        if Self::is_real(context) { fileset::remove(&context.set()) } else { Ok(()) }
+    }
+}
+
+fn open(context: &Context) -> Result<Handle, EngineError> {
+    let set = context.set();
+    KernelTree.open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,312 @@
+//! The parameters of unpacking a tree and what follows.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use fsb_model::{Bytes, Durability, Params};
+use serde_json::Value;
+
+use super::compile;
+use super::index::Index;
+use super::recipe::{self, Content};
+use crate::workload::params::{self, Reader};
+use crate::{ParamError, Sizing};
+
+/// What is done to the tree, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Unpack,
+    Stat,
+    Read,
+    Compile,
+    Remove,
+}
+
+impl Phase {
+    pub(super) const ALL: [Phase; 5] = [Phase::Unpack, Phase::Stat, Phase::Read, Phase::Compile, Phase::Remove];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Phase::Unpack => "unpack",
+            Phase::Stat => "stat",
+            Phase::Read => "read",
+            Phase::Compile => "compile",
+            Phase::Remove => "remove",
+        }
+    }
+}
+
+/// Which phases are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timed {
+    All,
+    One(Phase),
+}
+
+impl Timed {
+    const CHOICES: [Timed; 6] = [
+        Timed::All,
+        Timed::One(Phase::Unpack),
+        Timed::One(Phase::Stat),
+        Timed::One(Phase::Read),
+        Timed::One(Phase::Compile),
+        Timed::One(Phase::Remove),
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Timed::All => "all",
+            Timed::One(phase) => phase.name(),
+        }
+    }
+}
+
+/// Where the tree comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Source {
+    /// So many files at full scale, times the scale.
+    Recipe { files: u64, scale: f64, content: Content },
+    /// A file of somebody's.
+    Archive(PathBuf),
+}
+
+/// Resolved parameters.
+#[derive(Debug, Clone)]
+pub(super) struct Options {
+    pub(super) source: Source,
+    timed: Timed,
+    /// Sources are compiled too.
+    compile: bool,
+    /// Compilers at once.
+    pub(super) jobs: u32,
+    /// Bytes of one write.
+    pub(super) block_size: u64,
+    pub(super) threads: u32,
+    pub(super) durability: Durability,
+    /// What is read is compared.
+    pub(super) verify: bool,
+    label: Option<String>,
+    pub(super) totals: Totals,
+}
+
+/// What the tree amounts to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) directories: u64,
+    pub(super) files: u64,
+    /// Files, directories and links.
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+    /// Bytes in whole blocks of the device.
+    pub(super) blocks: u64,
+    pub(super) sources: u64,
+}
+
+impl Totals {
+    fn of(index: &Index) -> Totals {
+        Totals {
+            directories: index.directories.len() as u64,
+            files: index.sizes().count() as u64,
+            entries: index.items.len() as u64,
+            bytes: index.bytes(),
+            blocks: index.sizes().map(|size| size.next_multiple_of(super::BLOCK)).sum(),
+            sources: (index.sources().count() as u64).min(compile::MOST),
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
+        let mut reader = Reader::new(name, params, sizing);
+        let archive = reader.text("archive")?;
+        let content = reader.word("content", &Content::ALL, Content::name)?;
+        let compile = reader.flag("compile", false)?;
+        let timed = reader.word("phase", &Timed::CHOICES, Timed::name)?.unwrap_or(Timed::All);
+        let (source, index) = match archive {
+            Some(path) => {
+                for key in ["files", "scale", "content"] {
+                    if params.contains_key(key) {
+                        return Err(reader.error(key, "an archive has the files that it has: leave it out"));
+                    }
+                }
+                if compile {
+                    return Err(reader.error("compile", "only sources made by recipe are compiled, no archive's"));
+                }
+                let path = std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(&path));
+                let index = of_archive(&path).map_err(|why| reader.error("archive", why))?;
+                (Source::Archive(path), index)
+            }
+            None => {
+                let files = reader.number("files", "20000", 1..=1_000_000)?;
+                let scale = reader.fraction("scale", 1.0, 1e-9..=1024.0)?;
+                let usual = if compile { Content::Text } else { Content::Random };
+                let content = content.unwrap_or(usual);
+                if compile && content == Content::Random {
+                    return Err(reader.error("content", "no compiler takes random bytes: say \"text\", or nothing"));
+                }
+                let index = Index::of_plan(&recipe::tree(scaled(files, scale)));
+                (Source::Recipe { files, scale, content }, index)
+            }
+        };
+        let totals = Totals::of(&index);
+        if totals.files == 0 {
+            return Err(reader.error("archive", "no file is in it: nothing would be measured"));
+        }
+        if timed == Timed::One(Phase::Compile) && !compile {
+            return Err(reader.error("phase", "nothing is compiled without compile = true"));
+        }
+        if compile && totals.sources == 0 {
+            return Err(reader.error("compile", "so few files hold no source: take more files"));
+        }
+        if compile && compile::find().is_none() {
+            let message = "there is no program cc in PATH, which compiles: install a C compiler, or leave it out";
+            return Err(reader.error("compile", message));
+        }
+        let jobs = if compile { reader.number("jobs", "0", 0..=1024)? as u32 } else { 0 };
+        let durabilities = [Durability::None, Durability::End];
+        let options = Options {
+            source,
+            timed,
+            compile,
+            jobs: if compile && jobs == 0 { sizing.cpus.max(1) } else { jobs },
+            block_size: reader.number("block_size", "10K", 1..=1 << 30)?,
+            threads: reader.threads()?,
+            durability: reader.word("durability", &durabilities, Durability::name)?.unwrap_or(Durability::End),
+            verify: reader.flag("verify", false)?,
+            label: reader.text("label")?,
+            totals,
+        };
+        if options.verify && !options.phases().contains(&Phase::Read) {
+            return Err(reader.error("verify", "contents are compared as they are read, which this phase does not"));
+        }
+        reader.finish()?;
+        Ok(options)
+    }
+
+    /// What is timed, in its order.
+    pub(super) fn phases(&self) -> Vec<Phase> {
+        match self.timed {
+            Timed::One(phase) => vec![phase],
+            Timed::All => Phase::ALL.into_iter().filter(|phase| self.compile || *phase != Phase::Compile).collect(),
+        }
+    }
+
+    /// Whether the tree is there before the clock starts.
+    pub(super) fn is_unpacked_before(&self) -> bool {
+        !matches!(self.timed, Timed::All | Timed::One(Phase::Unpack))
+    }
+
+    /// Whether objects lie beside the sources when the tree is removed.
+    pub(super) fn has_objects(&self) -> bool {
+        self.compile && self.timed == Timed::All
+    }
+
+    /// What a phase does, counted.
+    pub(super) fn operations(&self, phase: Phase) -> u64 {
+        let Totals { entries, files, sources, .. } = self.totals;
+        match phase {
+            Phase::Unpack | Phase::Stat => entries,
+            Phase::Read => files,
+            Phase::Compile => sources,
+            Phase::Remove if self.has_objects() => entries + sources,
+            Phase::Remove => entries,
+        }
+    }
+
+    /// Complete: parsed again they give the same job.
+    pub(super) fn params(&self) -> Params {
+        let mut params = params::of([
+            ("phase", self.timed.name().into()),
+            ("block_size", self.block_size.into()),
+            ("threads", self.threads.into()),
+            ("durability", self.durability.name().into()),
+            ("verify", self.verify.into()),
+        ]);
+        let mut add = |key: &str, value: Value| params.insert(key.to_owned(), value);
+        match &self.source {
+            Source::Recipe { files, scale, content } => {
+                add("files", (*files).into());
+                add("scale", (*scale).into());
+                add("content", content.name().into());
+            }
+            Source::Archive(path) => drop(add("archive", path.to_string_lossy().into())),
+        }
+        if self.compile {
+            add("compile", true.into());
+            add("jobs", self.jobs.into());
+        }
+        if let Some(label) = &self.label {
+            add("label", label.as_str().into());
+        }
+        params
+    }
+
+    /// `untar-build, 20000 files, durable`, `unpack 20000 files`, and everything else that makes it another cell.
+    pub(super) fn label(&self) -> String {
+        if let Some(label) = &self.label {
+            return label.clone();
+        }
+        let tree = match &self.source {
+            Source::Recipe { .. } => format!("{} files", self.totals.files),
+            Source::Archive(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        };
+        let mut label = match self.timed {
+            Timed::All => format!("untar-build, {tree}"),
+            Timed::One(phase) => format!("{} {tree}", phase.name()),
+        };
+        if let Source::Recipe { content: Content::Text, .. } = self.source {
+            label += " of text";
+        }
+        if self.compile {
+            // What a compiler does is the processor's work, on every file system.
+            label = match self.timed {
+                Timed::All => format!("{label}, compile {} (CPU)", self.totals.sources),
+                _ => format!("{label}: {} (CPU)", self.totals.sources),
+            };
+            label = format!("{label}, {} jobs", self.jobs);
+        }
+        if self.block_size != 10 << 10 {
+            label = format!("{label}, {}", Bytes(self.block_size));
+        }
+        if self.durability == Durability::End {
+            label += ", durable";
+        }
+        if self.verify {
+            label += ", verified";
+        }
+        if self.threads > 1 {
+            label = format!("{label}, {} threads", self.threads);
+        }
+        label
+    }
+}
+
+/// At least one.
+pub(super) fn scaled(files: u64, scale: f64) -> u64 {
+    if scale == 1.0 { files } else { ((files as f64 * scale).round() as u64).max(1) }
+}
+
+fn of_archive(path: &Path) -> Result<Index, String> {
+    let shown = path.display();
+    let failed = |error: std::io::Error| format!("{shown} cannot be read: {error}");
+    let file = File::open(path).map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(format!("{shown} is no file: name a tar archive"));
+    }
+    if let Some(how) = packed(&file) {
+        return Err(format!(
+            "{shown} is compressed: unpack it first, with {how}; decompressing measures the processor"
+        ));
+    }
+    Index::read(std::io::BufReader::new(file)).map_err(|why| format!("{shown}: {why}"))
+}
+
+/// The program that takes off a compression that a file begins with.
+fn packed(file: &File) -> Option<&'static str> {
+    use std::os::unix::fs::FileExt;
+    const KNOWN: [(&[u8], &str); 4] =
+        [(b"\x1f\x8b", "gunzip"), (b"\xfd7zXZ", "unxz"), (b"BZh", "bunzip2"), (b"\x28\xb5\x2f\xfd", "unzstd")];
+    let mut head = [0; 6];
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    KNOWN.iter().find(|(magic, _)| head[..read].starts_with(magic)).map(|(_, program)| *program)
+}

@@ -1,0 +1,12 @@
+//! filebench's workload language: any text is judged, and what comes out can be run.
+#![no_main]
+
+use fsb_compat::filebench::wml;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    match wml::read(text, "fuzz", Some(1)) {
+        Ok(script) => assert!(script.runs.iter().all(|run| run.flow.check().is_empty())),
+        Err(problems) => assert!(problems.iter().all(|problem| problem.line > 0)),
+    }
+});
