@@ -86,6 +86,7 @@ pub fn setup(record: &RunRecord) -> Setup {
         controls: plan.controls.clone(),
         identity: plan.identity.clone(),
         seed: plan.seed,
+        oldest_kernel: None,
     }
 }
 
@@ -101,6 +102,7 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     resume::same_media(&run.record.media, &opened.media).map_err(RunError::OtherDevice)?;
     run.record.media = opened.media;
     run.record.controls = opened.controls;
+    run.record.emulated = opened.emulated;
     run.record.host = opened.host;
     for warning in opened.warnings {
         run.observer.event(&Event::Warning(&warning));

@@ -29,6 +29,10 @@ pub struct Setup {
     pub identity: Identity,
     /// Decides what media are filled with.
     pub seed: u64,
+    /// The release of the oldest kernel of the run, which must be able to mount what is made; absent where only the
+    /// running one mounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_kernel: Option<String>,
 }
 
 /// What was found and made by [`Testbed::open`].
@@ -42,6 +46,9 @@ pub struct Opened {
     pub host: HostManifest,
     /// What the reader must know.
     pub warnings: Vec<String>,
+    /// The processor is software.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
 }
 
 /// How far a long preparation is.

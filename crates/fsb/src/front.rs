@@ -222,6 +222,7 @@ fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
         media: Default::default(),
         targets: Default::default(),
         controls: Default::default(),
+        emulated: false,
         warnings: Vec::new(),
         finished: None,
         extra: Default::default(),

@@ -253,6 +253,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         media: [("loop".to_owned(), medium())].into(),
         targets: targets.iter().map(found).collect(),
         controls: controls(),
+        emulated: false,
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
         finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
         extra: Map::new(),
@@ -300,6 +301,7 @@ fn medium() -> MediumRecord {
         direct: Some(true),
         filled: Some("2 GiB with O_DIRECT".to_owned()),
         summary: "loop 2 GiB, direct".to_owned(),
+        unjudged: None,
         device: fsb_model::host::DeviceManifest {
             name: "loop0".to_owned(),
             size_bytes: 2 << 30,

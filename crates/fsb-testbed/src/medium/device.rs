@@ -66,6 +66,7 @@ impl MediumKind for Device {
             direct: None,
             filled: Some(format!("{shown} of incompressible bytes, O_DIRECT")),
             summary: format!("{name} {shown}"),
+            unjudged: None,
         };
         let limit = record.device.queue.get("discard_max_bytes");
         let can_discard = limit.is_some_and(|text| text != "0");
