@@ -223,6 +223,8 @@ fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
         targets: Default::default(),
         controls: Default::default(),
         warnings: Vec::new(),
+        vm: None,
+        emulated: false,
         finished: None,
         extra: Default::default(),
     }
