@@ -9,6 +9,7 @@ pub mod expression;
 pub mod host;
 pub mod metric;
 pub mod nearest;
+pub mod place;
 pub mod plan;
 pub mod postmark;
 pub mod run;
@@ -20,6 +21,7 @@ pub mod units;
 pub mod workload;
 
 pub use metric::{Better, Metric, Unit};
+pub use place::Place;
 pub use plan::{Identity, Plan, Repetition};
 pub use run::RunRecord;
 pub use target::{FileSystemSpec, Medium, Target, TargetKind};

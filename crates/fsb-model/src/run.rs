@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::host::{DeviceManifest, HostManifest};
+use crate::place::VmRecord;
 use crate::plan::Plan;
 use crate::workload::{Amount, Cell};
 
@@ -50,12 +51,15 @@ pub struct RunRecord {
     /// What the controls of the run did, by name; those of visits stand with the targets.
     #[serde(default)]
     pub controls: BTreeMap<String, ControlRecord>,
-    /// Measured in a virtual machine whose processor is software: numbers are shown, nothing is judged by them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub emulated: bool,
     /// What the reader must know.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// The virtual machine that it was made in; absent where it was made on the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmRecord>,
+    /// Processors were emulated, which inflates CPU cost against I/O: a functional run, whose numbers judge nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
     /// How many blocks were made and why no more; absent until the run is complete.
     #[serde(default)]
     pub finished: Option<String>,
@@ -145,6 +149,9 @@ pub struct TargetRecord {
     /// What the controls of its visits did, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, ControlRecord>,
+    /// Release of the kernel that it was measured on, in a virtual machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 /// What a control was asked to do and did.

@@ -86,6 +86,8 @@ pub fn setup(record: &RunRecord) -> Setup {
         controls: plan.controls.clone(),
         identity: plan.identity.clone(),
         seed: plan.seed,
+        vm: plan.vm,
+        kernels: plan.kernels.clone(),
         oldest_kernel: None,
     }
 }
@@ -102,8 +104,9 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     resume::same_media(&run.record.media, &opened.media).map_err(RunError::OtherDevice)?;
     run.record.media = opened.media;
     run.record.controls = opened.controls;
-    run.record.emulated = opened.emulated;
     run.record.host = opened.host;
+    run.record.vm = opened.vm.or(run.record.vm);
+    run.record.emulated |= opened.emulated;
     for warning in opened.warnings {
         run.observer.event(&Event::Warning(&warning));
         if !run.record.warnings.contains(&warning) {

@@ -222,8 +222,9 @@ fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
         media: Default::default(),
         targets: Default::default(),
         controls: Default::default(),
-        emulated: false,
         warnings: Vec::new(),
+        vm: None,
+        emulated: false,
         finished: None,
         extra: Default::default(),
     }

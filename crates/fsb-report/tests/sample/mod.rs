@@ -253,8 +253,9 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         media: [("loop".to_owned(), medium())].into(),
         targets: targets.iter().map(found).collect(),
         controls: controls(),
-        emulated: false,
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
+        vm: None,
+        emulated: false,
         finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
         extra: Map::new(),
         plan: Plan {
@@ -271,6 +272,9 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             theta: 0.03,
             wipe: Vec::new(),
             identity: Identity::default(),
+            place: fsb_model::Place::Host,
+            kernels: Vec::new(),
+            vm: None,
         },
     }
 }

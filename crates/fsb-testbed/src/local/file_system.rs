@@ -165,6 +165,7 @@ impl FileSystemVisit {
             notes,
             failed: None,
             controls: Default::default(),
+            kernel: None,
         };
         let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };
         let durable = self.member.home() == Home::Device;

@@ -15,8 +15,10 @@ use std::path::{Path, PathBuf};
 use fsb_model::run::ControlRecord;
 use fsb_model::{Target, TargetKind};
 
+pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
+pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};

@@ -1,0 +1,94 @@
+//! Everything about a run in a virtual machine that this machine can know before anything is touched.
+//!
+//! What the guest's kernel and processors take, the guest says when it is up, before anything is made in it.
+
+use fsb_model::Target;
+
+use super::disks;
+use super::needs::needs;
+use crate::control::{self, one_of};
+use crate::error::TestbedError;
+use crate::fs::{self, Home};
+use crate::local;
+use crate::medium;
+use crate::testbed::Setup;
+
+/// Wrong requests first, then what this machine lacks. The answer holds warnings.
+pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+    if setup.targets.is_empty() {
+        return Err(TestbedError::request("there is nothing to measure").advice("name a target, such as ext4"));
+    }
+    let asked = setup.targets.iter().flat_map(|target| &target.controls);
+    for (name, value) in setup.controls.iter().chain(asked) {
+        check_control(name, value)?;
+    }
+    for target in &setup.targets {
+        check_target(target).map_err(|error| local::naming(target, error))?;
+    }
+    needs(setup)?;
+    let sizes = disks::check(setup)?;
+    local::check_sizes(setup, &sizes)?;
+    let mut warnings = Vec::new();
+    if sizes.len() > 1 {
+        warnings.push("the targets are on different media: file system and medium are compared together".to_owned());
+    }
+    Ok(warnings)
+}
+
+/// Names and plain values; sizes and lists are the guest's to judge.
+fn check_control(name: &str, value: &str) -> Result<(), TestbedError> {
+    let control = control::find(name)?;
+    let values = control.values();
+    if values.iter().any(control::Value::stands_for_many) { Ok(()) } else { one_of(name, values, value) }
+}
+
+fn check_target(target: &Target) -> Result<(), TestbedError> {
+    let Some(spec) = target.file_system() else {
+        return Err(TestbedError::request("a virtual machine does not see the directories of this one")
+            .advice("name a file system such as ext4, or leave out --in vm"));
+    };
+    let member = fs::find(&spec.fs)?;
+    member.check(spec)?;
+    local::check_foreign(spec)?;
+    if member.home() == Home::Device {
+        medium::find(&spec.medium.name)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use fsb_model::Identity;
+
+    pub fn setup(targets: &[&str]) -> Setup {
+        let targets = targets.iter().map(|text| text.parse().expect("a target")).collect();
+        Setup {
+            targets,
+            size: 64 << 20,
+            dir: "/var/tmp".into(),
+            wipe: Vec::new(),
+            controls: Default::default(),
+            identity: Identity::default(),
+            seed: 1,
+            vm: None,
+            kernels: Vec::new(),
+            oldest_kernel: None,
+        }
+    }
+
+    #[test]
+    fn what_this_machine_can_know_is_refused_before_a_boot() {
+        let refusal = |targets: &[&str]| check(&setup(targets)).unwrap_err().to_string();
+        assert!(refusal(&["/srv"]).contains("does not see the directories"));
+        assert!(refusal(&["btfrs"]).contains("did you mean 'btrfs'"));
+        assert!(refusal(&["ext4@/dev/null"]).contains("is no block device"));
+        assert!(refusal(&[r#"ext4,mkfs="-J device=/dev/null""#]).contains("reaches beyond"));
+        let mut small = setup(&["xfs"]);
+        small.size = 1 << 20;
+        assert!(check(&small).unwrap_err().to_string().contains("needs at least"));
+        let mut asked = setup(&["ext4"]);
+        asked.controls = [("page-cache".to_owned(), "sideways".to_owned())].into();
+        assert!(check(&asked).unwrap_err().to_string().contains("page-cache"));
+    }
+}
