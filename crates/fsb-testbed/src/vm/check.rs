@@ -74,6 +74,7 @@ pub(super) mod tests {
             vm: None,
             kernels: Vec::new(),
             oldest_kernel: None,
+            fault: None,
         }
     }
 
