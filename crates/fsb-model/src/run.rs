@@ -107,6 +107,19 @@ pub struct MediumRecord {
     pub filled: Option<String>,
     /// In few words, for the line under the table: `loop 2 GiB, direct`.
     pub summary: String,
+    /// Why targets on it are not judged: `members of raid0:loop+loop share one disk`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
+}
+
+impl RunRecord {
+    /// Why this run gives numbers but no ranks, verdicts or findings; absent where it gives them.
+    pub fn unjudged(&self) -> Option<String> {
+        if self.emulated {
+            return Some("emulated: a functional run".to_owned());
+        }
+        self.media.values().find_map(|medium| medium.unjudged.clone())
+    }
 }
 
 /// A target as it was made.

@@ -305,6 +305,7 @@ fn medium() -> MediumRecord {
         direct: Some(true),
         filled: Some("2 GiB with O_DIRECT".to_owned()),
         summary: "loop 2 GiB, direct".to_owned(),
+        unjudged: None,
         device: fsb_model::host::DeviceManifest {
             name: "loop0".to_owned(),
             size_bytes: 2 << 30,

@@ -201,7 +201,7 @@ fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
     }
     Err(TestbedError::machine(format!("this kernel has no {}", member.name()))
         .tried(format!("{driver} is not in /proc/filesystems; {answer}"))
-        .advice("leave it out, or boot a kernel that has it"))
+        .advice("add --in vm: a kernel that has it is booted in a virtual machine; or leave it out"))
 }
 
 /// What modprobe answered.

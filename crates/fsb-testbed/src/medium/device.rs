@@ -82,6 +82,7 @@ pub(crate) fn claim(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progre
         direct: None,
         filled: Some(format!("{shown} of incompressible bytes, O_DIRECT")),
         summary: format!("{name} {shown}"),
+        unjudged: None,
     };
     Ok(Claimed { path, file: claim, record })
 }

@@ -33,6 +33,10 @@ impl MediumKind for LoopImage {
         "A loop image of --size in --dir, fully written, used past the host's page cache (default)."
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &["loop"]
+    }
+
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
         let dir = request.dir;
         let metadata = std::fs::metadata(dir).map_err(|error| {

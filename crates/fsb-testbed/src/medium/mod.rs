@@ -52,6 +52,10 @@ pub trait MediumKind: Sync {
     fn name(&self) -> &'static str;
     /// One line for `fsb list media`.
     fn about(&self) -> &'static str;
+    /// Kernel modules that it needs, where they are not built in.
+    fn modules(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Everything that can be known before anything is touched. The answer is the size that file systems will see.
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError>;
     /// Makes it, and writes it over once.

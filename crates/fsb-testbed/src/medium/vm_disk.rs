@@ -45,6 +45,7 @@ impl MediumKind for VmDisk {
             direct: None,
             filled: None,
             summary: format!("vm disk {}", show_bytes(size as f64)),
+            unjudged: None,
         };
         let limit = record.device.queue.get("discard_max_bytes");
         let can_discard = limit.is_some_and(|text| text != "0");

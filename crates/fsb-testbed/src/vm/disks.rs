@@ -176,6 +176,7 @@ fn image_record(request: &MediumRequest<'_>) -> MediumRecord {
         direct: Some(true),
         filled: Some(format!("{shown} of incompressible bytes, O_DIRECT")),
         summary: format!("vm disk {shown}, direct"),
+        unjudged: None,
     }
 }
 

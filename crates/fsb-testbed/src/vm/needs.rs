@@ -5,24 +5,12 @@ use std::path::PathBuf;
 
 use crate::error::TestbedError;
 use crate::fs;
+use crate::medium;
 use crate::sys::program;
 use crate::testbed::Setup;
 
 /// Files that programs read where they are there: the features that mkfs gives to ext2, ext3 and ext4.
 const FILES: [&str; 1] = ["/etc/mke2fs.conf"];
-
-/// Modules that are taken along where a kernel has them: checksums by the processor's own means, which file systems ask
-/// for by another name than the module's.
-const OPTIONAL: [&str; 8] = [
-    "crc32c_generic",
-    "crc32c-intel",
-    "crc32c_cryptoapi",
-    "xxhash_generic",
-    "blake2b_generic",
-    "sha256_generic",
-    "nls_utf8",
-    "nls_iso8859-1",
-];
 
 /// What a guest must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +28,7 @@ pub struct Needs {
 /// What the targets of `setup` need in a guest. A program that this machine lacks is an error that names its package.
 pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     let mut programs = BTreeSet::new();
-    let mut modules = BTreeSet::new();
+    let (mut modules, mut optional) = (BTreeSet::new(), BTreeSet::new());
     for spec in setup.targets.iter().filter_map(|target| target.file_system()) {
         let member = fs::find(&spec.fs)?;
         if let Some(tools) = member.tools() {
@@ -48,21 +36,20 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
                 programs.insert(program::require(name, tools.package)?);
             }
         }
-        modules.extend(member.driver().map(str::to_owned));
-        let media = std::iter::once(spec.medium.name.as_str())
-            .chain(spec.medium.argument.as_deref().into_iter().flat_map(|argument| argument.split('+')));
-        for medium in media {
-            match medium {
-                "ram" => drop(modules.insert("loop".to_owned())),
-                "raid0" => modules.extend(["md_mod", "raid0"].map(str::to_owned)),
-                _ => {}
-            }
+        modules.extend(member.modules().iter().map(|name| (*name).to_owned()));
+        optional.extend(member.helper_modules().iter().map(|name| (*name).to_owned()));
+        // Images in files become disks of the guest.
+        let members = spec.medium.argument.as_deref().filter(|_| spec.medium.name == "raid0");
+        let media =
+            std::iter::once(spec.medium.name.as_str()).chain(members.into_iter().flat_map(|all| all.split('+')));
+        for name in media.filter(|name| *name != "loop" && !name.starts_with('/')) {
+            modules.extend(medium::find(name)?.modules().iter().map(|name| (*name).to_owned()));
         }
     }
     Ok(Needs {
         programs: programs.into_iter().collect(),
         modules: modules.into_iter().collect(),
-        optional_modules: OPTIONAL.map(str::to_owned).into(),
+        optional_modules: optional.into_iter().collect(),
         files: FILES.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
     })
 }
@@ -77,7 +64,7 @@ mod tests {
         let needs = needs(&setup(&["ext4", "ext4,noatime", "ext4@raid0:loop+loop", "tmpfs"])).unwrap();
         let names: Vec<_> = needs.programs.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
         assert!(names.contains(&"mkfs.ext4") && names.contains(&"dumpe2fs"), "{names:?}");
-        assert!(["ext4", "md_mod", "raid0"].iter().all(|name| needs.modules.contains(&(*name).to_owned())));
+        assert!(["ext4", "raid0"].iter().all(|name| needs.modules.contains(&(*name).to_owned())));
         assert!(!needs.modules.contains(&"loop".to_owned()), "loop images become disks: {:?}", needs.modules);
     }
 }
