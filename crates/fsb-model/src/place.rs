@@ -30,7 +30,6 @@ impl Place {
     }
 
     /// Whether it is this machine.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     pub fn is_host(&self) -> bool {
         *self == Place::Host
     }

@@ -37,9 +37,9 @@ impl Kernels {
     /// Finds the kernels of `setup` and what each starts from; builds what is not in the cache.
     pub fn prepare(setup: &Setup) -> Result<Kernels, TestbedError> {
         let kernels = resolve(&setup.kernels)?;
-        let contents = contents(setup)?;
         let cache = kernel::cache().map_err(of_vm)?;
         let bootable = |kernel: Kernel| {
+            let contents = contents(setup, &kernel.release)?;
             let initramfs = initramfs::build(&kernel, &contents, &cache).map_err(of_vm)?;
             Ok(Bootable { kernel, initramfs })
         };
@@ -89,8 +89,11 @@ impl Kernels {
     }
 }
 
-fn contents(setup: &Setup) -> Result<Contents, TestbedError> {
-    let needs = needs(setup)?;
+/// What the targets of that kernel need: another kernel may lack the driver of another target.
+fn contents(setup: &Setup, release: &str) -> Result<Contents, TestbedError> {
+    let mut own = setup.clone();
+    own.targets.retain(|target| target.kernel.as_deref().is_none_or(|kernel| kernel == release));
+    let needs = needs(&own)?;
     let init = std::env::current_exe().map_err(|error| {
         TestbedError::machine("the program's own file is unknown").tried(format!("/proc/self/exe: {error}"))
     })?;

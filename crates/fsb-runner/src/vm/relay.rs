@@ -98,6 +98,7 @@ impl<'a> Relay<'a> {
         let mut controls = setup.controls.clone();
         controls.entry("guest-memory".to_owned()).or_insert_with(|| "backed".to_owned());
         self.setup = Some(Setup {
+            // With the media of the run in words of the guest; which of them it makes is decided at its boot.
             targets: setup.targets.iter().map(|target| self.disks.for_guest(target)).collect(),
             dir: "/".into(),
             wipe: Vec::new(),
@@ -121,10 +122,11 @@ impl<'a> Relay<'a> {
 
     /// A guest on that kernel, with its media open.
     fn boot(&mut self, release: Option<&str>, front: &mut Lines) -> Result<Running, TestbedError> {
-        let Some(setup) = self.setup.clone() else {
+        let Some(mut setup) = self.setup.clone() else {
             return Err(machine("a guest was asked for before its disks", "nothing was opened"));
         };
         let release = self.guests.release(release);
+        setup.targets.retain(|target| target.kernel.as_deref().is_none_or(|kernel| kernel == release));
         let what = format!("booting Linux {release}");
         let _ = front.send(&Reply::Progress(step(&what)));
         let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;

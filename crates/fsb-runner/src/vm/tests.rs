@@ -149,8 +149,7 @@ fn play(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> Vec<String> {
     act(&mut agent);
     agent.close().unwrap();
     relay.join().unwrap();
-    let booted = booted.lock().unwrap().clone();
-    booted
+    Arc::into_inner(booted).expect("the relay is gone").into_inner().unwrap()
 }
 
 fn provision(agent: &mut Agent, kernel: Option<&str>) -> Provisioned {
