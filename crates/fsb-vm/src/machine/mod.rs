@@ -43,7 +43,8 @@ pub enum Acceleration {
 /// A disk of the guest: the host's file or block device behind it.
 #[derive(Debug)]
 pub struct Disk {
-    /// Open for reading and writing; QEMU gets this very description, so a file without a name will do.
+    /// Open for reading and writing; QEMU gets this very description, so a file without a name will do. It sets O_DIRECT
+    /// on it where it can: whoever wants to read the file as well opens it anew.
     pub file: OwnedFd,
     /// By which the guest knows it, 20 bytes at most: `fsb0`.
     pub serial: String,
