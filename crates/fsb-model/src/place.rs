@@ -30,7 +30,6 @@ impl Place {
     }
 
     /// Whether it is this machine.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
     pub fn is_host(&self) -> bool {
         *self == Place::Host
     }
@@ -53,9 +52,8 @@ pub struct VmRecord {
     pub qemu: String,
     /// `kvm`, or `tcg` where processors are emulated.
     pub accelerator: String,
-    /// Why processors are emulated, where they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why_emulated: Option<String>,
+    /// How that was found out.
+    pub acceleration: String,
     /// Bytes of memory.
     pub memory_bytes: u64,
     /// Virtual processors.
@@ -72,8 +70,6 @@ pub struct VmRecord {
 pub struct VmKernel {
     /// Its image on the machine around.
     pub image: String,
-    /// What the initramfs holds, as a hash.
+    /// The name of its initramfs, which is a hash of what that holds.
     pub initramfs: String,
-    /// Seconds from starting QEMU until the agent inside answered, the first time.
-    pub boot_seconds: f64,
 }

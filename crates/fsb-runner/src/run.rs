@@ -89,6 +89,7 @@ pub fn setup(record: &RunRecord) -> Setup {
         vm: plan.vm,
         kernels: plan.kernels.clone(),
         oldest_kernel: None,
+        fault: None,
     }
 }
 
@@ -207,7 +208,9 @@ impl<'a> Schedule<'a> {
     /// Formats and mounts the target, alone, runs the cells, and takes it down.
     fn visit(&mut self, order: &BlockOrder, target: &Target) -> Result<(), RunError> {
         let began = Instant::now();
-        let provisioned = match self.run.agent.provision(target) {
+        let observer = &mut *self.run.observer;
+        let tell = &mut |progress| observer.event(&Event::Opening(&progress));
+        let provisioned = match self.run.agent.provision(target, tell) {
             Ok(provisioned) => provisioned,
             Err(AgentError::Refused(error)) => return self.visit_failed(order, target, &error.to_string()),
             Err(error) => return Err(error.into()),
@@ -267,9 +270,15 @@ impl<'a> Schedule<'a> {
             attempt,
             amount: self.amount(label),
             until_seconds: warmup.then(|| warmup_seconds(profile, plan, order.cells.len() * plan.targets.len())),
-            deadline: deadline(profile, self.expected(&target.name, label)),
+            deadline: deadline(profile, self.expected(&target.name, label)) * self.slowness(),
         };
         Ok(self.run.agent.trial(request)?)
+    }
+
+    /// Emulated processors need so many times as long at most, as far as deadlines go.
+    fn slowness(&self) -> u32 {
+        const EMULATED: u32 = 8;
+        if self.run.record.emulated { EMULATED } else { 1 }
     }
 
     fn amount(&self, label: &str) -> Amount {

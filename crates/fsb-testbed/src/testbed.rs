@@ -40,6 +40,9 @@ pub struct Setup {
     /// can mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_kernel: Option<String>,
+    /// How the guest is to fail, in fsb's own tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// What was found and made by [`Testbed::open`].

@@ -3,6 +3,7 @@
 //! ```text
 //! kernel/     where kernels and their modules come from: this host, packages
 //! initramfs/  what the guest starts from: fsb as /init, mkfs programs, modules
+//! modules/    kernel modules: what each needs, in what order they load
 //! machine/    QEMU: its command line, its console, its end
 //! guest/      what fsb does as PID 1 of the guest
 //! ```
@@ -17,6 +18,7 @@ pub mod guest;
 pub mod initramfs;
 pub mod kernel;
 pub mod machine;
+mod modules;
 
 pub use error::{Kind, VmError};
 pub use initramfs::{Contents, Initramfs};

@@ -3,6 +3,7 @@
 //! What the guest's kernel and processors take, the guest says when it is up, before anything is made in it.
 
 use fsb_model::Target;
+use fsb_model::units::show_bytes;
 
 use super::disks;
 use super::needs::needs;
@@ -11,6 +12,7 @@ use crate::error::TestbedError;
 use crate::fs::{self, Home};
 use crate::local;
 use crate::medium;
+use crate::sys::{Roots, memory};
 use crate::testbed::Setup;
 
 /// Wrong requests first, then what this machine lacks. The answer holds warnings.
@@ -26,6 +28,7 @@ pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
         check_target(target).map_err(|error| local::naming(target, error))?;
     }
     needs(setup)?;
+    check_memory(setup)?;
     let sizes = disks::check(setup)?;
     local::check_sizes(setup, &sizes)?;
     let mut warnings = Vec::new();
@@ -33,6 +36,28 @@ pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
         warnings.push("the targets are on different media: file system and medium are compared together".to_owned());
     }
     Ok(warnings)
+}
+
+/// All of a guest's memory is taken before it starts, and some more by who runs it.
+fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
+    const BESIDE: u64 = 128 << 20;
+    let Some(vm) = setup.vm else { return Ok(()) };
+    let roots = Roots::default();
+    let available = memory::meminfo(&roots, "MemAvailable").unwrap_or(u64::MAX);
+    let available = memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit));
+    let needed = vm.memory.0.saturating_add(BESIDE);
+    if available >= needed {
+        return Ok(());
+    }
+    let show = |bytes: u64| show_bytes(bytes as f64);
+    Err(TestbedError::machine("too little memory for the virtual machine")
+        .tried(format!(
+            "{} available, {} needed: --memory {} and what QEMU takes",
+            show(available),
+            show(needed),
+            vm.memory
+        ))
+        .advice("choose a smaller --memory, or end what uses memory here"))
 }
 
 /// Names and plain values; sizes and lists are the guest's to judge.
@@ -74,6 +99,7 @@ pub(super) mod tests {
             vm: None,
             kernels: Vec::new(),
             oldest_kernel: None,
+            fault: None,
         }
     }
 
@@ -87,6 +113,10 @@ pub(super) mod tests {
         let mut small = setup(&["xfs"]);
         small.size = 1 << 20;
         assert!(check(&small).unwrap_err().to_string().contains("needs at least"));
+        let mut large = setup(&["ext4"]);
+        large.vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
+        let error = check(&large).unwrap_err();
+        assert!(error.kind == crate::Kind::Machine && error.to_string().contains("--memory 1P"), "{error}");
         let mut asked = setup(&["ext4"]);
         asked.controls = [("page-cache".to_owned(), "sideways".to_owned())].into();
         assert!(check(&asked).unwrap_err().to_string().contains("page-cache"));

@@ -36,6 +36,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         vm: None,
         kernels: Vec::new(),
         oldest_kernel: None,
+        fault: None,
     }
 }
 

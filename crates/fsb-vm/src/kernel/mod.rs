@@ -1,8 +1,21 @@
 //! Where kernels and their modules come from.
 
-use std::path::PathBuf;
+mod deb;
+mod fetch;
+mod find;
+mod header;
+mod resolve;
+mod unpack;
 
-use crate::error::VmError;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use fetch::fetch;
+pub use find::list;
+pub use resolve::resolve;
+
+use crate::error::{VmError, refused};
 
 /// Where a kernel was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +28,18 @@ pub enum Origin {
     Fetched,
     /// The request named its files.
     Named,
+}
+
+impl Origin {
+    /// In a word, for a table.
+    pub fn word(self) -> &'static str {
+        match self {
+            Origin::Host => "host",
+            Origin::Installed => "installed",
+            Origin::Fetched => "fetched",
+            Origin::Named => "named",
+        }
+    }
 }
 
 /// A kernel image with its modules.
@@ -30,29 +55,46 @@ pub struct Kernel {
     pub origin: Origin,
 }
 
-/// The kernel that `--kernel` names; without one the host's if it and its modules can be read, else the newest
-/// installed or fetched one.
-///
-/// A name is a release (`6.1.0-56-amd64`), the beginning of one (`6.1`; the newest that fits), the path of an image
-/// (its modules are those of its release, or `IMAGE:DIRECTORY` says where they are), or a Debian package (`….deb`).
-pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
-    let _ = text;
-    Err(VmError::machine("no kernel"))
+impl Kernel {
+    /// Whether a guest can be made of it: the image can be read, and the modules are there.
+    pub fn usable(&self) -> Result<(), VmError> {
+        if let Err(error) = File::open(&self.image) {
+            let advice = if error.kind() == io::ErrorKind::PermissionDenied {
+                format!("let everybody read it (sudo chmod 0644 {}), or {FETCH}", self.image.display())
+            } else {
+                FETCH.to_owned()
+            };
+            return Err(refused("read the kernel", &self.image, error).advice(advice));
+        }
+        match &self.modules {
+            Some(modules) if self.origin != Origin::Named => has_modules(modules).then_some(()).ok_or_else(|| {
+                VmError::machine(format!("the kernel {} has no modules in {}", self.release, modules.display()))
+                    .advice(FETCH)
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
-/// Every kernel that `resolve` knows by its release, newest first: the host's, the installed, the fetched ones.
-pub fn list() -> Vec<Kernel> {
-    Vec::new()
-}
+/// The next step where no kernel here will do.
+pub(super) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
 
-/// Downloads a Debian package with `apt-get download`, follows a metapackage to the image that it stands for, and
-/// unpacks it into the user's cache; a path that ends in `.deb` is unpacked as it is. `progress` is told what happens.
-pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
-    progress(package);
-    Err(VmError::machine("cannot fetch"))
+/// Whether that is a directory of modules, though it be of a kernel that has none but built-in ones.
+fn has_modules(directory: &Path) -> bool {
+    ["kernel", "modules.dep", "modules.builtin"].iter().any(|name| directory.join(name).exists())
 }
 
 /// The user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
 pub fn cache() -> Result<PathBuf, VmError> {
-    Err(VmError::machine("no cache"))
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let cache = base.map(|base| base.join("fsb")).ok_or_else(|| {
+        VmError::machine("there is no directory for kernels and initramfs")
+            .tried("neither XDG_CACHE_HOME nor HOME is set")
+            .advice("set XDG_CACHE_HOME to a directory of yours")
+    })?;
+    fs::create_dir_all(&cache).map_err(|error| {
+        refused("make the directory", &cache, error).advice("set XDG_CACHE_HOME to a directory that you may write to")
+    })?;
+    Ok(cache)
 }
