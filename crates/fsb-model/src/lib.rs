@@ -10,6 +10,7 @@ pub mod flow;
 pub mod host;
 pub mod metric;
 pub mod nearest;
+pub mod place;
 pub mod plan;
 pub mod postmark;
 pub mod run;
@@ -21,6 +22,7 @@ pub mod units;
 pub mod workload;
 
 pub use metric::{Better, Metric, Unit};
+pub use place::Place;
 pub use plan::{Identity, Plan, Repetition};
 pub use run::RunRecord;
 pub use target::{FileSystemSpec, Medium, Target, TargetKind};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::place::{Place, VmSize};
 use crate::target::Target;
 use crate::units::Bytes;
 use crate::workload::WorkloadSpec;
@@ -102,6 +103,15 @@ pub struct Plan {
     /// Whom the workers run as.
     #[serde(default)]
     pub identity: Identity,
+    /// Where it is carried out.
+    #[serde(default, rename = "in", skip_serializing_if = "Place::is_host")]
+    pub place: Place,
+    /// Kernels of the virtual machine, as they were named; the machine's own or the newest where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<String>,
+    /// The virtual machine, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmSize>,
 }
 
 /// The user that workers run as.

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::host::{DeviceManifest, HostManifest};
+use crate::place::VmRecord;
 use crate::plan::Plan;
+use crate::target::Target;
 use crate::workload::{Amount, Cell};
 
 /// The schema that this version writes.
@@ -53,6 +55,12 @@ pub struct RunRecord {
     /// What the reader must know.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// The virtual machine that it was made in; absent where it was made on the machine itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmRecord>,
+    /// Processors were emulated, which inflates CPU cost against I/O: a functional run, whose numbers judge nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
     /// How many blocks were made and why no more; absent until the run is complete.
     #[serde(default)]
     pub finished: Option<String>,
@@ -100,6 +108,27 @@ pub struct MediumRecord {
     pub filled: Option<String>,
     /// In few words, for the line under the table: `loop 2 GiB, direct`.
     pub summary: String,
+    /// Why targets on it are not judged: `members of raid0:loop+loop share one disk`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
+}
+
+impl RunRecord {
+    /// Why this run gives numbers but no ranks, verdicts or findings; absent where it gives them.
+    pub fn unjudged(&self) -> Option<String> {
+        if self.emulated {
+            return Some("emulated: a functional run".to_owned());
+        }
+        let targets: Option<Vec<String>> =
+            self.plan.targets.iter().map(|target| self.unjudged_target(target)).collect();
+        targets?.into_iter().next()
+    }
+
+    /// Why this target is not ranked beside others: its medium is none that a file system could be judged on.
+    pub fn unjudged_target(&self, target: &Target) -> Option<String> {
+        let medium = target.file_system()?.medium.to_string();
+        self.media.get(&medium)?.unjudged.clone()
+    }
 }
 
 /// A target as it was made.
@@ -129,6 +158,9 @@ pub struct TargetRecord {
     /// What the controls of its visits did, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, ControlRecord>,
+    /// Release of the kernel that it was measured on, in a virtual machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 /// What a control was asked to do and did.

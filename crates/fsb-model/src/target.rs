@@ -22,6 +22,9 @@ pub struct Target {
     /// Controls in which it differs from the other targets, by name. The text form does not hold them: only plans do.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, String>,
+    /// Release of the kernel that it is measured on, in a plan of several kernels. The text form does not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 /// The two kinds of target.
@@ -140,7 +143,7 @@ impl FromStr for Target {
         } else {
             TargetKind::FileSystem(parse_file_system(text, body)?)
         };
-        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new() })
+        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new(), kernel: None })
     }
 }
 
@@ -324,7 +327,7 @@ mod tests {
             let options: Vec<_> = options.into_iter().filter(|option| !option.starts_with("mkfs=")).collect();
             let medium = parse(&format!("ext4{medium}")).file_system().unwrap().medium.clone();
             let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, medium });
-            let target = Target { name, kind, controls: BTreeMap::new() };
+            let target = Target { name, kind, controls: BTreeMap::new(), kernel: None };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }
 

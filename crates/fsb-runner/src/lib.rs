@@ -17,3 +17,4 @@ pub mod suite;
 pub mod sweep;
 pub mod target_file;
 mod values;
+pub mod vm;

@@ -3,6 +3,7 @@
 //! What was typed (a plan file, a suite, the command line) and what it means ([`Plan`]) are two types. Layers of the
 //! first kind are laid over each other; only the resolved plan is ever run.
 
+mod place;
 mod print;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use fsb_engine::{ParamError, Sizing, workload};
 use fsb_model::plan::{BLOCK_LIMIT, Identity, Plan, Repetition, STRETCH};
 use fsb_model::target::make_names_unique;
 use fsb_model::units::{parse_duration, parse_percent};
-use fsb_model::{Bytes, Cell, Target, WorkloadSpec};
+use fsb_model::{Bytes, Cell, Place, Target, WorkloadSpec};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -51,6 +52,9 @@ pub enum PlanError {
     /// A request that makes no sense.
     #[error("{0}")]
     Request(String),
+    /// The machine cannot: a kernel that was named is not there.
+    #[error("{0}")]
+    Machine(String),
 }
 
 /// A plan as written: every field may be missing.
@@ -96,6 +100,18 @@ pub struct PlanFile {
     /// Controls by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, String>,
+    /// `host`, or `vm`: a virtual machine.
+    #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]
+    pub place: Option<Spanned<String>>,
+    /// Kernels of the virtual machine; several are a dimension of the plan.
+    #[serde(default, rename = "kernel", skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<Spanned<String>>,
+    /// Memory of the virtual machine, such as `512M`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Processors of the virtual machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
     /// Workloads.
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
@@ -209,6 +225,10 @@ impl PlanFile {
             repetition: self.repetition.over(under.repetition),
             controls,
             workloads,
+            place: self.place.or(under.place),
+            kernels: if self.kernels.is_empty() { under.kernels } else { self.kernels },
+            memory: self.memory.or(under.memory),
+            cpus: self.cpus.or(under.cpus),
             source: under.source.or(self.source),
         }
     }
@@ -227,12 +247,14 @@ impl PlanFile {
         let full = self.size.or(under.size).unwrap_or(DEFAULT_SIZE);
         let (scale, scaled) = self.scales()?;
         let size = scale::image(full, scale);
-        let sizing = Sizing { size: size.0, cpus };
-        let cells = self.cells(&workloads, &sizing, Full { size: full.0, scale })?;
+        let (place, vm) = self.resolved_place(cpus)?;
+        let memory = vm.map_or_else(memory, |vm| vm.memory.0);
+        let sizing = Sizing { size: size.0, cpus: place::processors(vm, &self.controls).unwrap_or(cpus) };
+        let cells = self.cells(&workloads, &sizing, Full { size: full.0, scale, memory })?;
         let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
         let repetition = self.repetition.clone().over(under.repetition);
-        let mut targets = self.resolved_targets()?;
+        let mut targets = self.resolved_targets(place)?;
         let mut controls = under.controls;
         controls.extend(self.controls.clone());
         let own_controls = targets.iter_mut().map(|target| &mut target.controls);
@@ -251,16 +273,21 @@ impl PlanFile {
             controls,
             wipe: self.wipe,
             identity: self.identity,
+            place,
+            kernels: self.kernels.iter().map(|text| text.get_ref().clone()).collect(),
+            vm,
         };
-        regime::check(&plan, &cells, &sizing, memory()).map_err(PlanError::Request)?;
+        regime::check(&plan, &cells, &sizing, memory).map_err(PlanError::Request)?;
         Ok((plan, cells))
     }
 
-    fn resolved_targets(&self) -> Result<Vec<Target>, PlanError> {
+    fn resolved_targets(&self, place: Place) -> Result<Vec<Target>, PlanError> {
+        let releases = self.releases()?;
         let mut targets = Vec::new();
         for written in &self.targets {
-            let target = written.get_ref().resolve();
-            targets.push(target.map_err(|error| self.error_at(written.span(), &error.to_string()))?);
+            let here = |message: &str| self.error_at(written.span(), message);
+            let target = written.get_ref().resolve().map_err(|error| here(&error.to_string()))?;
+            targets.extend(place::on_each_kernel(target, place, &releases).map_err(|why| here(&why))?);
         }
         if targets.is_empty() {
             return Err(PlanError::Request(
@@ -312,7 +339,7 @@ impl PlanFile {
 
     /// Every combination of sizes, with the place of its workload in the plan.
     fn swept(&self, workloads: &[WorkloadSpec], full: Full) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
-        let scope = Scope { size: full.size, memory: memory() };
+        let scope = Scope { size: full.size, memory: full.memory };
         let mut swept = Vec::new();
         for (index, spec) in workloads.iter().enumerate() {
             let all = sweep::expand(spec, scope).map_err(|error| {
@@ -360,6 +387,8 @@ impl PlanFile {
 struct Full {
     size: u64,
     scale: f64,
+    /// Of the machine that is measured on.
+    memory: u64,
 }
 
 /// Bytes of memory that this machine has.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::host::DeviceManifest;
 use fsb_model::run::MediumRecord;
-use fsb_model::{Phase, RunRecord, Trial};
+use fsb_model::{Phase, Place, RunRecord, Trial};
 
 /// Marks the trials of the unfinished block, which is made again whole. Returns how many were marked.
 ///
@@ -40,7 +40,12 @@ pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
     if before == kernel {
         return Ok(());
     }
-    Err(format!("the run was begun on Linux {before} and this is {kernel}: boot that one, or begin a new run"))
+    let advice = match record.plan.place {
+        Place::Host => "boot that one, or begin a new run",
+        // What `--kernel` left open may be a newer one by now.
+        Place::Vm => "make that one available again (fsb kernel list), or begin a new run with --kernel",
+    };
+    Err(format!("the run was begun on Linux {before} and this is {kernel}: {advice}"))
 }
 
 /// Numbers of two devices do not belong in one run either. `before` and `now` are the record's media and the new ones.

@@ -86,6 +86,10 @@ pub fn setup(record: &RunRecord) -> Setup {
         controls: plan.controls.clone(),
         identity: plan.identity.clone(),
         seed: plan.seed,
+        vm: plan.vm,
+        kernels: plan.kernels.clone(),
+        oldest_kernel: None,
+        fault: None,
     }
 }
 
@@ -102,6 +106,8 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     run.record.media = opened.media;
     run.record.controls = opened.controls;
     run.record.host = opened.host;
+    run.record.vm = opened.vm.or(run.record.vm);
+    run.record.emulated |= opened.emulated;
     for warning in opened.warnings {
         run.observer.event(&Event::Warning(&warning));
         if !run.record.warnings.contains(&warning) {
@@ -202,7 +208,9 @@ impl<'a> Schedule<'a> {
     /// Formats and mounts the target, alone, runs the cells, and takes it down.
     fn visit(&mut self, order: &BlockOrder, target: &Target) -> Result<(), RunError> {
         let began = Instant::now();
-        let provisioned = match self.run.agent.provision(target) {
+        let observer = &mut *self.run.observer;
+        let tell = &mut |progress| observer.event(&Event::Opening(&progress));
+        let provisioned = match self.run.agent.provision(target, tell) {
             Ok(provisioned) => provisioned,
             Err(AgentError::Refused(error)) => return self.visit_failed(order, target, &error.to_string()),
             Err(error) => return Err(error.into()),
@@ -262,9 +270,15 @@ impl<'a> Schedule<'a> {
             attempt,
             amount: self.amount(label),
             until_seconds: warmup.then(|| warmup_seconds(profile, plan, order.cells.len() * plan.targets.len())),
-            deadline: deadline(profile, self.expected(&target.name, label)),
+            deadline: deadline(profile, self.expected(&target.name, label)) * self.slowness(),
         };
         Ok(self.run.agent.trial(request)?)
+    }
+
+    /// Emulated processors need so many times as long at most, as far as deadlines go.
+    fn slowness(&self) -> u32 {
+        const EMULATED: u32 = 8;
+        if self.run.record.emulated { EMULATED } else { 1 }
     }
 
     fn amount(&self, label: &str) -> Amount {

@@ -1,6 +1,7 @@
 //! A target as plans write it: its text, or a table where it differs from the others in a control.
 //!
-//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`
+//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. In a plan of several kernels it may
+//! also name the one that it is measured on, by its release.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,8 @@ pub struct TargetFile {
     pub text: String,
     /// Controls in which it differs from the run.
     pub controls: BTreeMap<String, String>,
+    /// Release of its kernel; all kernels of the plan where it names none.
+    pub kernel: Option<String>,
 }
 
 /// The table form.
@@ -25,13 +28,15 @@ pub struct TargetFile {
 #[serde(deny_unknown_fields)]
 struct Table {
     target: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     controls: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kernel: Option<String>,
 }
 
 impl From<String> for TargetFile {
     fn from(text: String) -> Self {
-        TargetFile { text, controls: BTreeMap::new() }
+        TargetFile { text, ..TargetFile::default() }
     }
 }
 
@@ -42,7 +47,7 @@ impl TargetFile {
             TargetKind::FileSystem(spec) => spec.to_string(),
             TargetKind::Directory(path) => path.display().to_string(),
         };
-        let unnamed = TargetFile { text: body, controls: target.controls.clone() };
+        let unnamed = TargetFile { text: body, controls: target.controls.clone(), kernel: target.kernel.clone() };
         if unnamed.full_name() == target.name { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
     }
 
@@ -51,23 +56,26 @@ impl TargetFile {
         let target: Target = self.text.parse()?;
         // A default name is the text itself, and would not tell this target from the others.
         let name = if target.name == self.text { self.full_name() } else { target.name };
-        Ok(Target { name, controls: self.controls.clone(), kind: target.kind })
+        Ok(Target { name, controls: self.controls.clone(), kernel: self.kernel.clone(), kind: target.kind })
     }
 
     /// `ext4 barriers off`: the text with what is different, of characters that may stand in a name.
     fn full_name(&self) -> String {
         let plain = |c: char| if c.is_alphanumeric() || "-_.% ".contains(c) { c } else { '-' };
         let controls = self.controls.iter().map(|(name, value)| format!(" {name} {value}"));
-        self.text.clone() + &controls.collect::<String>().chars().map(plain).collect::<String>()
+        let controls = controls.collect::<String>().chars().map(plain).collect::<String>();
+        let kernel = self.kernel.as_ref().map(|release| format!("%{release}")).unwrap_or_default();
+        self.text.clone() + &controls + &kernel
     }
 }
 
 impl Serialize for TargetFile {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.controls.is_empty() {
+        if self.controls.is_empty() && self.kernel.is_none() {
             return serializer.serialize_str(&self.text);
         }
-        Table { target: self.text.clone(), controls: self.controls.clone() }.serialize(serializer)
+        let TargetFile { text, controls, kernel } = self.clone();
+        Table { target: text, controls, kernel }.serialize(serializer)
     }
 }
 
@@ -92,8 +100,8 @@ impl<'de> Visitor<'de> for EitherForm {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TargetFile, A::Error> {
-        let Table { target, controls } = Table::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(TargetFile { text: target, controls })
+        let Table { target, controls, kernel } = Table::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(TargetFile { text: target, controls, kernel })
     }
 }
 

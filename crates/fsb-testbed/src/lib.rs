@@ -16,6 +16,7 @@ pub mod medium;
 pub mod sandbox;
 mod sys;
 mod testbed;
+pub mod vm;
 pub mod watch;
 
 pub use error::{Kind, TestbedError};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fsb_model::host::HostManifest;
+use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
 use fsb_model::{Identity, Target};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,19 @@ pub struct Setup {
     pub identity: Identity,
     /// Decides what media are filled with.
     pub seed: u64,
+    /// The virtual machine that targets are made in; absent where they are made on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmSize>,
+    /// Kernels of the virtual machine, as they were named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernels: Vec<String>,
+    /// Release of the oldest kernel of the run, where there are several: every target is made with features that it
+    /// can mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_kernel: Option<String>,
+    /// How the guest is to fail, in fsb's own tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
 }
 
 /// What was found and made by [`Testbed::open`].
@@ -42,6 +56,12 @@ pub struct Opened {
     pub host: HostManifest,
     /// What the reader must know.
     pub warnings: Vec<String>,
+    /// The virtual machine, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmRecord>,
+    /// Its processors are emulated.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
 }
 
 /// How far a long preparation is.

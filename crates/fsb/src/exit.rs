@@ -82,8 +82,8 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return Some(failure.code);
     }
-    if error.is::<PlanError>() {
-        return Some(REQUEST);
+    if let Some(error) = error.downcast_ref::<PlanError>() {
+        return Some(if matches!(error, PlanError::Machine(_)) { MACHINE } else { REQUEST });
     }
     if let Some(error) = error.downcast_ref::<TestbedError>() {
         return Some(of_kind(error.kind));

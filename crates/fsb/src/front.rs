@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::{Cell, Plan, RunRecord, TargetKind, Trial};
+use fsb_model::{Cell, Place, Plan, RunRecord, TargetKind, Trial};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::resume as resuming;
 use fsb_runner::run::{self, Run, RunError};
+use fsb_runner::vm;
 use fsb_store::RunDirectory;
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
@@ -47,6 +48,14 @@ pub fn cpus_for(controls: &BTreeMap<String, String>) -> u32 {
     control::processors_left(controls).unwrap_or_else(cpus)
 }
 
+/// Hardware threads that workers may use in a run of the plan.
+fn cpus_of(plan: &Plan) -> u32 {
+    match plan.vm {
+        Some(vm) => control::processors_left(&plan.controls).unwrap_or(vm.cpus),
+        None => cpus_for(&plan.controls),
+    }
+}
+
 /// A seed that nobody chose, short enough to be typed again.
 pub fn fresh_seed() -> u64 {
     let now = jiff::Timestamp::now().as_nanosecond() as u64;
@@ -71,12 +80,16 @@ struct Stage {
 
 impl Stage {
     /// Cleans up after the dead and starts the supervisor. Until it runs, this process must have one thread.
-    fn set(lock: RunLock) -> anyhow::Result<(Stage, Agent)> {
+    fn set(lock: RunLock, place: Place) -> anyhow::Result<(Stage, Agent)> {
         for line in replay().0 {
             say(&line);
         }
         let owner = serde_json::to_string(&Owner::current())?;
-        let arguments = [SUPERVISOR_ARGUMENT, AGENT_ARGUMENT, &owner].map(OsString::from);
+        let agent = match place {
+            Place::Host => AGENT_ARGUMENT,
+            Place::Vm => vm::VM_AGENT_ARGUMENT,
+        };
+        let arguments = [SUPERVISOR_ARGUMENT, agent, &owner].map(OsString::from);
         let launched = sandbox::launch(&arguments)?;
         let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         for (number, code) in SIGNALS {
@@ -129,7 +142,12 @@ pub fn leftovers() -> (Vec<String>, bool) {
 
 /// Checks the request against the machine and takes the lock. Nothing is touched.
 fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
-    for warning in LocalTestbed::new(Owner::current()).check(&run::setup(record))? {
+    let setup = run::setup(record);
+    let warnings = match record.plan.place {
+        Place::Host => LocalTestbed::new(Owner::current()).check(&setup)?,
+        Place::Vm => vm::check(&setup)?,
+    };
+    for warning in warnings {
         say(&format!("warning: {warning}"));
     }
     space::check(record)?;
@@ -148,11 +166,11 @@ pub fn start(
 ) -> anyhow::Result<u8> {
     fsb_store::check_new(out)?;
     make_absolute(&mut plan)?;
-    let record = new_record(plan, cells);
+    let record = new_record(plan, cells)?;
     let lock = check(&record, turn)?;
     let directory = RunDirectory::create(out, &record)?;
     hand_to_caller(directory.path());
-    let (stage, agent) = Stage::set(lock)?;
+    let (stage, agent) = Stage::set(lock, record.plan.place)?;
     make(stage, agent, directory, record, Vec::new(), output, quiet)
 }
 
@@ -186,12 +204,12 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     let (mut directory, contents) = RunDirectory::resume(path)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     let (_, trials, again) = resumable(contents, path)?;
-    record.segments.push(segment());
+    record.segments.push(segment(&record.plan)?);
     directory.rewrite_trials(&trials)?;
     if again > 0 && !quiet {
         say(&format!("{again} trials of the unfinished block are made again"));
     }
-    let (stage, agent) = Stage::set(lock)?;
+    let (stage, agent) = Stage::set(lock, record.plan.place)?;
     make(stage, agent, directory, record, trials, output, quiet)
 }
 
@@ -203,44 +221,49 @@ fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::Result<(RunR
     if resuming::complete(&record, &trials) {
         return Err(exit::request(format!("{}: the run is complete; 'fsb report' shows it", path.display())));
     }
-    resuming::same_kernel(&record, &kernel()).map_err(exit::request)?;
+    resuming::same_kernel(&record, &kernel(&record.plan)?).map_err(exit::request)?;
     Ok((record, trials, again))
 }
 
-fn new_record(plan: Plan, cells: Vec<Cell>) -> RunRecord {
-    RunRecord {
+fn new_record(plan: Plan, cells: Vec<Cell>) -> anyhow::Result<RunRecord> {
+    Ok(RunRecord {
         schema: SCHEMA.to_owned(),
         name: format!("{} · {}", run_name(&plan), plan.name),
+        segments: vec![segment(&plan)?],
         plan,
         cells,
         amounts: Default::default(),
         blocks_planned: None,
         stopping_rule: None,
         order: Vec::new(),
-        segments: vec![segment()],
         host: Default::default(),
         media: Default::default(),
         targets: Default::default(),
         controls: Default::default(),
         warnings: Vec::new(),
+        vm: None,
+        emulated: false,
         finished: None,
         extra: Default::default(),
-    }
+    })
 }
 
-fn segment() -> Segment {
-    Segment {
+fn segment(plan: &Plan) -> anyhow::Result<Segment> {
+    Ok(Segment {
         boot_id: host::boot_id(),
-        kernel: kernel(),
+        kernel: kernel(plan)?,
         fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
         started: now(),
         ended: None,
-    }
+    })
 }
 
-/// `uname -r`.
-fn kernel() -> String {
-    rustix::system::uname().release().to_string_lossy().into_owned()
+/// The kernel that targets are measured on, or the kernels: those of the virtual machine, where it is one.
+fn kernel(plan: &Plan) -> anyhow::Result<String> {
+    match plan.place {
+        Place::Host => Ok(rustix::system::uname().release().to_string_lossy().into_owned()),
+        Place::Vm => Ok(vm::releases(&plan.kernels)?.join(" and ")),
+    }
 }
 
 fn now() -> String {
@@ -292,7 +315,7 @@ fn perform(
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
     let snapshot = record.clone();
     let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
-    let cpus = cpus_for(&record.plan.controls);
+    let cpus = cpus_of(&record.plan);
     run::measure(Run {
         agent,
         journal,
@@ -316,8 +339,8 @@ pub fn perform_unsaved(
     observer: &mut dyn Observer,
     turn: Turn,
 ) -> anyhow::Result<Vec<Trial>> {
-    let record = new_record(plan, cells);
-    let (mut stage, agent) = Stage::set(check(&record, turn)?)?;
+    let record = new_record(plan, cells)?;
+    let (mut stage, agent) = Stage::set(check(&record, turn)?, record.plan.place)?;
     match perform(agent, journal, observer, record, Vec::new(), false) {
         Ok((_, trials)) => {
             stage.undo_rest().into_iter().for_each(|warning| say(&format!("warning: {warning}")));

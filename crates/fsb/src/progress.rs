@@ -55,6 +55,13 @@ pub fn say(text: &str) {
 impl Observer for Progress {
     fn event(&mut self, event: &Event<'_>) {
         match event {
+            Event::Opening(progress) if progress.total == 0 => {
+                self.style("{spinner} {msg}");
+                self.bar.set_message(progress.what.clone());
+                if self.lines {
+                    say(&progress.what);
+                }
+            }
             Event::Opening(progress) => {
                 self.style("{bar:24} {bytes}/{total_bytes} {msg}, {eta} left");
                 self.bar.set_length(progress.total);

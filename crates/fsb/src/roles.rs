@@ -1,20 +1,28 @@
-//! The hidden roles of the binary: supervisor, agent, worker, and one of several that IOzone's throughput mode measures.
+//! The hidden roles of the binary: supervisor, agent, worker, what a virtual machine and its guest need, and one of
+//! several processes that IOzone's throughput mode measures.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT, WORKER_ARGUMENT};
+use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, sandbox};
+use fsb_vm::machine::LAUNCH_ARGUMENT;
 
 use crate::exit;
 
 /// Plays the role that the first argument names, if it names one.
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
+    if fsb_vm::guest::is_guest(arguments) {
+        return Some(guest_main());
+    }
     let code = match arguments.get(1)?.to_str()? {
         WORKER_ARGUMENT => Ok(agent::worker_main()),
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
+        VM_AGENT_ARGUMENT => vm_agent_main(),
+        LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
         SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
@@ -36,6 +44,27 @@ fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
         Ok(()) => Ok(0),
         Err(why) => Err(TestbedError::machine("the agent lost its runner").tried(why)),
     }
+}
+
+/// `__vm-agent OWNER`: the agent of a run whose targets live in a virtual machine. It leaves nothing to undo.
+fn vm_agent_main() -> Result<i32, TestbedError> {
+    let lost = |why: String| TestbedError::machine("the agent lost its runner").tried(why);
+    vm::serve(sandbox::protocol()?).map(|()| 0).map_err(lost)
+}
+
+/// PID 1 of a guest, and the child that serves there: what they say goes to the guest's console.
+fn guest_main() -> ExitCode {
+    match fsb_vm::guest::begin() {
+        Ok(stream) => match vm::serve_in_guest(stream) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => exit::report(&TestbedError::machine("the agent in the guest lost its host").tried(why).into()),
+        },
+        Err(error) => refused(&error),
+    }
+}
+
+fn refused(error: &fsb_vm::VmError) -> ExitCode {
+    exit::report(&exit::machine(error.to_string()))
 }
 
 /// `__iozone-child PARENT PHASE`: one of several processes that `fsb iozone -t` measures together.

@@ -73,6 +73,7 @@ pub(super) fn tables(record: &RunRecord) -> Vec<EnvironmentTable> {
     tables.extend(record.media.iter().map(|(text, medium)| medium_table(text, medium)));
     tables.push(controls(record));
     tables.push(amounts(record));
+    tables.push(virtual_machine(record));
     tables.push(machine(&record.host));
     tables.into_iter().flatten().collect()
 }
@@ -113,6 +114,7 @@ fn target_table(target: &Target, found: &TargetRecord) -> Option<EnvironmentTabl
     rows.both("file system", asked, served);
     let medium = fs.map(|spec| spec.medium.to_string()).unwrap_or_default();
     rows.both("medium", medium, found.medium.clone().unwrap_or_default());
+    rows.both("kernel", target.kernel.clone().unwrap_or_default(), found.kernel.clone().unwrap_or_default());
     let options = fs.map(|spec| spec.options.join(",")).filter(|options| !options.is_empty());
     let options = options.unwrap_or_else(|| found.requested_options.join(","));
     rows.both("mount options", options, found.mount_options.join(","));
@@ -177,6 +179,26 @@ fn amounts(record: &RunRecord) -> Option<EnvironmentTable> {
         }
     }
     rows.table("Work in one trial")
+}
+
+/// What was around the machine that the table below describes.
+fn virtual_machine(record: &RunRecord) -> Option<EnvironmentTable> {
+    let mut rows = Rows::default();
+    let asked = record.plan.vm;
+    let found = record.vm.clone().unwrap_or_default();
+    let bytes = |bytes: u64| if bytes > 0 { show_bytes(bytes as f64) } else { String::new() };
+    let count = |count: u32| if count > 0 { count.to_string() } else { String::new() };
+    rows.seen("QEMU", found.qemu.as_str());
+    rows.seen("accelerator", [found.accelerator.as_str(), &found.acceleration].join(": ").trim_matches([':', ' ']));
+    rows.both("memory", asked.map(|vm| bytes(vm.memory.0)).unwrap_or_default(), bytes(found.memory_bytes));
+    rows.both("processors", asked.map(|vm| count(vm.cpus)).unwrap_or_default(), count(found.cpus));
+    rows.both("kernels", record.plan.kernels.join(", "), found.kernels.keys().cloned().collect::<Vec<_>>().join(", "));
+    for (release, kernel) in &found.kernels {
+        rows.seen(&format!("{release} image"), kernel.image.as_str());
+        rows.seen(&format!("{release} initramfs"), kernel.initramfs.as_str());
+    }
+    rows.seen("kernel of its host", found.host_kernel.as_str());
+    rows.table("Virtual machine")
 }
 
 fn machine(host: &HostManifest) -> Option<EnvironmentTable> {

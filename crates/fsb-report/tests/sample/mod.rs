@@ -58,6 +58,21 @@ const WORKS: &[Work] = works! {
     "delete 4K files, durable" "delete" "delete" OPERATION_RATE 48_000.0, [1.0, 1.05, 1.01], 0.11 "any" "end";
 };
 
+/// The same on emulated processors.
+pub fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+    let (mut record, trials) = run(targets, blocks);
+    record.emulated = true;
+    (record, trials)
+}
+
+/// The same on an array whose members share one disk.
+pub fn one_disk(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+    let (mut record, trials) = run(targets, blocks);
+    let why = "members of raid0:loop+loop share one disk".to_owned();
+    record.media = [("raid0:loop+loop".to_owned(), MediumRecord { unjudged: Some(why), ..medium() })].into();
+    (record, trials)
+}
+
 /// A run of `targets` over `blocks`, seeded.
 pub fn run(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let record = record(targets, blocks);
@@ -254,6 +269,8 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         targets: targets.iter().map(found).collect(),
         controls: controls(),
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
+        vm: None,
+        emulated: false,
         finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
         extra: Map::new(),
         plan: Plan {
@@ -270,6 +287,9 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             theta: 0.03,
             wipe: Vec::new(),
             identity: Identity::default(),
+            place: fsb_model::Place::Host,
+            kernels: Vec::new(),
+            vm: None,
         },
     }
 }
@@ -300,6 +320,7 @@ fn medium() -> MediumRecord {
         direct: Some(true),
         filled: Some("2 GiB with O_DIRECT".to_owned()),
         summary: "loop 2 GiB, direct".to_owned(),
+        unjudged: None,
         device: fsb_model::host::DeviceManifest {
             name: "loop0".to_owned(),
             size_bytes: 2 << 30,

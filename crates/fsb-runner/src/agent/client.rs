@@ -70,8 +70,12 @@ impl Agent {
     }
 
     /// Makes a target ready.
-    pub fn provision(&mut self, target: &Target) -> Result<Provisioned, AgentError> {
-        match self.ask(&Request::Provision(target.clone()), PROVISION, &mut |_| {})? {
+    pub fn provision(
+        &mut self,
+        target: &Target,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Provisioned, AgentError> {
+        match self.ask(&Request::Provision(target.clone()), PROVISION, progress)? {
             Reply::Provisioned(provisioned) => Ok(*provisioned),
             other => Err(unexpected(&other)),
         }

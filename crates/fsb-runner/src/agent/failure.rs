@@ -10,7 +10,7 @@ use super::protocol::{Spent, TrialReply};
 use super::workers::StepError;
 
 /// Why a trial has no values.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// It makes no sense here.
     NotApplicable(String),
     /// It did not get to its end.
@@ -59,7 +59,7 @@ pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Fail
     Ok(())
 }
 
-pub(super) fn refused(failure: Failure) -> TrialReply {
+pub(crate) fn refused(failure: Failure) -> TrialReply {
     let (outcome, error) = match failure {
         Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
         Failure::Failed(why) | Failure::Lost(why) => (Outcome::Failed, why),

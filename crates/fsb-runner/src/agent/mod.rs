@@ -3,9 +3,9 @@
 mod client;
 mod conduct;
 mod failure;
-mod lines;
+pub(crate) mod lines;
 mod proof;
-mod protocol;
+pub(crate) mod protocol;
 mod workers;
 
 use std::os::unix::net::UnixStream;
@@ -125,7 +125,12 @@ impl Server<'_> {
     }
 }
 
-fn machine(what: &str, tried: &str) -> TestbedError {
+/// A trial that the target did not survive.
+pub(crate) fn refused_lost(why: String) -> TrialReply {
+    TrialReply { target_lost: true, ..failure::refused(failure::Failure::Lost(why)) }
+}
+
+pub(crate) fn machine(what: &str, tried: &str) -> TestbedError {
     TestbedError {
         kind: Kind::Machine,
         what: what.to_owned(),

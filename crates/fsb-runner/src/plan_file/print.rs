@@ -1,6 +1,6 @@
 //! From a plan back to a file.
 
-use fsb_model::{Plan, Repetition};
+use fsb_model::{Place, Plan, Repetition};
 use toml::Spanned;
 
 use super::{PlanError, PlanFile, RepetitionFile, typed};
@@ -31,6 +31,10 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         repetition,
         controls: plan.controls.clone(),
         workloads: plan.workloads.clone(),
+        place: (plan.place != Place::Host).then(|| typed(plan.place.name())),
+        kernels: plan.kernels.iter().map(|text| typed(text)).collect(),
+        memory: plan.vm.map(|vm| vm.memory),
+        cpus: plan.vm.map(|vm| vm.cpus),
         ..PlanFile::default()
     };
     toml::to_string(&file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))

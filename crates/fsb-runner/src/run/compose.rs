@@ -71,7 +71,7 @@ impl Schedule<'_> {
             order: self.done,
             attempt: attempt as u32,
             target: target.name.clone(),
-            kernel: self.run.record.host.kernel.clone(),
+            kernel: provisioned.and_then(|it| it.record.kernel.clone()).unwrap_or_else(|| self.own_kernel(target)),
             workload: label.to_owned(),
             operation: profile.operation.to_owned(),
             params,
@@ -87,6 +87,11 @@ impl Schedule<'_> {
             superseded: false,
             extra: Map::new(),
         }
+    }
+
+    /// The kernel of a target that could not be provisioned, as far as it is known.
+    fn own_kernel(&self, target: &Target) -> String {
+        target.kernel.clone().unwrap_or_else(|| self.run.record.host.kernel.clone())
     }
 
     fn requested(&self, label: &str, target: &Target) -> Map<String, Value> {

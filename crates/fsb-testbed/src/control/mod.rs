@@ -84,7 +84,7 @@ pub struct Value {
 
 impl Value {
     /// Whether it is a form, such as `SIZE`.
-    fn stands_for_many(&self) -> bool {
+    pub(crate) fn stands_for_many(&self) -> bool {
         self.name.chars().all(|c| c.is_ascii_uppercase() || ",…".contains(c))
     }
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{FileSystem, Idle, Inspection, Tools, ask_about};
+use super::age::{self, Feature};
+use super::{FileSystem, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::remount;
 
@@ -17,6 +18,18 @@ static TOOLS: Tools = Tools {
     others: &["btrfs"],
 };
 
+/// From `mkfs.btrfs -O list-all` (the first number of each feature is the kernel) and the release notes of
+/// btrfs-progs: block-group-tree is a default since 6.19, the free space tree was no word of `-O` before 6.3.
+static NEW: &[Feature] = &[
+    Feature { name: "free-space-tree", off: ("-O", "^free-space-tree"), kernel: Version(4, 5), program: Version(6, 3) },
+    Feature {
+        name: "block-group-tree",
+        off: ("-O", "^block-group-tree"),
+        kernel: Version(6, 1),
+        program: Version(6, 3),
+    },
+];
+
 impl FileSystem for Btrfs {
     fn name(&self) -> &'static str {
         "btrfs"
@@ -28,6 +41,15 @@ impl FileSystem for Btrfs {
 
     fn tools(&self) -> Option<&'static Tools> {
         Some(&TOOLS)
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["btrfs"]
+    }
+
+    /// The checksums that it can be made with; it asks the kernel's cryptography for them.
+    fn helper_modules(&self) -> &'static [&'static str] {
+        &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"]
     }
 
     /// What mkfs.btrfs asks for with its default of doubled metadata.
@@ -43,6 +65,10 @@ impl FileSystem for Btrfs {
     /// Its cleaner drops what was deleted, and a commit follows, up to 30 seconds after a syncfs found nothing to do.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         remount::read_only_and_back(idle.point, &[])
+    }
+
+    fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+        age::joined(user, age::switched_off(NEW, user, oldest, program))
     }
 
     fn inspect(&self, device: &Path) -> Inspection {

@@ -3,6 +3,7 @@
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use super::age::{self, Feature, Version};
 use super::{Idle, Inspection, ask_about};
 use crate::sys::{Roots, block};
 
@@ -12,6 +13,26 @@ pub(super) const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable
 
 /// Smaller images leave no room for files beside the tables.
 pub(super) const MINIMUM_SIZE: u64 = 8 << 20;
+
+/// The checksum that it asks the kernel's cryptography for, the fast one too.
+pub(super) const HELPER_MODULES: &[&str] = &["crc32c_generic", "crc32c_intel"];
+
+/// From Linux' fs/ext4/ext4.h and the release notes of e2fsprogs: both are defaults since its version 1.47.0.
+/// Kernels before 5.15 would mount a file system with an orphan file but not use it.
+static NEW: &[Feature] = &[
+    Feature {
+        name: "metadata_csum_seed",
+        off: ("-O", "^metadata_csum_seed"),
+        kernel: Version(4, 4),
+        program: Version(1, 43),
+    },
+    Feature { name: "orphan_file", off: ("-O", "^orphan_file"), kernel: Version(5, 15), program: Version(1, 47) },
+];
+
+/// The user's arguments, and what `oldest` needs beside them.
+pub(super) fn mkfs_for(user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+    age::joined(user, age::switched_off(NEW, user, oldest, program))
+}
 
 pub(super) fn inspect(device: &Path) -> Inspection {
     parse(&ask_about("dumpe2fs", &["-h"], device))

@@ -22,6 +22,15 @@ impl FileSystem for Ext2 {
         Some(&TOOLS)
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &["ext4"]
+    }
+
+    /// Where the kernel has its own driver for it.
+    fn helper_modules(&self) -> &'static [&'static str] {
+        &["ext2"]
+    }
+
     fn minimum_size(&self) -> u64 {
         ext::MINIMUM_SIZE
     }

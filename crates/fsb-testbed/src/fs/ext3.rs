@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{FileSystem, Idle, Inspection, Tools, ext};
+use super::{FileSystem, Idle, Inspection, Tools, Version, ext};
 use crate::error::TestbedError;
 
 pub(super) struct Ext3;
@@ -23,6 +23,14 @@ impl FileSystem for Ext3 {
         Some(&TOOLS)
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &["ext4"]
+    }
+
+    fn helper_modules(&self) -> &'static [&'static str] {
+        ext::HELPER_MODULES
+    }
+
     fn minimum_size(&self) -> u64 {
         ext::MINIMUM_SIZE
     }
@@ -30,6 +38,10 @@ impl FileSystem for Ext3 {
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         ext::checkpoint(idle);
         Ok(())
+    }
+
+    fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+        ext::mkfs_for(user, oldest, program)
     }
 
     fn inspect(&self, device: &Path) -> Inspection {

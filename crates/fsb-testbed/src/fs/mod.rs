@@ -3,13 +3,20 @@
 //! A member says which program makes it, with which arguments nothing is left to do behind a measurement, how it is
 //! mounted and how to read what came out. `skeleton.rs` is a commented member to copy.
 
+mod age;
 mod btrfs;
 mod ext;
 mod ext2;
 mod ext3;
 mod ext4;
+mod f2fs;
+mod jfs;
+mod nilfs2;
 mod ntfs;
+mod ntfs3;
 mod null;
+mod other;
+mod reiserfs;
 #[cfg(test)]
 mod skeleton;
 mod tmpfs;
@@ -24,12 +31,29 @@ use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 use crate::sys::{Roots, program};
 
+pub use age::Version;
 pub(crate) use ntfs::Server;
 pub(crate) use null::Null;
 
 /// Every file system that fsb knows.
-pub static REGISTRY: &[&dyn FileSystem] =
-    &[&ext2::Ext2, &ext3::Ext3, &ext4::Ext4, &xfs::Xfs, &btrfs::Btrfs, &ntfs::Ntfs, &tmpfs::Tmpfs, &null::NULL];
+pub static REGISTRY: &[&dyn FileSystem] = &[
+    &ext2::Ext2,
+    &ext3::Ext3,
+    &ext4::Ext4,
+    &xfs::Xfs,
+    &btrfs::Btrfs,
+    &reiserfs::Reiserfs,
+    &jfs::Jfs,
+    &f2fs::F2fs,
+    &nilfs2::Nilfs2,
+    &ntfs::Ntfs,
+    &ntfs3::Ntfs3,
+    &other::MINIX,
+    &other::VFAT,
+    &other::EXFAT,
+    &tmpfs::Tmpfs,
+    &null::NULL,
+];
 
 /// What a file system stands on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +137,23 @@ pub trait FileSystem: Sync {
     fn driver(&self) -> Option<&'static str> {
         Some(self.name())
     }
+    /// Kernel modules that bring the driver, where it is not built in. What they depend on is known to modules.dep.
+    fn modules(&self) -> &'static [&'static str];
+    /// Modules that the driver asks for while it runs (checksums, tables of characters), where the kernel has them: who
+    /// boots a kernel of his own loads them beforehand.
+    fn helper_modules(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// The user's mkfs arguments, with those added that make what `oldest`, the oldest kernel of the run, can mount.
+    /// `program` is the version of the mkfs program, where it is known.
+    fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+        let _ = (oldest, program);
+        user.to_vec()
+    }
+    /// What a reader of any of its results must know.
+    fn note(&self) -> Option<&'static str> {
+        None
+    }
     /// The fewest bytes that its mkfs program accepts with default arguments.
     fn minimum_size(&self) -> u64;
     /// Refuses what can be seen to be wrong before anything is touched.
@@ -144,9 +185,10 @@ pub trait FileSystem: Sync {
     }
 }
 
-/// The file system of that name, or the nearest name.
+/// The file system of that name: a member, or what a program `mkfs.NAME` makes; else the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
-    REGISTRY.iter().copied().find(|member| member.name() == name).ok_or_else(|| {
+    let member = REGISTRY.iter().copied().find(|member| member.name() == name);
+    member.or_else(|| other::by_its_program(name)).ok_or_else(|| {
         let known: Vec<_> = REGISTRY.iter().map(|member| member.name()).collect();
         TestbedError::request(fsb_model::nearest::unknown("file system", name, known.iter().copied()))
             .advice("`fsb list file-systems` shows all; a directory starts with / or .")
@@ -162,7 +204,7 @@ pub(crate) struct Formatted {
     pub version: Option<String>,
 }
 
-/// Runs the member's mkfs program on `device`: its defaults, then the user's arguments, so that the latter win.
+/// Runs the member's mkfs program on `device`: its defaults, then `extra`, so that the latter win.
 pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<Formatted, TestbedError> {
     let mkfs = program::require(tools.mkfs, tools.package)?;
     let mut arguments: Vec<OsString> = tools.arguments.iter().map(OsString::from).collect();
@@ -246,8 +288,18 @@ mod tests {
     fn what_stands_on_a_device_has_tools_a_driver_and_a_least_size() {
         for member in members().filter(|member| member.home() == Home::Device) {
             let tools = member.tools().unwrap_or_else(|| panic!("{} has no tools", member.name()));
-            assert!(!tools.package.is_empty() && !tools.arguments.is_empty(), "{}", member.name());
+            assert!(!tools.package.is_empty() && !tools.mkfs.is_empty(), "{}", member.name());
             assert!(member.driver().is_some() && member.minimum_size() >= 1 << 20, "{}", member.name());
+            assert!(!member.modules().is_empty(), "{}", member.name());
+        }
+    }
+
+    #[test]
+    fn todays_kernel_and_tools_need_no_arguments() {
+        let words = ["-L".to_owned(), "x".to_owned()];
+        for member in members() {
+            assert_eq!(member.mkfs_for(&words, Version(99, 0), None), words, "{}", member.name());
+            assert_eq!(member.mkfs_for(&words, Version(3, 0), None), words, "{}", member.name());
         }
     }
 

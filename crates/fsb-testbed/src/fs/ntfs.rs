@@ -13,14 +13,18 @@ use crate::sys::{apart, mountinfo, poll_until, program};
 
 pub(super) struct Ntfs;
 
-/// `-F`: on a whole device too. `-Q`: without zeroing it and looking for bad sectors.
-static TOOLS: Tools = Tools {
+/// Makes it for any driver. `-F`: on a whole device too. `-Q`: without zeroing it and looking for bad sectors.
+pub(super) static MAKING: Tools = Tools {
     package: "ntfs-3g",
     mkfs: "mkntfs",
     arguments: &["-F", "-Q", "-q"],
     version: "--version",
-    others: &["ntfs-3g", "ntfsinfo"],
+    others: &["ntfsinfo"],
 };
+
+static TOOLS: Tools = Tools { others: &["ntfs-3g", "ntfsinfo"], ..MAKING };
+
+pub(super) const MINIMUM_SIZE: u64 = 4 << 20;
 
 impl FileSystem for Ntfs {
     fn name(&self) -> &'static str {
@@ -39,12 +43,16 @@ impl FileSystem for Ntfs {
         Some("fuseblk")
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &["fuse"]
+    }
+
     fn minimum_size(&self) -> u64 {
-        4 << 20
+        MINIMUM_SIZE
     }
 
     fn inspect(&self, device: &Path) -> Inspection {
-        parse(&ask_about("ntfsinfo", &["-m"], device))
+        inspect(device)
     }
 
     /// The server stays in the foreground and our child, so that it is in our namespaces and can be waited for.
@@ -73,6 +81,10 @@ impl FileSystem for Ntfs {
     fn served_by(&self, _: &Path) -> Option<String> {
         Some("ntfs-3g (FUSE)".to_owned())
     }
+}
+
+pub(super) fn inspect(device: &Path) -> Inspection {
+    parse(&ask_about("ntfsinfo", &["-m"], device))
 }
 
 fn parse(text: &str) -> Inspection {

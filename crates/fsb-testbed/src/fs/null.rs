@@ -99,6 +99,10 @@ impl FileSystem for Null {
         None
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn minimum_size(&self) -> u64 {
         0
     }

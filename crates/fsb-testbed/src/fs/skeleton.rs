@@ -39,6 +39,12 @@ impl FileSystem for Skeleton {
         Some("skeleton")
     }
 
+    /// What `modprobe` would be given. What it depends on is known to modules.dep; what it asks for while it runs
+    /// belongs into `helper_modules`.
+    fn modules(&self) -> &'static [&'static str] {
+        &["skeleton"]
+    }
+
     /// Try it: the smallest image that mkfs takes and that can hold a file.
     fn minimum_size(&self) -> u64 {
         16 << 20

@@ -27,6 +27,10 @@ impl FileSystem for Tmpfs {
         None
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     fn minimum_size(&self) -> u64 {
         1 << 20
     }

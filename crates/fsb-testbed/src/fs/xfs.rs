@@ -3,7 +3,8 @@
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use super::{FileSystem, Idle, Inspection, Tools, ask_about};
+use super::age::{self, Feature};
+use super::{FileSystem, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{mountinfo, remount};
 
@@ -12,6 +13,19 @@ pub(super) struct Xfs;
 /// `-K`: no discard.
 static TOOLS: Tools =
     Tools { package: "xfsprogs", mkfs: "mkfs.xfs", arguments: &["-f", "-q", "-K"], version: "-V", others: &["xfs_db"] };
+
+/// From the profiles `mkfs/lts_*.conf` of xfsprogs 6.1 and 6.18, which name the defaults at each kernel with long
+/// support, and from Linux' fs/xfs/libxfs/xfs_format.h for when a kernel knew a feature.
+static NEW: &[Feature] = &[
+    Feature { name: "sparse", off: ("-i", "sparse=0"), kernel: Version(4, 2), program: Version(4, 2) },
+    Feature { name: "rmapbt", off: ("-m", "rmapbt=0"), kernel: Version(4, 8), program: Version(4, 8) },
+    Feature { name: "reflink", off: ("-m", "reflink=0"), kernel: Version(4, 9), program: Version(4, 9) },
+    Feature { name: "bigtime", off: ("-m", "bigtime=0"), kernel: Version(5, 10), program: Version(5, 10) },
+    Feature { name: "inobtcount", off: ("-m", "inobtcount=0"), kernel: Version(5, 10), program: Version(5, 10) },
+    Feature { name: "nrext64", off: ("-i", "nrext64=0"), kernel: Version(5, 19), program: Version(5, 19) },
+    Feature { name: "exchange", off: ("-i", "exchange=0"), kernel: Version(6, 10), program: Version(6, 10) },
+    Feature { name: "parent", off: ("-n", "parent=0"), kernel: Version(6, 10), program: Version(6, 10) },
+];
 
 impl FileSystem for Xfs {
     fn name(&self) -> &'static str {
@@ -24,6 +38,15 @@ impl FileSystem for Xfs {
 
     fn tools(&self) -> Option<&'static Tools> {
         Some(&TOOLS)
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["xfs"]
+    }
+
+    /// The checksum that it asks the kernel's cryptography for, the fast one too.
+    fn helper_modules(&self) -> &'static [&'static str] {
+        &["crc32c_generic", "crc32c_intel"]
     }
 
     /// mkfs.xfs refuses less since version 5.19.
@@ -39,6 +62,12 @@ impl FileSystem for Xfs {
         // The one option that a change of anything else would set back.
         let keep: &[&str] = if options.iter().any(|option| option == "inode32") { &["inode32"] } else { &[] };
         remount::read_only_and_back(idle.point, keep)
+    }
+
+    fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+        let off = age::switched_off(NEW, user, oldest, program);
+        // A repeated option adds to the first one, but the same word twice is refused: none of these is the user's.
+        off.into_iter().flat_map(|(option, words)| [option.to_owned(), words]).chain(user.iter().cloned()).collect()
     }
 
     fn inspect(&self, device: &Path) -> Inspection {
@@ -105,6 +134,16 @@ fn parse(text: &str) -> Inspection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_older_kernel_gets_the_features_of_its_time() {
+        let made = |oldest| Xfs.mkfs_for(&[], oldest, Some(Version(6, 18))).join(" ");
+        assert_eq!(made(Version(6, 12)), "");
+        assert_eq!(made(Version(6, 1)), "-i exchange=0 -n parent=0");
+        assert_eq!(made(Version(5, 4)), "-m bigtime=0,inobtcount=0 -i nrext64=0,exchange=0 -n parent=0");
+        let user = ["-m".to_owned(), "bigtime=1".to_owned()];
+        assert_eq!(Xfs.mkfs_for(&user, Version(5, 4), Some(Version(5, 15))).join(" "), "-m inobtcount=0 -m bigtime=1");
+    }
 
     #[test]
     fn xfs_info_is_read() {

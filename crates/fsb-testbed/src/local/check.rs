@@ -78,7 +78,7 @@ fn check_places(setup: &Setup) -> Result<(), TestbedError> {
 }
 
 /// The error with the target's name, where it has one of its own.
-fn naming(target: &Target, error: TestbedError) -> TestbedError {
+pub(crate) fn naming(target: &Target, error: TestbedError) -> TestbedError {
     let what = format!("target {}: {}", target.name, error.what);
     TestbedError { what, ..error }
 }
@@ -108,7 +108,7 @@ pub(super) fn mounts_something(setup: &Setup) -> bool {
 }
 
 /// The media of the run, each once, by their text. All targets with the same text share one.
-pub(super) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
+pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
     let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
     for spec in setup.targets.iter().filter_map(Target::file_system) {
         if !fs::find(&spec.fs).is_ok_and(|member| member.home() == Home::Device) {
@@ -131,7 +131,7 @@ pub(super) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
 }
 
 /// Two names of one device would be formatted over each other.
-fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
+pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     let mut seen: BTreeMap<block::DeviceNumber, String> = BTreeMap::new();
     for (text, request) in media(setup) {
         let Some(number) = request.medium.argument.as_deref().and_then(|path| block::number_of(Path::new(path))) else {
@@ -201,7 +201,7 @@ fn check_kernel(member: &dyn FileSystem) -> Result<(), TestbedError> {
     }
     Err(TestbedError::machine(format!("this kernel has no {}", member.name()))
         .tried(format!("{driver} is not in /proc/filesystems; {answer}"))
-        .advice("leave it out, or boot a kernel that has it"))
+        .advice("add --in vm: a kernel that has it is booted in a virtual machine; or leave it out"))
 }
 
 /// What modprobe answered.
@@ -214,7 +214,7 @@ fn load_module(alias: &str) -> String {
 }
 
 /// Each file system on each medium must at least be able to exist.
-fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Result<(), TestbedError> {
+pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Result<(), TestbedError> {
     for (target, spec, member) in file_systems(setup)? {
         let size = match member.home() {
             Home::Device => sizes.get(&spec.medium.to_string()).copied().unwrap_or(setup.size),

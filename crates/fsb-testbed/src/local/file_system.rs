@@ -9,7 +9,7 @@ use fsb_model::run::TargetRecord;
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::error::{TestbedError, attempt};
-use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted};
+use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted, Version};
 use crate::medium::OpenMedium;
 use crate::sys::{Roots, block, mount as kernel, mountinfo};
 use crate::testbed::{Abilities, ColdMethod, Provisioned, Quiet};
@@ -29,6 +29,8 @@ pub(super) struct VisitRequest<'a> {
     pub user: (u32, u32),
     pub page_cache: &'a str,
     pub held: &'a Held,
+    /// The oldest kernel that must be able to mount what is made.
+    pub oldest: Option<Version>,
 }
 
 /// A file system that is formatted and, between its ends, mounted.
@@ -53,10 +55,10 @@ impl FileSystemVisit {
         request: &VisitRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
     ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
-        let VisitRequest { member, spec, point, size, user, page_cache, held } = request;
+        let VisitRequest { member, spec, point, size, user, page_cache, held, oldest } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let (formatted, inspection) = match medium.as_deref_mut() {
-            Some(medium) => format(*member, spec, medium)?,
+            Some(medium) => format(*member, spec, *oldest, medium)?,
             None => (Formatted::default(), member.inspect(&source)),
         };
         let roots = Roots::default();
@@ -150,6 +152,7 @@ impl FileSystemVisit {
                 self.options.join(",")
             ));
         }
+        notes.extend(self.member.note().map(str::to_owned));
         let record = TargetRecord {
             mkfs_version: formatted.version,
             mkfs_command: formatted.command,
@@ -162,6 +165,7 @@ impl FileSystemVisit {
             notes,
             failed: None,
             controls: Default::default(),
+            kernel: None,
         };
         let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };
         let durable = self.member.home() == Home::Device;
@@ -238,11 +242,14 @@ impl FileSystemVisit {
 fn format(
     member: &dyn FileSystem,
     spec: &FileSystemSpec,
+    oldest: Option<Version>,
     medium: &mut dyn OpenMedium,
 ) -> Result<(Formatted, Inspection), TestbedError> {
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default())) };
+    let program = fs::version(tools).and_then(|text| Version::find(&text));
+    let arguments = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
     medium.lend();
-    let formatted = fs::format(tools, medium.device(), &spec.mkfs);
+    let formatted = fs::format(tools, medium.device(), &arguments);
     medium.lock();
     match formatted {
         Ok(formatted) => Ok((formatted, member.inspect(medium.device()))),

@@ -11,7 +11,7 @@ use fsb_model::FileSystemSpec;
 use crate::error::TestbedError;
 
 /// Refuses what names another device or file, in any of the ways that mkfs programs and mount know.
-pub(super) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
+pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
     for (words, whose) in [(&spec.mkfs, "mkfs argument"), (&spec.options, "mount option")] {
         if let Some((word, why)) = words.iter().find_map(|word| Some((word, reach(word)?))) {
             return Err(TestbedError::request(format!("the {whose} '{word}' reaches beyond the target: {why}"))

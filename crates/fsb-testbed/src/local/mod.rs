@@ -15,13 +15,15 @@ use std::path::{Path, PathBuf};
 use fsb_model::run::ControlRecord;
 use fsb_model::{Target, TargetKind};
 
+pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
+pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
 use crate::error::TestbedError;
-use crate::fs::{self, Home, Null};
+use crate::fs::{self, Home, Null, Version};
 use crate::host;
 use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
@@ -56,6 +58,7 @@ struct Session {
     user: (u32, u32),
     page_cache: String,
     controls: BTreeMap<String, String>,
+    oldest: Option<Version>,
 }
 
 /// The target that is ready now.
@@ -198,6 +201,7 @@ impl LocalTestbed {
     fn provision_file_system(&mut self, spec: &fsb_model::FileSystemSpec) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (size, user, page_cache) = (session.size, session.user, session.page_cache.clone());
+        let oldest = session.oldest;
         let closed = || TestbedError::machine("the testbed is not open");
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
         let member = fs::find(&spec.fs)?;
@@ -206,7 +210,7 @@ impl LocalTestbed {
             Home::Memory | Home::Nowhere => None,
         };
         let (page_cache, held) = (page_cache.as_str(), &self.visit_controls.held);
-        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held };
+        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held, oldest };
         let (visit, provisioned) = FileSystemVisit::begin(&request, medium.map(lent))?;
         self.visit = Visit::FileSystem(Box::new(visit));
         Ok(provisioned)
@@ -249,7 +253,10 @@ impl Testbed for LocalTestbed {
             .find(|member| member.name() == PAGE_CACHE)
             .map_or_else(String::new, |member| control::value_of(*member, &setup.controls));
         let (user, controls) = (worker_identity(&setup.identity)?, setup.controls.clone());
-        self.session = Some(Session { size: setup.size, user, page_cache, controls });
+        // Where nobody says otherwise it is this kernel that mounts, which may be older than the tools.
+        let release = setup.oldest_kernel.clone().or_else(|| Roots::default().proc_text("sys/kernel/osrelease"));
+        let oldest = release.and_then(|release| Version::find(&release));
+        self.session = Some(Session { size: setup.size, user, page_cache, controls, oldest });
         if !check::touches_something(setup) {
             return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
         }

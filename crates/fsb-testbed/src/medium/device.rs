@@ -45,32 +45,46 @@ impl MediumKind for Device {
         _: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
-        // Again, for minutes may lie between the check and now; and from here on it is ours.
-        let Candidate { path, number, size, claim } = examine(request)?;
-        let failed = |error: &io::Error| {
-            TestbedError::machine(format!("{} could not be written over", path.display()))
-                .tried(attempt("write to", &path, error))
-                .advice("check the device (dmesg)")
-        };
-        let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
-        rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
-        let name = path.display().to_string();
-        fill::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress))
-            .map_err(|error| failed(&error))?;
-        block::flush_buffers(&claim).map_err(|error| failed(&error))?;
-
-        let roots = Roots::default();
-        let shown = show_bytes(size as f64);
-        let record = MediumRecord {
-            device: host::device_manifest(&roots, (number.0, number.1)),
-            direct: None,
-            filled: Some(format!("{shown} of incompressible bytes, O_DIRECT")),
-            summary: format!("{name} {shown}"),
-        };
+        let Claimed { path, file: claim, record } = claim(request, progress)?;
         let limit = record.device.queue.get("discard_max_bytes");
         let can_discard = limit.is_some_and(|text| text != "0");
         Ok(Box::new(OpenDevice { path, claim: Some(claim), can_discard, record }))
     }
+}
+
+/// A device that is ours and written over once.
+pub(crate) struct Claimed {
+    /// Its path.
+    pub path: PathBuf,
+    /// Opened O_EXCL, for direct I/O.
+    pub file: OwnedFd,
+    /// What it is.
+    pub record: MediumRecord,
+}
+
+/// Claims the device and writes it over once.
+pub(crate) fn claim(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Claimed, TestbedError> {
+    // Again, for minutes may lie between the check and now; and from here on it is ours.
+    let Candidate { path, number, size, claim } = examine(request)?;
+    let failed = |error: &io::Error| {
+        TestbedError::machine(format!("{} could not be written over", path.display()))
+            .tried(attempt("write to", &path, error))
+            .advice("check the device (dmesg)")
+    };
+    let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
+    rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
+    let name = path.display().to_string();
+    fill::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress)).map_err(|error| failed(&error))?;
+    block::flush_buffers(&claim).map_err(|error| failed(&error))?;
+    let shown = show_bytes(size as f64);
+    let record = MediumRecord {
+        device: host::device_manifest(&Roots::default(), (number.0, number.1)),
+        direct: None,
+        filled: Some(format!("{shown} of incompressible bytes, O_DIRECT")),
+        summary: format!("{name} {shown}"),
+        unjudged: None,
+    };
+    Ok(Claimed { path, file: claim, record })
 }
 
 /// A device that passed every check, claimed.
@@ -199,12 +213,21 @@ fn blkid_type(text: &str) -> String {
 }
 
 /// A device that is ours until it is closed.
-struct OpenDevice {
+pub(super) struct OpenDevice {
     path: PathBuf,
     /// Exclusive and locked while idle, only locked while mounted, absent while it is formatted.
     claim: Option<OwnedFd>,
     can_discard: bool,
     record: MediumRecord,
+}
+
+impl OpenDevice {
+    /// Takes a device that needs no checks and no filling.
+    pub(super) fn adopt(path: PathBuf, can_discard: bool, record: MediumRecord) -> Result<Self, TestbedError> {
+        let mut device = OpenDevice { path, claim: None, can_discard, record };
+        device.take_back()?;
+        Ok(device)
+    }
 }
 
 impl OpenMedium for OpenDevice {

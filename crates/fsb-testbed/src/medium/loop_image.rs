@@ -33,6 +33,10 @@ impl MediumKind for LoopImage {
         "A loop image of --size in --dir, fully written, used past the host's page cache (default)."
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &["loop"]
+    }
+
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
         let dir = request.dir;
         let metadata = std::fs::metadata(dir).map_err(|error| {
@@ -71,15 +75,7 @@ impl MediumKind for LoopImage {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
         let size = request.size;
-        check_space(request.dir, size)?;
-        let image = make_image(request.dir, size)?;
-        let failed = |error: &std::io::Error| {
-            TestbedError::machine("the image could not be written over")
-                .tried(attempt("write to an image in", request.dir, error))
-                .advice("choose a smaller --size, or another --dir")
-        };
-        fill::fill(image.as_fd(), size, request.seed, filling("the image", size, progress))
-            .map_err(|error| failed(&error))?;
+        let image = make_filled_image(request, progress)?;
         let mut attached = AttachedImage::attach(image, Mode::Direct, request.keep_discard, ledger)?;
         if attached.record.direct != Some(true) {
             let refusal = not_direct(request.dir).tried("/sys/block/loopN/loop/dio reads 0");
@@ -95,7 +91,23 @@ impl MediumKind for LoopImage {
     }
 }
 
-fn check_space(dir: &Path, size: u64) -> Result<(), TestbedError> {
+/// A nameless file of `request.size` bytes, each written once, past the page cache.
+pub(crate) fn make_filled_image(
+    request: &MediumRequest<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<OwnedFd, TestbedError> {
+    let size = request.size;
+    check_space(request.dir, size)?;
+    let image = make_image(request.dir, size)?;
+    fill::fill(image.as_fd(), size, request.seed, filling("the image", size, progress)).map_err(|error| {
+        TestbedError::machine("the image could not be written over")
+            .tried(attempt("write to an image in", request.dir, &error))
+            .advice("choose a smaller --size, or another --dir")
+    })?;
+    Ok(image)
+}
+
+pub(crate) fn check_space(dir: &Path, size: u64) -> Result<(), TestbedError> {
     let stat = rustix::fs::statvfs(dir).map_err(|errno| {
         TestbedError::machine("the free space is unknown").tried(attempt("statvfs", dir, &errno.into()))
     })?;
@@ -159,7 +171,7 @@ fn open_nameless(dir: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// `ext4 on /dev/vda`, and the number of that device.
-fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
+pub(crate) fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     match mountinfo::holding(&mountinfo::read(), &dir) {
         Some(mount) => {

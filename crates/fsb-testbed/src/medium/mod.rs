@@ -4,6 +4,7 @@ mod device;
 mod image;
 mod loop_image;
 mod ram;
+mod vm_disk;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,11 @@ use crate::ledger::Ledger;
 use crate::testbed::Progress;
 
 /// Every medium that fsb can make.
-pub static REGISTRY: &[&dyn MediumKind] = &[&loop_image::LoopImage, &ram::Ram, &device::Device];
+pub static REGISTRY: &[&dyn MediumKind] = &[&loop_image::LoopImage, &ram::Ram, &device::Device, &vm_disk::VmDisk];
+
+pub(crate) use device::{Claimed, claim};
+pub(crate) use loop_image::{backing, make_filled_image};
+pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Images are whole multiples of the largest sectors, in bytes: direct I/O takes nothing less.
 pub(crate) const GRANULE: u64 = 4096;
@@ -47,6 +52,10 @@ pub trait MediumKind: Sync {
     fn name(&self) -> &'static str;
     /// One line for `fsb list media`.
     fn about(&self) -> &'static str;
+    /// Kernel modules that it needs, where they are not built in.
+    fn modules(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Everything that can be known before anything is touched. The answer is the size that file systems will see.
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError>;
     /// Makes it, and writes it over once.

@@ -29,6 +29,10 @@ impl MediumKind for Ram {
         "A loop image of --size in memory: the CPU cost of a file system without a device."
     }
 
+    fn modules(&self) -> &'static [&'static str] {
+        &["loop"]
+    }
+
     fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
         let roots = Roots::default();
         let available = memory::meminfo(&roots, "MemAvailable").unwrap_or(0);

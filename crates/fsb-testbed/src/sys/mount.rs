@@ -22,7 +22,7 @@ pub(crate) fn mount(kind: &str, source: &Path, point: &Path, options: &[String])
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| {
         TestbedError::machine(format!("the kernel cannot mount {kind}"))
             .tried(format!("fsopen {kind}: {}", describe(&errno.into())))
-            .advice("load its module (modprobe), or use a kernel that has it")
+            .advice("load its module (modprobe), or use a kernel that has it (--in vm)")
     })?;
     let result = configure_and_attach(&context, source, point, options);
     result.map_err(|(step, errno)| {

@@ -33,6 +33,10 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
         identity: Identity { uid: Some(65534), gid: Some(65534), force_root: false },
         seed: 1,
+        vm: None,
+        kernels: Vec::new(),
+        oldest_kernel: None,
+        fault: None,
     }
 }
 

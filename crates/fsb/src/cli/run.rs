@@ -15,11 +15,13 @@ use crate::front::{self, Turn};
 use crate::results::{Output, print};
 
 const MORE: &str = "\
-Also: --tree DIR, --seed N, --format FORMAT, -o FILE, --quiet, --uid ID, --gid ID, --force-root-user, --allow-concurrent
+Also: --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, --quiet,
+--format FORMAT, -o FILE, --uid ID, --gid ID, --force-root-user, --allow-concurrent
 Examples:
   sudo fsb run ext4 xfs btrfs                        which is faster for what, how surely
   sudo fsb run ext3 ext3,data=journal --blocks 20    two modes, twenty blocks
-  fsb run /srv/data /mnt/nas --budget 10m            directories as they are, without root";
+  fsb run /srv/data /mnt/nas --budget 10m            directories as they are, without root
+  fsb run reiserfs jfs ext4 xfs --in vm              any kernel's file systems, without root";
 
 /// Measure file systems (FS[,OPTION…][@loop|@ram|@/dev/…]), directories, or a plan (FILE.toml).
 /// NAME= before a target names it; mkfs="…" among its options holds mkfs arguments.
@@ -41,7 +43,7 @@ pub struct Arguments {
     #[arg(long, value_name = "P")]
     precision: Option<String>,
     /// The smallest difference that matters [3%]
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", hide = true)]
     theta: Option<String>,
     /// Where the image lives [.]
     #[arg(long, value_name = "DIR")]
@@ -50,23 +52,35 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     /// Files, image and memory limit times F, such as 1/8
-    #[arg(long, value_name = "F")]
+    #[arg(long, value_name = "F", hide = true)]
     scale: Option<String>,
     /// Copy and delete a tree of this DIR's shape, or of a run.json's
     #[arg(long, value_name = "DIR", hide = true, conflicts_with_all = ["suite", "resume"])]
     tree: Option<PathBuf>,
+    /// On this machine (host), or in a virtual one with its own kernel (vm) [host]
+    #[arg(long = "in", value_name = "PLACE")]
+    place: Option<String>,
+    /// Its kernel: a release, an image or a .deb; several are compared
+    #[arg(long, value_name = "K")]
+    kernel: Vec<String>,
+    /// Memory of the virtual machine [1G]
+    #[arg(long, value_name = "SIZE", hide = true)]
+    memory: Option<Bytes>,
+    /// Processors of the virtual machine [all]
+    #[arg(long, value_name = "N", hide = true)]
+    cpus: Option<u32>,
     /// Set a control: see 'fsb list controls'
     #[arg(long, value_name = "NAME[=VALUE]")]
     control: Vec<String>,
     /// Give up what a block device holds
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", hide = true)]
     wipe: Vec<PathBuf>,
     /// The run directory, new or empty [fsb-results/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with the interrupted run in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
-        "seed", "dir", "size", "scale", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
+        "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
     resume: Option<PathBuf>,
     /// Print the plan with everything decided, and stop
     #[arg(long)]
@@ -147,10 +161,24 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             precision: arguments.precision,
             stretch: None,
         },
+        place: arguments.place.as_deref().map(typed),
+        kernels: arguments.kernel.iter().map(|text| typed(&absolute(text))).collect(),
+        memory: arguments.memory,
+        cpus: arguments.cpus,
         controls: arguments.control.iter().map(|text| control(text)).collect::<anyhow::Result<_>>()?,
         ..PlanFile::default()
     };
     Ok(over.over(under))
+}
+
+/// A run may be resumed from another working directory: files that name a kernel must be found from there, both of
+/// `IMAGE:MODULES`.
+fn absolute(kernel: &str) -> String {
+    let path = |text: &str| match std::path::absolute(text) {
+        Ok(path) if text.contains('/') || text.ends_with(".deb") => path.to_string_lossy().into_owned(),
+        _ => text.to_owned(),
+    };
+    kernel.split(':').map(path).collect::<Vec<_>>().join(":")
 }
 
 fn is_plan(text: &str) -> bool {

@@ -8,7 +8,7 @@ use fsb_model::units::show_bytes;
 use fsb_model::{Plan, RunRecord};
 use fsb_testbed::medium::{self, MediumRequest};
 
-use super::cpus;
+use super::cpus_of;
 use crate::exit;
 
 /// A file system may be filled with data up to this share of its device.
@@ -17,7 +17,7 @@ const FILLED: f64 = 0.9;
 /// The most any workload needs must fit every target, with room for the file system's own tables.
 pub fn check(record: &RunRecord) -> anyhow::Result<()> {
     let plan = &record.plan;
-    let sizing = Sizing { size: plan.size.0, cpus: cpus() };
+    let sizing = Sizing { size: plan.size.0, cpus: cpus_of(plan) };
     let mut largest: Option<(&str, Profile)> = None;
     let mut most_inodes = 0;
     for cell in &record.cells {

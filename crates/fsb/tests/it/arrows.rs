@@ -11,7 +11,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-store", &["fsb-model"]),
     ("fsb-compat", &["fsb-model"]),
     ("fsb-analysis", &["fsb-model"]),
-    ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine"]),
+    ("fsb-vm", &["fsb-model"]),
+    ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine", "fsb-vm"]),
     ("fsb-report", &["fsb-model", "fsb-analysis"]),
     (
         "fsb",
@@ -24,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-analysis",
             "fsb-runner",
             "fsb-report",
+            "fsb-vm",
         ],
     ),
     ("xtask", &["fsb-model", "fsb-engine"]),

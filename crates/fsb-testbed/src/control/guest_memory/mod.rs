@@ -20,6 +20,8 @@ pub(super) struct GuestMemory;
 
 const AUTO: &str = "auto";
 const OFF: &str = "off";
+/// What fsb asks for in guests of its own.
+pub(crate) const BACKED: &str = "backed";
 
 impl Control for GuestMemory {
     fn name(&self) -> &'static str {
@@ -38,6 +40,7 @@ impl Control for GuestMemory {
         &[
             Value { name: AUTO, about: "in a virtual machine whose memory is not backed (default)" },
             Value { name: OFF, about: "leave memory as it is: results may be off by factors" },
+            Value { name: BACKED, about: "all of it was backed before the machine started, as with --in vm" },
         ]
     }
 
@@ -55,6 +58,9 @@ impl Control for GuestMemory {
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         if !host::is_virtual_machine(context.roots) {
             return Ok(Applied::so("not a virtual machine"));
+        }
+        if value == BACKED {
+            return Ok(Applied::so("backed before the machine started"));
         }
         if value == OFF {
             let warnings = vec![unreliable("guest memory was left as it was (--control guest-memory=off)")];

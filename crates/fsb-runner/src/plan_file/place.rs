@@ -1,0 +1,156 @@
+//! Where a plan is carried out: `in = "vm"`, its kernels, memory and processors.
+
+use std::collections::BTreeMap;
+
+use fsb_model::nearest;
+use fsb_model::place::VmSize;
+use fsb_model::{Bytes, Place, Target};
+use fsb_testbed::control::processors_left;
+
+use super::{PlanError, PlanFile};
+
+/// The memory of a virtual machine when nothing is said: room for the page cache of the default suite.
+const DEFAULT_MEMORY: Bytes = Bytes(1 << 30);
+/// More virtual processors than any kernel of a distribution brings up.
+const MOST_CPUS: u32 = 512;
+
+impl PlanFile {
+    /// Where the plan is carried out. `cpus` are those of this machine.
+    pub(super) fn resolved_place(&self, cpus: u32) -> Result<(Place, Option<VmSize>), PlanError> {
+        let place = match &self.place {
+            None => Place::Host,
+            Some(text) => Place::ALL.into_iter().find(|place| place.name() == text.get_ref()).ok_or_else(|| {
+                let names = Place::ALL.iter().map(|place| place.name());
+                self.error_at(text.span(), &nearest::unknown("place", text.get_ref(), names))
+            })?,
+        };
+        if place == Place::Vm {
+            let vm = VmSize { memory: self.memory.unwrap_or(DEFAULT_MEMORY), cpus: self.cpus.unwrap_or(cpus) };
+            if !(1..=MOST_CPUS).contains(&vm.cpus) {
+                let message = format!("{} processors of a virtual machine: give between 1 and {MOST_CPUS}", vm.cpus);
+                return Err(PlanError::Request(message));
+            }
+            return Ok((place, Some(vm)));
+        }
+        if let Some(kernel) = self.kernels.first() {
+            let message = format!("kernel {}: this machine runs its own; add --in vm (in = \"vm\")", kernel.get_ref());
+            return Err(self.error_at(kernel.span(), &message));
+        }
+        if self.memory.is_some() || self.cpus.is_some() {
+            let message = "memory and cpus are those of a virtual machine: add --in vm (in = \"vm\"); on this machine \
+                           there are --control memory-limit=SIZE and cpus=LIST";
+            return Err(PlanError::Request(message.to_owned()));
+        }
+        Ok((place, None))
+    }
+
+    /// The releases of the plan's kernels where there are several: targets are named after them.
+    pub(super) fn releases(&self) -> Result<Vec<String>, PlanError> {
+        if self.kernels.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let mut releases: Vec<String> = Vec::new();
+        for text in &self.kernels {
+            let kernel = fsb_vm::kernel::resolve(Some(text.get_ref()));
+            let release = kernel.map_err(|error| PlanError::Machine(error.to_string()))?.release;
+            if releases.contains(&release) {
+                let message = format!("kernel {}: its release {release} is named twice", text.get_ref());
+                return Err(self.error_at(text.span(), &message));
+            }
+            releases.push(release);
+        }
+        Ok(releases)
+    }
+}
+
+/// Processors that workers may use in a virtual machine; absent on this machine.
+pub(super) fn processors(vm: Option<VmSize>, controls: &BTreeMap<String, String>) -> Option<u32> {
+    let vm = vm?;
+    Some(processors_left(controls).unwrap_or(vm.cpus))
+}
+
+/// The target once for each kernel, or on the one that it names. No releases: the plan has one kernel, which needs no
+/// saying.
+pub(super) fn on_each_kernel(target: Target, place: Place, releases: &[String]) -> Result<Vec<Target>, String> {
+    if place == Place::Vm && target.directory().is_some() {
+        let name = &target.name;
+        return Err(format!(
+            "{name} is a directory of this machine, and a virtual machine does not see it: name a file system such as \
+             ext4, or leave out --in vm"
+        ));
+    }
+    match &target.kernel {
+        Some(release) if releases.contains(release) => Ok(vec![target]),
+        Some(release) => {
+            let known = releases.iter().map(String::as_str);
+            Err(match releases {
+                [] => format!("kernel {release}: name several kernels for the plan (kernel = [\"…\", \"…\"]) first"),
+                _ => nearest::unknown("kernel of this plan", release, known),
+            })
+        }
+        None if releases.is_empty() => Ok(vec![target]),
+        None => {
+            let on = |release: &String| Target {
+                name: format!("{}%{release}", target.name),
+                kernel: Some(release.clone()),
+                ..target.clone()
+            };
+            Ok(releases.iter().map(on).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan_file;
+
+    fn resolve(text: &str) -> Result<fsb_model::Plan, PlanError> {
+        plan_file::parse(text, "plan.toml")?.resolve(2, 7).map(|(plan, _)| plan)
+    }
+
+    #[test]
+    fn a_virtual_machine_has_memory_and_processors_of_its_own() {
+        let plan = resolve("in = 'vm'\ntargets = ['ext4']\nmemory = '512M'\ncpus = 3\nkernel = ['6.1']").unwrap();
+        assert_eq!(plan.vm, Some(VmSize { memory: Bytes(512 << 20), cpus: 3 }));
+        assert_eq!((plan.kernels.as_slice(), &plan.targets[0].kernel), (["6.1".to_owned()].as_slice(), &None));
+        let printed = plan_file::print(&plan).unwrap();
+        assert_eq!(resolve(&printed).unwrap(), plan, "{printed}");
+        assert_eq!(
+            resolve("in = 'vm'\ntargets = ['ext4']").unwrap().vm,
+            Some(VmSize { memory: DEFAULT_MEMORY, cpus: 2 })
+        );
+    }
+
+    #[test]
+    fn on_this_machine_there_is_no_other_kernel() {
+        for (line, word) in [
+            ("kernel = ['6.1']", "line 2"),
+            ("memory = '1G'", "memory-limit"),
+            ("cpus = 2", "--in vm"),
+            ("in = 'wm'", "did you mean 'vm'"),
+            ("in = 'vm'\ncpus = 0", "between 1"),
+        ] {
+            let error = resolve(&format!("targets = ['ext4']\n{line}")).unwrap_err().to_string();
+            assert!(error.contains(word), "{line}: {error}");
+        }
+        let error = resolve("in = 'vm'\ntargets = ['/srv']").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("does not see it"), "{error}");
+    }
+
+    #[test]
+    fn kernels_are_a_dimension_of_targets() {
+        let target = |text: &str| text.parse::<Target>().unwrap();
+        let releases = ["6.1.0-1".to_owned(), "6.12.0-1".to_owned()];
+        let made = on_each_kernel(target("ext4,noatime"), Place::Vm, &releases).unwrap();
+        let names: Vec<_> = made.iter().map(|target| (target.name.as_str(), target.kernel.as_deref())).collect();
+        assert_eq!(names, [("ext4,noatime%6.1.0-1", Some("6.1.0-1")), ("ext4,noatime%6.12.0-1", Some("6.12.0-1"))]);
+        // As a plan prints it, each names its own.
+        let printed = crate::target_file::TargetFile::of(&made[1]);
+        let again = printed.resolve().unwrap();
+        assert_eq!(on_each_kernel(again, Place::Vm, &releases).unwrap(), [made[1].clone()]);
+        let other = Target { kernel: Some("6.2".to_owned()), ..target("ext4") };
+        assert!(on_each_kernel(other.clone(), Place::Vm, &releases).unwrap_err().contains("kernel of this plan"));
+        assert!(on_each_kernel(other, Place::Vm, &[]).unwrap_err().contains("several kernels"));
+    }
+}

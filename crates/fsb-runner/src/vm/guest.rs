@@ -1,0 +1,82 @@
+//! The agent inside a guest: that of any machine, which checks what only it can see, and fails where a test wants it.
+
+use std::os::unix::net::UnixStream;
+
+use fsb_model::Target;
+use fsb_testbed::ledger::Owner;
+use fsb_testbed::watch::Watch;
+use fsb_testbed::{Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Setup, Testbed, TestbedError};
+
+use crate::agent;
+
+/// Settlings of a target before a fault: the first trials end well.
+const FAULT_AFTER: u32 = 3;
+
+/// Serves the host until it closes the connection.
+pub fn serve(stream: UnixStream) -> Result<(), String> {
+    let inner = LocalTestbed::new(Owner::current());
+    agent::serve(stream, &mut GuestTestbed { inner, fault: None, settled: 0 })
+}
+
+/// The testbed of the guest itself.
+struct GuestTestbed {
+    inner: LocalTestbed,
+    fault: Option<String>,
+    settled: u32,
+}
+
+impl GuestTestbed {
+    /// Fails as the tests of fsb ask for.
+    fn fail_if_asked(&mut self) {
+        self.settled += 1;
+        match self.fault.as_deref().filter(|_| self.settled >= FAULT_AFTER) {
+            Some("panic") => drop(std::fs::write("/proc/sysrq-trigger", "c")),
+            Some("exit") => std::process::exit(9),
+            _ => {}
+        }
+    }
+}
+
+impl Testbed for GuestTestbed {
+    fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError> {
+        self.inner.check(setup)
+    }
+
+    /// The host could not ask this kernel, nor these processors: they are asked now, before anything is made.
+    fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
+        self.fault.clone_from(&setup.fault);
+        let warnings = self.inner.check(setup)?;
+        let mut opened = self.inner.open(setup, progress)?;
+        opened.warnings.splice(0..0, warnings);
+        Ok(opened)
+    }
+
+    fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError> {
+        self.inner.provision(target)
+    }
+
+    fn make_cold(&mut self) -> Result<(), TestbedError> {
+        self.inner.make_cold()
+    }
+
+    fn quiesce(&mut self) -> Result<Quiet, TestbedError> {
+        self.fail_if_asked();
+        self.inner.quiesce()
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        self.inner.counters()
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        self.inner.watch()
+    }
+
+    fn release(&mut self) -> Result<(), TestbedError> {
+        self.inner.release()
+    }
+
+    fn close(&mut self) {
+        self.inner.close();
+    }
+}

@@ -1,0 +1,119 @@
+//! Guests: what boots them, and what is seen of one from outside.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use fsb_model::place::VmRecord;
+use fsb_testbed::vm::HostDisk;
+use fsb_testbed::{Progress, Setup, TestbedError};
+use fsb_vm::{Acceleration, Disk, Machine, MachineSpec, kernel, machine};
+
+use super::kernels::{Bootable, Kernels};
+use super::{of_vm, qemu};
+
+/// This program, wherever it lies.
+const OWN: &str = "/proc/self/exe";
+
+/// Boots guests. QEMU does; tests let a thread answer.
+pub(super) trait Guests {
+    /// Finds kernels and how this machine runs guests. The answer is for the record; its accelerator is final.
+    fn prepare(&mut self, setup: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError>;
+    /// Boots a guest on the kernel of that release, or on the default one. It need not be up yet.
+    fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError>;
+    /// The release that is meant where none is named, or the one that is.
+    fn release(&self, release: Option<&str>) -> String;
+}
+
+/// What is known before the first boot.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    pub record: VmRecord,
+    pub emulated: bool,
+    pub oldest_kernel: Option<String>,
+}
+
+/// A guest that boots.
+pub(super) struct Booted {
+    pub stream: UnixStream,
+    pub guest: Box<dyn Guest>,
+}
+
+/// A guest from outside. Dropping it ends it.
+pub(super) trait Guest {
+    /// Why it runs no more; absent while it does.
+    fn stopped(&mut self) -> Option<String>;
+    /// The last lines of its console.
+    fn last_words(&self) -> Vec<String>;
+}
+
+/// Guests of QEMU.
+#[derive(Default)]
+pub(super) struct Qemu {
+    kernels: Kernels,
+    accelerated: Option<Acceleration>,
+    memory: u64,
+    cpus: u32,
+}
+
+impl Guests for Qemu {
+    fn prepare(&mut self, setup: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError> {
+        let vm = setup.vm.ok_or_else(|| TestbedError::request("the plan asks for no virtual machine"))?;
+        let qemu = qemu::version()?;
+        self.kernels = Kernels::prepare(setup)?;
+        let first: &Bootable = self.kernels.find(None)?;
+        tell(step("looking for hardware acceleration"));
+        let cache = kernel::cache().map_err(of_vm)?;
+        let (acceleration, why) = machine::probe(&first.kernel, &first.initramfs, Path::new(OWN), &cache);
+        (self.accelerated, self.memory, self.cpus) = (Some(acceleration), vm.memory.0, vm.cpus);
+        let emulated = acceleration == Acceleration::Emulated;
+        let record = VmRecord {
+            qemu,
+            accelerator: if emulated { "tcg" } else { "kvm" }.to_owned(),
+            acceleration: why,
+            memory_bytes: vm.memory.0,
+            cpus: vm.cpus,
+            host_kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+            kernels: self.kernels.record(),
+        };
+        Ok(Prepared { record, emulated, oldest_kernel: self.kernels.oldest() })
+    }
+
+    fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError> {
+        let Bootable { kernel, initramfs } = self.kernels.find(release)?;
+        let (stream, protocol) = UnixStream::pair().map_err(|error| {
+            TestbedError::machine("the guest cannot be spoken to").tried(format!("socketpair: {error}"))
+        })?;
+        let spec = MachineSpec {
+            kernel,
+            initramfs,
+            memory: self.memory,
+            cpus: self.cpus,
+            disks: disks.into_iter().map(|disk| Disk { file: disk.file, serial: disk.serial }).collect(),
+            acceleration: self.accelerated.unwrap_or(Acceleration::Emulated),
+            protocol,
+            launcher: OWN.into(),
+        };
+        let machine = Machine::boot(spec).map_err(of_vm)?;
+        Ok(Booted { stream, guest: Box::new(machine) })
+    }
+
+    fn release(&self, release: Option<&str>) -> String {
+        self.kernels.find(release).map(|bootable| bootable.kernel.release.clone()).unwrap_or_default()
+    }
+}
+
+impl Guest for Machine {
+    fn stopped(&mut self) -> Option<String> {
+        Machine::stopped(self).map(|stop| stop.to_string())
+    }
+
+    fn last_words(&self) -> Vec<String> {
+        const LINES: usize = 6;
+        self.console_tail(LINES)
+    }
+}
+
+/// A step whose length nobody knows.
+pub(super) fn step(what: impl Into<String>) -> Progress {
+    Progress { what: what.into(), done: 0, total: 0 }
+}

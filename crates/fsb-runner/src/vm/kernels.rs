@@ -1,0 +1,126 @@
+//! The kernels of a run, each with what it starts from.
+
+use std::collections::BTreeMap;
+
+use fsb_model::place::VmKernel;
+use fsb_model::units::show_bytes;
+use fsb_testbed::vm::needs;
+use fsb_testbed::{Setup, TestbedError};
+use fsb_vm::{Contents, Initramfs, Kernel, initramfs, kernel, machine};
+
+use super::of_vm;
+
+/// A kernel and its initramfs.
+#[derive(Debug, Clone)]
+pub(super) struct Bootable {
+    pub kernel: Kernel,
+    pub initramfs: Initramfs,
+}
+
+/// All kernels of a run, the first the default of targets that name none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Kernels(Vec<Bootable>);
+
+/// The releases that the texts stand for, in their order; that of the default kernel where there are none.
+pub fn releases(texts: &[String]) -> Result<Vec<String>, TestbedError> {
+    Ok(resolve(texts)?.into_iter().map(|kernel| kernel.release).collect())
+}
+
+fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
+    if texts.is_empty() {
+        return Ok(vec![kernel::resolve(None).map_err(of_vm)?]);
+    }
+    texts.iter().map(|text| kernel::resolve(Some(text)).map_err(of_vm)).collect()
+}
+
+impl Kernels {
+    /// Finds the kernels of `setup` and what each starts from; builds what is not in the cache.
+    pub fn prepare(setup: &Setup) -> Result<Kernels, TestbedError> {
+        let kernels = resolve(&setup.kernels)?;
+        let cache = kernel::cache().map_err(of_vm)?;
+        let bootable = |kernel: Kernel| {
+            let contents = contents(setup, &kernel.release)?;
+            let initramfs = initramfs::build(&kernel, &contents, &cache).map_err(of_vm)?;
+            Ok(Bootable { kernel, initramfs })
+        };
+        kernels.into_iter().map(bootable).collect::<Result<_, _>>().map(Kernels)
+    }
+
+    /// The kernel of that release; the default one where none is named.
+    pub fn find(&self, release: Option<&str>) -> Result<&Bootable, TestbedError> {
+        let found = match release {
+            None => self.0.first(),
+            Some(release) => self.0.iter().find(|bootable| bootable.kernel.release == release),
+        };
+        found.ok_or_else(|| {
+            TestbedError::machine(format!("the run has no kernel {}", release.unwrap_or_default()))
+                .advice("begin a new run")
+        })
+    }
+
+    /// The oldest release, where there are several.
+    pub fn oldest(&self) -> Option<String> {
+        let oldest = self.0.iter().map(|bootable| &bootable.kernel.release).min_by_key(|release| version(release));
+        oldest.filter(|_| self.0.len() > 1).cloned()
+    }
+
+    /// For the record of the run.
+    pub fn record(&self) -> BTreeMap<String, VmKernel> {
+        let record = |Bootable { kernel, initramfs }: &Bootable| {
+            let name = initramfs.path.file_stem().map(|name| name.to_string_lossy().into_owned());
+            let image = kernel.image.display().to_string();
+            (kernel.release.clone(), VmKernel { image, initramfs: name.unwrap_or_default() })
+        };
+        self.0.iter().map(record).collect()
+    }
+
+    /// Refuses less memory than a guest boots with.
+    pub fn check_memory(&self, setup: &Setup) -> Result<(), TestbedError> {
+        let Some(vm) = setup.vm else { return Ok(()) };
+        let least = self.0.iter().map(|bootable| machine::least_memory(&bootable.initramfs)).max().unwrap_or(0);
+        if vm.memory.0 >= least {
+            return Ok(());
+        }
+        let show = |bytes: u64| show_bytes(bytes as f64);
+        let mebibytes = least.div_ceil(1 << 20);
+        Err(TestbedError::machine("too little memory for the virtual machine")
+            .tried(format!("{} asked for, {} needed to boot", show(vm.memory.0), show(least)))
+            .advice(format!("give --memory {mebibytes}M or more")))
+    }
+}
+
+/// What the targets of that kernel need: another kernel may lack the driver of another target.
+fn contents(setup: &Setup, release: &str) -> Result<Contents, TestbedError> {
+    let mut own = setup.clone();
+    own.targets.retain(|target| target.kernel.as_deref().is_none_or(|kernel| kernel == release));
+    let needs = needs(&own)?;
+    let init = std::env::current_exe().map_err(|error| {
+        TestbedError::machine("the program's own file is unknown").tried(format!("/proc/self/exe: {error}"))
+    })?;
+    let own_path = |path: std::path::PathBuf| (path.to_string_lossy().into_owned(), path);
+    Ok(Contents {
+        init,
+        programs: needs.programs,
+        modules: needs.modules,
+        optional_modules: needs.optional_modules,
+        files: needs.files.into_iter().map(own_path).collect(),
+    })
+}
+
+/// What versions are ordered by: the numbers that a release begins with.
+fn version(release: &str) -> Vec<u64> {
+    let parts = release.split(['.', '-']).map_while(|part| part.parse().ok());
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_ordered_by_their_numbers() {
+        let mut releases = ["6.12.90+deb12-amd64", "6.1.0-56-amd64", "5.10.0-9-amd64", "6.1.0-9-amd64"];
+        releases.sort_by_key(|release| version(release));
+        assert_eq!(releases, ["5.10.0-9-amd64", "6.1.0-9-amd64", "6.1.0-56-amd64", "6.12.90+deb12-amd64"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Runs in a virtual machine: the agent of the host, which stands between the runner and the agent in the guest.
+//!
+//! ```text
+//! front ──▶ supervisor ──▶ agent of the host (__vm-agent) ──▶ QEMU ─┊─▶ guest: PID 1 ──▶ agent ──▶ workers
+//!   └──────── JSON lines ──────────┘ └── the same lines, virtio-serial ─┘
+//! ```
+//!
+//! The runner does not know: it speaks its protocol to the agent of the host. That one makes the disks, boots a guest
+//! on the kernel that a target asks for, and passes the lines on. A guest that panics, hangs or is killed costs the
+//! trial that it was in; the next target boots another one.
+//!
+//! Between a worker's `go` and its answer no line passes: agent and relay wait in `read`, and so do the threads that
+//! carry the bytes of the port. What the clock of a trial sees of all this is nothing.
+
+mod guest;
+mod guests;
+mod kernels;
+mod qemu;
+mod relay;
+#[cfg(test)]
+mod tests;
+
+use std::os::unix::net::UnixStream;
+
+use fsb_testbed::{Kind, Setup, TestbedError};
+use fsb_vm::VmError;
+
+pub use guest::serve as serve_in_guest;
+pub use kernels::releases;
+
+/// The argument that makes the binary the agent of a run in a virtual machine.
+pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
+
+/// The variable that makes guests of fsb's own tests fail: `panic` or `exit`, at the third settling of their target.
+pub const FAULT_VARIABLE: &str = "FSB_VM_FAULT";
+
+/// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
+/// for it (the initramfs) stays in the user's cache. The answer holds warnings.
+pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+    let warnings = fsb_testbed::vm::check(setup)?;
+    qemu::version()?;
+    kernels::Kernels::prepare(setup)?.check_memory(setup)?;
+    Ok(warnings)
+}
+
+/// Serves a runner until it closes the connection. Guests and disks are gone in the end, whatever happened.
+pub fn serve(stream: UnixStream) -> Result<(), String> {
+    let mut guests = guests::Qemu::default();
+    relay::Relay::new(&mut guests).serve(stream)
+}
+
+/// The same error in the words of the testbed.
+fn of_vm(error: VmError) -> TestbedError {
+    let kind = match error.kind {
+        fsb_vm::Kind::Request => Kind::Request,
+        fsb_vm::Kind::Machine => Kind::Machine,
+    };
+    TestbedError { kind, what: error.what, tried: error.tried, advice: error.advice }
+}

@@ -1,0 +1,255 @@
+//! The relay: the runner's requests to the agent in the guest, its answers back, and a guest for every kernel.
+
+use std::cell::RefCell;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use fsb_model::Target;
+use fsb_testbed::vm::Disks;
+use fsb_testbed::{Opened, Setup, TestbedError};
+
+use super::FAULT_VARIABLE;
+use super::guests::{Booted, Guest, Guests, step};
+use crate::agent::lines::{LineError, Lines};
+use crate::agent::protocol::{Reply, Request, TrialReply, TrialRequest, VERSION};
+use crate::agent::{machine, refused_lost};
+
+/// A guest that is emulated on a busy machine boots in half a minute.
+const BOOT: Duration = Duration::from_secs(300);
+/// Controls and media of a guest.
+const OPEN: Duration = Duration::from_secs(300);
+/// mkfs and mount of the largest devices: less than the runner waits.
+const PROVISION: Duration = Duration::from_secs(1500);
+/// Unmounting writes back what is dirty: less than the runner waits.
+const RELEASE: Duration = Duration::from_secs(500);
+/// A guest that says goodbye; it is ended in any case.
+const GOODBYE: Duration = Duration::from_secs(10);
+
+/// Between the runner and guests.
+pub(super) struct Relay<'a> {
+    guests: &'a mut dyn Guests,
+    disks: Disks,
+    /// What each guest is told to make.
+    setup: Option<Setup>,
+    running: Option<Running>,
+    /// Warnings that the runner knows.
+    told: Vec<String>,
+    /// Beyond what a trial's own steps may take.
+    pub patience: Duration,
+}
+
+/// A guest that was opened.
+struct Running {
+    release: String,
+    lines: Lines,
+    guest: RefCell<Box<dyn Guest>>,
+    opened: Opened,
+}
+
+impl<'a> Relay<'a> {
+    pub fn new(guests: &'a mut dyn Guests) -> Self {
+        let (disks, patience) = (Disks::default(), RELEASE);
+        Relay { guests, disks, setup: None, running: None, told: Vec::new(), patience }
+    }
+
+    pub fn serve(&mut self, stream: UnixStream) -> Result<(), String> {
+        let mut front = Lines::new(stream).map_err(|error| error.to_string())?;
+        loop {
+            let request = match front.receive(None, &|| false) {
+                Ok(request) => request,
+                Err(LineError::Closed) => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            };
+            let last = matches!(request, Request::Close);
+            let reply = self.answer(request, &mut front).unwrap_or_else(Reply::Failed);
+            front.send(&reply).map_err(|error| error.to_string())?;
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    fn answer(&mut self, request: Request, front: &mut Lines) -> Result<Reply, TestbedError> {
+        match request {
+            Request::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
+            Request::Hello { version } => Err(machine(
+                "the runner and its agent are different programs",
+                &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
+            )),
+            Request::Open(setup) => self.open(&setup, front).map(|opened| Reply::Opened(Box::new(opened))),
+            Request::Provision(target) => self.provision(&target, front),
+            Request::Trial(request) => Ok(Reply::Trial(Box::new(self.trial(*request, front)))),
+            Request::Release => self.release(front),
+            Request::Close => {
+                if let Some(mut running) = self.running.take() {
+                    // What it would undo ends with it.
+                    let _ = running.ask(&Request::Close, GOODBYE, front);
+                }
+                self.disks = Disks::default();
+                Ok(Reply::Done)
+            }
+        }
+    }
+
+    fn open(&mut self, setup: &Setup, front: &mut Lines) -> Result<Opened, TestbedError> {
+        let tell = &mut |progress| drop(front.send(&Reply::Progress(progress)));
+        let prepared = self.guests.prepare(setup, tell)?;
+        self.disks = Disks::open(setup, tell)?;
+        let mut controls = setup.controls.clone();
+        controls.entry("guest-memory".to_owned()).or_insert_with(|| "backed".to_owned());
+        self.setup = Some(Setup {
+            // With the media of the run in words of the guest; which of them it makes is decided at its boot.
+            targets: setup.targets.iter().map(|target| self.disks.for_guest(target)).collect(),
+            dir: "/".into(),
+            wipe: Vec::new(),
+            controls,
+            vm: None,
+            kernels: Vec::new(),
+            oldest_kernel: prepared.oldest_kernel,
+            fault: std::env::var(FAULT_VARIABLE).ok(),
+            ..setup.clone()
+        });
+        let first = setup.targets.first().and_then(|target| target.kernel.clone());
+        let running = self.boot(first.as_deref(), front)?;
+        let mut opened = running.opened.clone();
+        self.running = Some(running);
+        self.disks.opened(&mut opened);
+        self.told.clone_from(&opened.warnings);
+        opened.vm = Some(prepared.record);
+        opened.emulated = prepared.emulated;
+        Ok(opened)
+    }
+
+    /// A guest on that kernel, with its media open.
+    fn boot(&mut self, release: Option<&str>, front: &mut Lines) -> Result<Running, TestbedError> {
+        let Some(mut setup) = self.setup.clone() else {
+            return Err(machine("a guest was asked for before its disks", "nothing was opened"));
+        };
+        let release = self.guests.release(release);
+        setup.targets.retain(|target| target.kernel.as_deref().is_none_or(|kernel| kernel == release));
+        let what = format!("booting Linux {release}");
+        let _ = front.send(&Reply::Progress(step(&what)));
+        let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;
+        let failed =
+            |why: String| TestbedError::machine(format!("the guest with Linux {release} does not start")).tried(why);
+        let lines = Lines::new(stream).map_err(|error| failed(error.to_string()))?;
+        let opened = Opened::default();
+        let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened };
+        let hello = Request::Hello { version: VERSION };
+        match running.ask(&hello, BOOT, front).map_err(failed)? {
+            Reply::Hello { .. } => {}
+            Reply::Failed(error) => return Err(error),
+            other => return Err(failed(format!("it answered {other:?}"))),
+        }
+        let open = Request::Open(Box::new(setup));
+        match running.ask(&open, OPEN, front).map_err(failed)? {
+            Reply::Opened(opened) => running.opened = *opened,
+            Reply::Failed(error) => return Err(error),
+            other => return Err(failed(format!("it answered {other:?}"))),
+        }
+        Ok(running)
+    }
+
+    fn provision(&mut self, target: &Target, front: &mut Lines) -> Result<Reply, TestbedError> {
+        let release = self.guests.release(target.kernel.as_deref());
+        // Dropping a guest ends it: the disks are free before the next one gets them.
+        self.running = self.running.take().filter(|running| running.release == release && !running.has_stopped());
+        if self.running.is_none() {
+            self.running = Some(self.boot(Some(&release), front)?);
+        }
+        let request = Request::Provision(self.disks.for_guest(target));
+        match self.ask(&request, PROVISION, front) {
+            Ok(Reply::Provisioned(mut provisioned)) => {
+                self.disks.provisioned(&mut provisioned);
+                provisioned.record.kernel = Some(release);
+                provisioned
+                    .record
+                    .notes
+                    .push("in a virtual machine: what else its host does is not watched".to_owned());
+                let new = self.running.as_ref().map(|running| running.opened.warnings.clone()).unwrap_or_default();
+                let new: Vec<_> = new.into_iter().filter(|warning| !self.told.contains(warning)).collect();
+                self.told.extend(new.iter().cloned());
+                provisioned.warnings.extend(new);
+                Ok(Reply::Provisioned(provisioned))
+            }
+            Ok(reply) => Ok(reply),
+            Err(why) => Err(TestbedError::trial(why)),
+        }
+    }
+
+    fn trial(&mut self, request: TrialRequest, front: &mut Lines) -> TrialReply {
+        let steps = 3 * request.amount.repetitions.max(1) + 2;
+        let deadline = request.deadline * steps + self.patience;
+        match self.ask(&Request::Trial(Box::new(request)), deadline, front) {
+            Ok(Reply::Trial(reply)) => *reply,
+            Ok(Reply::Failed(error)) => refused_lost(error.to_string()),
+            Ok(other) => refused_lost(format!("the guest answered {other:?}")),
+            Err(why) => refused_lost(why),
+        }
+    }
+
+    fn release(&mut self, front: &mut Lines) -> Result<Reply, TestbedError> {
+        if self.running.is_none() {
+            // It took the target with it, and the trial said so.
+            return Ok(Reply::Done);
+        }
+        self.ask(&Request::Release, RELEASE, front).map_err(TestbedError::trial)
+    }
+
+    /// Asks the guest that runs. One that gives no answer is ended.
+    fn ask(&mut self, request: &Request, deadline: Duration, front: &mut Lines) -> Result<Reply, String> {
+        let Some(running) = &mut self.running else {
+            return Err("guest stopped: it ended before".to_owned());
+        };
+        let answer = running.ask(request, deadline, front);
+        if answer.is_err() {
+            self.running = None;
+        }
+        answer
+    }
+}
+
+impl Running {
+    fn has_stopped(&self) -> bool {
+        self.guest.borrow_mut().stopped().is_some()
+    }
+
+    /// The answer, or why there is none: `guest stopped: …` with the last words of its console. Progress is passed on.
+    fn ask(&mut self, request: &Request, deadline: Duration, front: &mut Lines) -> Result<Reply, String> {
+        let guest = &self.guest;
+        let stopped = || guest.borrow_mut().stopped().is_some();
+        self.lines.send(request).map_err(|error| obituary(guest, &error))?;
+        loop {
+            match self.lines.receive(Some(deadline), &stopped) {
+                // A runner that is gone is noticed at the answer.
+                Ok(Reply::Progress(progress)) => drop(front.send(&Reply::Progress(progress))),
+                Ok(reply) => return Ok(reply),
+                Err(error) => return Err(obituary(guest, &error)),
+            }
+        }
+    }
+}
+
+/// How long a guest whose line went dead may take to be seen ending.
+const LAST_BREATH: Duration = Duration::from_secs(5);
+
+fn obituary(guest: &RefCell<Box<dyn Guest>>, error: &LineError) -> String {
+    let mut guest = guest.borrow_mut();
+    let mut cause = guest.stopped();
+    if matches!(error, LineError::Closed | LineError::Io(_)) {
+        let started = std::time::Instant::now();
+        while cause.is_none() && started.elapsed() < LAST_BREATH {
+            std::thread::sleep(Duration::from_millis(20));
+            cause = guest.stopped();
+        }
+    }
+    let why = cause.unwrap_or_else(|| match error {
+        LineError::Deadline(limit) => format!("it did not answer within {} s, and was killed", limit.as_secs()),
+        other => other.to_string(),
+    });
+    let words: Vec<String> = guest.last_words().into_iter().filter(|line| !line.trim().is_empty()).collect();
+    match words[..] {
+        [] => format!("guest stopped: {why}"),
+        _ => format!("guest stopped: {why}; the last lines of its console: {}", words.join(" | ")),
+    }
+}

@@ -1,0 +1,212 @@
+//! The relay between a runner and guests that follow a script.
+
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fsb_engine::Sizing;
+use fsb_model::run::TargetRecord;
+use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
+use fsb_testbed::control::Held;
+use fsb_testbed::vm::HostDisk;
+use fsb_testbed::{Abilities, Opened, Progress, Provisioned, Setup, TestbedError};
+
+use super::guests::{Booted, Guest, Guests, Prepared, step};
+use super::relay::Relay;
+use crate::agent::lines::Lines;
+use crate::agent::protocol::{Reply, Request};
+use crate::agent::{Agent, AgentError, TrialReply, TrialRequest};
+
+/// What a guest does when a trial comes.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Answers,
+    Panics,
+    Hangs,
+}
+
+struct Script {
+    fates: Vec<Fate>,
+    booted: Arc<Mutex<Vec<String>>>,
+}
+
+struct Scripted {
+    gone: Arc<AtomicBool>,
+}
+
+impl Guest for Scripted {
+    fn stopped(&mut self) -> Option<String> {
+        self.gone.load(Ordering::SeqCst).then(|| "kernel panic: sysrq triggered crash".to_owned())
+    }
+
+    fn last_words(&self) -> Vec<String> {
+        vec!["Call Trace:".to_owned(), String::new(), "---[ end Kernel panic ]---".to_owned()]
+    }
+}
+
+impl Guests for Script {
+    fn prepare(&mut self, _: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError> {
+        tell(step("looking"));
+        Ok(Prepared { emulated: true, ..Prepared::default() })
+    }
+
+    fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError> {
+        assert!(disks.is_empty(), "nothing here has a medium");
+        let mut booted = self.booted.lock().unwrap();
+        let fate = self.fates[booted.len()];
+        booted.push(release.unwrap().to_owned());
+        let (stream, theirs) = UnixStream::pair().unwrap();
+        let gone = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&gone);
+        std::thread::spawn(move || {
+            live(theirs, fate);
+            flag.store(true, Ordering::SeqCst);
+        });
+        Ok(Booted { stream, guest: Box::new(Scripted { gone }) })
+    }
+
+    fn release(&self, release: Option<&str>) -> String {
+        release.unwrap_or("6.1").to_owned()
+    }
+}
+
+fn live(stream: UnixStream, fate: Fate) {
+    let mut lines = Lines::new(stream).unwrap();
+    while let Ok(request) = lines.receive::<Request>(None, &|| false) {
+        let reply = match request {
+            Request::Hello { version } => Reply::Hello { version },
+            Request::Open(setup) => {
+                assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
+                let _ = lines.send(&Reply::Progress(step("opening")));
+                Reply::Opened(Box::new(Opened { warnings: vec!["of the guest".to_owned()], ..Opened::default() }))
+            }
+            Request::Provision(_) => Reply::Provisioned(Box::new(provisioned())),
+            Request::Trial(_) => match fate {
+                Fate::Answers => Reply::Trial(Box::new(crate::agent::refused_lost("as scripted".to_owned()))),
+                Fate::Panics => return,
+                Fate::Hangs => continue,
+            },
+            Request::Release | Request::Close => Reply::Done,
+        };
+        lines.send(&reply).unwrap();
+    }
+}
+
+fn provisioned() -> Provisioned {
+    let (why_not_cold, why_not_durable) = (String::new(), String::new());
+    Provisioned {
+        record: TargetRecord::default(),
+        root: "/run/fsb".into(),
+        abilities: Abilities { cold: None, durable: true, counters: true, fake: None, why_not_cold, why_not_durable },
+        free_bytes: 1,
+        free_inodes: 1,
+        held: Held::default(),
+        warnings: Vec::new(),
+    }
+}
+
+fn target(kernel: Option<&str>) -> Target {
+    Target { kernel: kernel.map(str::to_owned), .."null".parse().unwrap() }
+}
+
+fn setup() -> Setup {
+    serde_json::from_value(serde_json::json!({
+        "targets": [target(None)], "size": 1 << 20, "dir": "/var/tmp", "wipe": [], "controls": {},
+        "identity": {"force_root": false}, "seed": 1, "vm": {"memory": "128M", "cpus": 1},
+    }))
+    .unwrap()
+}
+
+fn trial() -> TrialRequest {
+    TrialRequest {
+        workload: WorkloadSpec { name: "read".to_owned(), params: Default::default() },
+        sizing: Sizing { size: 1, cpus: 1 },
+        seed: 1,
+        trial_seed: 1,
+        attempt: 1,
+        amount: Amount { repetitions: 1, operations: 1 },
+        until_seconds: None,
+        deadline: Duration::from_millis(30),
+    }
+}
+
+/// Plays `act` against guests with these fates; the kernels that were booted.
+fn play(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> Vec<String> {
+    let (front, back) = UnixStream::pair().unwrap();
+    let booted = Arc::new(Mutex::new(Vec::new()));
+    let mut script = Script { fates: fates.to_vec(), booted: Arc::clone(&booted) };
+    let relay = std::thread::spawn(move || {
+        let mut relay = Relay::new(&mut script);
+        relay.patience = Duration::from_millis(50);
+        relay.serve(back).unwrap();
+    });
+    let mut agent = Agent::connect(front, Arc::new(AtomicBool::new(false))).unwrap();
+    let mut steps = Vec::new();
+    let opened = agent.open(&setup(), &mut |progress| steps.push(progress.what)).unwrap();
+    assert_eq!(steps, ["looking", "booting Linux 6.1", "opening"]);
+    assert!(opened.emulated && opened.vm.is_some() && opened.warnings == ["of the guest"]);
+    act(&mut agent);
+    agent.close().unwrap();
+    relay.join().unwrap();
+    Arc::into_inner(booted).expect("the relay is gone").into_inner().unwrap()
+}
+
+fn provision(agent: &mut Agent, kernel: Option<&str>) -> Provisioned {
+    agent.provision(&target(kernel), &mut |_| {}).unwrap()
+}
+
+#[test]
+fn a_target_is_made_in_a_guest_with_its_kernel() {
+    let booted = play(&[Fate::Answers; 3], |agent| {
+        for (asked, runs) in [(None, "6.1"), (Some("6.1"), "6.1"), (Some("6.12"), "6.12"), (Some("6.1"), "6.1")] {
+            let made = provision(agent, asked);
+            assert_eq!(made.record.kernel.as_deref(), Some(runs));
+            assert!(made.record.notes[0].contains("not watched") && made.warnings.is_empty());
+            let TrialReply { error, target_lost, .. } = agent.trial(trial()).unwrap();
+            assert!(error.as_deref() == Some("as scripted") && target_lost);
+            agent.release().unwrap();
+        }
+    });
+    assert_eq!(booted, ["6.1", "6.12", "6.1"], "one guest serves as long as its kernel is wanted");
+}
+
+#[test]
+fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
+    let booted = play(&[Fate::Panics, Fate::Answers], |agent| {
+        provision(agent, None);
+        let reply = agent.trial(trial()).unwrap();
+        assert!(reply.outcome == Outcome::Failed && reply.target_lost);
+        assert_eq!(
+            reply.error.unwrap(),
+            "guest stopped: kernel panic: sysrq triggered crash; the last lines of its console: Call Trace: | ---[ end \
+             Kernel panic ]---"
+        );
+        let again = agent.trial(trial()).unwrap();
+        assert!(again.target_lost && again.error.unwrap().starts_with("guest stopped"));
+        agent.release().unwrap();
+        provision(agent, None);
+        assert_eq!(agent.trial(trial()).unwrap().error.as_deref(), Some("as scripted"));
+    });
+    assert_eq!(booted.len(), 2);
+}
+
+#[test]
+fn a_guest_that_hangs_is_ended_by_its_deadline() {
+    play(&[Fate::Hangs, Fate::Answers], |agent| {
+        provision(agent, None);
+        let error = agent.trial(trial()).unwrap().error.unwrap();
+        assert!(error.starts_with("guest stopped: it did not answer within 0 s, and was killed"), "{error}");
+        agent.release().unwrap();
+        provision(agent, None);
+    });
+}
+
+#[test]
+fn without_a_virtual_machine_nothing_is_booted() {
+    let (front, back) = UnixStream::pair().unwrap();
+    std::thread::spawn(move || super::serve(back));
+    let mut agent = Agent::connect(front, Arc::new(AtomicBool::new(false))).unwrap();
+    let refusal = agent.open(&Setup { vm: None, ..setup() }, &mut |_| {}).unwrap_err();
+    assert!(matches!(refusal, AgentError::Refused(error) if error.kind == fsb_testbed::Kind::Request));
+}

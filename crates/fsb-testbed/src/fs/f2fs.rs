@@ -1,0 +1,80 @@
+//! F2FS.
+
+use std::path::Path;
+
+use super::{FileSystem, Inspection, Tools, ask_about};
+
+pub(super) struct F2fs;
+
+/// `-t 0`: no discard.
+static TOOLS: Tools = Tools {
+    package: "f2fs-tools",
+    mkfs: "mkfs.f2fs",
+    arguments: &["-f", "-q", "-t", "0"],
+    version: "-V",
+    others: &["dump.f2fs"],
+};
+
+impl FileSystem for F2fs {
+    fn name(&self) -> &'static str {
+        "f2fs"
+    }
+
+    fn about(&self) -> &'static str {
+        "The flash-friendly file system: written as logs, cleaned in segments."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["f2fs"]
+    }
+
+    /// The checksum that it asks the kernel's cryptography for, the fast one too.
+    fn helper_modules(&self) -> &'static [&'static str] {
+        &["crc32_generic", "crc32_pclmul"]
+    }
+
+    fn minimum_size(&self) -> u64 {
+        52 << 20
+    }
+
+    /// It discards by itself, from a thread of its own.
+    fn discard_off(&self) -> Option<&'static str> {
+        Some("nodiscard")
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        parse(&ask_about("dump.f2fs", &["-d", "0"], device))
+    }
+}
+
+/// `Info: superblock features = 2008 :  extra_attr lost_found`. Blocks are as large as pages, for which the tools of
+/// this format have no other word.
+fn parse(text: &str) -> Inspection {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let Some(features) = value("Info: superblock features =") else { return Inspection::default() };
+    let names = features.split_once(':').map_or("", |(_, names)| names);
+    Inspection {
+        features: names.split_whitespace().map(str::to_owned).collect(),
+        block_size: Some(rustix::param::page_size() as u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dump_f2fs_is_read() {
+        let text = "Info: Debug level = 0\nInfo: MKFS version\n  \"Linux version 6.1\"\n\
+            Info: superblock features = 2008 :  extra_attr lost_found\nInfo: Segments per section = 1\n";
+        let read = parse(text);
+        assert!(read.block_size.is_some());
+        assert_eq!(read.features, ["extra_attr", "lost_found"]);
+        assert!(parse("Info: superblock features = 0 : \n").features.is_empty());
+        assert_eq!(parse(""), Inspection::default());
+    }
+}

@@ -1,0 +1,69 @@
+//! JFS.
+
+use std::path::Path;
+
+use super::{FileSystem, Inspection, Tools, ask_about};
+
+pub(super) struct Jfs;
+
+/// It discards nothing and leaves nothing for later.
+static TOOLS: Tools =
+    Tools { package: "jfsutils", mkfs: "mkfs.jfs", arguments: &["-q"], version: "-V", others: &["jfs_tune"] };
+
+impl FileSystem for Jfs {
+    fn name(&self) -> &'static str {
+        "jfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "IBM's journaled file system: extents, inodes made as needed, a metadata journal."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["jfs"]
+    }
+
+    /// For `iocharset=utf8`.
+    fn helper_modules(&self) -> &'static [&'static str] {
+        &["nls_utf8"]
+    }
+
+    fn minimum_size(&self) -> u64 {
+        16 << 20
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        parse(&ask_about("jfs_tune", &["-l"], device))
+    }
+}
+
+fn parse(text: &str) -> Inspection {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let flags = value("JFS flags:").unwrap_or_default().split_whitespace();
+    let flags = flags.map(|flag| flag.trim_start_matches("JFS_").to_lowercase());
+    Inspection {
+        features: value("JFS version:").map(|number| format!("version {number}")).into_iter().chain(flags).collect(),
+        block_size: value("Aggregate block size:").and_then(|text| text.split_whitespace().next()?.parse().ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jfs_tune_is_read() {
+        let text = "jfs_tune version 1.1.15, 04-Mar-2011\n\nJFS filesystem superblock:\n\n\
+            JFS magic number:\t'JFS1'\nJFS version:\t\t1\nJFS state:\t\tclean\n\
+            JFS flags:\t\tJFS_LINUX  JFS_COMMIT  JFS_GROUPCOMMIT  JFS_INLINELOG  \n\
+            Aggregate block size:\t4096 bytes\nPhysical block size:\t512 bytes\n";
+        let read = parse(text);
+        assert_eq!(read.block_size, Some(4096));
+        assert_eq!(read.features, ["version 1", "linux", "commit", "groupcommit", "inlinelog"]);
+        assert_eq!(parse(""), Inspection::default());
+    }
+}

@@ -1,0 +1,78 @@
+//! NILFS2.
+
+use std::path::Path;
+
+use super::{FileSystem, Inspection, Tools, ask_about};
+
+pub(super) struct Nilfs2;
+
+/// `-K`: no discard.
+static TOOLS: Tools = Tools {
+    package: "nilfs-tools",
+    mkfs: "mkfs.nilfs2",
+    arguments: &["-f", "-q", "-K"],
+    version: "-V",
+    others: &["nilfs-tune"],
+};
+
+impl FileSystem for Nilfs2 {
+    fn name(&self) -> &'static str {
+        "nilfs2"
+    }
+
+    fn about(&self) -> &'static str {
+        "One continuous log with snapshots; a program of its own cleans it, which does not run here."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["nilfs2"]
+    }
+
+    /// A cleaner would be `nilfs_cleanerd`, which only mount.nilfs2 starts: the kernel alone mounts here, so that
+    /// nothing runs behind a measurement.
+    fn note(&self) -> Option<&'static str> {
+        Some("nilfs2 without its cleaner: space that is freed within a visit stays taken")
+    }
+
+    /// Sixteen segments of 8 MiB, and the superblocks.
+    fn minimum_size(&self) -> u64 {
+        129 << 20
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        parse(&ask_about("nilfs-tune", &["-l"], device))
+    }
+}
+
+fn parse(text: &str) -> Inspection {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let features = ["Filesystem features:", "Filesystem compat_ro features:", "Filesystem incompat features:"]
+        .into_iter()
+        .filter_map(value)
+        .flat_map(str::split_whitespace)
+        .filter(|word| *word != "(none)");
+    Inspection {
+        features: features.map(str::to_owned).collect(),
+        block_size: value("Block size:").and_then(|number| number.parse().ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nilfs_tune_is_read() {
+        let text = "nilfs-tune 2.2.9\nFilesystem volume name:\t  (none)\nFilesystem revision #:\t  2.0\n\
+            Filesystem features:      (none)\nBlock size:\t\t  4096\nBlocks per segment:\t  2048\n";
+        let read = parse(text);
+        assert_eq!(read.block_size, Some(4096));
+        assert!(read.features.is_empty());
+        assert_eq!(parse("Filesystem features:\t  block_count\n").features, ["block_count"]);
+        assert_eq!(parse(""), Inspection::default());
+    }
+}

@@ -1,0 +1,82 @@
+//! ReiserFS, which Linux 6.13 removed.
+
+use std::path::Path;
+
+use super::{FileSystem, Inspection, Tools, ask_about};
+
+pub(super) struct Reiserfs;
+
+/// `-ff`: on a whole device, without asking. It discards nothing and leaves nothing for later.
+static TOOLS: Tools = Tools {
+    package: "reiserfsprogs",
+    mkfs: "mkfs.reiserfs",
+    arguments: &["-ff", "-q"],
+    version: "-V",
+    others: &["debugreiserfs"],
+};
+
+impl FileSystem for Reiserfs {
+    fn name(&self) -> &'static str {
+        "reiserfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "ReiserFS 3.6: one balanced tree, tails of files packed (notail turns that off). Gone since Linux 6.13."
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(&TOOLS)
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["reiserfs"]
+    }
+
+    /// The journal of 8193 blocks is most of it.
+    fn minimum_size(&self) -> u64 {
+        33 << 20
+    }
+
+    /// Seen in Linux 6.1: three blocks and two flushes each time, also after a remount as read-only and back.
+    fn note(&self) -> Option<&'static str> {
+        Some("reiserfs commits its superblock every 5 seconds, whether or not anything changed (12 KiB each)")
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        parse(&ask_about("debugreiserfs", &[], device))
+    }
+}
+
+/// The format, the journal and the hash stand for the features, which have no names.
+fn parse(text: &str) -> Inspection {
+    let value = |key: &str| text.lines().find_map(|line| line.trim().strip_prefix(key)).map(str::trim);
+    let format = text.lines().find_map(|line| line.split_once(" of format ")).map(|(_, format)| {
+        let words: Vec<&str> = format.split_whitespace().collect();
+        match words[..] {
+            [number, "with", kind, "journal"] => vec![format!("format {number}"), format!("{kind} journal")],
+            _ => vec![format!("format {format}")],
+        }
+    });
+    let hash = value("Hash function used to sort names:").map(|name| format!("hash {}", name.trim_matches('"')));
+    Inspection {
+        features: format.unwrap_or_default().into_iter().chain(hash).collect(),
+        block_size: value("Blocksize:").and_then(|number| number.parse().ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debugreiserfs_is_read() {
+        let text = "Filesystem state: consistent\n\n\
+            Reiserfs super block in block 16 on 0xfe00 of format 3.6 with standard journal\n\
+            Count of blocks on the device: 131072\nBlocksize: 4096\nHash function used to sort names: \"r5\"\n\
+            Journal parameters:\n\tDevice [0x0]\n";
+        let read = parse(text);
+        assert_eq!(read.block_size, Some(4096));
+        assert_eq!(read.features, ["format 3.6", "standard journal", "hash r5"]);
+        assert_eq!(parse(""), Inspection::default());
+    }
+}

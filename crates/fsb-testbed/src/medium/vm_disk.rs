@@ -1,0 +1,108 @@
+//! A disk of the virtual machine that this is: the host made it, wrote it over once, and keeps everybody else away.
+
+use std::path::{Path, PathBuf};
+
+use fsb_model::run::MediumRecord;
+use fsb_model::units::show_bytes;
+
+use super::device::OpenDevice;
+use super::{MediumKind, MediumRequest, OpenMedium};
+use crate::error::TestbedError;
+use crate::host;
+use crate::ledger::Ledger;
+use crate::sys::block::{self, DeviceNumber};
+use crate::sys::{Roots, read_trimmed};
+use crate::testbed::Progress;
+
+pub(super) struct VmDisk;
+
+/// What the serial numbers of our disks begin with; their number follows.
+pub(crate) const SERIAL: &str = "fsb";
+
+impl MediumKind for VmDisk {
+    fn name(&self) -> &'static str {
+        "vm"
+    }
+
+    fn about(&self) -> &'static str {
+        "A disk of a virtual machine: what @loop and @/dev/… become with --in vm."
+    }
+
+    fn check(&self, request: &MediumRequest<'_>) -> Result<u64, TestbedError> {
+        find(request, &Roots::default()).map(|disk| disk.size)
+    }
+
+    fn open(
+        &self,
+        request: &MediumRequest<'_>,
+        _: &Ledger,
+        _: &mut dyn FnMut(Progress),
+    ) -> Result<Box<dyn OpenMedium>, TestbedError> {
+        let roots = Roots::default();
+        let Disk { path, number, size } = find(request, &roots)?;
+        let record = MediumRecord {
+            device: host::device_manifest(&roots, (number.0, number.1)),
+            direct: None,
+            filled: None,
+            summary: format!("vm disk {}", show_bytes(size as f64)),
+            unjudged: None,
+        };
+        let limit = record.device.queue.get("discard_max_bytes");
+        let can_discard = limit.is_some_and(|text| text != "0");
+        Ok(Box::new(OpenDevice::adopt(path, can_discard, record)?))
+    }
+}
+
+struct Disk {
+    path: PathBuf,
+    number: DeviceNumber,
+    size: u64,
+}
+
+/// The disk with the serial number that the argument stands for.
+fn find(request: &MediumRequest<'_>, roots: &Roots) -> Result<Disk, TestbedError> {
+    let number = request.medium.argument.as_deref().unwrap_or_default();
+    let serial = format!("{SERIAL}{number}");
+    let directory = with_serial(&serial, &roots.sys.join("block")).ok_or_else(|| {
+        TestbedError::request(format!("there is no disk {number} of a virtual machine"))
+            .tried(format!("no device in /sys/block has the serial number {serial}"))
+            .advice("this medium is for fsb itself: write @loop or @/dev/NAME, with --in vm")
+    })?;
+    let path = Path::new("/dev").join(directory.file_name().unwrap_or_default());
+    let missing = |what: &str| TestbedError::machine(format!("{} {what}", path.display()));
+    let number = block::number_of(&path).ok_or_else(|| missing("is no block device"))?;
+    let size = block::size(&directory).filter(|size| *size > 0).ok_or_else(|| missing("has no size"))?;
+    Ok(Disk { path, number, size })
+}
+
+fn with_serial(serial: &str, disks: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(disks).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).find(|disk| read_trimmed(&disk.join("serial")).as_deref() == Some(serial))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_found_by_its_serial_number() {
+        let tree = tempfile::tempdir().unwrap();
+        for (name, serial) in [("vda", "fsb0\n"), ("vdb", "fsb1\n"), ("sda", "WD-1234\n")] {
+            std::fs::create_dir(tree.path().join(name)).unwrap();
+            std::fs::write(tree.path().join(name).join("serial"), serial).unwrap();
+        }
+        std::fs::create_dir(tree.path().join("loop0")).unwrap();
+        assert_eq!(with_serial("fsb1", tree.path()), Some(tree.path().join("vdb")));
+        assert_eq!(with_serial("fsb2", tree.path()), None);
+    }
+
+    #[test]
+    fn on_a_host_there_is_none() {
+        let medium = fsb_model::Medium { name: "vm".to_owned(), argument: Some("77".to_owned()) };
+        let (size, dir) = (0, Path::new("/"));
+        let request = MediumRequest { medium: &medium, size, dir, seed: 0, wipe: &[], keep_discard: false };
+        let error = VmDisk.check(&request).unwrap_err();
+        assert_eq!(error.kind, crate::Kind::Request);
+        assert!(error.to_string().contains("--in vm"), "{error}");
+    }
+}

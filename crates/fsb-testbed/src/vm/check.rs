@@ -1,0 +1,124 @@
+//! Everything about a run in a virtual machine that this machine can know before anything is touched.
+//!
+//! What the guest's kernel and processors take, the guest says when it is up, before anything is made in it.
+
+use fsb_model::Target;
+use fsb_model::units::show_bytes;
+
+use super::disks;
+use super::needs::needs;
+use crate::control::{self, one_of};
+use crate::error::TestbedError;
+use crate::fs::{self, Home};
+use crate::local;
+use crate::medium;
+use crate::sys::{Roots, memory};
+use crate::testbed::Setup;
+
+/// Wrong requests first, then what this machine lacks. The answer holds warnings.
+pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+    if setup.targets.is_empty() {
+        return Err(TestbedError::request("there is nothing to measure").advice("name a target, such as ext4"));
+    }
+    let asked = setup.targets.iter().flat_map(|target| &target.controls);
+    for (name, value) in setup.controls.iter().chain(asked) {
+        check_control(name, value)?;
+    }
+    for target in &setup.targets {
+        check_target(target).map_err(|error| local::naming(target, error))?;
+    }
+    needs(setup)?;
+    check_memory(setup)?;
+    let sizes = disks::check(setup)?;
+    local::check_sizes(setup, &sizes)?;
+    let mut warnings = Vec::new();
+    if sizes.len() > 1 {
+        warnings.push("the targets are on different media: file system and medium are compared together".to_owned());
+    }
+    Ok(warnings)
+}
+
+/// All of a guest's memory is taken before it starts, and some more by who runs it.
+fn check_memory(setup: &Setup) -> Result<(), TestbedError> {
+    const BESIDE: u64 = 128 << 20;
+    let Some(vm) = setup.vm else { return Ok(()) };
+    let roots = Roots::default();
+    let available = memory::meminfo(&roots, "MemAvailable").unwrap_or(u64::MAX);
+    let available = memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit));
+    let needed = vm.memory.0.saturating_add(BESIDE);
+    if available >= needed {
+        return Ok(());
+    }
+    let show = |bytes: u64| show_bytes(bytes as f64);
+    Err(TestbedError::machine("too little memory for the virtual machine")
+        .tried(format!(
+            "{} available, {} needed: --memory {} and what QEMU takes",
+            show(available),
+            show(needed),
+            vm.memory
+        ))
+        .advice("choose a smaller --memory, or end what uses memory here"))
+}
+
+/// Names and plain values; sizes and lists are the guest's to judge.
+fn check_control(name: &str, value: &str) -> Result<(), TestbedError> {
+    let control = control::find(name)?;
+    let values = control.values();
+    if values.iter().any(control::Value::stands_for_many) { Ok(()) } else { one_of(name, values, value) }
+}
+
+fn check_target(target: &Target) -> Result<(), TestbedError> {
+    let Some(spec) = target.file_system() else {
+        return Err(TestbedError::request("a virtual machine does not see the directories of this one")
+            .advice("name a file system such as ext4, or leave out --in vm"));
+    };
+    let member = fs::find(&spec.fs)?;
+    member.check(spec)?;
+    local::check_foreign(spec)?;
+    if member.home() == Home::Device {
+        medium::find(&spec.medium.name)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use fsb_model::Identity;
+
+    pub fn setup(targets: &[&str]) -> Setup {
+        let targets = targets.iter().map(|text| text.parse().expect("a target")).collect();
+        Setup {
+            targets,
+            size: 64 << 20,
+            dir: "/var/tmp".into(),
+            wipe: Vec::new(),
+            controls: Default::default(),
+            identity: Identity::default(),
+            seed: 1,
+            vm: None,
+            kernels: Vec::new(),
+            oldest_kernel: None,
+            fault: None,
+        }
+    }
+
+    #[test]
+    fn what_this_machine_can_know_is_refused_before_a_boot() {
+        let refusal = |targets: &[&str]| check(&setup(targets)).unwrap_err().to_string();
+        assert!(refusal(&["/srv"]).contains("does not see the directories"));
+        assert!(refusal(&["btfrs"]).contains("did you mean 'btrfs'"));
+        assert!(refusal(&["ext4@/dev/null"]).contains("is no block device"));
+        assert!(refusal(&[r#"ext4,mkfs="-J device=/dev/null""#]).contains("reaches beyond"));
+        let mut small = setup(&["xfs"]);
+        small.size = 1 << 20;
+        assert!(check(&small).unwrap_err().to_string().contains("needs at least"));
+        let mut large = setup(&["ext4"]);
+        large.vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
+        let error = check(&large).unwrap_err();
+        assert!(error.kind == crate::Kind::Machine && error.to_string().contains("--memory 1P"), "{error}");
+        let mut asked = setup(&["ext4"]);
+        asked.controls = [("page-cache".to_owned(), "sideways".to_owned())].into();
+        assert!(check(&asked).unwrap_err().to_string().contains("page-cache"));
+    }
+}

@@ -1,0 +1,209 @@
+//! The guest's disks: what stands behind each, and how its targets call them.
+//!
+//! The one image of a run becomes disk 0 and the medium `vm:0`; members of an array and block devices become disks of
+//! their own. The guest's answers are put back into the words of the plan, for that is what the record holds.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+use fsb_model::run::MediumRecord;
+use fsb_model::units::show_bytes;
+use fsb_model::{Medium, Target, TargetKind};
+
+use crate::error::TestbedError;
+use crate::host;
+use crate::local;
+use crate::medium::{self, Claimed, GRANULE, MediumRequest, VM_SERIAL};
+use crate::sys::Roots;
+use crate::testbed::{Opened, Progress, Provisioned, Setup};
+
+/// A disk to lend to a guest.
+#[derive(Debug)]
+pub struct HostDisk {
+    /// Open for reading and writing, past the page cache.
+    pub file: OwnedFd,
+    /// By which the guest finds it.
+    pub serial: String,
+}
+
+/// All disks of a run, written over once.
+#[derive(Debug, Default)]
+pub struct Disks {
+    disks: Vec<(OwnedFd, MediumRecord)>,
+    /// What the plan calls a medium, and what the guest does.
+    names: Vec<(String, Medium)>,
+}
+
+/// Bytes of each medium of `setup`, by its text, or why it cannot be made.
+pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError> {
+    local::check_same_device(setup)?;
+    let mut sizes = BTreeMap::new();
+    for (text, request) in local::media(setup) {
+        sizes.insert(text, medium::find(&request.medium.name)?.check(&request)?);
+    }
+    Ok(sizes)
+}
+
+impl Disks {
+    /// Makes images and claims devices, and writes each over once.
+    pub fn open(setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Disks, TestbedError> {
+        let mut disks = Disks::default();
+        for (text, request) in local::media(setup) {
+            let medium = disks.medium(&request, progress)?;
+            disks.names.push((text, medium));
+        }
+        Ok(disks)
+    }
+
+    /// The guest's name for a medium.
+    fn medium(
+        &mut self,
+        request: &MediumRequest<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Medium, TestbedError> {
+        match request.medium.name.as_str() {
+            "loop" => {
+                let file = medium::make_filled_image(request, progress)?;
+                Ok(self.add(file, image_record(request)))
+            }
+            "device" => {
+                let Claimed { file, record, .. } = medium::claim(request, progress)?;
+                Ok(self.add(file, record))
+            }
+            "raid0" => {
+                let members = members(request);
+                let texts: Vec<String> = members
+                    .iter()
+                    .map(|(member, size)| {
+                        let request = MediumRequest { medium: member, size: *size, ..*request };
+                        Ok(self.medium(&request, progress)?.to_string())
+                    })
+                    .collect::<Result<_, TestbedError>>()?;
+                Ok(Medium { name: "raid0".to_owned(), argument: Some(texts.join("+")) })
+            }
+            // Memory of the guest, which has all that it needs.
+            _ => Ok(request.medium.clone()),
+        }
+    }
+
+    fn add(&mut self, file: OwnedFd, record: MediumRecord) -> Medium {
+        let number = self.disks.len();
+        self.disks.push((file, record));
+        Medium { name: "vm".to_owned(), argument: Some(number.to_string()) }
+    }
+
+    /// A copy of each, to lend.
+    pub fn lend(&self) -> Result<Vec<HostDisk>, TestbedError> {
+        let lend = |(number, (file, _)): (usize, &(OwnedFd, MediumRecord))| {
+            let file = file.try_clone().map_err(|error| {
+                TestbedError::machine("a disk cannot be lent to the virtual machine").tried(error.to_string())
+            })?;
+            Ok(HostDisk { file, serial: format!("{VM_SERIAL}{number}") })
+        };
+        self.disks.iter().enumerate().map(lend).collect()
+    }
+
+    /// The target as the guest knows it.
+    pub fn for_guest(&self, target: &Target) -> Target {
+        let mut target = target.clone();
+        if let TargetKind::FileSystem(spec) = &mut target.kind
+            && let Some((_, medium)) = self.names.iter().find(|(text, _)| *text == spec.medium.to_string())
+        {
+            spec.medium = medium.clone();
+        }
+        target
+    }
+
+    /// What the plan calls the medium of that text.
+    fn in_plan(&self, guest: &str) -> String {
+        let known = self.names.iter().find(|(_, medium)| medium.to_string() == guest);
+        known.map_or_else(|| guest.to_owned(), |(text, _)| text.clone())
+    }
+
+    /// The guest's media by the plan's names, with what stands behind them.
+    pub fn opened(&self, opened: &mut Opened) {
+        let media = std::mem::take(&mut opened.media);
+        opened.media =
+            media.into_iter().map(|(text, found)| (self.in_plan(&text), self.record(&text, found))).collect();
+    }
+
+    /// The medium by the plan's name.
+    pub fn provisioned(&self, provisioned: &mut Provisioned) {
+        if let Some(medium) = &mut provisioned.record.medium {
+            *medium = self.in_plan(medium);
+        }
+    }
+
+    /// A disk of the guest is the device that stands behind it: that is what a resume compares.
+    fn record(&self, guest: &str, mut found: MediumRecord) -> MediumRecord {
+        let number = guest.strip_prefix("vm:").and_then(|number| number.parse::<usize>().ok());
+        if let Some((_, own)) = number.and_then(|number| self.disks.get(number)) {
+            found.device.serial.clone_from(&own.device.serial);
+            found.device.backing.clone_from(&own.device.backing);
+            found.device.beneath.clone_from(&own.device.beneath);
+            found.direct = own.direct;
+            found.filled.clone_from(&own.filled);
+            found.summary.clone_from(&own.summary);
+        }
+        found
+    }
+}
+
+/// The members of an array, each with the bytes of an image for it.
+fn members(request: &MediumRequest<'_>) -> Vec<(Medium, u64)> {
+    let texts: Vec<&str> = request.medium.argument.as_deref().unwrap_or_default().split('+').collect();
+    let medium = |text: &str| match text.starts_with('/') {
+        true => Medium { name: "device".to_owned(), argument: Some(text.to_owned()) },
+        false => Medium { name: text.to_owned(), argument: None },
+    };
+    let size = request.size / texts.len() as u64 / GRANULE * GRANULE;
+    texts.into_iter().map(|text| (medium(text), size)).collect()
+}
+
+/// What is known of an image here; the guest knows the device that it becomes.
+fn image_record(request: &MediumRequest<'_>) -> MediumRecord {
+    let shown = show_bytes(request.size as f64);
+    let (backing, number) = medium::backing(request.dir);
+    let beneath = number.map(|number| host::device_manifest(&Roots::default(), (number.0, number.1)));
+    let device = fsb_model::host::DeviceManifest {
+        size_bytes: request.size,
+        backing: Some(backing),
+        beneath: beneath.into_iter().collect(),
+        ..Default::default()
+    };
+    MediumRecord {
+        device,
+        direct: Some(true),
+        filled: Some(format!("{shown} of incompressible bytes, O_DIRECT")),
+        summary: format!("vm disk {shown}, direct"),
+        unjudged: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::check::tests::setup;
+
+    #[test]
+    fn media_have_two_names() {
+        let dir = tempfile::Builder::new().prefix("fsb-vm-").tempdir_in("/var/tmp").unwrap();
+        let mut setup = setup(&["ext4", "xfs", "ext4@ram"]);
+        setup.dir = dir.path().to_owned();
+        setup.size = 1 << 20;
+        let disks = Disks::open(&setup, &mut |_| {}).unwrap();
+        let texts: Vec<_> = setup.targets.iter().map(|target| disks.for_guest(target).to_string()).collect();
+        assert!(texts[0].ends_with("ext4@vm:0") && texts[1].ends_with("xfs@vm:0"), "one image for both: {texts:?}");
+        assert!(texts[2].ends_with("ext4@ram"), "{texts:?}");
+        let lent = disks.lend().unwrap();
+        assert_eq!(lent.iter().map(|disk| disk.serial.as_str()).collect::<Vec<_>>(), ["fsb0"]);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the image has no name");
+
+        let mut opened = Opened::default();
+        opened.media.insert("vm:0".to_owned(), MediumRecord::default());
+        disks.opened(&mut opened);
+        let record = &opened.media["loop"];
+        assert_eq!((record.summary.as_str(), record.direct), ("vm disk 1.00 MiB, direct", Some(true)));
+        assert!(record.device.backing.is_some() && record.device.serial.is_none());
+    }
+}

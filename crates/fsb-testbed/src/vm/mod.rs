@@ -1,0 +1,12 @@
+//! The host's half of a testbed in a virtual machine: what is checked, made and lent before the guest makes targets.
+//!
+//! Nothing here needs root, changes the machine or knows how a virtual machine is started. Disks are files without a
+//! name, or block devices of the user's; they go with the last process that holds them.
+
+mod check;
+mod disks;
+mod needs;
+
+pub use check::check;
+pub use disks::{Disks, HostDisk};
+pub use needs::{Needs, needs};

@@ -1,0 +1,111 @@
+//! What a guest's first process makes ready: mounts, modules, the port to the host.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use rustix::system::{finit_module, sethostname};
+
+use crate::error::{VmError, refused};
+
+/// The name of the port that leads to the host.
+pub(crate) const PORT: &str = "fsb";
+
+/// How long the bus may take to find the port.
+const PORT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Source and type, where, options, and whether a guest without it is of no use.
+const MOUNTS: [(&str, &str, &str, bool); 8] = [
+    ("devtmpfs", "/dev", "mode=0755", true),
+    ("proc", "/proc", "", true),
+    ("sysfs", "/sys", "", true),
+    ("tmpfs", "/run", "mode=0755", true),
+    ("tmpfs", "/tmp", "mode=1777", true),
+    ("devpts", "/dev/pts", "", false),
+    ("tmpfs", "/dev/shm", "mode=1777", false),
+    ("cgroup2", "/sys/fs/cgroup", "", false),
+];
+
+pub(super) fn mount_all() -> Result<(), VmError> {
+    for (kind, place, options, needed) in MOUNTS {
+        let _ = fs::create_dir_all(place);
+        let options = std::ffi::CString::new(options).unwrap_or_default();
+        match mount(kind, place, kind, MountFlags::empty(), Some(options.as_c_str())) {
+            // The kernel may have mounted /dev itself.
+            Ok(()) | Err(Errno::BUSY) => {}
+            Err(error) if needed => return Err(refused(&format!("mount {kind} on"), Path::new(place), error)),
+            Err(_) => {}
+        }
+    }
+    let _ = fs::create_dir_all("/run/lock");
+    // Only its name in messages.
+    let _ = sethostname(b"guest");
+    Ok(())
+}
+
+/// Loads the modules of the list, in its order.
+pub(super) fn load_modules(list: &Path) -> Result<(), VmError> {
+    let text = fs::read_to_string(list).map_err(|error| refused("read", list, error))?;
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let (path, required) = line.strip_prefix('-').map_or((line, true), |path| (path, false));
+        match load(Path::new(path)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) if required => return Err(refused("load the module", Path::new(path), error)),
+            // One of several implementations, for another processor.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn load(path: &Path) -> Result<(), Errno> {
+    let file = openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    finit_module(file, c"", 0)
+}
+
+/// Waits for the port to the host and opens it.
+pub(super) fn port() -> Result<File, VmError> {
+    let start = Instant::now();
+    loop {
+        if let Some(path) = find_port(Path::new("/sys/class/virtio-ports")) {
+            match File::options().read(true).write(true).open(&path) {
+                Ok(file) => return Ok(file),
+                Err(error) if start.elapsed() > PORT_LIMIT => return Err(refused("open", &path, error)),
+                Err(_) => {}
+            }
+        } else if start.elapsed() > PORT_LIMIT {
+            return Err(VmError::machine(
+                "there is no virtio port to the host: this kernel lacks virtio_pci or virtio_console",
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The device of our port: without udev only sysfs knows the names.
+fn find_port(class: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(class).ok()?;
+    entries.flatten().find_map(|entry| {
+        let name = fs::read_to_string(entry.path().join("name")).ok()?;
+        (name.trim() == PORT).then(|| Path::new("/dev").join(entry.file_name()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_port_is_found_by_its_name() {
+        let class = tempfile::tempdir().unwrap();
+        for (port, name) in [("vport1p1", "org.qemu.guest_agent.0\n"), ("vport1p2", "fsb\n")] {
+            fs::create_dir(class.path().join(port)).unwrap();
+            fs::write(class.path().join(port).join("name"), name).unwrap();
+        }
+        assert_eq!(find_port(class.path()), Some(PathBuf::from("/dev/vport1p2")));
+        assert_eq!(find_port(Path::new("/nonexistent")), None);
+    }
+}

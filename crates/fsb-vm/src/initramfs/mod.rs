@@ -1,0 +1,151 @@
+//! What the guest starts from.
+
+mod archive;
+mod closure;
+mod shelf;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use archive::Archive;
+
+use crate::error::{VmError, refused};
+use crate::guest;
+use crate::kernel::Kernel;
+use crate::modules::{self, Index, Order};
+
+/// What an initramfs is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Contents {
+    /// The program that becomes `/init`: fsb itself.
+    pub init: PathBuf,
+    /// Other programs, at the same path in the guest, with the libraries that they need.
+    pub programs: Vec<PathBuf>,
+    /// Modules that must be there (or be built in), by name; what they depend on comes with them.
+    pub modules: Vec<String>,
+    /// Modules that are taken along where the kernel has them.
+    pub optional_modules: Vec<String>,
+    /// Other files: the path in the guest, the path here.
+    pub files: Vec<(String, PathBuf)>,
+}
+
+/// An initramfs on disk.
+#[derive(Debug, Clone)]
+pub struct Initramfs {
+    /// The archive that QEMU hands to the kernel.
+    pub path: PathBuf,
+    /// The modules in it, in the order in which the guest loads them.
+    pub modules: Vec<String>,
+    /// Those of the optional modules that this kernel does not have.
+    pub missing: Vec<String>,
+    /// The bytes that it takes of the guest's memory.
+    pub size: u64,
+    /// It was there already.
+    pub reused: bool,
+}
+
+/// What every guest needs: the bus, its disks and the port that leads to the host.
+const ALWAYS: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
+
+/// Directories that programs expect, with their modes.
+const DIRECTORIES: [(&str, u32); 14] = [
+    ("/dev", 0o755),
+    ("/etc", 0o755),
+    ("/lib/modules", 0o755),
+    ("/mnt", 0o755),
+    ("/proc", 0o555),
+    ("/root", 0o700),
+    ("/run", 0o755),
+    ("/sys", 0o555),
+    ("/tmp", 0o1777),
+    ("/usr/bin", 0o755),
+    ("/usr/lib", 0o755),
+    ("/usr/sbin", 0o755),
+    ("/var/lib", 0o755),
+    ("/var/tmp", 0o1777),
+];
+
+/// Links that make one place of what distributions spread over several.
+const LINKS: [(&str, &str); 7] = [
+    ("/bin", "usr/bin"),
+    ("/sbin", "usr/sbin"),
+    ("/lib", "usr/lib"),
+    ("/lib64", "usr/lib"),
+    ("/usr/lib64", "lib"),
+    ("/etc/mtab", "../proc/self/mounts"),
+    ("/var/run", "../run"),
+];
+
+/// Who there is: programs ask for root and nobody by name.
+const ETC: [(&str, &str); 4] = [
+    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"),
+    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\n"),
+    ("/etc/hostname", "guest\n"),
+];
+
+/// Makes the initramfs for that kernel below the directory `cache`, or finds it there: its name is what is in it.
+pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initramfs, VmError> {
+    let order = order(kernel, contents)?;
+    let mut archive = Archive::default();
+    base(&mut archive);
+    closure::add_as(&mut archive, &contents.init, "/init")?;
+    for program in &contents.programs {
+        closure::add_program(&mut archive, program)?;
+    }
+    add_modules(&mut archive, kernel, &order)?;
+    for (name, path) in &contents.files {
+        let mode = fs::metadata(path).map_err(|error| refused("read", path, error))?.permissions().mode() & 0o7777;
+        let bytes = fs::read(path).map_err(|error| refused("read", path, error))?;
+        archive.file(&closure::guest_path(name), bytes, mode);
+    }
+    let kept = shelf::keep(&archive, cache)?;
+    let modules = order.steps.into_iter().map(|step| step.name).collect();
+    Ok(Initramfs { path: kept.path, modules, missing: order.missing, size: kept.size, reused: kept.reused })
+}
+
+/// The modules to load. A kernel of which nothing but the image is known is taken to have built in what it needs.
+fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
+    let Some(directory) = &kernel.modules else {
+        return Ok(Order { steps: Vec::new(), missing: contents.optional_modules.clone() });
+    };
+    let index = Index::of(directory)?;
+    let advice = |error: VmError| error.tried(format!("kernel {}, modules in {}", kernel.release, directory.display()));
+    let always = ALWAYS.map(str::to_owned);
+    index.order(&always, &[]).map_err(|error| {
+        advice(error).advice("a guest needs virtio: choose another kernel, as with --kernel (fsb kernel list)")
+    })?;
+    let required: Vec<_> = always.into_iter().chain(contents.modules.iter().cloned()).collect();
+    index
+        .order(&required, &contents.optional_modules)
+        .map_err(|error| advice(error).advice("choose a kernel that has it with --kernel (fsb kernel list)"))
+}
+
+fn base(archive: &mut Archive) {
+    for (path, mode) in DIRECTORIES {
+        archive.directory(&closure::guest_path(path), mode);
+    }
+    for (path, target) in LINKS {
+        archive.link(path, target);
+    }
+    for (path, text) in ETC {
+        archive.file(path, text.into(), 0o644);
+    }
+    // PID 1 has its console before it can mount anything.
+    archive.character("/dev/console", 5, 1);
+    archive.character("/dev/null", 1, 3);
+}
+
+/// Modules lie unpacked and by name alone: not every kernel can unpack them itself.
+fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<(), VmError> {
+    let mut list = String::new();
+    for step in &order.steps {
+        let directory = kernel.modules.as_deref().unwrap_or(Path::new(""));
+        let path = format!("/usr/lib/modules/{}.ko", step.name);
+        archive.file(&path, modules::read(&directory.join(&step.path))?, 0o644);
+        list.push_str(&guest::module_line(&path, step.required));
+    }
+    archive.file(guest::MODULES, list.into(), 0o644);
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! The cache of archives: a name for each content, the last few kept.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+use super::archive::Archive;
+use crate::error::{VmError, refused};
+
+/// So many archives are kept; each kernel and set of programs has its own.
+const KEPT: usize = 8;
+
+/// An archive in the cache.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub path: PathBuf,
+    pub size: u64,
+    pub reused: bool,
+}
+
+/// Writes the archive below `cache`, unless one with the same contents lies there.
+pub(super) fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
+    let directory = cache.join("initramfs");
+    fs::create_dir_all(&directory).map_err(|error| refused("make the directory", &directory, error))?;
+    let mut digest = Digesting { hash: Sha256::new(), size: 0 };
+    archive
+        .write(&mut digest)
+        .map_err(|error| VmError::machine("cannot pack the initramfs").tried(error.to_string()))?;
+    let name: String = digest.hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let path = directory.join(format!("{name}.cpio"));
+    let reused = fs::metadata(&path).is_ok_and(|metadata| metadata.len() == digest.size);
+    if reused {
+        // The time of last use decides what is thrown away.
+        let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+    } else {
+        write(archive, &directory, &path).map_err(|error| {
+            refused("write", &path, error).advice("make room, or set XDG_CACHE_HOME to a directory with more of it")
+        })?;
+    }
+    prune(&directory, &path);
+    Ok(Kept { path, size: digest.size, reused })
+}
+
+/// Under another name first: half an archive must never bear a whole one's name.
+fn write(archive: &Archive, directory: &Path, path: &Path) -> io::Result<()> {
+    let file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+    archive.write(BufWriter::new(file.as_file()))?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Throws away all but the last few, and what writers that died left behind a day ago.
+fn prune(directory: &Path, current: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in entries.flatten() {
+        let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else { continue };
+        let path = entry.path();
+        if entry.file_name().to_string_lossy().starts_with(".new-") {
+            if modified.elapsed().is_ok_and(|age| age.as_secs() > 86_400) {
+                let _ = fs::remove_file(path);
+            }
+        } else if path.extension().is_some_and(|end| end == "cpio") && path != current {
+            files.push((modified, path));
+        }
+    }
+    files.sort_by(|one, other| other.0.cmp(&one.0));
+    for (_, path) in files.into_iter().skip(KEPT - 1) {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Takes the bytes for their hash and number alone.
+struct Digesting {
+    hash: Sha256,
+    size: u64,
+}
+
+impl Write for Digesting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hash.update(bytes);
+        self.size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(text: &str) -> Archive {
+        let mut archive = Archive::default();
+        archive.file("/a", text.into(), 0o644);
+        archive
+    }
+
+    #[test]
+    fn the_same_contents_are_written_once() {
+        let cache = tempfile::tempdir().unwrap();
+        let first = keep(&archive("one"), cache.path()).unwrap();
+        let again = keep(&archive("one"), cache.path()).unwrap();
+        let other = keep(&archive("two"), cache.path()).unwrap();
+        assert!(!first.reused && again.reused && !other.reused);
+        assert_eq!(first.path, again.path);
+        assert_ne!(first.path, other.path);
+        assert_eq!(fs::metadata(&first.path).unwrap().len(), first.size);
+        // What was cut short is written anew.
+        fs::write(&first.path, "half").unwrap();
+        assert!(!keep(&archive("one"), cache.path()).unwrap().reused);
+    }
+
+    #[test]
+    fn the_last_few_are_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let kept: Vec<_> = (0..KEPT + 3).map(|n| keep(&archive(&n.to_string()), cache.path()).unwrap().path).collect();
+        assert_eq!(fs::read_dir(cache.path().join("initramfs")).unwrap().count(), KEPT);
+        assert!(kept.last().unwrap().exists());
+    }
+}

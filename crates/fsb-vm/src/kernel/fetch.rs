@@ -1,0 +1,136 @@
+//! Kernels from Debian packages, without root: `apt-get download`, and taken apart here.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::find::{fetched, kernels};
+use super::unpack::Unpacking;
+use super::{Kernel, cache, deb};
+use crate::error::{VmError, refused};
+
+/// A metapackage, what it stands for, and packages of modules: no kernel is spread over more.
+const PACKAGES: usize = 6;
+
+/// Downloads a Debian package with `apt-get download`, follows a metapackage to the image that it stands for, and
+/// unpacks it into the user's cache; a path that ends in `.deb` is unpacked as it is. `progress` is told what happens.
+pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    let kernels = kernels(&cache()?);
+    fs::create_dir_all(&kernels).map_err(|error| refused("make the directory", &kernels, error))?;
+    sweep(&kernels);
+    // Beside the place where it goes, so that it goes there whole; the name says who works in it.
+    let work = tempfile::Builder::new()
+        .prefix(&format!(".new-{}-", std::process::id()))
+        .tempdir_in(&kernels)
+        .map_err(|error| refused("write into", &kernels, error))?;
+    let place = work.path().join("kernel");
+    fs::create_dir(&place).map_err(|error| refused("make the directory", &place, error))?;
+    let mut unpacking = Unpacking::into(&place);
+    let mut wanted = VecDeque::from([package.to_owned()]);
+    let mut seen: Vec<String> = Vec::new();
+    while let Some(next) = wanted.pop_front() {
+        if seen.contains(&next) || seen.len() == PACKAGES {
+            continue;
+        }
+        let file = if next.ends_with(".deb") { PathBuf::from(&next) } else { download(&next, work.path(), progress)? };
+        let control = deb::control(&file)?;
+        seen.extend([next, control.package.clone()]);
+        progress(&format!("unpacking {}", control.package));
+        unpacking.take(&file)?;
+        if unpacking.release.is_none() || !unpacking.modules {
+            let parts = |name: &String| name.starts_with("linux-image-") || name.starts_with("linux-modules-");
+            wanted.extend(control.depends.into_iter().filter(parts));
+        }
+    }
+    let lacking = match (&unpacking.release, unpacking.modules) {
+        (None, _) => "image",
+        (_, false) => "modules",
+        _ => {
+            progress("listing its modules");
+            let (release, place) = unpacking.finish(&kernels)?;
+            return Ok(fetched(release, &place));
+        }
+    };
+    Err(VmError::machine(format!("the package {package} brings no kernel {lacking}"))
+        .tried(format!("looked into {}", seen.join(", ")))
+        .advice("name a package such as linux-image-amd64 (apt-cache search linux-image)"))
+}
+
+/// Downloads one package into the directory.
+fn download(package: &str, directory: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, VmError> {
+    let named = |c: char| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c);
+    if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
+        return Err(VmError::request(format!("{package:?} is not the name of a package")));
+    }
+    let place = tempfile::tempdir_in(directory).map_err(|error| refused("write into", directory, error))?.keep();
+    progress(&format!("downloading {package}"));
+    let output = Command::new("apt-get")
+        .args(["-q", "download", package])
+        .current_dir(&place)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| no_apt(package, &error))?;
+    let entries = fs::read_dir(&place).map_err(|error| refused("read", &place, error))?;
+    let found = entries.flatten().map(|entry| entry.path()).find(|path| path.extension() == Some(OsStr::new("deb")));
+    found.filter(|_| output.status.success()).ok_or_else(|| {
+        let text = String::from_utf8_lossy(&output.stderr);
+        let errors: Vec<_> = text.lines().filter(|line| line.starts_with("E:")).map(str::trim).collect();
+        VmError::machine(format!("cannot download the package {package}"))
+            .tried(format!(
+                "apt-get download: {}",
+                if errors.is_empty() { text.trim().to_owned() } else { errors.join(" / ") }
+            ))
+            .advice("sudo apt-get update, or name a .deb file that you have")
+    })
+}
+
+fn no_apt(package: &str, error: &io::Error) -> VmError {
+    let what = VmError::machine(format!("cannot download the package {package}"));
+    if error.kind() == io::ErrorKind::NotFound {
+        what.tried("there is no apt-get here").advice("download a kernel's .deb elsewhere and name the file")
+    } else {
+        what.tried(format!("apt-get: {error}"))
+    }
+}
+
+/// Removes what those left behind who were killed while they fetched.
+fn sweep(kernels: &Path) {
+    let Ok(entries) = fs::read_dir(kernels) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(".new-").and_then(|rest| rest.split('-').next());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_none_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["", "-o=x", "a b", "a;b"] {
+            assert!(download(name, directory.path(), &mut |_| {}).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_the_dead_left_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().join(format!(".new-{}-x", std::process::id()));
+        let dead = directory.path().join(".new-999999999-x");
+        let kernel = directory.path().join("6.1");
+        for path in [&own, &dead, &kernel] {
+            fs::create_dir(path).unwrap();
+        }
+        sweep(directory.path());
+        assert!(own.exists() && !dead.exists() && kernel.exists());
+    }
+}

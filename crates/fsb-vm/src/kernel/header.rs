@@ -1,0 +1,110 @@
+//! What a kernel's image says of itself.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::{VmError, refused};
+
+/// The header of a PC's kernel and the text that it points to lie in its first sectors.
+const BEGINNING: u64 = 64 * 1024;
+
+/// The release of the kernel in that file: from a PC's kernel itself, else from a name like `vmlinuz-RELEASE`.
+pub(super) fn release(image: &Path) -> Result<String, VmError> {
+    let mut beginning = Vec::new();
+    let file = File::open(image).map_err(|error| refused("read the kernel", image, error))?;
+    file.take(BEGINNING).read_to_end(&mut beginning).map_err(|error| refused("read the kernel", image, error))?;
+    if let Some(release) = in_header(&beginning) {
+        return Ok(release);
+    }
+    let named = image.file_name().and_then(|name| in_name(name.to_str()?));
+    named.filter(|_| is_arm(&beginning)).ok_or_else(|| {
+        VmError::request(format!("{} is no kernel that can be booted here", image.display()))
+            .advice("name a bzImage, or an arm64 Image called vmlinuz-RELEASE")
+    })
+}
+
+/// The first word of the version that a bzImage's setup header points to (Linux, Documentation/arch/x86/boot.rst).
+fn in_header(image: &[u8]) -> Option<String> {
+    const MAGIC: usize = 0x202;
+    const POINTER: usize = 0x20e;
+    /// The pointer counts from here.
+    const BASE: usize = 0x200;
+    if image.get(MAGIC..MAGIC + 4)? != b"HdrS" {
+        return None;
+    }
+    let pointer = u16::from_le_bytes(image.get(POINTER..POINTER + 2)?.try_into().ok()?);
+    let text = image.get(BASE + usize::from(pointer)..)?;
+    let text = text.split(|byte| *byte == 0).next()?;
+    let word = std::str::from_utf8(text).ok()?.split_whitespace().next()?;
+    is_release(word).then(|| word.to_owned())
+}
+
+/// An arm64 Image, also packed (gzip, or a zboot EFI program): which release it is stands in none of them in the clear.
+fn is_arm(image: &[u8]) -> bool {
+    image.get(0x38..0x3c) == Some(b"ARM\x64") || image.starts_with(b"\x1f\x8b") || image.starts_with(b"MZ")
+}
+
+/// `vmlinuz-6.1.0-56-arm64` gives `6.1.0-56-arm64`.
+pub(super) fn in_name(name: &str) -> Option<String> {
+    let release = ["vmlinuz-", "vmlinux-", "Image-", "kernel-", "bzImage-"]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix))?;
+    is_release(release).then(|| release.to_owned())
+}
+
+/// Releases become names of directories.
+fn is_release(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.len() < 128
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-+~".contains(c))
+}
+
+/// A PC's kernel, as far as this module reads it.
+#[cfg(test)]
+pub(super) fn fake(release: &str) -> Vec<u8> {
+    let mut image = vec![0; 0x1000];
+    image[0x202..0x206].copy_from_slice(b"HdrS");
+    image[0x20e..0x210].copy_from_slice(&0x300u16.to_le_bytes());
+    let text = format!("{release} (someone@somewhere) #1 SMP\0");
+    image[0x500..0x500 + text.len()].copy_from_slice(text.as_bytes());
+    image
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_pcs_kernel_says_its_release() {
+        assert_eq!(in_header(&fake("6.1.0-56-amd64")).as_deref(), Some("6.1.0-56-amd64"));
+        assert_eq!(in_header(&fake("6.12.117+deb12-amd64")).as_deref(), Some("6.12.117+deb12-amd64"));
+        assert_eq!(in_header(&fake("../../etc")), None);
+        assert_eq!(in_header(b"MZ"), None);
+    }
+
+    #[test]
+    fn an_arm_kernel_is_called_by_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("vmlinuz-6.1.0-56-arm64");
+        let mut image = vec![0; 0x40];
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        std::fs::write(&path, &image).unwrap();
+        assert_eq!(release(&path).unwrap(), "6.1.0-56-arm64");
+        let other = directory.path().join("notes-6.1");
+        std::fs::write(&other, "text").unwrap();
+        assert!(release(&other).unwrap_err().to_string().contains("no kernel"));
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_has_no_release(bytes in proptest::collection::vec(any::<u8>(), 0..2048), at: u16) {
+            let _ = in_header(&bytes);
+            let mut image = fake("6.1");
+            image[0x20e..0x210].copy_from_slice(&at.to_le_bytes());
+            let _ = in_header(&image);
+        }
+    }
+}

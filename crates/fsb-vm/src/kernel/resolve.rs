@@ -1,0 +1,183 @@
+//! From what a request says to a kernel.
+
+use std::path::{Path, PathBuf};
+
+use super::find::Places;
+use super::{FETCH, Kernel, Origin, fetch, has_modules, header};
+use crate::error::VmError;
+
+/// The kernel that `--kernel` names; without one the host's if it and its modules can be read, else the newest
+/// installed or fetched one.
+///
+/// A name is a release (`6.1.0-56-amd64`), the beginning of one (`6.1`; the newest that fits), the path of an image
+/// (its modules are those of its release, or `IMAGE:DIRECTORY` says where they are), or a Debian package (`….deb`),
+/// which is unpacked into the user's cache.
+pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
+    let places = Places::here();
+    match text {
+        None => default(&places),
+        Some(text) if text.ends_with(".deb") => fetch(text, &mut |_| {}),
+        Some(text) => named(text, &places).unwrap_or_else(|| by_release(text, &places)),
+    }
+}
+
+fn default(places: &Places) -> Result<Kernel, VmError> {
+    let mut kernels = places.list();
+    kernels.sort_by_key(|kernel| kernel.origin != Origin::Host);
+    let mut refusal = None;
+    for kernel in kernels {
+        match kernel.usable() {
+            Ok(()) => return Ok(kernel),
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| {
+        VmError::machine("there is no kernel for a micro-VM")
+            .tried(format!("looked in {}, in directories of modules and in the cache", places.boot.display()))
+            .advice(FETCH)
+    }))
+}
+
+/// An image that is named by its path, if that is what the text is.
+fn named(text: &str, places: &Places) -> Option<Result<Kernel, VmError>> {
+    let is_path = |text: &str| text.contains('/') || Path::new(text).is_file();
+    if !is_path(text) && !text.split_once(':').is_some_and(|(image, _)| is_path(image)) {
+        return None;
+    }
+    // The image's own name may hold a colon.
+    let (image, directory) = match text.rsplit_once(':') {
+        Some((image, directory)) if !Path::new(text).is_file() => (image, Some(directory)),
+        _ => (text, None),
+    };
+    Some(by_files(Path::new(image), directory.map(Path::new), places))
+}
+
+fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<Kernel, VmError> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let image = absolute(image);
+    if !image.is_file() {
+        return Err(VmError::request(format!("there is no kernel image {}", image.display())));
+    }
+    let mut kernel = Kernel { release: String::new(), image, modules: None, origin: Origin::Named };
+    kernel.usable()?;
+    kernel.release = header::release(&kernel.image)?;
+    kernel.modules = match directory {
+        Some(directory) => Some(modules_in(&absolute(directory), &kernel.release)?),
+        None => {
+            let beside = kernel.image.parent().map(|parent| parent.join("modules"));
+            let own = places.modules.iter().map(|directory| directory.join(&kernel.release));
+            own.chain(beside).find(|path| has_modules(path))
+        }
+    };
+    Ok(kernel)
+}
+
+/// The directory itself, or what `make modules_install` or a package made below it.
+fn modules_in(directory: &Path, release: &str) -> Result<PathBuf, VmError> {
+    let below = ["", "modules", "lib/modules", "usr/lib/modules"].map(|part| directory.join(part));
+    let candidates = [directory.to_path_buf()].into_iter().chain(below.map(|path| path.join(release)));
+    candidates.clone().find(|path| has_modules(path)).ok_or_else(|| {
+        VmError::request(format!("{} holds no modules of the kernel {release}", directory.display()))
+            .advice("name the directory that holds modules.dep or kernel/")
+    })
+}
+
+fn by_release(text: &str, places: &Places) -> Result<Kernel, VmError> {
+    let text = text.strip_prefix("linux-image-").unwrap_or(text);
+    let kernels = places.list();
+    let fitting: Vec<_> = kernels.iter().filter(|kernel| fits(&kernel.release, text)).collect();
+    let exact = fitting.iter().find(|kernel| kernel.release == text);
+    let usable = fitting.iter().find(|kernel| kernel.usable().is_ok());
+    if let Some(kernel) = exact.or(usable).or(fitting.first()) {
+        kernel.usable()?;
+        return Ok((**kernel).clone());
+    }
+    let known: Vec<_> = kernels.iter().map(|kernel| kernel.release.as_str()).collect();
+    let known = if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
+    Err(VmError::machine(format!("there is no kernel {text} here")).tried(known).advice(
+        "fetch it (fsb kernel fetch DEBIAN-PACKAGE), or name an image, a .deb or another release (fsb kernel list)",
+    ))
+}
+
+/// `6.1` is the beginning of `6.1.0-56-amd64` and not of `6.12.0`.
+fn fits(release: &str, text: &str) -> bool {
+    let digit = |c: char| c.is_ascii_digit();
+    !text.is_empty()
+        && release.strip_prefix(text).is_some_and(|rest| !(rest.starts_with(digit) && text.ends_with(digit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A machine with kernels 6.1.0-9 and 6.1.0-56 installed, and 6.12.1 fetched.
+    fn places(directory: &Path) -> Places {
+        for release in ["6.1.0-9-amd64", "6.1.0-56-amd64"] {
+            fs::create_dir_all(directory.join("boot")).unwrap();
+            fs::create_dir_all(directory.join("lib").join(release).join("kernel")).unwrap();
+            fs::write(directory.join("boot").join(format!("vmlinuz-{release}")), header::fake(release)).unwrap();
+        }
+        let fetched = directory.join("kernels/6.12.1-amd64");
+        fs::create_dir_all(fetched.join("modules/kernel")).unwrap();
+        fs::write(fetched.join("vmlinuz"), header::fake("6.12.1-amd64")).unwrap();
+        Places {
+            boot: directory.join("boot"),
+            modules: vec![directory.join("lib")],
+            cache: Some(directory.join("kernels")),
+            running: "6.1.0-9-amd64".into(),
+        }
+    }
+
+    #[test]
+    fn kernels_are_listed_newest_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let list = places(directory.path()).list();
+        let list: Vec<_> = list.iter().map(|kernel| (kernel.release.as_str(), kernel.origin.word())).collect();
+        assert_eq!(list, [("6.12.1-amd64", "fetched"), ("6.1.0-56-amd64", "installed"), ("6.1.0-9-amd64", "host")]);
+    }
+
+    #[test]
+    fn the_hosts_own_comes_first_and_then_the_newest() {
+        let directory = tempfile::tempdir().unwrap();
+        let places = places(directory.path());
+        assert_eq!(default(&places).unwrap().release, "6.1.0-9-amd64");
+        fs::remove_dir_all(directory.path().join("lib/6.1.0-9-amd64")).unwrap();
+        assert_eq!(default(&places).unwrap().release, "6.12.1-amd64");
+        fs::remove_dir_all(directory.path().join("kernels")).unwrap();
+        assert_eq!(default(&places).unwrap().release, "6.1.0-56-amd64");
+        fs::remove_dir_all(directory.path().join("lib")).unwrap();
+        assert!(default(&places).unwrap_err().to_string().contains("fsb kernel fetch linux-image-amd64"));
+        fs::remove_dir_all(directory.path().join("boot")).unwrap();
+        assert!(default(&places).unwrap_err().to_string().contains("there is no kernel"));
+    }
+
+    #[test]
+    fn a_release_may_be_begun() {
+        let directory = tempfile::tempdir().unwrap();
+        let places = places(directory.path());
+        assert_eq!(by_release("6.1", &places).unwrap().release, "6.1.0-56-amd64");
+        assert_eq!(by_release("6.12", &places).unwrap().release, "6.12.1-amd64");
+        assert_eq!(by_release("linux-image-6.1.0-9-amd64", &places).unwrap().origin, Origin::Host);
+        let error = by_release("5.10", &places).unwrap_err().to_string();
+        assert!(error.contains("there are 6.12.1-amd64, 6.1.0-56-amd64, 6.1.0-9-amd64"), "{error}");
+        assert!(!fits("6.12.0", "6.1") && fits("6.1.0-5", "6.1.") && !fits("6.1", ""));
+    }
+
+    #[test]
+    fn files_are_named_with_their_modules() {
+        let directory = tempfile::tempdir().unwrap();
+        let places = places(directory.path());
+        let image = directory.path().join("boot/vmlinuz-6.1.0-9-amd64");
+        let kernel = named(image.to_str().unwrap(), &places).unwrap().unwrap();
+        assert_eq!(kernel.modules, Some(directory.path().join("lib/6.1.0-9-amd64")));
+        assert_eq!((kernel.release.as_str(), kernel.origin), ("6.1.0-9-amd64", Origin::Named));
+        let with = |modules: &str| format!("{}:{}/{modules}", image.display(), directory.path().display());
+        let kernel = named(&with("lib/6.1.0-56-amd64"), &places).unwrap().unwrap();
+        assert_eq!(kernel.modules, Some(directory.path().join("lib/6.1.0-56-amd64")));
+        assert!(named(&with("boot"), &places).unwrap().unwrap_err().to_string().contains("holds no modules"));
+        assert!(named("/no/such/image", &places).unwrap().is_err());
+        assert!(named("6.1", &places).is_none());
+    }
+}

@@ -1,0 +1,171 @@
+//! QEMU's command line.
+
+use std::os::fd::OwnedFd;
+
+use command_fds::FdMapping;
+
+use super::qemu::{self, Aio, Architecture};
+use super::{Acceleration, MachineSpec};
+use crate::error::VmError;
+use crate::guest;
+
+/// The descriptor of the protocol in QEMU; the disks' follow.
+const PROTOCOL: i32 = 3;
+
+/// What the command line says.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub architecture: Architecture,
+    pub acceleration: Acceleration,
+    pub memory: u64,
+    pub cpus: u32,
+    pub kernel: String,
+    pub initramfs: String,
+    /// Words for the guest's kernel.
+    pub words: Vec<String>,
+    pub protocol: bool,
+    /// Driver, serial number and way of each disk.
+    pub disks: Vec<(&'static str, String, Aio)>,
+}
+
+impl Plan {
+    pub fn of(spec: &MachineSpec<'_>, aio: &[Aio]) -> Result<Plan, VmError> {
+        let mut disks = Vec::new();
+        for (disk, aio) in spec.disks.iter().zip(aio) {
+            if disk.serial.is_empty()
+                || disk.serial.len() > 20
+                || !disk.serial.bytes().all(|b| b.is_ascii_alphanumeric())
+            {
+                return Err(VmError::request(format!("a disk cannot have the serial number {:?}", disk.serial)));
+            }
+            disks.push((qemu::driver(disk)?, disk.serial.clone(), *aio));
+        }
+        Ok(Plan {
+            architecture: Architecture::HERE,
+            acceleration: spec.acceleration,
+            memory: spec.memory,
+            cpus: spec.cpus.max(1),
+            kernel: text(&spec.kernel.image)?,
+            initramfs: text(&spec.initramfs.path)?,
+            words: vec![guest::WORD.to_owned(), "quiet".to_owned()],
+            protocol: true,
+            disks,
+        })
+    }
+
+    /// The descriptors that the arguments name.
+    pub fn descriptors(&self, spec: MachineSpec<'_>) -> Vec<FdMapping> {
+        let protocol = OwnedFd::from(spec.protocol);
+        let disks = spec.disks.into_iter().map(|disk| disk.file);
+        std::iter::once(protocol)
+            .chain(disks)
+            .zip(PROTOCOL..)
+            .map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd })
+            .collect()
+    }
+
+    pub fn arguments(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
+        let machine = match self.architecture {
+            Architecture::X86 => "q35,memory-backend=ram",
+            Architecture::Arm => "virt,gic-version=max,memory-backend=ram",
+        };
+        let (acceleration, processor) = match self.acceleration {
+            Acceleration::Kvm => ("kvm", "host"),
+            Acceleration::Emulated => ("tcg,thread=multi", "max"),
+        };
+        let (mebibytes, cpus) = (self.memory >> 20, self.cpus);
+        add(&["-name", "fsb-guest", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        add(&["-machine", machine, "-accel", acceleration, "-cpu", processor, "-smp", &cpus.to_string()]);
+        // Memory that is backed before the guest starts costs no fault inside a clock.
+        add(&["-m", &format!("{mebibytes}M"), "-object"]);
+        add(&[&format!("memory-backend-ram,id=ram,size={mebibytes}M,prealloc=on,prealloc-threads={}", cpus.min(8))]);
+        add(&["-kernel", &self.kernel, "-initrd", &self.initramfs, "-append", &self.command_line()]);
+        add(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
+        if self.protocol {
+            add(&["-device", "virtio-serial-pci", "-chardev", &format!("socket,id=protocol,fd={PROTOCOL}")]);
+            add(&["-device", "virtserialport,chardev=protocol,name=fsb"]);
+        }
+        for (index, (driver, serial, aio)) in self.disks.iter().enumerate() {
+            let set = index + 1;
+            add(&["-add-fd", &format!("fd={},set={set}", PROTOCOL as usize + set)]);
+            add(&["-blockdev", &qemu::blockdev(driver, set, &format!("disk{index}"), *aio)]);
+            // Nothing may turn written blocks into holes: the next target would pay for writing them first.
+            add(&[
+                "-device",
+                &format!("virtio-blk-pci,drive=disk{index},serial={serial},discard=off,write-zeroes=off"),
+            ]);
+        }
+        all
+    }
+
+    /// The guest's kernel command line. It ends itself when it panics, and panics when it cannot go on: an oops, a
+    /// processor that does not schedule for two minutes, a task that waits for a disk for five.
+    fn command_line(&self) -> String {
+        let console = match self.architecture {
+            Architecture::X86 => "console=ttyS0",
+            Architecture::Arm => "console=ttyAMA0",
+        };
+        let mut words = vec![console, "panic=-1", "oops=panic", "random.trust_cpu=on"];
+        words.extend(["softlockup_panic=1", "hung_task_panic=1", "sysctl.kernel.watchdog_thresh=60"]);
+        words.push("sysctl.kernel.hung_task_timeout_secs=300");
+        if self.acceleration == Acceleration::Emulated && self.architecture == Architecture::X86 {
+            // Clocks are calibrated against each other for a second; the emulated ones are one clock.
+            words.extend(["tsc=reliable", "no_timer_check"]);
+        }
+        words.extend(self.words.iter().map(String::as_str));
+        words.join(" ")
+    }
+}
+
+/// QEMU takes a comma in an option's value for the beginning of the next; these two options have no such list.
+pub(super) fn text(path: &std::path::Path) -> Result<String, VmError> {
+    let text = path.to_str().ok_or_else(|| VmError::request(format!("{} is not a name in UTF-8", path.display())))?;
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(architecture: Architecture, acceleration: Acceleration) -> Plan {
+        let direct = Aio { direct: true, engine: "io_uring" };
+        let disks = vec![("file", "fsb0".to_owned(), direct), ("host_device", "fsb1".to_owned(), direct)];
+        let words = vec!["fsb.guest".to_owned(), "quiet".to_owned()];
+        let (kernel, initramfs) = ("/boot/vmlinuz".to_owned(), "/c/i.cpio".to_owned());
+        Plan { architecture, acceleration, memory: 512 << 20, cpus: 2, kernel, initramfs, words, protocol: true, disks }
+    }
+
+    fn after<'a>(arguments: &'a [String], option: &str) -> Vec<&'a str> {
+        let pairs = arguments.windows(2).filter(|pair| pair[0] == option);
+        pairs.map(|pair| pair[1].as_str()).collect()
+    }
+
+    #[test]
+    fn a_pc() {
+        let arguments = plan(Architecture::X86, Acceleration::Emulated).arguments();
+        assert_eq!(after(&arguments, "-machine"), ["q35,memory-backend=ram"]);
+        assert_eq!(after(&arguments, "-accel"), ["tcg,thread=multi"]);
+        assert_eq!(after(&arguments, "-m"), ["512M"]);
+        assert!(after(&arguments, "-object")[0].contains("size=512M,prealloc=on"));
+        assert_eq!(after(&arguments, "-add-fd"), ["fd=4,set=1", "fd=5,set=2"]);
+        let disks = after(&arguments, "-blockdev");
+        assert!(disks[0].starts_with("driver=file,node-name=disk0,filename=/dev/fdset/1,cache.direct=on,aio=io_uring"));
+        assert!(disks[1].starts_with("driver=host_device,node-name=disk1,filename=/dev/fdset/2"));
+        assert!(arguments.iter().any(|word| word.contains("drive=disk1,serial=fsb1,discard=off")));
+        let line = after(&arguments, "-append")[0];
+        assert!(line.starts_with("console=ttyS0 panic=-1 oops=panic") && line.contains(" tsc=reliable "), "{line}");
+        assert!(line.ends_with(" fsb.guest quiet"), "{line}");
+    }
+
+    #[test]
+    fn an_arm_host() {
+        let arguments = plan(Architecture::Arm, Acceleration::Kvm).arguments();
+        assert_eq!(after(&arguments, "-machine"), ["virt,gic-version=max,memory-backend=ram"]);
+        assert_eq!(after(&arguments, "-accel"), ["kvm"]);
+        assert_eq!(after(&arguments, "-cpu"), ["host"]);
+        let line = after(&arguments, "-append")[0];
+        assert!(line.starts_with("console=ttyAMA0 ") && !line.contains("tsc"), "{line}");
+    }
+}

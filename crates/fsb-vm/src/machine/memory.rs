@@ -1,0 +1,58 @@
+//! How much memory a guest needs and this host has: said before the boot, not by a guest that dies of it.
+
+use std::fs;
+
+use super::MachineSpec;
+use crate::error::VmError;
+use crate::initramfs::Initramfs;
+
+const MIB: u64 = 1 << 20;
+
+/// What a distribution's kernel takes for itself before its first program runs.
+const KERNEL: u64 = 160 * MIB;
+
+/// The least memory that a guest with that initramfs boots with, in bytes: less is refused before the boot. While the
+/// archive is unpacked it is there twice.
+pub fn least_memory(initramfs: &Initramfs) -> u64 {
+    (KERNEL + 2 * initramfs.size).next_multiple_of(32 * MIB)
+}
+
+/// Refuses a machine that cannot have its memory, or cannot do with it.
+pub(super) fn check(spec: &MachineSpec<'_>) -> Result<(), VmError> {
+    let least = least_memory(spec.initramfs);
+    if spec.memory < least {
+        return Err(VmError::machine(format!("{} is too little memory for the guest", mebibytes(spec.memory)))
+            .tried(format!("its kernel and programs take {}", mebibytes(least)))
+            .advice(format!("say --memory {}", mebibytes(least).replace(' ', "").replace("iB", ""))));
+    }
+    match available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
+        Some(free) if free < spec.memory => {
+            Err(VmError::machine(format!("the guest's {} of memory do not fit this machine", mebibytes(spec.memory)))
+                .tried(format!("{} are available", mebibytes(free)))
+                .advice("give it less with --memory, or end what uses memory here"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes / MIB)
+}
+
+/// `MemAvailable` in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn available_memory_is_read() {
+        assert_eq!(available("MemTotal: 5 kB\nMemAvailable:   23 kB\n"), Some(23 * 1024));
+        assert_eq!(available("MemTotal: 5 kB\n"), None);
+        assert_eq!(available("MemAvailable: 99999999999999999999 kB\n"), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! QEMU: its command line, its console, its end.
+
+mod arguments;
+mod console;
+mod launch;
+mod memory;
+mod probe;
+mod qemu;
+
+use std::fmt;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use command_fds::{CommandFdExt, FdMapping};
+
+use arguments::Plan;
+use console::{Console, Trouble};
+pub use launch::{LAUNCH_ARGUMENT, launch_main};
+pub use memory::least_memory;
+pub use probe::probe;
+pub use qemu::{Aio, Architecture, find as find_qemu};
+
+use crate::error::{VmError, refused};
+use crate::initramfs::Initramfs;
+use crate::kernel::Kernel;
+
+/// Who executes the guest's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Acceleration {
+    /// The processor, through KVM.
+    Kvm,
+    /// QEMU's translator: a functional run, whose numbers are not compared with native ones.
+    Emulated,
+}
+
+/// A disk of the guest: the host's file or block device behind it.
+#[derive(Debug)]
+pub struct Disk {
+    /// Open for reading and writing; QEMU gets this very description, so a file without a name will do. It sets O_DIRECT
+    /// on it where it can: whoever wants to read the file as well opens it anew.
+    pub file: OwnedFd,
+    /// By which the guest knows it, 20 bytes at most: `fsb0`.
+    pub serial: String,
+}
+
+/// What a machine is made of.
+#[derive(Debug)]
+pub struct MachineSpec<'a> {
+    /// What it boots.
+    pub kernel: &'a Kernel,
+    /// What that starts from.
+    pub initramfs: &'a Initramfs,
+    /// Bytes of memory, all backed before the guest starts.
+    pub memory: u64,
+    /// Processors.
+    pub cpus: u32,
+    /// In the order of their serials.
+    pub disks: Vec<Disk>,
+    /// From [`probe`].
+    pub acceleration: Acceleration,
+    /// The guest's end of the protocol: its port `fsb`.
+    pub protocol: UnixStream,
+    /// The program that plays [`LAUNCH_ARGUMENT`], so that QEMU dies with the thread that boots it: `/proc/self/exe`.
+    pub launcher: PathBuf,
+}
+
+/// Why a machine runs no more. `Display` is half a sentence for "guest stopped: …".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The guest switched itself off.
+    PoweredOff,
+    /// Its own PID 1 could not go on: the reason.
+    Refused(String),
+    /// Its kernel panicked: the reason.
+    Panicked(String),
+    /// Its kernel's watchdog found it hanging: the reason.
+    Hung(String),
+    /// QEMU ended by itself: status and last words.
+    Failed(String),
+    /// QEMU was killed by a signal: its number.
+    Killed(i32),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::PoweredOff => f.write_str("it switched itself off"),
+            Stop::Refused(why) => f.write_str(why),
+            Stop::Panicked(why) => write!(f, "kernel panic: {why}"),
+            Stop::Hung(why) => write!(f, "its kernel hangs: {why}"),
+            Stop::Failed(why) => write!(f, "QEMU failed: {why}"),
+            Stop::Killed(signal) => write!(f, "QEMU was killed by signal {signal}"),
+        }
+    }
+}
+
+/// A machine that runs. Dropping it kills it.
+#[derive(Debug)]
+pub struct Machine {
+    child: Child,
+    console: Arc<Mutex<Console>>,
+    /// What QEMU itself complains about.
+    complaints: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+    stop: Option<Stop>,
+}
+
+impl Machine {
+    /// Starts QEMU. Does not wait for the guest: what comes first over the protocol says that it is up.
+    ///
+    /// QEMU dies with the *thread* that calls this, so that thread must live as long as the machine is wanted.
+    pub fn boot(spec: MachineSpec<'_>) -> Result<Machine, VmError> {
+        let qemu = qemu::find(qemu::Architecture::HERE)?;
+        memory::check(&spec)?;
+        let mut aio = Vec::new();
+        for disk in &spec.disks {
+            aio.push(qemu::probe_disk(&qemu, &spec.launcher, disk)?);
+        }
+        let plan = Plan::of(&spec, &aio)?;
+        let launcher = spec.launcher.clone();
+        Machine::start(&qemu, &launcher, &plan.arguments(), plan.descriptors(spec))
+    }
+
+    fn start(
+        qemu: &std::path::Path,
+        launcher: &std::path::Path,
+        arguments: &[String],
+        descriptors: Vec<FdMapping>,
+    ) -> Result<Machine, VmError> {
+        let mut command = Command::new(launcher);
+        command.arg(LAUNCH_ARGUMENT).arg(std::process::id().to_string()).arg(qemu).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .fd_mappings(descriptors)
+            .map_err(|error| VmError::machine("cannot hand over descriptors").tried(error.to_string()))?;
+        let mut child = command.spawn().map_err(|error| refused("execute", launcher, error))?;
+        let console = Arc::new(Mutex::new(Console::default()));
+        let complaints = Arc::new(Mutex::new(String::new()));
+        let mut readers = Vec::new();
+        if let Some(out) = child.stdout.take() {
+            let console = Arc::clone(&console);
+            readers.push(std::thread::spawn(move || listen(out, |bytes| lock(&console).take(bytes))));
+        }
+        if let Some(out) = child.stderr.take() {
+            let complaints = Arc::clone(&complaints);
+            readers.push(std::thread::spawn(move || {
+                listen(out, |bytes| {
+                    let mut text = lock(&complaints);
+                    if text.len() < 16 * 1024 {
+                        text.push_str(&String::from_utf8_lossy(bytes));
+                    }
+                });
+            }));
+        }
+        Ok(Machine { child, console, complaints, readers, stop: None })
+    }
+
+    /// At most `lines` last lines of the guest's console, oldest first.
+    pub fn console_tail(&self, lines: usize) -> Vec<String> {
+        lock(&self.console).tail(lines)
+    }
+
+    /// What its kernel complains about while it still runs (an oops, a hung task): for whoever waits for it in vain.
+    pub fn distress(&self) -> Option<String> {
+        lock(&self.console).trouble().map(Trouble::into_text)
+    }
+
+    /// Why the machine runs no more; absent while it does.
+    pub fn stopped(&mut self) -> Option<Stop> {
+        if self.stop.is_none()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            self.ended(status);
+        }
+        self.stop.clone()
+    }
+
+    /// QEMU's process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it at once and waits until it is gone.
+    pub fn kill(&mut self) {
+        if self.stopped().is_none() {
+            let _ = self.child.kill();
+            if let Ok(status) = self.child.wait() {
+                self.ended(status);
+            }
+        }
+    }
+
+    fn ended(&mut self, status: ExitStatus) {
+        // Both pipes end with QEMU, which has no children: what was said last is read.
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+        let mut console = lock(&self.console);
+        console.end();
+        let stop = match console.trouble() {
+            Some(Trouble::Panic(why)) => Stop::Panicked(why),
+            Some(Trouble::Hang(why)) if status.success() => Stop::Hung(why),
+            _ => match (status.signal(), status.success(), console.refusal()) {
+                (Some(signal), ..) => Stop::Killed(signal),
+                (None, true, Some(why)) => Stop::Refused(why),
+                (None, true, None) => Stop::PoweredOff,
+                (None, false, _) => {
+                    let words = lock(&self.complaints);
+                    let last = words.lines().rev().find(|line| !line.trim().is_empty());
+                    Stop::Failed(last.map_or_else(|| status.to_string(), |line| line.trim().to_owned()))
+                }
+            },
+        };
+        drop(console);
+        self.stop = Some(stop);
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Hands on all that comes, until the other side closes.
+fn listen(mut from: impl Read, mut take: impl FnMut(&[u8])) {
+    let mut buffer = [0; 4096];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => take(&buffer[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Nothing panics while it holds one of these locks, and if it did, what is behind them would still be whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

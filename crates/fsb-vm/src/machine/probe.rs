@@ -1,0 +1,122 @@
+//! Whether KVM works here: a boot tells. The device may be there and every guest hang.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
+
+use super::arguments::{Plan, text};
+use super::memory::least_memory;
+use super::{Acceleration, Architecture, Machine, lock, qemu};
+use crate::error::VmError;
+use crate::guest;
+use crate::initramfs::Initramfs;
+use crate::kernel::Kernel;
+
+const DEVICE: &str = "/dev/kvm";
+/// A kernel's first line comes after tenths of a second: one that says nothing for so long hangs.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long it may take to come up.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// What was found, until the host boots again.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Memory {
+    boot_id: String,
+    acceleration: Acceleration,
+    how: String,
+}
+
+/// How this host can run guests: boots that kernel with KVM if it is there, for a bounded time, and settles for
+/// emulation if it does not come up. Remembered below `cache` until the host boots again. The text says how it was
+/// found, for the record.
+pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Path) -> (Acceleration, String) {
+    if !Path::new(DEVICE).exists() {
+        return (Acceleration::Emulated, format!("there is no {DEVICE}"));
+    }
+    // Who may open it can change any time, and asking costs nothing.
+    if let Err(error) = access(DEVICE, Access::READ_OK | Access::WRITE_OK) {
+        return (Acceleration::Emulated, format!("{DEVICE} cannot be opened: {error}"));
+    }
+    let path = cache.join("acceleration.json");
+    let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if let Some(known) = recall(&path, boot_id.trim()) {
+        return (known.acceleration, known.how);
+    }
+    let (acceleration, how) = match boots(kernel, initramfs, launcher) {
+        Ok(time) => (Acceleration::Kvm, format!("a guest came up with KVM in {:.1} s", time.as_secs_f64())),
+        Err(why) => (Acceleration::Emulated, format!("{DEVICE} is there, but {why}")),
+    };
+    let memory = Memory { boot_id: boot_id.trim().to_owned(), acceleration, how: how.clone() };
+    remember(&path, &memory);
+    (acceleration, how)
+}
+
+fn recall(path: &Path, boot_id: &str) -> Option<Memory> {
+    let memory: Memory = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+    (!boot_id.is_empty() && memory.boot_id == boot_id).then_some(memory)
+}
+
+/// A cache that cannot be written costs a probe the next time.
+fn remember(path: &Path, memory: &Memory) {
+    let write = || -> Option<()> {
+        let directory = path.parent()?;
+        fs::create_dir_all(directory).ok()?;
+        let file = tempfile::NamedTempFile::new_in(directory).ok()?;
+        serde_json::to_writer(file.as_file(), memory).ok()?;
+        file.persist(path).ok()?;
+        Some(())
+    };
+    let _ = write();
+}
+
+/// Boots until the guest says that it is there.
+fn boots(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path) -> Result<Duration, String> {
+    let start = Instant::now();
+    let mut machine = start_with(Acceleration::Kvm, kernel, initramfs, launcher).map_err(|error| error.to_string())?;
+    loop {
+        let (ready, spoke) = {
+            let console = lock(&machine.console);
+            (console.ready(), console.spoke())
+        };
+        if ready {
+            return Ok(start.elapsed());
+        }
+        if let Some(stop) = machine.stopped() {
+            // Its last word may have come while we looked.
+            return if lock(&machine.console).ready() {
+                Ok(start.elapsed())
+            } else {
+                Err(format!("the guest stopped: {stop}"))
+            };
+        }
+        if start.elapsed() > LIMIT || (!spoke && start.elapsed() > SILENCE) {
+            return Err(format!("a guest did not come up in {} s", start.elapsed().as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A machine that is only to say that it is there: no disks, no port, and the kernel's own messages as a sign of life.
+fn start_with(
+    acceleration: Acceleration,
+    kernel: &Kernel,
+    initramfs: &Initramfs,
+    launcher: &Path,
+) -> Result<Machine, VmError> {
+    let qemu = qemu::find(Architecture::HERE)?;
+    let plan = Plan {
+        architecture: Architecture::HERE,
+        acceleration,
+        memory: least_memory(initramfs),
+        cpus: 1,
+        kernel: text(&kernel.image)?,
+        initramfs: text(&initramfs.path)?,
+        words: vec![guest::WORD.to_owned(), guest::PROBE_WORD.to_owned()],
+        protocol: false,
+        disks: Vec::new(),
+    };
+    Machine::start(&qemu, launcher, &plan.arguments(), Vec::new())
+}

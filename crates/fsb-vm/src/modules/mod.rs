@@ -1,0 +1,51 @@
+//! Kernel modules: which there are, what each needs, in what order they load.
+//!
+//! An installed kernel's `modules.dep`, `modules.softdep` and `modules.alias` say it. A package that nobody installed
+//! has none of them (depmod runs when it is installed); then each module's own `.modinfo` section is read.
+
+mod index;
+mod modinfo;
+mod order;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+pub(crate) use index::Index;
+pub(crate) use order::Order;
+
+use crate::error::{VmError, refused};
+
+/// A module's name as the kernel spells it: of the path `kernel/fs/x/x-y.ko.xz` it is `x_y`.
+pub(crate) fn name_of(path: &str) -> Option<String> {
+    let file = path.rsplit('/').next()?;
+    let (name, rest) = file.split_once(".ko")?;
+    matches!(rest, "" | ".xz" | ".zst" | ".gz").then(|| normal(name))
+}
+
+/// The kernel takes `-` and `_` for the same.
+pub(crate) fn normal(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The module's ELF file, unpacked if it is compressed.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, VmError> {
+    let bytes = fs::read(path).map_err(|error| refused("read", path, error))?;
+    unpack(&path.to_string_lossy(), bytes).map_err(|error| refused("unpack", path, error))
+}
+
+/// Unpacks by the end of the name.
+pub(crate) fn unpack(name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    if name.ends_with(".xz") {
+        lzma_rust2::XzReader::new(bytes.as_slice(), true).read_to_end(&mut out)?;
+    } else if name.ends_with(".zst") {
+        let mut decoder = ruzstd::decoding::StreamingDecoder::new(bytes.as_slice()).map_err(io::Error::other)?;
+        decoder.read_to_end(&mut out)?;
+    } else if name.ends_with(".gz") {
+        flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut out)?;
+    } else {
+        return Ok(bytes);
+    }
+    Ok(out)
+}

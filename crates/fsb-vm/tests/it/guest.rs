@@ -1,0 +1,86 @@
+//! The other roles of this binary: it becomes QEMU, or answers questions in the guest.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode};
+
+use fsb_vm::{guest, machine};
+
+/// Plays the role that the arguments name, if they name one.
+pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
+    if guest::is_guest(arguments) {
+        let stream = guest::begin().expect("a port");
+        let mut answers = stream.try_clone().expect("a second handle");
+        for line in BufReader::new(stream).lines() {
+            let Ok(line) = line else { break };
+            let answer = answer(&line);
+            if writeln!(answers, "{}", answer.replace('\n', " / ")).is_err() {
+                break;
+            }
+            if line == "end" {
+                return Some(ExitCode::SUCCESS);
+            }
+        }
+        return Some(ExitCode::from(9));
+    }
+    if arguments.get(1)? == machine::LAUNCH_ARGUMENT {
+        eprintln!("{}", machine::launch_main(&arguments[2..]));
+        return Some(ExitCode::FAILURE);
+    }
+    None
+}
+
+/// A question is a word and an argument.
+fn answer(line: &str) -> String {
+    let (word, argument) = line.split_once(' ').unwrap_or((line, ""));
+    match word {
+        "read" => {
+            fs::read_to_string(argument).map_or_else(|error| error.to_string(), |text| text.trim_end().to_owned())
+        }
+        "write" => {
+            let (path, text) = argument.split_once(' ').expect("path and text");
+            fs::write(path, text).map_or_else(|error| error.to_string(), |()| "written".into())
+        }
+        "disk" => disk(argument),
+        "run" => {
+            let mut words = argument.split(' ');
+            let output = Command::new(words.next().unwrap_or_default()).args(words).output();
+            output.map_or_else(
+                |error| error.to_string(),
+                |output| {
+                    let text = [output.stdout, output.stderr].concat();
+                    format!("{} {}", output.status, String::from_utf8_lossy(&text).trim())
+                },
+            )
+        }
+        // Its child lives on a moment, and PID 1 inherits it.
+        "orphan" => {
+            let child = Command::new("/init").arg("--list").spawn().expect("a child");
+            child.id().to_string()
+        }
+        "end" => "good bye".into(),
+        other => format!("unknown: {other}"),
+    }
+}
+
+/// The device with that serial number, its size in bytes and its first bytes; writes them back reversed.
+fn disk(serial: &str) -> String {
+    use std::os::unix::fs::FileExt;
+    for entry in fs::read_dir("/sys/block").expect("sysfs").flatten() {
+        let path = entry.path();
+        if fs::read_to_string(path.join("serial")).is_ok_and(|text| text.trim() == serial) {
+            let sectors: u64 = fs::read_to_string(path.join("size")).unwrap().trim().parse().unwrap();
+            let device = std::path::Path::new("/dev").join(entry.file_name());
+            let file = fs::File::options().read(true).write(true).open(device).expect("the device opens");
+            let mut bytes = [0; 5];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            bytes.reverse();
+            file.write_all_at(&bytes, 0).unwrap();
+            file.sync_all().unwrap();
+            return format!("{} {text}", sectors * 512);
+        }
+    }
+    "no such disk".into()
+}
