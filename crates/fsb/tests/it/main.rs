@@ -11,6 +11,7 @@ mod disturbed;
 mod failures;
 mod families;
 mod filetree;
+mod flow;
 mod honesty;
 mod iozone;
 mod killed;
