@@ -12,6 +12,7 @@ mod emulated;
 mod failures;
 mod families;
 mod filetree;
+mod flow;
 mod honesty;
 mod iozone;
 mod killed;
