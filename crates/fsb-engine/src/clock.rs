@@ -60,6 +60,13 @@ impl Clock {
         }
     }
 
+    /// Lets the fake clock stand at this moment at least: somebody slept until then. The real one goes by itself.
+    pub(crate) fn pass_until(&mut self, ns: u64) {
+        if let Clock::Fake(fake) = self {
+            fake.now = fake.now.max(ns);
+        }
+    }
+
     /// Nanoseconds now that a stretch of `kind` over `bytes` is done.
     #[inline]
     pub(crate) fn after(&mut self, kind: Kind, bytes: u64) -> u64 {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::EngineError;
 use crate::backend::{self, Backend};
+use crate::progress::Progress;
 use crate::task::{ClockSpec, Task};
 
 /// A [`Task`] without the workload: what every job must know.
@@ -23,6 +24,8 @@ pub struct Context {
     pub evict: bool,
     /// Which clock.
     pub clock: ClockSpec,
+    /// How far the step has come, for whoever looks.
+    pub(crate) progress: Progress,
     /// Instead of the job's.
     pub(crate) backend: Option<&'static dyn Backend>,
 }
@@ -39,6 +42,7 @@ impl Context {
             until_seconds: task.until_seconds,
             evict: task.evict,
             clock: task.clock,
+            progress: Progress::default(),
             backend,
         })
     }

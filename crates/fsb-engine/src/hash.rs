@@ -18,6 +18,10 @@ pub(crate) enum Stream {
     Mix = 5,
     /// Which files a mail server's transactions are about.
     Pool = 6,
+    /// The sizes of files, the widths of directories, and which files are there, of the sets of a flow.
+    Flow = 7,
+    /// What the threads of a flow draw: places, sizes of appends, files.
+    Draw = 8,
 }
 
 /// A bijection of 64-bit numbers whose output looks random: the finaliser of SplitMix64 (Steele, Lea and Flood,

@@ -134,6 +134,21 @@ impl<'t> Lane<'t> {
         self.last >= self.deadline || self.failed()
     }
 
+    /// Whether the time is up by the clock itself: for those who wait and read it no other way.
+    pub(crate) fn is_late(&self) -> bool {
+        self.started.is_some() && self.clock.now() >= self.deadline
+    }
+
+    /// What the clock says, without reading it for an operation.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Somebody slept until then.
+    pub(crate) fn pass_until(&mut self, ns: u64) {
+        self.clock.pass_until(ns);
+    }
+
     /// When the clock was last read.
     #[inline]
     pub(crate) fn last(&self) -> u64 {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
 use crate::backend::Direct;
+use crate::progress::Live;
 
 /// What sizes and thread counts may refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +148,9 @@ pub struct Stonewall {
 pub trait Gate {
     /// Everything is ready; returns when the clock may start. An error ends the step.
     fn ready(&mut self, ready: Ready) -> Result<(), EngineError>;
+
+    /// How far the step has come, now and then.
+    fn tell(&mut self, _live: Live) {}
 }
 
 /// How a step ended well.

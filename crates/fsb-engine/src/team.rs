@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
@@ -16,6 +17,7 @@ use crate::clock::{Circumstances, Clock};
 use crate::context::Context;
 use crate::lane::Lane;
 use crate::profile::Profile;
+use crate::progress::{self, Live};
 use crate::start::{Answer, Leaving, Shared, Word};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, clock, latency, usage};
@@ -36,6 +38,11 @@ pub(crate) trait Crew: Sync {
 
     /// Where others may look how many bytes the thread has moved.
     fn progress(&self, _rank: u32) -> Option<&AtomicU64> {
+        None
+    }
+
+    /// How far all have come: asked by a thread that is idle, while they work.
+    fn live(&self) -> Option<Live> {
         None
     }
 
@@ -151,6 +158,9 @@ pub(crate) fn run<C: Crew>(
         let word = if shared.all_equipped() { gate.ready(ready).map(|()| Word::Go) } else { Ok(Word::Leave) };
         let before = usage::of_process();
         shared.give(*word.as_ref().unwrap_or(&Word::Leave));
+        if word.is_ok() {
+            tell(crew, gate, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
+        }
         let mut results: Vec<_> = word.err().map(Err).into_iter().collect();
         for thread in threads {
             results.push(thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
@@ -172,6 +182,20 @@ pub(crate) fn run<C: Crew>(
     }
     [outcome.user_seconds, outcome.system_seconds] = [0, 1].map(|mode| (used[mode] - aside[mode]).max(0.0));
     Ok(outcome.pretend_usage(context.clock))
+}
+
+/// Tells now and then how far the crew has come, until it is done. Nobody who works takes part in it.
+fn tell<C: Crew>(crew: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
+    let (mut slept, nap) = (Duration::ZERO, Duration::from_millis(10));
+    // Who tells nothing is waited for without looking.
+    while crew.live().is_some() && !done() {
+        thread::sleep(nap);
+        slept += nap;
+        if slept >= progress::EVERY {
+            slept = Duration::ZERO;
+            crew.live().into_iter().for_each(|live| gate.tell(live));
+        }
+    }
 }
 
 /// What one thread recorded.

@@ -26,6 +26,7 @@ mod stdio;
 mod tree;
 mod trial;
 mod uring;
+pub(crate) use uring::make_ring;
 
 use std::ffi::CStr;
 use std::path::Path;

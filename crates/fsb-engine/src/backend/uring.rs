@@ -81,7 +81,7 @@ impl Backend for Uring {
 }
 
 /// A ring of the newest kind that the kernel knows.
-fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
+pub(crate) fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     // Linux 6.6, 6.1, 5.19 and before.
     let kinds: [fn(&mut Builder) -> &mut Builder; 4] = [
         |ring| ring.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_no_sqarray(),

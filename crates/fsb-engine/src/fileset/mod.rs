@@ -3,6 +3,7 @@
 mod build;
 mod cache;
 mod layout;
+pub(crate) mod together;
 mod verify;
 
 pub(crate) use build::{Content, build, remove};

@@ -12,6 +12,7 @@ pub(crate) mod conformance;
 mod create;
 mod delete;
 mod filetree;
+mod flow;
 mod iozone;
 mod listing;
 mod micro;
@@ -78,6 +79,13 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &postmark::Postmark,
     &filetree::FileTree,
     &untar_build::UntarBuild,
+    &flow::FILESERVER,
+    &flow::WEBSERVER,
+    &flow::WEBPROXY,
+    &flow::VARMAIL,
+    &flow::OLTP,
+    &flow::VIDEOSERVER,
+    &flow::AnyFlow,
     #[cfg(test)]
     &skeleton::Skeleton,
 ];

@@ -138,6 +138,20 @@ impl<'p> Reader<'p> {
         }
     }
 
+    /// A text of any number of lines.
+    pub(crate) fn long_text(&mut self, key: &'static str) -> Result<Option<String>, ParamError> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(value) => Err(self.error(key, format!("{value} is not a text"))),
+        }
+    }
+
+    /// Hardware threads of the machine.
+    pub(crate) fn cpus(&self) -> u32 {
+        self.sizing.cpus.max(1)
+    }
+
     /// Refuses parameters that nobody asked for.
     pub(crate) fn finish(self) -> Result<(), ParamError> {
         match self.params.keys().find(|key| !self.known.contains(&key.as_str())) {

@@ -6,6 +6,9 @@ use std::fmt;
 use super::{Attribute, FileSet, Flow, MOST_DESCRIPTORS, MOST_FILES, MOST_THREADS, Op, Step, Thread};
 use crate::nearest::unknown;
 
+/// Files that a thread keeps open to go round them.
+const MOST_TURNING: u64 = 512;
+
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -163,6 +166,10 @@ impl Checker<'_> {
         if step.rotate && (step.set.is_none() || step.fd.is_some()) {
             self.say(place, "rotate needs a set and takes no fd: all files of the set are open");
         }
+        let turning = step.set.as_deref().filter(|_| step.rotate).and_then(|name| self.flow.fileset(name));
+        if turning.is_some_and(|set| set.files > MOST_TURNING) {
+            self.say(place, format!("rotate keeps all files open: the set may have at most {MOST_TURNING}"));
+        }
         if step.working_set.is_some() && !step.random {
             self.say(place, "working_set bounds random places: say random = true too");
         }
@@ -238,6 +245,8 @@ impl Checker<'_> {
                         self.say(&place, format!("fd {fd} is not open: open it before, or name a set"));
                         return;
                     }
+                    // A file may be deleted by the descriptor that it had.
+                    Op::Delete if step.set.is_none() && open.contains_key(&fd) => {}
                     Op::Delete | Op::Stat if step.set.is_none() && !is_open => {
                         self.say(&place, format!("fd {fd} is not open: open it before, or name a set"));
                         return;

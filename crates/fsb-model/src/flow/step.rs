@@ -241,7 +241,7 @@ pub struct Step {
     /// Bytes of one read or write. Of an append of no bytes no call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Spread>,
-    /// Bytes of one call where a whole file is moved; without it the file is moved by one call.
+    /// Bytes of one call where a whole file is moved: 1M where nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<Bytes>,
     /// At a random place, instead of the next one.

@@ -88,6 +88,36 @@ pub static REGISTRY: &[Suite] = &[
         about: "A source tree unpacked, looked at, read and removed: the Andrew benchmark, whole and phase by phase.",
         text: include_str!("untar-build.toml"),
     },
+    Suite {
+        name: "fileserver",
+        about: "filebench's file server: 50 threads create, append to, read, delete and stat 10,000 files of 128 KiB.",
+        text: include_str!("fileserver.toml"),
+    },
+    Suite {
+        name: "webserver",
+        about: "filebench's web server: 100 threads read pages of 16 KiB and append to one log.",
+        text: include_str!("webserver.toml"),
+    },
+    Suite {
+        name: "webproxy",
+        about: "filebench's web proxy: 100 threads replace and read objects of 16 KiB in one directory.",
+        text: include_str!("webproxy.toml"),
+    },
+    Suite {
+        name: "varmail",
+        about: "filebench's mail server: 16 threads receive, read, mark and delete mails, with fsync.",
+        text: include_str!("varmail.toml"),
+    },
+    Suite {
+        name: "oltp",
+        about: "filebench's database: 200 readers, ten writers and a log, tied by semaphores, O_DSYNC.",
+        text: include_str!("oltp.toml"),
+    },
+    Suite {
+        name: "videoserver",
+        about: "filebench's video server: 48 viewers at 96 MiB/s and without a limit, and films that are replaced.",
+        text: include_str!("videoserver.toml"),
+    },
 ];
 
 /// The suite of that name as a plan without targets.

@@ -1,0 +1,262 @@
+//! Which entries of a set exist, who has them open, and how threads take them without a lock.
+//!
+//! An entry is one word that is changed by compare-and-swap, and its size; a bit an entry tells where to look for those
+//! that exist and those that do not. That is 12 bytes and a bit a file.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const EXISTS: u32 = 1 << 31;
+/// Somebody is making or deleting it.
+const BUSY: u32 = 1 << 30;
+const OPENS: u32 = 0xffff;
+const GENERATION: u32 = 16;
+const GENERATIONS: u32 = 0x3fff;
+
+/// The entries of a set.
+#[derive(Debug)]
+pub(super) struct Entries {
+    words: Vec<AtomicU32>,
+    sizes: Vec<AtomicU64>,
+    exist: Vec<AtomicU64>,
+    /// Where the search for those that exist goes on, and for those that do not.
+    rotors: [Rotor; 2],
+}
+
+/// On a cache line of its own.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Rotor(AtomicU64);
+
+/// What an entry is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    /// To be used while it exists.
+    Use,
+    /// To be made.
+    Make,
+    /// To be deleted; nobody may have it open.
+    Delete,
+}
+
+/// An entry that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub(super) entry: u64,
+    /// How often it was made since the clock started: its content differs each time.
+    pub(super) generation: u32,
+}
+
+/// Why none was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nothing {
+    /// Others have those that would do.
+    InUse,
+    /// There is none.
+    There,
+}
+
+impl Entries {
+    /// Entries, of which those exist that have a size.
+    pub(super) fn new(count: u64, size: impl Fn(u64) -> Option<u64>) -> Entries {
+        let mut entries = Entries {
+            words: Vec::with_capacity(count as usize),
+            sizes: Vec::with_capacity(count as usize),
+            exist: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            rotors: Default::default(),
+        };
+        for entry in 0..count {
+            let size = size(entry);
+            entries.words.push(AtomicU32::new(if size.is_some() { EXISTS } else { 0 }));
+            entries.sizes.push(AtomicU64::new(size.unwrap_or(0)));
+            if size.is_some() {
+                *entries.exist[entry as usize / 64].get_mut() |= 1 << (entry % 64);
+            }
+        }
+        entries
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.words.len() as u64
+    }
+
+    /// Whether it exists.
+    pub(super) fn exists(&self, entry: u64) -> bool {
+        self.exist[entry as usize / 64].load(Ordering::Relaxed) >> (entry % 64) & 1 == 1
+    }
+
+    /// How many exist.
+    pub(super) fn existing(&self) -> u64 {
+        self.exist.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
+    }
+
+    /// Takes the next one from `from` on, or from where the last search ended.
+    #[inline]
+    pub(super) fn take(&self, want: Want, from: Option<u64>) -> Result<Taken, Nothing> {
+        let rotor = &self.rotors[usize::from(want == Want::Make)].0;
+        let count = self.len();
+        let start = from.unwrap_or_else(|| rotor.load(Ordering::Relaxed)) % count.max(1);
+        let mut nothing = Nothing::There;
+        // From the start to the end, and from the beginning to the start.
+        for (mut place, end) in [(start, count), (0, start)] {
+            while let Some(entry) = self.next(want, place, end) {
+                match self.try_take(want, entry) {
+                    Some(taken) => {
+                        if from.is_none() {
+                            rotor.store(entry + 1, Ordering::Relaxed);
+                        }
+                        return Ok(taken);
+                    }
+                    None => nothing = Nothing::InUse,
+                }
+                place = entry + 1;
+            }
+        }
+        Err(nothing)
+    }
+
+    /// The next candidate in a range, by the bits.
+    #[inline]
+    fn next(&self, want: Want, place: u64, end: u64) -> Option<u64> {
+        let mut place = place;
+        while place < end {
+            let word = self.exist[place as usize / 64].load(Ordering::Relaxed);
+            let wanted = if want == Want::Make { !word } else { word } >> (place % 64);
+            if wanted != 0 {
+                let found = place + u64::from(wanted.trailing_zeros());
+                return (found < end).then_some(found);
+            }
+            place = (place / 64 + 1) * 64;
+        }
+        None
+    }
+
+    /// Takes this very entry.
+    #[inline]
+    pub(super) fn try_take(&self, want: Want, entry: u64) -> Option<Taken> {
+        let word = &self.words[entry as usize];
+        let found = word.load(Ordering::Relaxed);
+        let next = match want {
+            Want::Use if found & (EXISTS | BUSY) == EXISTS && found & OPENS < OPENS => found + 1,
+            Want::Make if found & (EXISTS | BUSY) == 0 => found | BUSY,
+            Want::Delete if found & (EXISTS | BUSY) == EXISTS && found & OPENS == 0 => found | BUSY,
+            _ => return None,
+        };
+        word.compare_exchange(found, next, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(Taken { entry, generation: found >> GENERATION & GENERATIONS })
+    }
+
+    /// Whoever alone has it open takes it away from others, to delete it.
+    #[inline]
+    pub(super) fn take_own(&self, entry: u64) -> bool {
+        let word = &self.words[entry as usize];
+        let found = word.load(Ordering::Relaxed);
+        found & (EXISTS | BUSY) == EXISTS
+            && found & OPENS == 1
+            && word.compare_exchange(found, found | BUSY, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// It was made, and is open. Its new generation.
+    #[inline]
+    pub(super) fn made(&self, entry: u64, open: bool) -> u32 {
+        self.sizes[entry as usize].store(0, Ordering::Relaxed);
+        let word = &self.words[entry as usize];
+        let generation = (word.load(Ordering::Relaxed) >> GENERATION & GENERATIONS).wrapping_add(1) & GENERATIONS;
+        self.exist[entry as usize / 64].fetch_or(1 << (entry % 64), Ordering::Relaxed);
+        word.store(EXISTS | generation << GENERATION | u32::from(open), Ordering::Release);
+        generation
+    }
+
+    /// The generation that it will have when it is made.
+    #[inline]
+    pub(super) fn deleted(&self, entry: u64) {
+        let word = &self.words[entry as usize];
+        let generation = word.load(Ordering::Relaxed) & (GENERATIONS << GENERATION);
+        self.exist[entry as usize / 64].fetch_and(!(1 << (entry % 64)), Ordering::Relaxed);
+        word.store(generation, Ordering::Release);
+    }
+
+    /// Whoever used it does so no more.
+    #[inline]
+    pub(super) fn release(&self, entry: u64) {
+        self.words[entry as usize].fetch_sub(1, Ordering::Release);
+    }
+
+    /// Bytes that it holds at least.
+    #[inline]
+    pub(super) fn size(&self, entry: u64) -> u64 {
+        self.sizes[entry as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes up to there were written.
+    #[inline]
+    pub(super) fn grown(&self, entry: u64, end: u64) {
+        let size = &self.sizes[entry as usize];
+        if size.load(Ordering::Relaxed) < end {
+            size.fetch_max(end, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    fn odd(count: u64) -> Entries {
+        Entries::new(count, |entry| (entry % 2 == 1).then_some(entry))
+    }
+
+    #[test]
+    fn entries_are_taken_in_rotation_and_from_anywhere() {
+        let entries = odd(200);
+        let take = |want, from| entries.take(want, from).map(|taken| taken.entry);
+        assert_eq!([take(Want::Use, None), take(Want::Use, None), take(Want::Use, None)], [Ok(1), Ok(3), Ok(5)]);
+        assert_eq!([take(Want::Make, None), take(Want::Make, None)], [Ok(0), Ok(2)]);
+        assert_eq!((take(Want::Use, Some(130)), take(Want::Make, Some(199))), (Ok(131), Ok(4)));
+        assert_eq!(take(Want::Delete, None), Ok(7), "those that are open are passed over");
+        assert_eq!(entries.existing(), 100);
+        entries.deleted(7);
+        assert_eq!(entries.existing(), 99);
+        assert_eq!(entries.made(0, true), 1);
+        entries.grown(0, 10);
+        assert_eq!((entries.size(0), entries.size(9)), (10, 9));
+        assert!(entries.try_take(Want::Delete, 0).is_none() && entries.take_own(0));
+    }
+
+    #[test]
+    fn what_is_in_use_is_told_from_what_is_not_there() {
+        let entries = Entries::new(2, |_| Some(0));
+        assert_eq!(entries.take(Want::Make, None), Err(Nothing::There));
+        assert!((0..2).all(|_| entries.take(Want::Use, None).is_ok()));
+        assert_eq!(entries.take(Want::Delete, None), Err(Nothing::InUse));
+        entries.release(1);
+        assert_eq!(entries.take(Want::Delete, None).unwrap().entry, 1);
+        assert_eq!(Entries::new(0, |_| None).take(Want::Use, None), Err(Nothing::There));
+    }
+
+    #[test]
+    fn no_two_threads_take_the_same() {
+        let entries = odd(1000);
+        let all: Vec<u64> = thread::scope(|scope| {
+            let taker = || {
+                let mut mine = Vec::new();
+                while let Ok(taken) = entries.take(Want::Delete, None) {
+                    entries.deleted(taken.entry);
+                    mine.push(taken.entry);
+                }
+                mine
+            };
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(taker)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..500).map(|i| i * 2 + 1).collect::<Vec<_>>());
+        assert_eq!(entries.existing(), 0);
+    }
+
+    #[test]
+    fn an_entry_costs_little_memory() {
+        assert!(size_of::<AtomicU32>() + size_of::<AtomicU64>() + 1 <= 64);
+    }
+}

@@ -1,0 +1,205 @@
+//! A flow as threads perform it: names are numbers, everything that a step needs is beside it.
+
+use std::collections::BTreeMap;
+
+use fsb_model::flow::{Flow, Op, Spread, Step, Thread};
+
+use super::draw;
+
+/// Bytes of one call where a whole file is moved and nothing is said.
+const RECORD: u64 = 1 << 20;
+/// A thread may have so many writes under way that it has not waited for.
+const MOST_UNDER_WAY: u64 = 256;
+
+/// What one kind of thread does.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) name: String,
+    pub(super) acts: Vec<Act>,
+    pub(super) instances: u32,
+    /// Descriptors whose files are opened before the clock starts, with the acts that say which.
+    pub(super) beforehand: Vec<(usize, usize)>,
+    /// What its operations are called; acts refer to them.
+    pub(super) titles: Vec<String>,
+    /// Acts that go round all files of a set.
+    pub(super) rotors: Vec<usize>,
+    /// The largest read and the largest write, in bytes.
+    pub(super) largest: [u64; 2],
+    /// Writes that it may have under way.
+    pub(super) under_way: u32,
+}
+
+/// One step.
+#[derive(Debug)]
+pub(super) struct Act {
+    pub(super) op: Op,
+    pub(super) set: Option<usize>,
+    pub(super) fd: usize,
+    /// Whether a descriptor is named.
+    pub(super) names_fd: bool,
+    pub(super) from: Option<usize>,
+    pub(super) size: Spread,
+    pub(super) record: u64,
+    pub(super) random: bool,
+    pub(super) rotor: Option<usize>,
+    pub(super) working_set: Option<u64>,
+    pub(super) dsync: bool,
+    pub(super) direct: bool,
+    pub(super) iterations: u64,
+    pub(super) value: u64,
+    pub(super) nanoseconds: u64,
+    pub(super) blocking: bool,
+    pub(super) index: Option<Spread>,
+    /// Its place among the thread's titles, where it is counted.
+    pub(super) title: usize,
+    /// Semaphores or wake-up calls that are meant; of those who wait, the first of the instances' own.
+    pub(super) targets: Vec<usize>,
+    /// The act of the same thread whose operations are meant.
+    pub(super) target: Option<usize>,
+    /// Counted steps from here to the next one that is not, or to the end.
+    pub(super) ahead: u64,
+}
+
+/// What threads wait at, all of them.
+#[derive(Debug, Default)]
+pub(super) struct Points {
+    /// Of each semaphore the posts that a wait takes, and those that may be posted before blocking ones wait.
+    pub(super) semaphores: Vec<(u32, u32)>,
+    /// How many steps wait to be woken.
+    pub(super) wakes: usize,
+}
+
+/// All programs of a flow that was checked.
+pub(super) fn compile(flow: &Flow) -> (Vec<Program>, Points) {
+    let mut points = Points::default();
+    let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut own: Vec<Vec<Vec<usize>>> = Vec::new();
+    for thread in &flow.threads {
+        let instances = thread.instances() as usize;
+        let waits = thread.steps.iter().map(|step| {
+            let mine: Vec<usize> = match step.op {
+                Op::SemaphoreWait => {
+                    let value = u32::try_from(step.value.unwrap_or(1)).unwrap_or(u32::MAX / 4);
+                    let high =
+                        u32::try_from(step.high_water.unwrap_or(u64::from(u32::MAX / 4))).unwrap_or(u32::MAX / 4);
+                    let first = points.semaphores.len();
+                    points.semaphores.extend(std::iter::repeat_n((value, high), instances));
+                    (first..first + instances).collect()
+                }
+                Op::Block => {
+                    points.wakes += 1;
+                    vec![points.wakes - 1]
+                }
+                _ => Vec::new(),
+            };
+            if !mine.is_empty() {
+                by_name.entry(step.title()).or_default().extend(&mine);
+            }
+            mine
+        });
+        own.push(waits.collect());
+    }
+    let programs = flow.threads.iter().zip(own).map(|(thread, own)| program(flow, thread, own, &by_name));
+    (programs.collect(), points)
+}
+
+fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMap<&str, Vec<usize>>) -> Program {
+    let mut titles: Vec<String> = Vec::new();
+    let mut rotors = Vec::new();
+    let mut acts = Vec::new();
+    for (number, (step, own)) in thread.steps.iter().zip(own).enumerate() {
+        let title = titles.iter().position(|title| title == step.title()).unwrap_or(titles.len());
+        if step.op.is_counted() && title == titles.len() {
+            titles.push(step.title().to_owned());
+        }
+        let rotor = step.rotate.then(|| {
+            rotors.push(number);
+            rotors.len() - 1
+        });
+        let name = step.target.as_deref();
+        let targets = match step.op {
+            Op::Wake | Op::SemaphorePost => name.and_then(|name| by_name.get(name)).cloned().unwrap_or_default(),
+            _ => own,
+        };
+        let same = name.and_then(|name| thread.steps.iter().position(|step| step.title() == name));
+        acts.push(Act {
+            op: step.op,
+            set: step.set.as_ref().and_then(|name| flow.filesets.iter().position(|set| set.name == *name)),
+            fd: step.descriptor() as usize,
+            names_fd: step.fd.is_some(),
+            from: step.from.map(|fd| fd as usize),
+            size: step.size.unwrap_or(Spread::Exact(fsb_model::Bytes(0))),
+            record: step.record.map_or(RECORD, |record| record.0),
+            random: step.random,
+            rotor,
+            working_set: step.working_set.map(|size| size.0),
+            dsync: step.dsync,
+            direct: step.direct,
+            iterations: step.iterations.unwrap_or(1),
+            value: step.value.unwrap_or(1),
+            nanoseconds: (step.seconds.unwrap_or(0.0) * 1e9) as u64,
+            blocking: step.blocking,
+            index: step.index,
+            title,
+            targets,
+            target: same,
+            ahead: 0,
+        });
+    }
+    let mut ahead = 0;
+    for act in acts.iter_mut().rev() {
+        ahead = if act.op.is_counted() { ahead + act.iterations } else { 0 };
+        act.ahead = ahead;
+    }
+    opened_like_their_users(thread, &mut acts);
+    let beforehand = thread.beforehand().into_iter().map(|(fd, step)| {
+        let act = thread.steps.iter().position(|other| std::ptr::eq(other, step)).unwrap_or(0);
+        (fd as usize, act)
+    });
+    let asynchronous = thread.steps.iter().filter(|step| step.op == Op::AioWrite);
+    let under_way: u64 = asynchronous.map(|step| step.iterations.unwrap_or(1)).sum();
+    Program {
+        name: thread.name.clone(),
+        beforehand: beforehand.collect(),
+        instances: thread.instances() as u32,
+        titles,
+        rotors,
+        largest: [false, true].map(|writes| {
+            thread
+                .steps
+                .iter()
+                .filter(|step| step.op.moves_data() && step.op.writes() == writes)
+                .map(largest)
+                .max()
+                .unwrap_or(0)
+        }),
+        under_way: under_way.min(MOST_UNDER_WAY) as u32,
+        acts,
+    }
+}
+
+/// O_DSYNC and O_DIRECT are a file's when it is opened: what moves data says it for the step that opens.
+fn opened_like_their_users(thread: &Thread, acts: &mut [Act]) {
+    for number in 0..acts.len() {
+        let step = &thread.steps[number];
+        if !step.op.moves_data() || step.set.is_some() || !(step.dsync || step.direct) {
+            continue;
+        }
+        let opener = acts[..number]
+            .iter_mut()
+            .rev()
+            .find(|act| matches!(act.op, Op::Open | Op::Create) && act.fd == step.descriptor() as usize);
+        if let Some(opener) = opener {
+            opener.dsync |= step.dsync;
+            opener.direct |= step.direct;
+        }
+    }
+}
+
+/// The most bytes that a step moves in one call.
+fn largest(step: &Step) -> u64 {
+    match step.op {
+        Op::ReadWhole | Op::WriteWhole => step.record.map_or(RECORD, |record| record.0),
+        _ => step.size.map_or(1, |size| draw::largest(&size)),
+    }
+}

@@ -1,0 +1,110 @@
+//! What the threads of a flow bring back.
+
+use fsb_model::metric::{CREATE_RATE, DELETE_RATE, READ_RATE, WRITE_RATE};
+use hdrhistogram::Histogram;
+
+use super::program::Program;
+use crate::latency;
+use crate::task::{Amount, Measurement};
+
+/// Of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    histograms: Vec<Histogram<u64>>,
+    pub(super) tally: Tally,
+}
+
+/// What was done to files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) created: u64,
+    pub(super) deleted: u64,
+    pub(super) directories_made: u64,
+    pub(super) directories_removed: u64,
+    pub(super) bytes_read: u64,
+    pub(super) bytes_written: u64,
+    pub(super) operations: u64,
+    /// Reads and writes.
+    pub(super) transfers: u64,
+}
+
+impl Report {
+    /// An empty one, whose memory was touched.
+    pub(super) fn new(program: &Program) -> Report {
+        let histograms = program.titles.iter().map(|_| {
+            let mut histogram = latency::empty();
+            histogram.reset();
+            histogram
+        });
+        Report { histograms: histograms.collect(), tally: Tally::default() }
+    }
+
+    /// An operation took so many nanoseconds.
+    #[inline]
+    pub(super) fn record(&mut self, title: usize, ns: u64) {
+        self.histograms[title].saturating_record(ns);
+    }
+
+    /// How often an operation was done.
+    pub(super) fn count(&self, title: usize) -> u64 {
+        self.histograms[title].len()
+    }
+}
+
+/// The sum of all.
+pub(super) fn sum<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Tally {
+    let mut sum = Tally::default();
+    for Report { tally, .. } in reports {
+        sum.created += tally.created;
+        sum.deleted += tally.deleted;
+        sum.directories_made += tally.directories_made;
+        sum.directories_removed += tally.directories_removed;
+        sum.bytes_read += tally.bytes_read;
+        sum.bytes_written += tally.bytes_written;
+        sum.operations += tally.operations;
+        sum.transfers += tally.transfers;
+    }
+    sum
+}
+
+/// Adds what the threads did to a measurement: reports come in the order of programs and instances.
+pub(super) fn add(programs: &[&Program], reports: &[Report], left: u64, measurement: &mut Measurement) {
+    let mut by_title: Vec<(&str, Histogram<u64>)> = Vec::new();
+    for (program, report) in programs.iter().zip(reports) {
+        for (title, histogram) in program.titles.iter().zip(&report.histograms) {
+            match by_title.iter_mut().find(|(known, _)| known == title) {
+                Some((_, sum)) => sum.add(histogram).expect("histograms of one size add up"),
+                None => by_title.push((title, histogram.clone())),
+            }
+        }
+    }
+    for (title, histogram) in by_title {
+        if !histogram.is_empty() {
+            measurement.latency.insert(title.to_owned(), latency::encode(&histogram));
+        }
+    }
+    let tally = sum(reports);
+    let timed_ns = measurement.timed_ns;
+    let rates = [
+        (&READ_RATE, tally.bytes_read),
+        (&WRITE_RATE, tally.bytes_written),
+        (&CREATE_RATE, tally.created),
+        (&DELETE_RATE, tally.deleted),
+    ];
+    for (kind, amount) in rates {
+        if amount > 0 {
+            measurement.rates.insert(kind.name.to_owned(), Amount { amount, timed_ns });
+        }
+    }
+    let counts = [
+        ("files_created", tally.created),
+        ("files_deleted", tally.deleted),
+        ("files_left", left),
+        ("directories_made", tally.directories_made),
+        ("directories_removed", tally.directories_removed),
+        ("bytes_read", tally.bytes_read),
+        ("bytes_written", tally.bytes_written),
+    ];
+    let counts = counts.into_iter().filter(|(name, count)| *count > 0 || !name.starts_with("directories"));
+    measurement.counts.extend(counts.map(|(name, count)| (name.to_owned(), count)));
+}

@@ -1,0 +1,102 @@
+//! What all threads of a flow share while the clock runs.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fsb_model::flow::{Flow, Quit};
+use rustix::io::Errno;
+
+use super::points::{Bell, End, Events, Line, Semaphore, Tickets};
+use super::program::{self, Program};
+use super::sets::{self, Set};
+use crate::EngineError;
+use crate::backend::Handle;
+
+/// Everything that threads see of each other: nothing of it is behind a lock.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) programs: Vec<Program>,
+    pub(super) sets: Vec<Set>,
+    pub(super) semaphores: Vec<Semaphore>,
+    pub(super) bells: Vec<Bell>,
+    pub(super) tickets: Tickets,
+    pub(super) end: End,
+    pub(super) events: Option<Events>,
+    pub(super) quit: Quit,
+    pub(super) threads: u32,
+    pub(super) seed: u64,
+    pub(super) repetition: u32,
+    pub(super) verify: bool,
+    /// Below which all sets lie; nothing where calls are pretended.
+    pub(super) root: Option<Handle>,
+    pub(super) path: PathBuf,
+    /// What each thread has done so far, for steps that end the work by what all have done; empty where there is none.
+    seats: Vec<Line<[AtomicU64; 2]>>,
+}
+
+impl Stage {
+    pub(super) fn new(flow: &Flow, seed: u64, path: PathBuf, operations: u64) -> Stage {
+        let (programs, points) = program::compile(flow);
+        let threads = flow.instances() as u32;
+        let finishes = |step: &fsb_model::flow::Step| {
+            use fsb_model::flow::Op::{FinishOnBytes, FinishOnCount};
+            matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
+        };
+        let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
+        Stage {
+            programs,
+            sets: sets::of(flow, seed),
+            semaphores: points.semaphores.into_iter().map(Semaphore::new).collect(),
+            bells: (0..points.wakes).map(|_| Bell::default()).collect(),
+            tickets: Tickets::new(operations),
+            end: End::default(),
+            events: flow.rate.map(Events::new),
+            quit: flow.quit,
+            threads,
+            seed,
+            repetition: 0,
+            verify: false,
+            root: None,
+            path,
+            seats: (0..if summed { threads } else { 0 }).map(|_| Line::default()).collect(),
+        }
+    }
+
+    /// Which program a thread performs, and as which of its instances.
+    pub(super) fn role(&self, rank: u32) -> (usize, u32) {
+        let mut first = 0;
+        for (number, program) in self.programs.iter().enumerate() {
+            if rank < first + program.instances {
+                return (number, rank - first);
+            }
+            first += program.instances;
+        }
+        // Ranks are below the number of threads.
+        (0, 0)
+    }
+
+    /// The program of each thread.
+    pub(super) fn cast(&self) -> Vec<&Program> {
+        (0..self.threads).map(|rank| &self.programs[self.role(rank).0]).collect()
+    }
+
+    /// A thread shows what it has done.
+    #[inline]
+    pub(super) fn show(&self, rank: u32, operations: u64, bytes: u64) {
+        if let Some(Line([shown_operations, shown_bytes])) = self.seats.get(rank as usize) {
+            shown_operations.store(operations, Ordering::Relaxed);
+            shown_bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Operations, and bytes, that all have done.
+    pub(super) fn shown(&self) -> [u64; 2] {
+        [0, 1].map(|which| self.seats.iter().map(|Line(seat)| seat[which].load(Ordering::Relaxed)).sum())
+    }
+
+    /// A call on a file was refused.
+    #[cold]
+    pub(super) fn refused(&self, call: &str, set: usize, file: u64, errno: Errno) -> EngineError {
+        EngineError::call(call, self.sets[set].tree.show(&self.path, file), errno)
+    }
+}
