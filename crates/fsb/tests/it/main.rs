@@ -10,6 +10,7 @@ mod directories;
 mod disturbed;
 mod failures;
 mod families;
+mod filebench;
 mod filetree;
 mod honesty;
 mod iozone;
