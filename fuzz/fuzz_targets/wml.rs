@@ -5,7 +5,7 @@ use fsb_compat::filebench::wml;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    match wml::read(text, "fuzz", Some(1)) {
+    match wml::read(text, &wml::Reading { name: "fuzz", implied: Some(1), values: &[] }) {
         Ok(script) => assert!(script.runs.iter().all(|run| run.flow.check().is_empty())),
         Err(problems) => assert!(problems.iter().all(|problem| problem.line > 0)),
     }

@@ -6,7 +6,7 @@
 mod place;
 mod print;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -94,6 +94,10 @@ pub struct PlanFile {
     /// Whom workers run as. Only the command line may say so.
     #[serde(skip)]
     pub identity: Identity,
+    /// What is read is compared with what was written, by every workload that can. Only the command line may say so: of a
+    /// plan that is printed the workloads say it themselves.
+    #[serde(skip)]
+    pub verify: bool,
     /// How often.
     #[serde(default, skip_serializing_if = "RepetitionFile::is_empty")]
     pub repetition: RepetitionFile,
@@ -222,6 +226,7 @@ impl PlanFile {
             theta: self.theta.or(under.theta),
             wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
             identity: self.identity,
+            verify: self.verify || under.verify,
             repetition: self.repetition.over(under.repetition),
             controls,
             workloads,
@@ -318,7 +323,9 @@ impl PlanFile {
     fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing, full: Full) -> Result<Vec<Cell>, PlanError> {
         let mut cells: Vec<Cell> = Vec::new();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, spec) in self.swept(workloads, full)? {
+        let swept = self.swept(workloads, full)?;
+        let swept = if self.verify { verified(swept, sizing)? } else { swept };
+        for (index, spec) in swept {
             let job = workload::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
             let label = job.profile().label;
             let workload = WorkloadSpec { name: spec.name, params: job.params() };
@@ -380,6 +387,28 @@ impl PlanFile {
             _ => PlanError::Request(message.to_owned()),
         }
     }
+}
+
+/// The workloads, of which those verify that can.
+fn verified(workloads: Vec<(usize, WorkloadSpec)>, sizing: &Sizing) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
+    const VERIFY: &str = "verify";
+    let (mut able, mut names) = (false, BTreeSet::new());
+    let mut verified = Vec::with_capacity(workloads.len());
+    for (index, spec) in workloads {
+        let mut with = spec.clone();
+        with.params.insert(VERIFY.to_owned(), true.into());
+        // What is wrong otherwise is said later, with its place.
+        let refused = workload::parse(&with, sizing).is_err_and(|error| error.key.as_deref() == Some(VERIFY));
+        able |= !refused;
+        names.insert(spec.name.clone());
+        verified.push((index, if refused { spec } else { with }));
+    }
+    if able {
+        return Ok(verified);
+    }
+    let names: Vec<_> = names.into_iter().collect();
+    let message = format!("--verify: nothing that could be compared is read by {}: leave it out", names.join(", "));
+    Err(PlanError::Request(message))
 }
 
 /// What sizes are at full scale, and the scale.

@@ -19,7 +19,10 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         return Some(guest_main());
     }
     let code = match arguments.get(1)?.to_str()? {
-        WORKER_ARGUMENT => Ok(agent::worker_main()),
+        WORKER_ARGUMENT => {
+            bind(arguments.get(2));
+            Ok(agent::worker_main())
+        }
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
         VM_AGENT_ARGUMENT => vm_agent_main(),
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
@@ -32,6 +35,16 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         Ok(code) => ExitCode::from(code.clamp(0, 255) as u8),
         Err(error) => exit::report(&error.into()),
     })
+}
+
+/// `__worker PARENT`: a worker that no supervisor takes along dies with who started it, which may be dead already.
+fn bind(parent: Option<&OsString>) {
+    let Some(parent) = parent.and_then(|text| text.to_str()?.parse().ok()) else { return };
+    // Where it is refused, the worker ends when its time is over.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
+        std::process::exit(1);
+    }
 }
 
 /// `__agent OWNER`: what the undo ledger notes belongs to the front, as the front sees itself.

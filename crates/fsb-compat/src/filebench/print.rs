@@ -65,8 +65,8 @@ pub fn results(at: f64, seconds: f64, lines: &[Line]) -> String {
     }
     let operations: u64 = lines.iter().map(|line| line.operations).sum();
     let bytes: u64 = lines.iter().map(|line| line.bytes).sum();
-    let of = |kind| lines.iter().filter(|line| line.kind == kind).map(|line| line.operations as f64).sum::<f64>();
-    let [reads, writes] = [Kind::Read, Kind::Write].map(|kind| per_second(of(kind)));
+    let of = |kind| lines.iter().filter(|line| line.kind == kind).map(|line| line.operations).sum::<u64>();
+    let [reads, writes] = [Kind::Read, Kind::Write].map(|kind| per_second(of(kind) as f64));
     let spent: f64 = lines.iter().map(|line| line.mean * line.operations as f64).sum();
     let mean = if operations > 0 { spent / operations as f64 * 1e3 } else { 0.0 };
     let (rate, moved) = (per_second(operations as f64), per_second(bytes as f64 / MEGABYTE));
@@ -126,6 +126,7 @@ deletefile1          26727ops     5345ops/s   0.0mb/s    0.134ms/op [0.007ms - 1
     #[test]
     fn nothing_done_is_no_division() {
         let text = results(1.0, 0.0, &[line("read1", 0, 0, [0.0; 3], Kind::Read)]);
+        assert!(results(1.0, 2.0, &[]).contains("0 ops 0.000 ops/s 0/0 rd/wr"), "no zero is below 0");
         assert!(text.contains("IO Summary:     0 ops 0.000 ops/s 0/0 rd/wr   0.0mb/s 0.000ms/op"), "{text}");
     }
 }

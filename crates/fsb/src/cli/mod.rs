@@ -3,6 +3,7 @@
 mod clean;
 mod compare;
 mod doctor;
+mod filebench;
 mod iozone;
 mod list;
 mod micro;
@@ -56,6 +57,8 @@ enum Command {
     Iozone(iozone::Arguments),
     /// Simulate a mail server with PostMark's commands and report
     Postmark(postmark::Arguments),
+    /// Do what a filebench file says, with its results
+    Filebench(filebench::Arguments),
     /// Compare sets of results, ours or other tools'
     Compare(compare::Arguments),
     /// Show a run again, in any form
@@ -79,6 +82,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Micro(arguments) => micro::main(&arguments)?,
         Command::Iozone(arguments) => iozone::main(&arguments)?,
         Command::Postmark(arguments) => postmark::main(&arguments)?,
+        Command::Filebench(arguments) => filebench::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,

@@ -15,8 +15,8 @@ use crate::front::{self, Turn};
 use crate::results::{Output, print};
 
 const MORE: &str = "\
-Also: --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, --quiet,
---format FORMAT, -o FILE, --uid ID, --gid ID, --force-root-user, --allow-concurrent
+Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N,
+--quiet, --format FORMAT, -o FILE, --uid ID, --gid ID, --force-root-user, --allow-concurrent
 Examples:
   sudo fsb run ext4 xfs btrfs                        which is faster for what, how surely
   sudo fsb run ext3 ext3,data=journal --blocks 20    two modes, twenty blocks
@@ -69,6 +69,9 @@ pub struct Arguments {
     /// Processors of the virtual machine [all]
     #[arg(long, value_name = "N", hide = true)]
     cpus: Option<u32>,
+    /// Compare what is read with what was written, in every workload that can
+    #[arg(long, hide = true)]
+    verify: bool,
     /// Set a control: see 'fsb list controls'
     #[arg(long, value_name = "NAME[=VALUE]")]
     control: Vec<String>,
@@ -80,7 +83,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
     /// Go on with the interrupted run in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
-        "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "uid", "gid", "force_root_user"])]
+        "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user"])]
     resume: Option<PathBuf>,
     /// Print the plan with everything decided, and stop
     #[arg(long)]
@@ -154,6 +157,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         dir: arguments.dir,
         theta: arguments.theta.as_deref().map(typed),
         wipe: arguments.wipe,
+        verify: arguments.verify,
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile {
             blocks: arguments.blocks,

@@ -11,6 +11,7 @@ mod disturbed;
 mod emulated;
 mod failures;
 mod families;
+mod filebench;
 mod filetree;
 mod flow;
 mod honesty;

@@ -10,7 +10,7 @@ use fsb_model::nearest::unknown;
 use super::parser::{At, Attribute, Command, FlowOp, Thread as Threads, Written};
 use super::step::{self, KINDS};
 use super::value::{Given, Scope, Value};
-use super::{Remark, Run, Script, USUAL_SECONDS};
+use super::{Reading, Remark, Run, Script, USUAL_SECONDS};
 
 /// Flow operations made of others lie within each other at most so deep.
 const DEEPEST: usize = 8;
@@ -24,7 +24,7 @@ const USUAL_GAMMA: u64 = 1500;
 const LONGEST: u64 = 30 * 86_400;
 
 struct Lower<'c> {
-    name: &'c str,
+    reading: &'c Reading<'c>,
     scope: Scope,
     files: Vec<(usize, bool, &'c [Attribute])>,
     processes: Vec<(usize, &'c [Attribute], &'c [Threads])>,
@@ -37,14 +37,9 @@ struct Lower<'c> {
     expanded: usize,
 }
 
-pub(super) fn lower(
-    commands: &[At<Command>],
-    name: &str,
-    implied: Option<u64>,
-    last_line: usize,
-) -> Result<Script, Vec<Remark>> {
+pub(super) fn lower(commands: &[At<Command>], reading: &Reading<'_>, last_line: usize) -> Result<Script, Vec<Remark>> {
     let mut lower = Lower {
-        name,
+        reading,
         scope: Scope::default(),
         files: Vec::new(),
         processes: Vec::new(),
@@ -61,8 +56,16 @@ pub(super) fn lower(
         }
         lower.command(*line, value);
     }
+    for (name, _) in reading.values {
+        let known: Vec<&str> = lower.scope.all.keys().map(String::as_str).collect();
+        if !known.contains(&name.as_str()) && lower.problems.is_empty() {
+            let message =
+                if known.is_empty() { format!("${name} is never set") } else { unknown("variable", name, known) };
+            lower.say(last_line, message);
+        }
+    }
     if lower.script.runs.is_empty() && lower.problems.is_empty() {
-        match implied {
+        match reading.implied {
             Some(seconds) => lower.run(None, last_line, seconds),
             None => lower.say(last_line, "nothing is run: end the file with 'run 60', or give --seconds 60"),
         }
@@ -83,6 +86,10 @@ impl<'c> Lower<'c> {
 
     fn command(&mut self, line: usize, command: &'c Command) {
         match command {
+            Command::Set(name, _) if self.given(name).is_some() => {
+                let value = self.given(name).map(|text| value_of(&text)).unwrap_or(Value::Number(0));
+                self.scope.all.insert(name.clone(), value);
+            }
             Command::Set(name, written) => match self.scope.evaluate(written) {
                 Ok(value) => drop(self.scope.all.insert(name.clone(), value)),
                 Err(why) => {
@@ -120,6 +127,11 @@ impl<'c> Lower<'c> {
         }
     }
 
+    /// What a variable is to be instead of what the file says.
+    fn given(&self, name: &str) -> Option<String> {
+        self.reading.values.iter().rev().find(|(known, _)| known == name).map(|(_, text)| text.clone())
+    }
+
     fn composite(&mut self, line: usize, attributes: &'c [Attribute], steps: &'c [FlowOp]) {
         let mut given = Given::new("define flowop", line, attributes, &self.scope, &mut self.problems);
         let name = given.word("name");
@@ -149,7 +161,8 @@ impl<'c> Lower<'c> {
         if threads.is_empty() && self.problems.is_empty() {
             self.say(line, "run: no process is defined");
         }
-        let flow = Flow { name: self.name.to_owned(), about: String::new(), rate, quit: self.quit, filesets, threads };
+        let flow =
+            Flow { name: self.reading.name.to_owned(), about: String::new(), rate, quit: self.quit, filesets, threads };
         if self.problems.is_empty() {
             for problem in flow.check() {
                 let message = format!("{}: {}", problem.place, problem.message);
@@ -357,6 +370,15 @@ impl<'c> Lower<'c> {
                 return;
             }
         }
+    }
+}
+
+/// A value as it stands on a command line.
+fn value_of(text: &str) -> Value {
+    match (text, text.parse::<Bytes>()) {
+        ("true" | "false", _) => Value::Flag(text == "true"),
+        (_, Ok(number)) => Value::Number(number.0),
+        _ => Value::Text(text.to_owned()),
     }
 }
 

@@ -61,16 +61,26 @@ pub struct Run {
     pub flow: Flow,
 }
 
-/// Reads a file. `name` is what its flows are called; a file without `run` has one all the same if `implied` says how
-/// many seconds it lasts.
+/// What a file is read with.
+#[derive(Debug, Clone, Default)]
+pub struct Reading<'r> {
+    /// What its flows are called.
+    pub name: &'r str,
+    /// A file without `run` has one all the same, of so many seconds.
+    pub implied: Option<u64>,
+    /// Variables that have other values than the file sets, as the file would write them.
+    pub values: &'r [(String, String)],
+}
+
+/// Reads a file.
 ///
 /// # Errors
 /// All that cannot be done, by line; never empty.
-pub fn read(text: &str, name: &str, implied: Option<u64>) -> Result<Script, Vec<Remark>> {
+pub fn read(text: &str, reading: &Reading<'_>) -> Result<Script, Vec<Remark>> {
     let tokens = lexer::tokens(text).map_err(|problem| vec![problem])?;
     let mut parsed = parser::parse(&tokens);
     if parsed.problems.is_empty() {
-        lower::lower(&parsed.commands, name, implied, tokens.last_line)
+        lower::lower(&parsed.commands, reading, tokens.last_line)
     } else {
         parsed.problems.sort_by_key(|problem| problem.line);
         Err(parsed.problems)

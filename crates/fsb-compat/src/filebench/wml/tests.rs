@@ -7,6 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn read(text: &str, name: &str, implied: Option<u64>) -> Result<Script, Vec<Remark>> {
+    super::read(text, &Reading { name, implied, values: &[] })
+}
+
 fn directory(below: &str) -> BTreeMap<String, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/filebench/wml").join(below);
     let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
@@ -194,6 +198,23 @@ fn values_are_those_of_the_moment_of_the_run() {
         around("define randvar name=$size, type=gamma, mean=8k, gamma=2000", "flowop read fd=1,iosize=$size", "run");
     let size = read(&old, "test", None).unwrap().runs[0].flow.threads[0].steps[1].size;
     assert_eq!(size, Some(Spread::Gamma { mean: Bytes(8192), shape: 2.0 }));
+}
+
+#[test]
+fn variables_may_be_given_other_values() {
+    let values = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let text = &directory("")["varmail"];
+    let given = values(&[("nfiles", "7"), ("dir", "/srv/x"), ("iosize", "4k"), ("filesize", "2k")]);
+    let script = super::read(text, &Reading { name: "x", implied: None, values: &given }).unwrap();
+    let run = &script.runs[0];
+    let set = &run.flow.filesets[0];
+    assert_eq!((set.files, run.directory.as_path(), set.size), (7, Path::new("/srv/x"), Spread::Exact(Bytes(2048))));
+    assert_eq!(run.flow.threads[0].steps[6].record, Some(Bytes(4096)));
+    let unknown = values(&[("nfile", "7")]);
+    let problems = super::read(text, &Reading { name: "x", implied: None, values: &unknown }).unwrap_err();
+    assert!(problems[0].message.contains("did you mean 'nfiles'"), "{problems:?}");
 }
 
 /// Whatever comes out has a line of the file, and what can be run can be written down.

@@ -171,7 +171,7 @@ impl Actor {
                 lane.tick(kind, bytes);
                 self.hungry = None;
                 self.held -= 1;
-                self.report.record(act.title, lane.last() - begun);
+                self.report.record(act.title, lane.last() - begun, bytes);
                 self.report.tally.operations += 1;
                 let more = lane.complete(begun, bytes);
                 stage.show(self.rank, self.report.tally.operations, lane.bytes());

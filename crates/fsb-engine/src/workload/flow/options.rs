@@ -135,7 +135,9 @@ fn instances(flow: &Flow) -> u64 {
 /// sets of the same mean, `threads` about the kind of thread of which there are most.
 fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let first = flow.filesets[0].clone();
-    let files = reader.number("files", &first.files.to_string(), 1..=MOST_FILES)?;
+    // A set may be one of directories alone.
+    let least = u64::from(first.directories == 0);
+    let files = reader.number("files", &first.files.to_string(), least..=MOST_FILES)?;
     let mean = reader.number("file_size", &first.size.mean().to_string(), 0..=1 << 44)?;
     let width = reader.number("width", &first.width.mean.to_string(), 1..=1 << 40)?;
     let pick = reader.word("pick", &Pick::ALL, Pick::name)?.unwrap_or(first.pick);

@@ -11,6 +11,8 @@ use crate::task::{Amount, Measurement};
 #[derive(Debug, Default)]
 pub(super) struct Report {
     histograms: Vec<Histogram<u64>>,
+    /// Bytes that each kind of operation has moved.
+    moved: Vec<u64>,
     pub(super) tally: Tally,
 }
 
@@ -36,13 +38,15 @@ impl Report {
             histogram.reset();
             histogram
         });
-        Report { histograms: histograms.collect(), tally: Tally::default() }
+        let moved = vec![0; program.titles.len()];
+        Report { histograms: histograms.collect(), moved, tally: Tally::default() }
     }
 
-    /// An operation took so many nanoseconds.
+    /// An operation took so many nanoseconds and moved so many bytes.
     #[inline]
-    pub(super) fn record(&mut self, title: usize, ns: u64) {
+    pub(super) fn record(&mut self, title: usize, ns: u64, bytes: u64) {
         self.histograms[title].saturating_record(ns);
+        self.moved[title] += bytes;
     }
 
     /// How often an operation was done.
@@ -69,18 +73,24 @@ pub(super) fn sum<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Tally {
 
 /// Adds what the threads did to a measurement: reports come in the order of programs and instances.
 pub(super) fn add(programs: &[&Program], reports: &[Report], left: u64, measurement: &mut Measurement) {
-    let mut by_title: Vec<(&str, Histogram<u64>)> = Vec::new();
+    let mut by_title: Vec<(&str, Histogram<u64>, u64)> = Vec::new();
     for (program, report) in programs.iter().zip(reports) {
-        for (title, histogram) in program.titles.iter().zip(&report.histograms) {
-            match by_title.iter_mut().find(|(known, _)| known == title) {
-                Some((_, sum)) => sum.add(histogram).expect("histograms of one size add up"),
-                None => by_title.push((title, histogram.clone())),
+        for ((title, histogram), moved) in program.titles.iter().zip(&report.histograms).zip(&report.moved) {
+            match by_title.iter_mut().find(|(known, ..)| known == title) {
+                Some((_, sum, bytes)) => {
+                    sum.add(histogram).expect("histograms of one size add up");
+                    *bytes += moved;
+                }
+                None => by_title.push((title, histogram.clone(), *moved)),
             }
         }
     }
-    for (title, histogram) in by_title {
+    for (title, histogram, moved) in by_title {
         if !histogram.is_empty() {
             measurement.latency.insert(title.to_owned(), latency::encode(&histogram));
+        }
+        if moved > 0 {
+            measurement.counts.insert(format!("{title}_bytes"), moved);
         }
     }
     let tally = sum(reports);

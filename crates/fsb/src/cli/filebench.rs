@@ -1,0 +1,123 @@
+//! `fsb filebench`: filebench's workload files, on our engine, with its text.
+//!
+//! What a file means and what is printed is data and text of `fsb-compat`; the work is a flow of the engine's, which a
+//! worker performs below a directory of its own in the one that the file names. A file is checked whole before anything
+//! is touched, and however a run ends, that directory goes.
+
+mod check;
+mod measure;
+mod table;
+mod worker;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use fsb_compat::filebench::wml::{self, Reading, Script};
+
+use crate::cli::COMPACT_HELP;
+use crate::exit;
+use crate::progress::say;
+
+const MORE: &str = "\
+FILE.f is in filebench's workload language (1.4, 1.5): set, define fileset|file|process|flowop,
+eventgen, echo, run, psrun, cvar, randvar. What is not supported is said by line.
+Sizes and picks are ours, drawn from the seed; waiting, limits and semaphores are filebench's.
+Files are made in a directory of their own in $dir, and go however a run ends.
+Examples:
+  fsb filebench varmail.f                             as written: in its $dir, for its 'run 60'
+  fsb filebench --dir /srv/data --seconds 10 oltp.f   elsewhere, and shorter
+  fsb filebench --set nfiles=500 fileserver.f > a.txt a variable of the file
+  fsb compare a.txt b.txt                             results, ours and filebench's";
+
+/// Do what a filebench file says, and print results as filebench does
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = COMPACT_HELP)]
+pub struct Arguments {
+    /// A file of filebench's workload language
+    #[arg(value_name = "FILE.f")]
+    file: PathBuf,
+    /// Where files are made, instead of the file's $dir
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How long each run lasts, instead of what the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_592_000))]
+    seconds: Option<u64>,
+    /// Another value of a variable, such as nfiles=500
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Compare what is read with what was written
+    #[arg(long)]
+    verify: bool,
+    /// Decides sizes, picks and contents [1]
+    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    seed: u64,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// More than this is no workload.
+const LARGEST: u64 = 16 << 20;
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let script = script(arguments)?;
+    let request = measure::Request { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet };
+    for run in &script.runs {
+        check::check(run, &request)?;
+    }
+    let file = arguments.file.display();
+    script.notes.iter().for_each(|note| say(&format!("{file}:{note}", note = place(note))));
+    measure::all(&script, &request)
+}
+
+/// The file as it will be run.
+fn script(arguments: &Arguments) -> anyhow::Result<Script> {
+    let file = arguments.file.display();
+    let text = read(&arguments.file)?;
+    let values = arguments.set.iter().map(|text| assignment(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let stem = arguments.file.file_stem().unwrap_or_default().to_string_lossy();
+    let name: String = stem.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect();
+    let reading = Reading { name: name.trim(), implied: arguments.seconds, values: &values };
+    let mut script = wml::read(&text, &reading).map_err(|problems| {
+        let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
+        exit::request(format!("this workload cannot be run:\n{}", lines.join("\n")))
+    })?;
+    for run in &mut script.runs {
+        run.seconds = arguments.seconds.unwrap_or(run.seconds);
+        if let Some(directory) = &arguments.dir {
+            run.directory.clone_from(directory);
+        }
+    }
+    Ok(script)
+}
+
+/// `12: what it is`, as compilers print it.
+fn place(remark: &wml::Remark) -> String {
+    format!("{}: {}", remark.line, remark.message)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    use std::io::Read;
+    let refused = |why: String| exit::request(format!("cannot read {}: {why}", path.display()));
+    let mut bytes = Vec::new();
+    let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(refused("it is no file; name one such as varmail.f".to_owned()));
+    }
+    let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(refused("it is larger than any workload".to_owned()));
+    }
+    String::from_utf8(bytes).map_err(|_| refused("it is no text".to_owned()))
+}
+
+/// `nfiles=500`, or `$nfiles=500` as the file has it.
+fn assignment(text: &str) -> anyhow::Result<(String, String)> {
+    let pair = text.split_once('=').map(|(name, value)| (name.trim().trim_start_matches('$'), value.trim()));
+    match pair {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(exit::request(format!("--set {text}: write NAME=VALUE, such as nfiles=500"))),
+    }
+}

@@ -1,0 +1,56 @@
+//! What may be wrong with a run, asked before anything is touched.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use fsb_compat::filebench::wml::Run;
+use fsb_engine::{Job, workload};
+use fsb_model::units::show_bytes;
+use rustix::fs::Access;
+
+use super::measure::Request;
+use crate::exit;
+
+/// The directory, what the engine says to the flow, and the space.
+pub fn check(run: &Run, request: &Request) -> anyhow::Result<()> {
+    let directory = &run.directory;
+    check_directory(directory)?;
+    let (spec, sizing) = request.workload(run);
+    let job = workload::parse(&spec, &sizing).map_err(|error| exit::request(error.to_string()))?;
+    check_space(directory, job.as_ref())
+}
+
+fn check_directory(directory: &Path) -> anyhow::Result<()> {
+    let shown = directory.display();
+    let metadata = std::fs::metadata(directory).map_err(|error| {
+        exit::request(format!("the directory {shown} cannot be used: {error}; name another one with --dir DIR"))
+    })?;
+    if metadata.file_type().is_block_device() {
+        let advice = format!("mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver");
+        return Err(exit::request(format!("{shown} is a block device, and files are made in a directory: {advice}")));
+    }
+    if !metadata.is_dir() {
+        return Err(exit::request(format!("{shown} is no directory: name one with --dir DIR")));
+    }
+    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|errno| exit::machine(format!("the directory {shown} cannot be written to: {errno}")))
+}
+
+fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
+    let Ok(free) = rustix::fs::statvfs(directory) else { return Ok(()) };
+    let profile = job.profile();
+    let bytes = free.f_bavail.saturating_mul(free.f_frsize);
+    // Some file systems make inodes as they need them and report none.
+    let inodes = free.f_files == 0 || profile.inodes <= free.f_favail;
+    if profile.space <= bytes && inodes {
+        return Ok(());
+    }
+    let (needed, there) = (show_bytes(profile.space as f64), show_bytes(bytes as f64));
+    Err(exit::machine(format!(
+        "this workload needs {needed} and {} files, and {} has {there} free and room for {} files: set fewer or smaller \
+         files, such as --set nfiles=1000",
+        profile.inodes,
+        directory.display(),
+        free.f_favail
+    )))
+}
