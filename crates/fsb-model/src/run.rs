@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::host::{DeviceManifest, HostManifest};
 use crate::place::VmRecord;
 use crate::plan::Plan;
+use crate::target::Target;
 use crate::workload::{Amount, Cell};
 
 /// The schema that this version writes.
@@ -118,7 +119,15 @@ impl RunRecord {
         if self.emulated {
             return Some("emulated: a functional run".to_owned());
         }
-        self.media.values().find_map(|medium| medium.unjudged.clone())
+        let targets: Option<Vec<String>> =
+            self.plan.targets.iter().map(|target| self.unjudged_target(target)).collect();
+        targets?.into_iter().next()
+    }
+
+    /// Why this target is not ranked beside others: its medium is none that a file system could be judged on.
+    pub fn unjudged_target(&self, target: &Target) -> Option<String> {
+        let medium = target.file_system()?.medium.to_string();
+        self.media.get(&medium)?.unjudged.clone()
     }
 }
 

@@ -33,7 +33,10 @@ fn passed(document: &Document) -> u8 {
     let primary = || document.operations.iter().filter(|operation| operation.primary);
     let (judged, all) = (primary().filter(judged).count(), primary().count());
     if judged == 0 {
-        say("fsb: --fail-if slower: nothing could be judged: at least 5 runs of each set are needed");
+        say(match document.withheld {
+            true => "fsb: --fail-if slower: nothing could be judged by these runs",
+            false => "fsb: --fail-if slower: nothing could be judged: at least 5 runs of each set are needed",
+        });
         return exit::REQUEST;
     }
     if judged < all {

@@ -30,7 +30,7 @@ pub fn view(record: &RunRecord, trials: &[Trial]) -> View {
 
 /// Of a matrix, which target is faster for which operation, sizes and records: as `fsb compare` finds it.
 fn with_findings(view: View, record: &RunRecord, trials: &[Trial]) -> View {
-    if !view.is_comparison() || (view.blocks as usize) < FEWEST_JUDGED {
+    if !view.compares() || (view.blocks as usize) < FEWEST_JUDGED {
         return view;
     }
     let sets = sets::of_matrices(record, trials);

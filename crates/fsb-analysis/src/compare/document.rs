@@ -40,6 +40,9 @@ pub struct Document {
     pub findings: Vec<Finding>,
     /// What the reader must know.
     pub warnings: Vec<String>,
+    /// Every judgement was taken away: the first warning says why.
+    #[serde(skip)]
+    pub withheld: bool,
 }
 
 /// What was asked.

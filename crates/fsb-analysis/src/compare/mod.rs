@@ -77,6 +77,7 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
         operations,
         findings,
         warnings,
+        withheld: false,
     })
 }
 

@@ -10,6 +10,7 @@ impl Document {
     pub fn withhold(&mut self, why: String) {
         self.operations.iter_mut().for_each(of_operation);
         self.findings.clear();
+        self.withheld = true;
         self.warnings.insert(0, why);
     }
 }

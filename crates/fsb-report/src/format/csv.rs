@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
     name: "csv",
     extension: "csv",
     about: "every trial in long form: rates and latencies, one line each (trials.csv)",
-    render: |_, trials| trials_csv(trials),
+    render: |view, trials| trials_csv(trials, view.unjudged.as_deref()),
 };
 
 /// The columns.
@@ -39,16 +39,23 @@ pub const COLUMNS: [&str; 16] = [
     "durability",
 ];
 
-/// The file as it lies in a run directory.
-pub fn trials_csv(trials: &[Trial]) -> String {
+/// The column of runs by which nothing is judged.
+pub const UNJUDGED: &str = "unjudged";
+
+/// The file as it lies in a run directory. Where nothing is judged by the run, one more column says why in every line.
+pub fn trials_csv(trials: &[Trial], unjudged: Option<&str>) -> String {
     let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
     let mut write = |record: &[String]| {
         writer.write_record(record).expect("a vector takes every record, and all have the same number of fields");
     };
-    write(&COLUMNS.map(str::to_owned));
+    let with = |record: &[String], last: &str| match unjudged {
+        Some(_) => [record, &[last.to_owned()]].concat(),
+        None => record.to_vec(),
+    };
+    write(&with(&COLUMNS.map(str::to_owned), UNJUDGED));
     for trial in trials.iter().filter(|trial| trial.counts()) {
         for (metric, value) in lines(trial, trials) {
-            write(&record(trial, metric, value));
+            write(&with(&record(trial, metric, value), unjudged.unwrap_or_default()));
         }
     }
     let bytes = writer.into_inner().expect("a vector never fails to flush");

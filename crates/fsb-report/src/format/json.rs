@@ -36,6 +36,27 @@ mod tests {
     use crate::sample;
 
     #[test]
+    fn an_emulated_run_holds_values_and_no_comparison() {
+        let (record, trials) = sample::emulated(&["reiserfs", "jfs", "ext4"], 6);
+        let document: serde_json::Value = serde_json::from_str(&render(&View::of_run(&record, &trials))).expect("JSON");
+        assert_eq!(
+            (&document["emulated"], &document["unjudged"]),
+            (&true.into(), &"emulated: a functional run".into())
+        );
+        assert!(document["overall"].as_array().unwrap().iter().all(serde_json::Value::is_null));
+        assert!(document.get("findings").is_none());
+        for row in document["rows"].as_array().unwrap() {
+            assert_eq!(row["ranking"]["pairs"], serde_json::json!([]));
+            assert_eq!(row["ranking"]["letters"], serde_json::json!([null, null, null]));
+            for cell in row["cells"].as_array().unwrap().iter().filter(|cell| !cell["estimate"].is_null()) {
+                assert!(cell["against"].is_null() && cell["mark"] == "" && cell["estimate"]["value"].is_number());
+            }
+        }
+        let text = render(&View::of_run(&record, &trials));
+        assert!(!text.contains("faster") && !text.contains("slower"), "{text}");
+    }
+
+    #[test]
     fn the_document_names_its_schema_and_holds_numbers_only() {
         let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 5);
         let view = View::of_run(&record, &trials);

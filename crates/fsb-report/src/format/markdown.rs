@@ -25,7 +25,7 @@ pub fn render(view: &View) -> String {
         lines.push(table_row(std::iter::once(escape(&row.workload)).chain(cells)));
     }
     lines.push(String::new());
-    if view.is_comparison() {
+    if view.compares() {
         let judged = if view.is_judged() {
             format!(", 95 % interval. Same letter: not told apart at {}; ? undecided.", percent(view.theta))
         } else {
@@ -127,6 +127,12 @@ mod tests {
     #[test]
     fn a_table_for_an_issue() {
         let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
+        insta::assert_snapshot!(render(&View::of_run(&record, &trials)));
+    }
+
+    #[test]
+    fn an_emulated_run_is_not_judged() {
+        let (record, trials) = sample::emulated(&["reiserfs", "jfs"], 6);
         insta::assert_snapshot!(render(&View::of_run(&record, &trials)));
     }
 

@@ -127,7 +127,8 @@ fn part(view: &View, row: &Row, cell: &CellView) -> Part {
         return Part::Change(Change::of(comparison), cell.mark.clone());
     }
     let value = row.unit.show(estimate.value);
-    let half = estimate.interval.filter(|_| !view.is_comparison() && estimate.is_judged());
+    let alone = !view.is_comparison() && view.unjudged.is_none();
+    let half = estimate.interval.filter(|_| alone && estimate.is_judged());
     match half {
         Some(interval) => {
             let half = interval.relative_half_width() * 100.0;
@@ -154,7 +155,10 @@ fn notes(view: &View, names: &Names) -> Vec<String> {
             if view.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
         let reference = names.shown(view.reference);
         notes.push(format!("Change against {reference}{interval}.{letters}{less}"));
-    } else if view.rows.iter().any(|row| row.ranking.outcome != Outcome::Nothing) && !view.is_comparison() {
+    } else if view.rows.iter().any(|row| row.ranking.outcome != Outcome::Nothing)
+        && !view.is_comparison()
+        && view.unjudged.is_none()
+    {
         notes.push("Estimate and half-width of its 95 % interval.".to_owned());
     }
     notes.extend(view.advice.clone());

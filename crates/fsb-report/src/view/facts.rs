@@ -8,7 +8,7 @@ use fsb_model::units::show_duration;
 use fsb_model::{Repetition, RunRecord, TargetKind, Trial};
 use jiff::Timestamp;
 
-use super::{TargetView, View};
+use super::{TargetView, View, unjudged};
 use crate::show::{counted, percent};
 
 pub(super) fn targets(record: &RunRecord) -> Vec<TargetView> {
@@ -17,6 +17,7 @@ pub(super) fn targets(record: &RunRecord) -> Vec<TargetView> {
         what: what(target),
         file_system: target.file_system().map(|spec| spec.fs.clone()),
         failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
+        unjudged: record.unjudged_target(target),
     };
     record.plan.targets.iter().map(view).collect()
 }
@@ -101,6 +102,9 @@ pub(super) fn seconds(record: &RunRecord, trials: &[Trial]) -> Option<f64> {
 
 /// What would settle the undecided rows, or make rows that can be judged.
 pub(super) fn advice(view: &View, seconds: Option<f64>) -> Option<String> {
+    if let Some(why) = view.unjudged.as_deref().filter(|_| view.blocks > 0) {
+        return Some(unjudged::advice(why));
+    }
     if !view.is_comparison() || view.blocks == 0 {
         return None;
     }

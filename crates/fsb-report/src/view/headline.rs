@@ -2,7 +2,7 @@
 
 use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
 
-use super::{Row, View};
+use super::{Row, View, unjudged};
 use crate::show::{Change, counted, listed, percent};
 use crate::tally::{Words, tally};
 
@@ -11,6 +11,9 @@ pub(super) fn headline(view: &View) -> String {
     let total = view.rows.len();
     if view.blocks == 0 {
         return "Nothing was measured.".to_owned();
+    }
+    if let Some(why) = &view.unjudged {
+        return unjudged::headline(view, why);
     }
     if !view.is_comparison() {
         let workloads = counted(total, "workload");
@@ -53,6 +56,9 @@ fn finding(view: &View, row: &Row) -> String {
         }
         Outcome::Undecided(open) => {
             format!("Undecided at {at}: {} are not told apart{}.", names(open), losers(view, row, open))
+        }
+        Outcome::NotJudged if view.unjudged.is_some() => {
+            format!("Not judged at {at}: {}.", view.unjudged.as_deref().unwrap_or_default())
         }
         Outcome::NotJudged if view.is_comparison() => {
             format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common.")

@@ -4,7 +4,7 @@ use fsb_analysis::{FEWEST_JUDGED, NOISY, UNRELIABLE};
 use fsb_model::RunRecord;
 use serde::Serialize;
 
-use super::View;
+use super::{View, unjudged};
 use crate::show::percent;
 
 /// A step of the method.
@@ -19,10 +19,13 @@ pub struct Paragraph {
 /// The method as far as it was used in this run.
 pub(super) fn paragraphs(view: &View, record: &RunRecord) -> Vec<Paragraph> {
     let mut paragraphs = vec![design(), cell(view)];
-    if view.is_comparison() {
+    if let Some(why) = &view.unjudged {
+        paragraphs.insert(0, unjudged::method(view, why));
+    }
+    if view.compares() {
         paragraphs.extend([pairs(), verdict(view)]);
     }
-    if view.targets.len() > 2 {
+    if view.compares() && view.targets.len() > 2 {
         paragraphs.push(many());
     }
     if view.overall.iter().any(Option::is_some) {

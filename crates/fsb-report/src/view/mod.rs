@@ -12,6 +12,7 @@ mod latency;
 mod method;
 mod published;
 mod rows;
+mod unjudged;
 mod warnings;
 
 use fsb_analysis::compare::Finding;
@@ -35,6 +36,12 @@ pub struct View {
     pub suite: String,
     /// The answer, in one sentence.
     pub headline: String,
+    /// Why there are numbers but no ranks, verdicts or findings; absent where there are: `emulated: a functional run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
+    /// Processors were emulated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
     /// The target that the others are compared with, a place in `targets`.
@@ -79,6 +86,9 @@ pub struct TargetView {
     pub file_system: Option<String>,
     /// Why nothing could be measured on it.
     pub failed: Option<String>,
+    /// Why it has numbers but is not ranked beside others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
 }
 
 /// One workload.
@@ -192,12 +202,14 @@ impl View {
     pub fn of_run(record: &RunRecord, trials: &[Trial]) -> View {
         let targets = facts::targets(record);
         let rows = rows::rows(record, trials);
-        let overall = rows::overall(&rows, targets.len(), record.plan.theta);
+        let overall = rows::overall(&rows, &targets, record.plan.theta);
         let blocks = facts::blocks(trials);
         let mut view = View {
             name: record.name.clone(),
             suite: record.plan.name.clone(),
             headline: String::new(),
+            unjudged: record.unjudged(),
+            emulated: record.emulated,
             theta: record.plan.theta,
             reference: 0,
             targets,
@@ -214,6 +226,9 @@ impl View {
             published: None,
             findings: None,
         };
+        if view.unjudged.is_some() {
+            unjudged::strip(&mut view);
+        }
         headline::add_findings(&mut view);
         view.headline = headline::headline(&view);
         view.advice = facts::advice(&view, facts::seconds(record, trials));
@@ -249,9 +264,14 @@ impl View {
         self.rows.iter().any(|row| row.ranking.letters.iter().any(Option::is_some))
     }
 
-    /// Whether targets are compared at all.
+    /// Whether there are several targets.
     pub fn is_comparison(&self) -> bool {
         self.targets.len() > 1
+    }
+
+    /// Whether targets are set against each other at all.
+    pub fn compares(&self) -> bool {
+        self.is_comparison() && self.unjudged.is_none()
     }
 }
 

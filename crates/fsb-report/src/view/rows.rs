@@ -4,7 +4,7 @@ use fsb_analysis::{BlockValue, Outcome, Ranking, Weighted};
 use fsb_model::{Better, Metric, RunRecord, Trial, Unit};
 
 use super::cell;
-use super::{CellView, Overall, Row};
+use super::{CellView, Overall, Row, TargetView};
 
 /// One row a cell of the plan, then one for every label that only the trials know.
 pub(super) fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<Row> {
@@ -29,7 +29,8 @@ fn row(record: &RunRecord, label: &str, trials: &[Trial]) -> Row {
             cell::cell(&own, &primary, failed)
         })
         .collect();
-    let ranking = rank(&cells, primary.better, record.plan.theta);
+    let ranked: Vec<bool> = targets.iter().map(|target| record.unjudged_target(target).is_none()).collect();
+    let ranking = rank(&cells, &ranked, primary.better, record.plan.theta);
     for (index, cell) in cells.iter_mut().enumerate() {
         cell.against = (index > 0).then(|| ranking.comparison(0, index)).flatten();
         cell.mark = mark(&ranking, index);
@@ -51,8 +52,10 @@ fn nothing_measured() -> Metric {
     Metric { name: String::new(), value: 0.0, unit: Unit::Count, better: Better::Higher }
 }
 
-fn rank(cells: &[CellView], better: Better, theta: f64) -> Ranking {
-    let samples: Vec<Vec<BlockValue>> = cells.iter().map(values).collect();
+/// A target that is not judged is one without values here.
+fn rank(cells: &[CellView], ranked: &[bool], better: Better, theta: f64) -> Ranking {
+    let values_of = |(cell, ranked): (&CellView, &bool)| if *ranked { values(cell) } else { Vec::new() };
+    let samples: Vec<Vec<BlockValue>> = cells.iter().zip(ranked).map(values_of).collect();
     // Cells hold only values that are finite and above zero, so the error cannot occur; if it did, an unranked row
     // is the honest answer.
     Ranking::of(&samples, better, theta).unwrap_or(Ranking {
@@ -75,8 +78,11 @@ fn mark(ranking: &Ranking, target: usize) -> String {
 }
 
 /// Each target against the reference over all workloads where both have values.
-pub(super) fn overall(rows: &[Row], targets: usize, theta: f64) -> Vec<Option<Overall>> {
+pub(super) fn overall(rows: &[Row], targets: &[TargetView], theta: f64) -> Vec<Option<Overall>> {
     let against = |candidate: usize| {
+        if targets[0].unjudged.is_some() || targets[candidate].unjudged.is_some() {
+            return None;
+        }
         let pairs: Vec<_> = rows
             .iter()
             .map(|row| (row.better, values(&row.cells[0]), values(&row.cells[candidate])))
@@ -89,5 +95,5 @@ pub(super) fn overall(rows: &[Row], targets: usize, theta: f64) -> Vec<Option<Ov
         let comparison = fsb_analysis::overall(&workloads, theta).ok().flatten()?;
         (workloads.len() > 1).then_some(Overall { comparison, workloads: workloads.len() })
     };
-    (0..targets).map(|target| (target > 0).then(|| against(target)).flatten()).collect()
+    (0..targets.len()).map(|target| (target > 0).then(|| against(target)).flatten()).collect()
 }

@@ -14,10 +14,14 @@ const NAMED: usize = 3;
 /// The run's own warnings, then those that follow from the numbers.
 pub(super) fn warnings(view: &View, record: &RunRecord, trials: &[Trial]) -> Vec<String> {
     let mut warnings = record.warnings.clone();
+    warnings.extend(unjudged(view));
     warnings.extend(lost(view));
     warnings.extend(media(record));
-    warnings.extend(noise(view));
-    warnings.extend(trends(view));
+    // Where nothing is judged, more blocks and a quieter machine would change nothing.
+    if view.unjudged.is_none() {
+        warnings.extend(noise(view));
+        warnings.extend(trends(view));
+    }
     warnings.extend(disturbed::warning(trials));
     if record.finished.is_none() && view.blocks > 0 {
         warnings.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
@@ -54,6 +58,17 @@ fn cells(view: &View) -> impl Iterator<Item = (&str, &Row, &CellView)> {
     view.rows.iter().flat_map(|row| {
         view.targets.iter().zip(&row.cells).map(move |(target, cell)| (target.name.as_str(), row, cell))
     })
+}
+
+/// Targets that have numbers beside others that are ranked, a line for each reason.
+fn unjudged(view: &View) -> Vec<String> {
+    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for target in view.targets.iter().filter(|_| view.unjudged.is_none()) {
+        if let Some(reason) = &target.unjudged {
+            by_reason.entry(reason).or_default().push(target.name.clone());
+        }
+    }
+    by_reason.into_iter().map(|(why, names)| format!("{}: {why}: numbers, no ranks", some_of(&names, NAMED))).collect()
 }
 
 /// Single trials that failed in cells that have values otherwise.

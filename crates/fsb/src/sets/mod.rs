@@ -64,7 +64,8 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let of_run = |run: &OwnRun| [RUN_FILE, TRIALS_FILE].map(|name| run.path.join(name));
     let of_runs = sources.iter().flat_map(|source| &source.runs).flat_map(of_run);
     let files = sources.iter().flat_map(|source| &source.files).cloned().chain(of_runs).collect();
-    let regimes = regimes::of(sources.iter().flat_map(|source| &source.runs));
+    let others = sources.iter().any(|source| !source.files.is_empty());
+    let regimes = regimes::of(sources.iter().flat_map(|source| &source.runs), others);
     warnings.extend(regimes.warnings);
     let sets = assemble(&sources, &mut warnings)?;
     Ok(Sets { sets, warnings, files, apart: regimes.apart })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use fsb_model::RunRecord;
 use fsb_model::units::show_bytes;
 use serde_json::Value;
 
@@ -12,15 +13,17 @@ use super::own::OwnRun;
 pub(super) struct Regimes {
     /// Limits or scales that differ.
     pub(super) warnings: Vec<String>,
-    /// Memory that was limited in ways that do not compare.
+    /// Memory that was limited in ways that do not compare, or runs by which nothing is judged.
     pub(super) apart: Option<String>,
 }
 
-/// Looks at all runs that take part.
-pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Regimes {
+/// Looks at all runs that take part, beside which there may be results of `others`.
+pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Regimes {
     let (mut mechanisms, mut limits, mut scales) = (Kinds::default(), Kinds::default(), Kinds::default());
+    let mut unjudged = Unjudged { native: others, ..Unjudged::default() };
     for run in runs {
         let path = run.path.display().to_string();
+        unjudged.note(&run.contents.record, &path);
         scales.note(format!("{}", run.contents.record.plan.scale), &path);
         for (_, trial) in run.trials() {
             let memory = trial.observed.get("memory_limit");
@@ -31,14 +34,50 @@ pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Regimes {
             }
         }
     }
-    let apart = mechanisms.differ().map(|kinds| {
-        format!("nothing is judged: memory was limited by different means, which charge differently ({kinds})")
+    let apart = unjudged.why().or_else(|| {
+        let kinds = mechanisms.differ()?;
+        Some(format!("nothing is judged: memory was limited by different means, which charge differently ({kinds})"))
     });
     let limits = limits.differ().map(|kinds| format!("the sets had different memory limits ({kinds})"));
     let scales = scales.differ().map(|kinds| {
         format!("the sets were measured at different scales ({kinds}): other files, another image, the same records")
     });
     Regimes { warnings: limits.into_iter().chain(scales).collect(), apart }
+}
+
+/// Runs that give numbers and judge nothing, and whether there are others.
+#[derive(Debug, Default)]
+struct Unjudged {
+    native: bool,
+    emulated: Vec<String>,
+    media: Vec<String>,
+}
+
+impl Unjudged {
+    fn note(&mut self, record: &RunRecord, path: &str) {
+        if record.emulated {
+            self.emulated.push(path.to_owned());
+            return;
+        }
+        self.native = true;
+        let targets = record.plan.targets.iter();
+        let why: BTreeSet<String> = targets.filter_map(|target| record.unjudged_target(target)).collect();
+        self.media.extend(why.into_iter().map(|why| format!("{path}: {why}")));
+    }
+
+    fn why(&self) -> Option<String> {
+        let emulated = self.emulated.join(", ");
+        if !self.emulated.is_empty() && self.native {
+            return Some(format!(
+                "nothing is judged: {emulated} was made on emulated processors and others were not: emulation inflates \
+                 what code costs against what the device costs, so the two are never compared"
+            ));
+        }
+        if !self.emulated.is_empty() {
+            return Some(format!("nothing is judged: emulated: functional runs ({emulated})"));
+        }
+        (!self.media.is_empty()).then(|| format!("nothing is judged: {}", self.media.join("; ")))
+    }
 }
 
 /// Values with the runs that have them.

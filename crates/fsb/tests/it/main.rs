@@ -8,6 +8,7 @@ mod compare;
 mod controls;
 mod directories;
 mod disturbed;
+mod emulated;
 mod failures;
 mod families;
 mod filetree;

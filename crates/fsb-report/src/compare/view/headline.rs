@@ -48,6 +48,9 @@ fn best(view: &View<'_>) -> &'static str {
 fn described(view: &View<'_>, rows: &[&Row<'_>], word: &str) -> String {
     let all = counted(rows.len(), word);
     let [_, candidate] = view.sets.as_slice() else { return format!("{all}: described, not judged.") };
+    if view.document.withheld {
+        return format!("{all}: described, not judged.");
+    }
     let better = rows.iter().filter(|row| row.speed(1).is_some_and(|speed| speed > 1.0)).count();
     let worse = rows.iter().filter(|row| row.speed(1).is_some_and(|speed| speed < 1.0)).count();
     format!(
@@ -79,6 +82,7 @@ fn sentence(view: &View<'_>, row: &Row<'_>) -> String {
             format!("{} are {all}equivalent at {at}, within {}", names(tied), percent(view.document.settings.theta))
         }
         Outcome::Undecided(open) => format!("Undecided at {at}: {} are not told apart", names(open)),
+        Outcome::NotJudged if view.document.withheld => format!("Not judged at {at}"),
         Outcome::NotJudged => format!("Not judged at {at}, too few runs"),
         Outcome::Alone(only) => return format!("Only {} has values at {at}.", names(&[*only])),
         Outcome::Nothing => return format!("No value at {at}."),

@@ -2,7 +2,7 @@ use super::*;
 use crate::sample;
 
 fn rows(trials: &[Trial]) -> Vec<std::collections::BTreeMap<String, String>> {
-    let text = trials_csv(trials);
+    let text = trials_csv(trials, None);
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), COLUMNS);
     reader.deserialize().map(Result::unwrap).collect()
@@ -43,7 +43,7 @@ fn warm_up_and_superseded_trials_are_left_out() {
     trials.truncate(2);
     trials[0].superseded = true;
     trials[1].phase = fsb_model::Phase::Warmup;
-    assert_eq!(trials_csv(&trials).lines().count(), 1);
+    assert_eq!(trials_csv(&trials, None).lines().count(), 1);
 }
 
 #[test]
@@ -56,4 +56,13 @@ fn odd_names_and_texts_survive() {
     let rows = rows(&trials);
     assert_eq!(rows[0]["target"], "a,\"b\"\nc");
     assert_eq!((rows[0]["file_size"].as_str(), rows[0]["threads"].as_str()), ("4096", ""));
+}
+
+#[test]
+fn what_is_not_judged_says_so_in_every_line() {
+    let (_, trials) = sample::run(&["ext4", "xfs"], 1);
+    let text = trials_csv(&trials, Some("emulated: a functional run"));
+    let mut lines = text.lines();
+    assert!(lines.next().unwrap().ends_with(",durability,unjudged"));
+    assert!(lines.clone().count() > 8 && lines.all(|line| line.ends_with(",emulated: a functional run")));
 }

@@ -113,19 +113,24 @@ fn band(theta: f64) -> Shape {
 
 /// One workload: estimates with their intervals at the left, every trial in run order at the right.
 pub(super) fn trials(view: &View, row: &Row, index: usize) -> Option<Chart> {
+    if view.unjudged.is_some() {
+        // Targets side by side are a ranking, whatever stands beside them.
+        return None;
+    }
     let typical = row.cells.iter().filter_map(|cell| cell.estimate.as_ref()).map(|e| e.value).fold(0.0, f64::max);
     if typical == 0.0 {
         return None;
     }
     let axis_unit = unit(row.unit, typical);
     let mut traces = Vec::new();
-    for (target, cell) in row.cells.iter().enumerate() {
+    for (target, cell) in row.cells.iter().enumerate().filter(|(target, _)| view.targets[*target].unjudged.is_none()) {
         let Some(estimate) = &cell.estimate else { continue };
         traces.push(estimate_trace(view, row, target, estimate, axis_unit.divisor));
         traces.extend(run_order(view, row, target, axis_unit.divisor));
     }
     let last = f64::from(row.cells.iter().flat_map(|cell| &cell.trials).map(|point| point.block).max().unwrap_or(1));
-    let present: Vec<usize> = (0..row.cells.len()).filter(|target| row.cells[*target].estimate.is_some()).collect();
+    let shown = |target: &usize| row.cells[*target].estimate.is_some() && view.targets[*target].unjudged.is_none();
+    let present: Vec<usize> = (0..row.cells.len()).filter(shown).collect();
     let layout = Layout::new()
         .x_axis(
             Axis::new()
@@ -230,9 +235,12 @@ fn offset(row: &Row, block: u32, order: u32) -> f64 {
 
 /// How long an operation took: quantiles on a scale that stretches the slow end.
 pub(super) fn latency(view: &View, row: &Row, index: usize, operation: &str) -> Option<Chart> {
+    if view.unjudged.is_some() {
+        return None;
+    }
     let mut traces = Vec::new();
     let (mut far, mut lo, mut hi) = (0.0f64, f64::MAX, 0.0f64);
-    for (target, cell) in row.cells.iter().enumerate() {
+    for (target, cell) in row.cells.iter().enumerate().filter(|(target, _)| view.targets[*target].unjudged.is_none()) {
         let found = cell.latency.iter().find(|latency| latency.operation == operation);
         let Some(curve) = found.map(|latency| &latency.curve).filter(|curve| curve.len() > 2) else { continue };
         for point in curve {

@@ -24,6 +24,7 @@ pub(super) fn overview(view: &View) -> Table {
     });
     let reference = view.reference_name();
     let caption = match (view.is_comparison(), view.is_judged()) {
+        _ if view.unjudged.is_some() => "Estimates with their 95 % intervals; nothing is judged.".to_owned(),
         (false, _) => "Estimates with their 95 % intervals.".to_owned(),
         (true, false) => format!("Change against {reference}. Too few blocks to judge."),
         (true, true) => format!(
@@ -86,7 +87,7 @@ fn total(view: &View) -> Option<Line> {
 /// Every statistic of one workload, targets down.
 pub(super) fn numbers(view: &View, row: &Row) -> Table {
     let mut head = vec!["Target".to_owned(), "Estimate".to_owned()];
-    if view.is_comparison() {
+    if view.compares() {
         head.push(format!("Against {}", view.reference_name()));
     }
     head.extend(["Trials", "Median and range", "CV", "Trend"].map(str::to_owned));
@@ -104,7 +105,7 @@ fn statistics(view: &View, row: &Row, target: usize, cell: &CellView) -> Vec<Cel
     let dash = || Cell::of("–");
     let best = row.ranking.outcome == Outcome::Winner(target);
     let mut cells = vec![Cell { best, ..estimated(row, cell) }];
-    if view.is_comparison() {
+    if view.compares() {
         cells.push(cell.against.as_ref().map_or_else(dash, against));
     }
     let Some(estimate) = &cell.estimate else {

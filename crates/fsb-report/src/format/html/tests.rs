@@ -136,3 +136,20 @@ fn published_values_stand_beside_ours() {
     assert!(section.contains("ntfs, published") && section.contains("ext4, here"));
     assert!(!section.contains("sequential read"), "rows that were not published are left out");
 }
+
+#[test]
+fn an_emulated_run_has_tables_and_no_chart() {
+    let (record, trials) = sample::emulated(&["reiserfs", "jfs", "ext4"], 6);
+    let view = View::of_run(&record, &trials);
+    let html = own(&render(&view, &trials));
+    assert!(html.contains("<h1>Emulated: a functional run."), "the headline says it");
+    assert!(html.contains("data-charts=\"0\"") && !html.contains("<figure"));
+    let text = between(&html, "<main", "</main>");
+    for word in ["faster", "slower", "fastest", "equivalent", "the others are compared", "Against reiserfs"] {
+        assert!(!text.contains(word), "{word}");
+    }
+    for (row, cell) in view.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+        let value = row.unit.show(cell.estimate.as_ref().unwrap().value);
+        assert!(html.contains(&format!("<span class=\"main\">{value}</span>")), "{value}");
+    }
+}

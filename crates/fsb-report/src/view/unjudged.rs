@@ -1,0 +1,51 @@
+//! Runs that give numbers and judge nothing: on an emulated machine, on an array whose members share one disk.
+
+use fsb_analysis::{Outcome, Ranking};
+
+use super::{Paragraph, View};
+use crate::show::{counted, listed};
+
+/// Takes away what compares targets: ranks, letters, ratios, findings. What was measured stays.
+pub(super) fn strip(view: &mut View) {
+    for row in &mut view.rows {
+        let outcome = match row.ranking.outcome {
+            Outcome::Nothing => Outcome::Nothing,
+            _ => Outcome::NotJudged,
+        };
+        row.ranking = Ranking { pairs: Vec::new(), letters: vec![None; row.cells.len()], outcome };
+        for cell in &mut row.cells {
+            cell.against = None;
+            cell.mark.clear();
+        }
+    }
+    view.overall.fill(None);
+}
+
+/// The headline.
+pub(super) fn headline(view: &View, why: &str) -> String {
+    let names: Vec<&str> = view.targets.iter().map(|target| target.name.as_str()).collect();
+    let (workloads, blocks) = (counted(view.rows.len(), "workload"), counted(view.blocks as usize, "block"));
+    format!("{}. {workloads} in {blocks} on {}: numbers, nothing is judged.", capital(why), listed(&names))
+}
+
+/// What stands by the table.
+pub(super) fn advice(why: &str) -> String {
+    format!("Values, without ranks or verdicts: {why}.")
+}
+
+/// Why, among the methods.
+pub(super) fn method(view: &View, why: &str) -> Paragraph {
+    let more = if view.emulated {
+        " Where processors are emulated, code costs many times what it costs on a real one, and the device does not: \
+         the order of targets there says nothing about a real machine. Such numbers show that a plan runs and what it \
+         writes; they are never compared with native ones."
+    } else {
+        " One disk does the work of all members: what an array would gain is not there to be measured."
+    };
+    Paragraph { title: "Why nothing is judged", text: format!("{}.{more}", capital(why)) }
+}
+
+fn capital(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}

@@ -1,0 +1,85 @@
+//! Runs on emulated processors: numbers everywhere, and no judgement anywhere.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{expect_code, fsb, scratch, stderr, stdout, turn};
+
+const SMALL: &str = r#"
+name = "small"
+[repetition]
+blocks = 5
+stretch = "1ms"
+[[workload]]
+name = "write"
+file_size = ["64K", "256K"]
+[[workload]]
+name = "read"
+file_size = ["64K", "256K"]
+cache = "warm"
+"#;
+
+/// A run of two targets that differ by half, whose record says that it was emulated or not.
+fn run(directory: &Path, out: &str, emulated: bool) {
+    fs::write(directory.join("small.toml"), SMALL).unwrap();
+    let arguments = ["run", "small.toml", "null", "slow=null,slowdown=50%", "--seed", "7", "--out", out, "-q"];
+    expect_code(&fsb(directory, &arguments), 0);
+    if emulated {
+        let path = directory.join(out).join("run.json");
+        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(record.get("emulated").is_none(), "native runs do not speak of it");
+        record["emulated"] = true.into();
+        fs::write(&path, record.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn a_report_shows_numbers_and_judges_nothing() {
+    let _turn = turn();
+    let scratch = scratch();
+    run(scratch.path(), "out", true);
+    for (format, says) in [
+        ("text", "Emulated: a functional run."),
+        ("markdown", "**Emulated: a functional run."),
+        ("csv", ",emulated: a functional run\n"),
+        ("json", "\"unjudged\": \"emulated: a functional run\""),
+        ("html", "<h1>Emulated: a functional run."),
+    ] {
+        let output = fsb(scratch.path(), &["report", "out", "--format", format]);
+        expect_code(&output, 0);
+        let text = stdout(&output);
+        // The script of the charts is not ours; there is none where there are no charts.
+        assert!(text.contains(says), "{format}: {text}");
+        for word in ["faster", "slower", "fastest", "equivalent"] {
+            assert!(!text.contains(word), "{format} says {word}");
+        }
+    }
+}
+
+#[test]
+fn emulated_and_native_runs_are_never_compared() {
+    let _turn = turn();
+    let scratch = scratch();
+    run(scratch.path(), "native", false);
+    run(scratch.path(), "emulated", true);
+    for (sets, says) in [
+        (["native", "emulated"], "emulated was made on emulated processors and others were not"),
+        (["emulated", "again=emulated"], "nothing is judged: emulated: functional runs (emulated"),
+    ] {
+        let arguments = [&["compare"][..], &sets, &["--format", "json", "--fail-if", "slower"]].concat();
+        let compared = fsb(scratch.path(), &arguments);
+        expect_code(&compared, 2);
+        assert!(stderr(&compared).contains("nothing could be judged by these runs"), "{}", stderr(&compared));
+        let document: serde_json::Value = serde_json::from_str(&stdout(&compared)).unwrap();
+        assert!(document["warnings"][0].as_str().unwrap().contains(says), "{}", document["warnings"]);
+        assert_eq!(document["findings"], serde_json::json!([]));
+        for operation in document["operations"].as_array().unwrap() {
+            for (set, against) in operation["estimate"]["against"].as_object().unwrap() {
+                assert_eq!(against["verdict"], "not_judged", "{set}");
+                assert!(against["ci95"].is_null() && against["ratio"].is_number(), "{set}");
+            }
+        }
+        let screen = stdout(&fsb(scratch.path(), &["compare", sets[0], sets[1]]));
+        assert!(screen.contains("described, not judged.") && !screen.contains("better than those"), "{screen}");
+    }
+}
