@@ -185,6 +185,8 @@ pub fn worker_main() -> i32 {
 
 fn serve() -> io::Result<()> {
     let socket = move_away_from_stdin()?;
+    // rustix asks once, by /proc/self/auxv on kernels before 6.4; who has changed his user may not read that any more.
+    let _ = rustix::param::page_size();
     let mut input = BufReader::new(socket.try_clone()?);
     let mut line = Vec::new();
     io::BufRead::read_until(&mut input, b'\n', &mut line)?;
