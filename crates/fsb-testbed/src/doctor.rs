@@ -3,6 +3,7 @@
 mod controls;
 mod cron;
 mod due;
+mod file_systems;
 mod load;
 mod power;
 
@@ -10,11 +11,11 @@ use std::path::Path;
 
 use fsb_model::units::show_bytes;
 
-use crate::fs::{self, FileSystem};
 use crate::ledger;
 use crate::sys::{Roots, magic, program};
 use crate::{host, lock};
 
+pub use file_systems::{Support, file_systems};
 pub use load::listen;
 
 /// How a thing is.
@@ -45,11 +46,10 @@ fn finding(topic: &str, state: State, text: impl Into<String>, advice: impl Into
     Finding { topic: topic.to_owned(), state, text: text.into(), advice: advice.into() }
 }
 
-/// Looks at everything that a run needs, for images in `dir`.
+/// Looks at everything that a run needs beside its [`file_systems`], for images in `dir`.
 pub fn examine(dir: &Path) -> Vec<Finding> {
     let roots = Roots::default();
     let mut findings = vec![privileges()];
-    findings.extend(fs::REGISTRY.iter().filter_map(|member| file_system(*member, &roots)));
     findings.push(loop_devices());
     findings.push(image_directory(dir));
     findings.push(signature_tools());
@@ -69,26 +69,6 @@ fn privileges() -> Finding {
         let text = "not root: directories can be measured, file systems cannot be made";
         finding("privileges", State::Warning, text, "run with sudo")
     }
-}
-
-/// Whether tools and kernel have it. A driver may still be a module that is not loaded.
-fn file_system(member: &dyn FileSystem, roots: &Roots) -> Option<Finding> {
-    let driver = member.driver()?;
-    if let Some(tools) = member.tools() {
-        let missing = fs::missing_programs(tools);
-        if !missing.is_empty() {
-            let names: Vec<_> = missing.iter().map(|name| name.display().to_string()).collect();
-            let advice = format!("install the package {0} (apt-get install {0})", tools.package);
-            return Some(finding(member.name(), State::Missing, format!("missing: {}", names.join(", ")), advice));
-        }
-    }
-    let text = member.tools().and_then(fs::version).unwrap_or_else(|| "needs no tools".to_owned());
-    Some(if fs::kernel_has(roots, driver) {
-        finding(member.name(), State::Ok, format!("here ({text})"), "")
-    } else {
-        let advice = format!("modprobe fs-{driver}, or boot a kernel that has it");
-        finding(member.name(), State::Warning, format!("tools are here ({text}), but no driver is loaded"), advice)
-    })
 }
 
 fn loop_devices() -> Finding {
@@ -187,12 +167,9 @@ mod tests {
     use crate::control;
 
     #[test]
-    fn every_file_system_and_control_is_looked_at() {
+    fn every_control_is_looked_at() {
         let findings = examine(Path::new("/"));
         let topics: Vec<_> = findings.iter().map(|finding| finding.topic.as_str()).collect();
-        for member in fs::REGISTRY.iter().filter(|member| member.driver().is_some()) {
-            assert!(topics.contains(&member.name()), "{}", member.name());
-        }
         for member in control::REGISTRY {
             assert!(topics.contains(&member.name()), "{}", member.name());
         }
@@ -206,13 +183,5 @@ mod tests {
     fn directories_without_a_disk_are_said() {
         assert_eq!(image_directory(Path::new("/nonexistent")).state, State::Missing);
         assert!(!image_directory(Path::new("/")).text.is_empty());
-    }
-
-    #[test]
-    fn a_missing_driver_is_no_missing_tool() {
-        let roots = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
-        let found = file_system(fs::find("tmpfs").unwrap(), &roots).unwrap();
-        assert_eq!(found.state, State::Warning);
-        assert!(found.advice.contains("modprobe"));
     }
 }

@@ -74,7 +74,7 @@ impl Worker {
             .arg(WORKER_ARGUMENT)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         sandbox::hold(&mut command, held).map_err(|error| StepError::Start(error.to_string()))?;
         let child = command.spawn().map_err(start)?;
         let lines = Lines::new(ours).map_err(start)?;
@@ -142,13 +142,28 @@ impl Worker {
         if matches!(error, LineError::Closed)
             && let Ok(status) = self.child.wait()
         {
-            return StepError::Died(match status.signal() {
+            let how = match status.signal() {
                 Some(signal) => format!("killed by signal {signal}"),
                 None => format!("exit status {}", status.code().unwrap_or(-1)),
-            });
+            };
+            return StepError::Died(self.last_words().map_or(how.clone(), |words| format!("{how}: {words}")));
         }
         self.end();
         StepError::Start(error.to_string())
+    }
+
+    /// What a worker that died said last, such as the place of a panic. Whoever else still holds its standard error is
+    /// not waited for.
+    fn last_words(&mut self) -> Option<String> {
+        let mut stderr = self.child.stderr.take()?;
+        let flags = rustix::fs::fcntl_getfl(&stderr).ok()?;
+        rustix::fs::fcntl_setfl(&stderr, flags | rustix::fs::OFlags::NONBLOCK).ok()?;
+        let mut bytes = Vec::new();
+        // What was read before there was no more is there.
+        let _ = stderr.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
     }
 
     fn end(&mut self) {
@@ -186,6 +201,8 @@ pub fn worker_main() -> i32 {
 
 fn serve() -> io::Result<()> {
     let socket = move_away_from_stdin()?;
+    // rustix asks once, by /proc/self/auxv on kernels before 6.4; who has changed his user may not read that any more.
+    let _ = rustix::param::page_size();
     let mut input = BufReader::new(socket.try_clone()?);
     let mut line = Vec::new();
     io::BufRead::read_until(&mut input, b'\n', &mut line)?;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cgroup;
 use crate::error::describe;
-use crate::sys::{loopdev, swap, systemd};
+use crate::sys::{loopdev, md, swap, systemd};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
@@ -35,6 +35,13 @@ pub enum Action {
         /// Put a fresh one in its place, because it was there before.
         again: bool,
     },
+    /// Stop an array of the kernel's md that fsb made.
+    StopArray {
+        /// N of `/dev/mdN`.
+        number: u32,
+        /// Names of its members, sorted: an array of others is somebody else's.
+        members: Vec<String>,
+    },
     /// Switch a swap area on.
     SwapOn {
         /// The file or device.
@@ -61,6 +68,7 @@ impl fmt::Display for Action {
             Action::RemoveDirectory { path } => write!(f, "remove {}", path.display()),
             Action::RemoveLoop { index, again: true } => write!(f, "renew /dev/loop{index}"),
             Action::RemoveLoop { index, again: false } => write!(f, "remove /dev/loop{index}"),
+            Action::StopArray { number, .. } => write!(f, "stop the array /dev/md{number}"),
             Action::SwapOn { path, .. } => write!(f, "switch swap on {} on again", path.display()),
             Action::StartUnit { unit } => write!(f, "start {unit} again"),
             Action::RemoveCgroup { path } => write!(f, "remove the cgroup {}", path.display()),
@@ -79,7 +87,10 @@ impl Action {
         match self {
             Action::WriteFile { path, .. } | Action::SwapOn { path, .. } => Some(path.display().to_string()),
             Action::StartUnit { unit } => Some(unit.clone()),
-            Action::RemoveDirectory { .. } | Action::RemoveLoop { .. } | Action::RemoveCgroup { .. } => None,
+            Action::RemoveDirectory { .. }
+            | Action::RemoveLoop { .. }
+            | Action::StopArray { .. }
+            | Action::RemoveCgroup { .. } => None,
         }
     }
 
@@ -89,6 +100,7 @@ impl Action {
             Action::WriteFile { path, value } => restore(path, value),
             Action::RemoveDirectory { path } => remove_directory(path),
             Action::RemoveLoop { index, again } => loopdev::renew(*index, *again).map(|()| self.to_string()),
+            Action::StopArray { number, members } => md::stop(*number, members),
             Action::SwapOn { path, priority } => swap::on(path, *priority),
             Action::StartUnit { unit } => systemd::start(unit).map(|()| format!("started {unit}")),
             Action::RemoveCgroup { path } => cgroup::remove(path),

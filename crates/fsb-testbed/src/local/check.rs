@@ -134,12 +134,16 @@ pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
 pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     let mut seen: BTreeMap<block::DeviceNumber, String> = BTreeMap::new();
     for (text, request) in media(setup) {
-        let Some(number) = request.medium.argument.as_deref().and_then(|path| block::number_of(Path::new(path))) else {
-            continue;
-        };
-        if let Some(other) = seen.insert(number, text.clone()) {
-            return Err(TestbedError::request(format!("{other} and {text} are the same device"))
+        // Of an array, each of its members.
+        let paths = request.medium.argument.as_deref().unwrap_or_default().split('+');
+        for number in paths.filter_map(|path| block::number_of(Path::new(path))) {
+            if let Some(other) = seen.insert(number, text.clone()) {
+                return Err(match other == text {
+                    true => TestbedError::request(format!("two members of {text} are the same device")),
+                    false => TestbedError::request(format!("{other} and {text} are the same device")),
+                }
                 .advice("use one name for it, so that the targets take turns on it"));
+            }
         }
     }
     Ok(())

@@ -26,17 +26,47 @@ pub(super) fn quiesce_own(
     sync(root)?;
     finish()?;
     let mut failure = None;
+    let mut last = LastSync::default();
     let settled = poll_until(LONGEST, || {
         // A syncfs flushes the device's cache whether it wrote or not: flushes are no sign of anything.
-        let moved = || block::activity(device).map(|activity| (activity.read_bytes, activity.write_bytes));
+        let moved = || block::activity(device).map_or((0, 0), |activity| (activity.read_bytes, activity.write_bytes));
         let before = moved();
         failure = sync(root).err();
+        let synced = moved();
         std::thread::sleep(STILL);
-        failure.is_some() || (block::in_flight(device) == 0 && moved() == before)
+        let stands = block::in_flight(device) == 0 && moved() == synced;
+        failure.is_some() || last.is_quiet(before, synced, stands)
     });
     match failure {
         Some(error) => Err(error),
         None => Ok(Quiet { waited_seconds: start.elapsed().as_secs_f64(), settled }),
+    }
+}
+
+/// A syncfs that writes so much at most may be one that has nothing to write: ReiserFS commits its superblock each time.
+const IDLE_SYNC: u64 = 64 << 10;
+/// After so many that wrote the same and nothing else moved, that is what a syncfs costs there.
+const ALIKE: u32 = 3;
+
+/// What the syncfs before wrote, and how many in a row wrote the same.
+#[derive(Debug, Default)]
+struct LastSync {
+    wrote: u64,
+    alike: u32,
+}
+
+impl LastSync {
+    /// Whether nothing was left to write. `before` and `after` the syncfs: bytes that the device had read and written by
+    /// then; `stands`: whether it has stood still since.
+    fn is_quiet(&mut self, before: (u64, u64), after: (u64, u64), stands: bool) -> bool {
+        if after == before {
+            return stands;
+        }
+        let wrote = after.1.saturating_sub(before.1);
+        let idle = stands && after.0 == before.0 && wrote <= IDLE_SYNC;
+        self.alike = if idle && (self.alike == 0 || wrote == self.wrote) { self.alike + 1 } else { u32::from(idle) };
+        self.wrote = wrote;
+        self.alike >= ALIKE
     }
 }
 
@@ -95,6 +125,25 @@ mod tests {
         assert_eq!(parse_busy(text, 100), Some(1.7));
         assert_eq!(parse_busy("cpu0 1 2 3\n", 100), None);
         assert_eq!(parse_busy("cpu 1 2\n", 100), None);
+    }
+
+    #[test]
+    fn a_syncfs_that_always_writes_the_same_little_has_nothing_to_write() {
+        let run = |steps: &[(u64, bool)]| {
+            let mut last = LastSync::default();
+            let mut written = 0;
+            steps.iter().position(|(bytes, stands)| {
+                let before = (0, written);
+                written += bytes;
+                last.is_quiet(before, (0, written), *stands)
+            })
+        };
+        assert_eq!(run(&[(0, true)]), Some(0));
+        assert_eq!(run(&[(0, false), (4096, true), (0, true)]), Some(2));
+        assert_eq!(run(&[(12_288, true); 4]), Some(2), "ReiserFS");
+        assert_eq!(run(&[(12_288, true), (12_288, false), (12_288, true), (12_288, true), (12_288, true)]), Some(4));
+        assert_eq!(run(&[(8192, true), (12_288, true), (12_288, true), (12_288, true)]), Some(3));
+        assert_eq!(run(&[(1 << 20, true); 9]), None, "so much is work");
     }
 
     #[test]

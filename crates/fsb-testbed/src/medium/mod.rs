@@ -3,6 +3,7 @@
 mod device;
 mod image;
 mod loop_image;
+mod raid0;
 mod ram;
 mod vm_disk;
 
@@ -20,10 +21,12 @@ use crate::ledger::Ledger;
 use crate::testbed::Progress;
 
 /// Every medium that fsb can make.
-pub static REGISTRY: &[&dyn MediumKind] = &[&loop_image::LoopImage, &ram::Ram, &device::Device, &vm_disk::VmDisk];
+pub static REGISTRY: &[&dyn MediumKind] =
+    &[&loop_image::LoopImage, &ram::Ram, &device::Device, &raid0::Raid0, &vm_disk::VmDisk];
 
 pub(crate) use device::{Claimed, claim};
 pub(crate) use loop_image::{backing, make_filled_image};
+pub(crate) use raid0::{Member, check_members, members, shared_disk};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Images are whole multiples of the largest sectors, in bytes: direct I/O takes nothing less.
@@ -88,12 +91,9 @@ pub trait OpenMedium {
 /// The medium of that name, or the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
     REGISTRY.iter().copied().find(|member| member.name() == name).ok_or_else(|| {
-        let what = match name {
-            "raid0" => "the medium raid0 is not available in this version".to_owned(),
-            _ => fsb_model::nearest::unknown("medium", name, REGISTRY.iter().map(|member| member.name())),
-        };
-        TestbedError::request(what)
-            .advice("use @loop (an image in a file), @ram (in memory) or @/dev/NAME (a block device)")
+        let known = REGISTRY.iter().map(|member| member.name());
+        TestbedError::request(fsb_model::nearest::unknown("medium", name, known))
+            .advice("use @loop (an image in a file), @ram (in memory), @/dev/NAME (a block device) or @raid0:loop+loop")
     })
 }
 
@@ -128,7 +128,7 @@ mod tests {
             assert!(names.insert(member.name()), "{} twice", member.name());
             assert!(!member.about().is_empty() && !member.about().contains('\n'), "{}", member.name());
         }
-        for text in ["ext4", "ext4@ram", "ext4@/dev/sdb1"] {
+        for text in ["ext4", "ext4@ram", "ext4@/dev/sdb1", "ext4@raid0:loop+loop"] {
             let target: fsb_model::Target = text.parse().unwrap();
             assert!(find(&target.file_system().unwrap().medium.name).is_ok(), "{text}");
         }
@@ -136,9 +136,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_said() {
-        let error = find("raid0").err().unwrap();
-        assert_eq!(error.kind, crate::Kind::Request);
-        assert!(error.to_string().contains("not available in this version") && error.to_string().contains("@ram"));
+        assert!(find("tape").err().unwrap().to_string().contains("@raid0:loop+loop"));
         assert!(find("lop").err().unwrap().to_string().contains("did you mean 'loop'"));
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod block;
 pub(crate) mod fill;
 pub(crate) mod loopdev;
 pub(crate) mod magic;
+pub(crate) mod md;
 pub(crate) mod memory;
 pub(crate) mod mount;
 pub(crate) mod mountinfo;

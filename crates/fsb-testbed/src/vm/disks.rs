@@ -13,7 +13,7 @@ use fsb_model::{Medium, Target, TargetKind};
 use crate::error::TestbedError;
 use crate::host;
 use crate::local;
-use crate::medium::{self, Claimed, GRANULE, MediumRequest, VM_SERIAL};
+use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
 use crate::sys::Roots;
 use crate::testbed::{Opened, Progress, Provisioned, Setup};
 
@@ -32,6 +32,8 @@ pub struct Disks {
     disks: Vec<(OwnedFd, MediumRecord)>,
     /// What the plan calls a medium, and what the guest does.
     names: Vec<(String, Medium)>,
+    /// Why arrays are not judged, by the guest's names: what stands behind its disks it does not know.
+    unjudged: BTreeMap<String, String>,
 }
 
 /// Bytes of each medium of `setup`, by its text, or why it cannot be made.
@@ -39,7 +41,12 @@ pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError
     local::check_same_device(setup)?;
     let mut sizes = BTreeMap::new();
     for (text, request) in local::media(setup) {
-        sizes.insert(text, medium::find(&request.medium.name)?.check(&request)?);
+        let size = match request.medium.name.as_str() {
+            // It is the guest's kernel that joins them.
+            "raid0" => medium::check_members(&request)?,
+            name => medium::find(name)?.check(&request)?,
+        };
+        sizes.insert(text, size);
     }
     Ok(sizes)
 }
@@ -71,15 +78,18 @@ impl Disks {
                 Ok(self.add(file, record))
             }
             "raid0" => {
-                let members = members(request);
-                let texts: Vec<String> = members
-                    .iter()
-                    .map(|(member, size)| {
-                        let request = MediumRequest { medium: member, size: *size, ..*request };
-                        Ok(self.medium(&request, progress)?.to_string())
-                    })
-                    .collect::<Result<_, TestbedError>>()?;
-                Ok(Medium { name: "raid0".to_owned(), argument: Some(texts.join("+")) })
+                let members = medium::members(request)?;
+                let mut texts = Vec::new();
+                for (place, Member { medium, size }) in (0..).zip(&members) {
+                    let seed = request.seed.wrapping_add(place);
+                    let request = MediumRequest { medium, size: *size, seed, ..*request };
+                    texts.push(self.medium(&request, progress)?.to_string());
+                }
+                let array = Medium { name: "raid0".to_owned(), argument: Some(texts.join("+")) };
+                if let Some(why) = medium::shared_disk(&request.medium.to_string(), &members, request.dir) {
+                    self.unjudged.insert(array.to_string(), why);
+                }
+                Ok(array)
             }
             // Memory of the guest, which has all that it needs.
             _ => Ok(request.medium.clone()),
@@ -145,19 +155,9 @@ impl Disks {
             found.filled.clone_from(&own.filled);
             found.summary.clone_from(&own.summary);
         }
+        found.unjudged = found.unjudged.or_else(|| self.unjudged.get(guest).cloned());
         found
     }
-}
-
-/// The members of an array, each with the bytes of an image for it.
-fn members(request: &MediumRequest<'_>) -> Vec<(Medium, u64)> {
-    let texts: Vec<&str> = request.medium.argument.as_deref().unwrap_or_default().split('+').collect();
-    let medium = |text: &str| match text.starts_with('/') {
-        true => Medium { name: "device".to_owned(), argument: Some(text.to_owned()) },
-        false => Medium { name: text.to_owned(), argument: None },
-    };
-    let size = request.size / texts.len() as u64 / GRANULE * GRANULE;
-    texts.into_iter().map(|text| (medium(text), size)).collect()
 }
 
 /// What is known of an image here; the guest knows the device that it becomes.

@@ -83,11 +83,11 @@ fn bare(path: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Reads the names, modes and contents back.
-    pub(crate) fn read_back(bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+    pub fn read_back(bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut rest = bytes;
         let mut entries = Vec::new();
         loop {

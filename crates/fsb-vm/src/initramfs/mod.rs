@@ -149,3 +149,88 @@ fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<
     archive.file(guest::MODULES, list.into(), 0o644);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::archive::tests::read_back;
+    use super::*;
+    use crate::kernel::Origin;
+
+    /// A kernel with virtio_pci built in and modules that this crate never looks into.
+    fn kernel(directory: &Path) -> Kernel {
+        let file = |name: &str, text: &str| {
+            let path = directory.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for module in ["virtio_blk", "virtio_console", "jbd2", "ext4", "crc32c"] {
+            file(&format!("kernel/{module}.ko"), module);
+        }
+        file("modules.builtin", "kernel/drivers/virtio/virtio_pci.ko\n");
+        let dep = "kernel/virtio_blk.ko:\nkernel/virtio_console.ko:\nkernel/jbd2.ko:\nkernel/crc32c.ko:\n\
+                   kernel/ext4.ko: kernel/jbd2.ko\n";
+        file("modules.dep", dep);
+        file("modules.softdep", "softdep ext4 pre: crc32c\n");
+        Kernel { release: "6.1".into(), image: "/k".into(), modules: Some(directory.into()), origin: Origin::Named }
+    }
+
+    fn contents(directory: &Path) -> Contents {
+        fs::write(directory.join("note"), "a note").unwrap();
+        Contents {
+            init: std::env::current_exe().unwrap(),
+            programs: vec!["/bin/sh".into()],
+            modules: vec!["ext4".into()],
+            optional_modules: vec!["jfs".into()],
+            files: vec![("/etc/note".into(), directory.join("note"))],
+        }
+    }
+
+    #[test]
+    fn an_initramfs_holds_what_a_guest_needs() {
+        let directory = tempfile::tempdir().unwrap();
+        let built = build(&kernel(directory.path()), &contents(directory.path()), directory.path()).unwrap();
+        assert_eq!(built.modules, ["virtio_blk", "virtio_console", "crc32c", "jbd2", "ext4"]);
+        assert_eq!(built.missing, ["jfs"]);
+        let entries = read_back(&fs::read(&built.path).unwrap());
+        let content = |name: &str| {
+            let entry = entries.iter().find(|(path, ..)| path == name);
+            String::from_utf8_lossy(&entry.unwrap_or_else(|| panic!("no {name}")).2).into_owned()
+        };
+        let list: Vec<_> = ["virtio_blk", "virtio_console", "crc32c", "jbd2", "ext4"].map(module_line).to_vec();
+        assert_eq!(content("etc/fsb/modules"), list.concat());
+        assert_eq!(content("usr/lib/modules/jbd2.ko"), "jbd2");
+        assert_eq!(content("etc/note"), "a note");
+        assert_eq!(content("sbin"), "usr/sbin");
+        assert!(content("etc/passwd").contains("nobody:x:65534"));
+        for name in ["init", "dev/console", "proc", "sys", "usr/lib/libc.so.6", "usr/bin/sh"] {
+            content(name);
+        }
+        let mode = |name: &str| entries.iter().find(|(path, ..)| path == name).unwrap().1;
+        assert_eq!((mode("dev/console"), mode("tmp"), mode("init")), (0o020600, 0o041777, 0o100755));
+    }
+
+    fn module_line(name: &str) -> String {
+        guest::module_line(&format!("/usr/lib/modules/{name}.ko"), name != "crc32c")
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let (kernel, contents) = (kernel(directory.path()), contents(directory.path()));
+        let refusal =
+            |kernel: &Kernel, contents: &Contents| build(kernel, contents, directory.path()).unwrap_err().to_string();
+        let without = Contents { modules: vec!["reiserfs".into()], ..contents.clone() };
+        let text = refusal(&kernel, &without);
+        assert!(
+            text.contains("no module reiserfs") && text.contains("kernel 6.1") && text.contains("--kernel"),
+            "{text}"
+        );
+        let without = Contents { programs: vec!["/sbin/mkfs.absent".into()], ..contents.clone() };
+        assert!(refusal(&kernel, &without).contains("/sbin/mkfs.absent"));
+        fs::write(directory.path().join("modules.dep"), "kernel/ext4.ko:\n").unwrap();
+        assert!(refusal(&kernel, &contents).contains("a guest needs virtio"));
+        let bare = Kernel { modules: None, ..kernel };
+        let built = build(&bare, &contents, directory.path()).unwrap();
+        assert_eq!((built.modules, built.missing), (vec![], vec!["jfs".to_owned()]));
+    }
+}

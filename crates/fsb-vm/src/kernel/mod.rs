@@ -16,6 +16,7 @@ pub use find::list;
 pub use resolve::resolve;
 
 use crate::error::{VmError, refused};
+use crate::modules::{Index, normal};
 
 /// Where a kernel was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,20 @@ impl Kernel {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+impl Kernel {
+    /// Which of `names` it has neither as a module nor built in. A kernel of which nothing but the image is known is
+    /// taken to have built in what is asked for.
+    pub fn lacking<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, VmError> {
+        let Some(directory) = &self.modules else { return Ok(Vec::new()) };
+        let index = Index::of(directory)?;
+        let has = |name: &str| {
+            let name = normal(name);
+            index.modules.contains_key(&name) || index.builtin.contains(&name)
+        };
+        Ok(names.iter().copied().filter(|name| !has(name)).collect())
     }
 }
 

@@ -180,3 +180,125 @@ fn message(line: &str) -> &str {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn console(text: &str) -> Console {
+        let mut console = Console::default();
+        console.take(text.as_bytes());
+        console.end();
+        console
+    }
+
+    /// What Debian's 6.1 said when it found no root file system.
+    const NO_ROOT: &str = "\
+[    1.906655] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)\r
+[    1.906668] CPU: 0 PID: 1 Comm: swapper/0 Not tainted 6.1.0-56-amd64 #1  Debian 6.1.192-2\r
+[    1.906668] Call Trace:\r
+[    1.906668]  <TASK>\r
+[    1.906668]  panic+0x118/0x2f4\r
+[    1.906668]  </TASK>\r
+[    1.906668] Kernel Offset: 0x31600000 from 0xffffffff81000000 (relocation range: 0xffffffff80000000-0xffffffffbfffffff)\r
+";
+
+    #[test]
+    fn a_panic_says_why() {
+        let console = console(NO_ROOT);
+        let why = "VFS: Unable to mount root fs on unknown-block(0,0)";
+        assert_eq!(console.trouble(), Some(Trouble::Panic(why.into())));
+        let tail = console.tail(2);
+        assert_eq!(tail.len(), 2);
+        assert!(tail[0].ends_with("</TASK>") && tail[1].contains("Kernel Offset"), "{tail:?}");
+    }
+
+    #[test]
+    fn an_oops_says_more_than_the_panic_that_it_ends_in() {
+        for (oops, begin) in [
+            ("BUG: kernel NULL pointer dereference, address: 0000000000000010", "BUG: kernel NULL pointer"),
+            ("BUG: unable to handle page fault for address: ffffc90000c07000", "BUG: unable to handle page fault"),
+            ("general protection fault, probably for non-canonical address 0xdead000000000122: 0000 [#1]", "general"),
+            ("kernel BUG at fs/reiserfs/journal.c:3045!", "kernel BUG at fs/reiserfs/journal.c:3045!"),
+            (
+                "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
+                "Unable to handle",
+            ),
+        ] {
+            let text = format!(
+                "[   12.345678] {oops}\n[   12.345680] #PF: supervisor read access in kernel mode\n\
+                 [   12.350000] Oops: 0000 [#1] PREEMPT SMP NOPTI\n[   12.4] Kernel panic - not syncing: Fatal exception\n"
+            );
+            let Some(Trouble::Panic(why)) = console(&text).trouble() else { panic!("{oops}") };
+            assert!(why.starts_with(begin) && why.ends_with(" (Fatal exception)"), "{why}");
+        }
+    }
+
+    #[test]
+    fn hangs_are_told_from_panics() {
+        let hung = "[  363.1] INFO: task mkfs.jfs:214 blocked for more than 300 seconds.\n\
+                    [  363.2]       Not tainted 6.1.0-56-amd64 #1\n\
+                    [  363.3] Kernel panic - not syncing: hung_task: blocked tasks\n";
+        let why = "INFO: task mkfs.jfs:214 blocked for more than 300 seconds.";
+        assert_eq!(console(hung).trouble(), Some(Trouble::Hang(why.into())));
+        let soft = "[   48.0][    C1] watchdog: BUG: soft lockup - CPU#1 stuck for 122s! [fsb:210]\n\
+                    [   48.1][    C1] Kernel panic - not syncing: softlockup: hung tasks\n";
+        let why = "watchdog: BUG: soft lockup - CPU#1 stuck for 122s! [fsb:210]";
+        assert_eq!(console(soft).trouble(), Some(Trouble::Hang(why.into())));
+        let stall = console("[   26.0] rcu: INFO: rcu_preempt self-detected stall on CPU\n");
+        assert!(matches!(stall.trouble(), Some(Trouble::Hang(_))));
+        // A panic of another kind after a stall is a panic.
+        let other = console("rcu: INFO: rcu_preempt detected stalls\nKernel panic - not syncing: Out of memory\n");
+        assert_eq!(other.trouble(), Some(Trouble::Panic("Out of memory".into())));
+    }
+
+    #[test]
+    fn what_only_mentions_trouble_is_none() {
+        for line in
+            ["[    0.1] Command line: oops=panic softlockup_panic=1", "[    0.2] EXT4-fs: INFO: recovery", "fine"]
+        {
+            assert_eq!(console(line).trouble(), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_guests_own_words_are_heard() {
+        let ready = console("[    0.5] Run /init as init process\nfsb-guest: ready\n");
+        assert!(ready.ready() && ready.refusal().is_none());
+        let refused = console("fsb-guest: cannot load the module /usr/lib/modules/x.ko: No such device\n");
+        assert_eq!(refused.refusal().unwrap(), "cannot load the module /usr/lib/modules/x.ko: No such device");
+    }
+
+    #[test]
+    fn the_screen_is_cleared_by_nobody() {
+        let console = console("\u{1b}[2J\u{1b}[01;01HSeaBIOS\r\nnext");
+        assert_eq!(console.tail(9), ["SeaBIOS", "next"]);
+    }
+
+    #[test]
+    fn only_the_last_lines_are_kept() {
+        let text: String = (0..KEPT + 7).map(|n| format!("line {n}\n")).collect();
+        let console = console(&text);
+        assert_eq!(console.tail(usize::MAX).len(), KEPT);
+        assert_eq!(console.tail(1), [format!("line {}", KEPT + 6)]);
+        assert_eq!(super::Console::default().tail(3), Vec::<String>::new());
+    }
+
+    proptest! {
+        /// However the bytes are cut, the same is read, and memory stays bounded.
+        #[test]
+        fn any_bytes_in_any_pieces(bytes: Vec<u8>, at: prop::sample::Index) {
+            let mut whole = Console::default();
+            whole.take(&bytes);
+            let mut pieces = Console::default();
+            let (one, other) = bytes.split_at(at.index(bytes.len() + 1));
+            pieces.take(one);
+            pieces.take(other);
+            prop_assert_eq!(whole.tail(usize::MAX), pieces.tail(usize::MAX));
+            prop_assert_eq!(whole.trouble(), pieces.trouble());
+            prop_assert!(whole.partial.len() <= LONGEST);
+        }
+    }
+}

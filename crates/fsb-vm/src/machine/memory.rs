@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use super::MachineSpec;
 use crate::error::VmError;
 use crate::initramfs::Initramfs;
 
@@ -18,16 +17,16 @@ pub fn least_memory(initramfs: &Initramfs) -> u64 {
 }
 
 /// Refuses a machine that cannot have its memory, or cannot do with it.
-pub(super) fn check(spec: &MachineSpec<'_>) -> Result<(), VmError> {
-    let least = least_memory(spec.initramfs);
-    if spec.memory < least {
-        return Err(VmError::machine(format!("{} is too little memory for the guest", mebibytes(spec.memory)))
+pub(super) fn check(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
+    let least = least_memory(initramfs);
+    if memory < least {
+        return Err(VmError::machine(format!("{} is too little memory for the guest", mebibytes(memory)))
             .tried(format!("its kernel and programs take {}", mebibytes(least)))
             .advice(format!("say --memory {}", mebibytes(least).replace(' ', "").replace("iB", ""))));
     }
     match available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
-        Some(free) if free < spec.memory => {
-            Err(VmError::machine(format!("the guest's {} of memory do not fit this machine", mebibytes(spec.memory)))
+        Some(free) if free < memory => {
+            Err(VmError::machine(format!("the guest's {} of memory do not fit this machine", mebibytes(memory)))
                 .tried(format!("{} are available", mebibytes(free)))
                 .advice("give it less with --memory, or end what uses memory here"))
         }
@@ -48,6 +47,18 @@ fn available(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_little_and_too_much_are_refused() {
+        let path = std::path::PathBuf::new();
+        let initramfs = Initramfs { path, modules: Vec::new(), missing: Vec::new(), size: 40 * MIB, reused: false };
+        let least = least_memory(&initramfs);
+        assert_eq!(least % (32 * MIB), 0);
+        let little = check(least - 1, &initramfs).unwrap_err().to_string();
+        assert!(little.ends_with(&format!("say --memory {}M", least / MIB)), "{little}");
+        let much = check(u64::MAX, &initramfs).unwrap_err().to_string();
+        assert!(much.contains("do not fit this machine") && much.contains("are available"), "{much}");
+    }
 
     #[test]
     fn available_memory_is_read() {

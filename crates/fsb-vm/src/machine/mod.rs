@@ -118,7 +118,7 @@ impl Machine {
     /// QEMU dies with the *thread* that calls this, so that thread must live as long as the machine is wanted.
     pub fn boot(spec: MachineSpec<'_>) -> Result<Machine, VmError> {
         let qemu = qemu::find(qemu::Architecture::HERE)?;
-        memory::check(&spec)?;
+        memory::check(spec.memory, spec.initramfs)?;
         let mut aio = Vec::new();
         for disk in &spec.disks {
             aio.push(qemu::probe_disk(&qemu, &spec.launcher, disk)?);

@@ -120,3 +120,21 @@ fn start_with(
     };
     Machine::start(&qemu, launcher, &plan.arguments(), Vec::new())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_holds_until_the_next_boot() {
+        let cache = tempfile::tempdir().unwrap();
+        let path = cache.path().join("deep/acceleration.json");
+        let memory = Memory { boot_id: "a".into(), acceleration: Acceleration::Kvm, how: "it came up".into() };
+        remember(&path, &memory);
+        assert_eq!(recall(&path, "a"), Some(memory));
+        assert_eq!(recall(&path, "b"), None);
+        fs::write(&path, "garbage").unwrap();
+        assert_eq!(recall(&path, "a"), None);
+        assert_eq!(recall(&path, ""), None);
+    }
+}

@@ -7,7 +7,14 @@ use std::time::{Duration, Instant};
 
 use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Stop, initramfs, kernel, machine};
 
-tests! { a_guest_answers, }
+tests! {
+    a_guest_answers,
+    every_driver_loads,
+    a_panic_and_its_reason_reach_the_host,
+    what_dies_is_told_apart,
+    a_guest_that_cannot_begin_says_why,
+    acceleration_is_found_by_a_boot,
+}
 
 const MIB: u64 = 1 << 20;
 
@@ -102,6 +109,100 @@ fn a_guest_answers() {
     std::io::Read::read_exact(&mut std::fs::File::open(path).unwrap(), &mut bytes).unwrap();
     assert_eq!(&bytes, b"edcba");
     assert_eq!(guest.ask("run /bin/cat /etc/hostname"), "exit status: 0 guest");
+    let orphan = guest.ask("orphan");
+    assert_eq!(guest.ask(&format!("gone /proc/{orphan}")), "true");
+    // Large messages, both ways.
+    let long = "x".repeat(300_000);
+    assert_eq!(guest.ask(&format!("echo {long}")), long);
     assert_eq!(guest.ask("end"), "good bye");
     assert_eq!(guest.wait(), Stop::PoweredOff);
+}
+
+/// The file systems of Debian's kernels that hosts often lack, and what RAID and faults need.
+fn every_driver_loads() {
+    let Some(kernel) = kernel() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let systems = ["ext4", "xfs", "btrfs", "jfs", "reiserfs", "f2fs", "nilfs2", "ntfs3"];
+    let others = ["raid0", "dm-flakey", "dm-log-writes", "loop"];
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let contents = Contents { modules: owned(&others), optional_modules: owned(&systems), ..contents() };
+    let initramfs = initramfs::build(&kernel, &contents, cache.path()).unwrap();
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    let known = guest.ask("read /proc/filesystems");
+    let known: Vec<_> = known.split_whitespace().collect();
+    // Not every kernel has every one, but some of them are in all.
+    assert!(initramfs.missing.len() <= 2, "{:?}", initramfs.missing);
+    for system in systems.iter().filter(|system| !initramfs.missing.iter().any(|name| name == *system)) {
+        assert!(known.contains(system), "{system} is not in {known:?}");
+    }
+    assert!(guest.ask("read /proc/mdstat").contains("raid0"));
+    // Soft dependencies came along: no driver has to ask for a module that nobody can load.
+    assert!(guest.ask("read /proc/crypto").contains("crc32c"));
+}
+
+fn a_panic_and_its_reason_reach_the_host() {
+    let Some(kernel) = kernel() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    assert_eq!(guest.ask("read /etc/hostname"), "guest");
+    writeln!(guest.answers.get_ref(), "write /proc/sysrq-trigger c").unwrap();
+    let Stop::Panicked(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    assert!(why.contains("sysrq triggered crash"), "{why}");
+    assert!(guest.machine.console_tail(50).iter().any(|line| line.contains("Call Trace")));
+    let mut line = String::new();
+    assert_eq!(guest.answers.read_line(&mut line).unwrap_or(0), 0, "the protocol has ended: {line}");
+}
+
+fn what_dies_is_told_apart() {
+    let Some(kernel) = kernel() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
+    // The agent ends without having been asked to.
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    assert_eq!(guest.ask("read /etc/hostname"), "guest");
+    guest.answers.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
+    let _ = writeln!(guest.answers.get_ref(), "end");
+    // QEMU is killed by somebody else.
+    let pid = rustix::process::Pid::from_raw(i32::try_from(guest.machine.pid()).unwrap()).unwrap();
+    assert_eq!(guest.machine.stopped(), None);
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    assert_eq!(guest.wait(), Stop::Killed(9));
+    // The thread that booted it ends, and QEMU with it.
+    let boots = std::thread::spawn({
+        let (kernel, initramfs) = (kernel.clone(), initramfs.clone());
+        move || Guest::boot(&kernel, &initramfs, Vec::new())
+    });
+    let mut guest = boots.join().unwrap();
+    assert_eq!(guest.wait(), Stop::Killed(9));
+}
+
+fn a_guest_that_cannot_begin_says_why() {
+    let Some(kernel) = kernel() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let missing = Contents { modules: vec!["no-such-driver".into()], ..contents() };
+    let error = initramfs::build(&kernel, &missing, cache.path()).unwrap_err();
+    assert!(error.to_string().contains("no module no_such_driver") && error.to_string().contains(&kernel.release));
+    // A module that is no module: found out in the guest.
+    let broken = cache.path().join("broken");
+    std::fs::write(&broken, "garbage").unwrap();
+    let files = vec![("/usr/lib/modules/ext4.ko".to_owned(), broken)];
+    let initramfs = initramfs::build(&kernel, &Contents { files, ..contents() }, cache.path()).unwrap();
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    assert!(why.contains("cannot load the module /usr/lib/modules/ext4.ko"), "{why}");
+}
+
+fn acceleration_is_found_by_a_boot() {
+    let Some(kernel) = kernel() else { return };
+    let cache = tempfile::tempdir().unwrap();
+    let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
+    let own = Path::new("/proc/self/exe");
+    let (acceleration, how) = machine::probe(&kernel, &initramfs, own, cache.path());
+    eprintln!("{acceleration:?}: {how}");
+    assert!(!how.is_empty());
+    // The second time it is remembered, or as cheap to find out.
+    let begin = Instant::now();
+    assert_eq!(machine::probe(&kernel, &initramfs, own, cache.path()), (acceleration, how));
+    assert!(begin.elapsed() < Duration::from_secs(2));
 }

@@ -24,11 +24,27 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         }
         return Some(ExitCode::from(9));
     }
+    if arguments.get(1)? == PARENT_ARGUMENT {
+        let child = Command::new("/bin/cat").arg("/etc/hostname").stdout(std::process::Stdio::null()).spawn();
+        println!("{}", child.expect("a child").id());
+        return Some(ExitCode::SUCCESS);
+    }
     if arguments.get(1)? == machine::LAUNCH_ARGUMENT {
         eprintln!("{}", machine::launch_main(&arguments[2..]));
         return Some(ExitCode::FAILURE);
     }
     None
+}
+
+/// The first argument of a process that starts another and ends.
+const PARENT_ARGUMENT: &str = "__parent";
+
+/// Whether a process that has ended is also reaped, soon.
+fn gone(path: &str) -> bool {
+    (0..500).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        !std::path::Path::new(path).exists()
+    })
 }
 
 /// A question is a word and an argument.
@@ -54,11 +70,13 @@ fn answer(line: &str) -> String {
                 },
             )
         }
-        // Its child lives on a moment, and PID 1 inherits it.
+        // Its parent ends at once, and PID 1 inherits it.
         "orphan" => {
-            let child = Command::new("/init").arg("--list").spawn().expect("a child");
-            child.id().to_string()
+            let output = Command::new("/proc/self/exe").arg(PARENT_ARGUMENT).output().expect("a child");
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
         }
+        "gone" => gone(argument).to_string(),
+        "echo" => argument.to_owned(),
         "end" => "good bye".into(),
         other => format!("unknown: {other}"),
     }

@@ -1,5 +1,7 @@
 //! `fsb doctor`: what this machine can measure, and what would disturb it.
 
+mod file_systems;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,7 +42,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         say("listening for ten seconds to what else this machine does (--quick leaves it out)");
         findings.extend(doctor::listen(&arguments.dir, LISTEN));
     }
-    print(&table(&findings))?;
+    let file_systems = file_systems::table(&doctor::file_systems(), &file_systems::Vm::look());
+    print(&format!("{}\n{file_systems}", table(&findings)))?;
     Ok(exit::DONE)
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fsb_model::{metric, nearest};
-use fsb_testbed::{control, fs, medium, watch};
+use fsb_testbed::{control, doctor, fs, medium, watch};
 
 use super::COMPACT_HELP;
 use crate::exit;
@@ -36,9 +36,14 @@ static FAMILIES: &[Family] = &[
         name: "file-systems",
         about: "What a target is formatted with",
         members: || {
-            let about = |fs: &dyn fs::FileSystem| match fs.tools() {
-                Some(tools) => format!("{} (Debian package {})", fs.about(), tools.package),
-                None => fs.about().to_owned(),
+            let here = doctor::file_systems();
+            let about = |fs: &dyn fs::FileSystem| {
+                let driver = here.iter().find(|support| support.name == fs.name()).is_none_or(|support| support.driver);
+                let place = if driver { "" } else { "; no driver is loaded here: --in vm" };
+                match fs.tools() {
+                    Some(tools) => format!("{} (Debian package {}{place})", fs.about(), tools.package),
+                    None => fs.about().to_owned(),
+                }
             };
             fs::REGISTRY.iter().map(|fs| (fs.name().to_owned(), about(*fs))).collect()
         },

@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod filebench;
 mod iozone;
+mod kernel;
 mod list;
 mod micro;
 mod postmark;
@@ -67,6 +68,8 @@ enum Command {
     List(list::Arguments),
     /// Say what this machine can measure and what would disturb it
     Doctor(doctor::Arguments),
+    /// List or fetch the kernels that micro-VMs boot
+    Kernel(kernel::Arguments),
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
 }
@@ -87,6 +90,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Report(arguments) => report::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,
         Command::Doctor(arguments) => doctor::main(&arguments)?,
+        Command::Kernel(arguments) => kernel::main(&arguments)?,
         Command::Clean(arguments) => clean::main(&arguments)?,
     };
     Ok(ExitCode::from(code))
@@ -123,6 +127,8 @@ mod tests {
         let names: Vec<_> = root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
         let mut commands = vec![root.clone()];
         commands.extend(names.iter().filter_map(|name| root.find_subcommand(name).cloned()));
+        let inner: Vec<_> = commands[1..].iter().flat_map(|command| command.get_subcommands().cloned()).collect();
+        commands.extend(inner);
         for mut command in commands {
             let help = command.render_help().to_string();
             let lines = help.lines().count();

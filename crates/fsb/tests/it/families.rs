@@ -20,7 +20,7 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
         }
     }
     let systems = stdout(&fsb(scratch.path(), &["list", "file-systems"]));
-    for name in ["ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs", "tmpfs", "null"] {
+    for name in ["ext2", "ext3", "ext4", "xfs", "btrfs", "ntfs", "tmpfs", "null", "reiserfs", "jfs", "f2fs", "nilfs2"] {
         assert!(systems.lines().any(|line| line.starts_with(&format!("{name} "))), "{name} in {systems}");
     }
     assert!(systems.contains("xfsprogs") && systems.contains("ntfs-3g"), "{systems}");
@@ -36,7 +36,14 @@ fn the_doctor_names_every_file_system_and_what_to_install() {
     for name in ["ext4", "xfs", "btrfs", "ntfs", "loop"] {
         assert!(text.contains(name), "{name} in {text}");
     }
-    for line in text.lines() {
+    // What the machine is like, an empty line, and a table of file systems.
+    let (machine, table) = text.split_once("\n\n").expect(&text);
+    let mut rows = table.lines();
+    assert!(rows.next().unwrap().starts_with("file system  here"), "{table}");
+    for name in ["ext4 ", "xfs ", "reiserfs ", "jfs ", "f2fs ", "nilfs2 ", "ntfs3 "] {
+        assert_eq!(table.lines().filter(|row| row.starts_with(name)).count(), 1, "{name} in {table}");
+    }
+    for line in machine.lines() {
         let state = line.split_whitespace().next().unwrap_or_default();
         assert!(["ok", "warning", "missing", "→"].contains(&state), "{line}");
     }

@@ -23,6 +23,7 @@ mod null_run;
 mod options;
 mod past_the_cache;
 mod postmark;
+mod published;
 mod quiet;
 mod real_file_systems;
 mod regimes;

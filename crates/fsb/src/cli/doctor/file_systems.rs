@@ -1,0 +1,138 @@
+//! The doctor's table: every file system, here and in a virtual machine, and what is missing for either.
+
+use std::collections::BTreeSet;
+
+use fsb_testbed::doctor::Support;
+use fsb_vm::{VmError, kernel, machine};
+
+/// What a virtual machine of this machine could mount.
+pub(super) enum Vm {
+    /// The kernel that it would boot, and the modules that this kernel lacks.
+    Boots { release: String, lacks: BTreeSet<String> },
+    /// Why there can be none.
+    Cannot(VmError),
+}
+
+impl Vm {
+    /// Looks for QEMU and a kernel; nothing is booted.
+    pub(super) fn look() -> Vm {
+        Vm::find().unwrap_or_else(Vm::Cannot)
+    }
+
+    fn find() -> Result<Vm, VmError> {
+        machine::find_qemu(machine::Architecture::HERE)?;
+        let kernel = kernel::resolve(None)?;
+        kernel.usable()?;
+        let all = fsb_testbed::doctor::file_systems();
+        let modules: Vec<&str> = all.iter().flat_map(|support| support.modules).copied().collect();
+        let lacks = kernel.lacking(&modules)?.into_iter().map(str::to_owned).collect();
+        Ok(Vm::Boots { release: kernel.release, lacks })
+    }
+}
+
+/// One line a file system, then what virtual machines need.
+pub(super) fn table(all: &[Support], vm: &Vm) -> String {
+    let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "missing".to_owned()];
+    let mut rows = vec![heads];
+    rows.extend(all.iter().map(|support| row(support, vm)));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..3).map(width).collect();
+    let mut text = String::new();
+    for [name, here, guest, missing] in &rows {
+        let line = format!("{name:0$}  {here:1$}  {guest:2$}  {missing}", widths[0], widths[1], widths[2]);
+        text += line.trim_end();
+        text.push('\n');
+    }
+    if let Vm::Cannot(error) = vm {
+        text += &format!("in VM: {error}\n");
+    }
+    text
+}
+
+fn title(vm: &Vm) -> String {
+    match vm {
+        Vm::Boots { release, .. } => format!("in VM ({release})"),
+        Vm::Cannot(_) => "in VM".to_owned(),
+    }
+}
+
+fn row(support: &Support, vm: &Vm) -> [String; 4] {
+    let here = match (&support.programs, support.driver) {
+        (Some(_), _) => "no tools".to_owned(),
+        (None, false) => "no driver".to_owned(),
+        (None, true) => "yes".to_owned(),
+    };
+    let lacking: Vec<&str> = match vm {
+        Vm::Boots { lacks, .. } => support.modules.iter().copied().filter(|name| lacks.contains(*name)).collect(),
+        Vm::Cannot(_) => Vec::new(),
+    };
+    let guest = match (&support.programs, vm) {
+        (_, Vm::Cannot(_)) => "no",
+        (Some(_), _) => "no tools",
+        (None, Vm::Boots { .. }) if lacking.is_empty() => "yes",
+        (None, Vm::Boots { .. }) => "no driver",
+    };
+    [support.name.to_owned(), here, guest.to_owned(), missing(support, &lacking, guest == "yes")]
+}
+
+/// The one next step, or the version of the tools where nothing is missing.
+fn missing(support: &Support, lacking: &[&str], in_vm: bool) -> String {
+    if let Some((programs, package)) = &support.programs {
+        return format!("{} (apt-get install {package})", programs.join(", "));
+    }
+    let version = support.version.as_deref().map(|version| format!("nothing: {version}"));
+    match (support.driver, in_vm) {
+        (true, _) => version.unwrap_or_else(|| "nothing".to_owned()),
+        (false, true) => "a driver here: add --in vm".to_owned(),
+        (false, false) if lacking.is_empty() => "a driver: modprobe, or --in vm".to_owned(),
+        (false, false) => format!("a kernel with {} (fsb kernel fetch)", lacking.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn support(name: &'static str, driver: bool, programs: Option<&'static str>) -> Support {
+        Support {
+            name,
+            version: Some(format!("mkfs.{name} 1.0")),
+            programs: programs.map(|package| (vec![format!("mkfs.{name}")], package)),
+            driver,
+            modules: match name {
+                "ntfs3" => &["ntfs3"],
+                _ => &["any"],
+            },
+        }
+    }
+
+    fn all() -> Vec<Support> {
+        vec![
+            support("ext4", true, None),
+            support("reiserfs", false, None),
+            support("ntfs3", false, None),
+            support("exfat", false, Some("exfatprogs")),
+        ]
+    }
+
+    #[test]
+    fn each_has_a_place_or_what_it_lacks() {
+        let vm = Vm::Boots { release: "6.1.0-56-amd64".to_owned(), lacks: ["ntfs3".to_owned()].into() };
+        let expected = "\
+file system  here       in VM (6.1.0-56-amd64)  missing
+ext4         yes        yes                     nothing: mkfs.ext4 1.0
+reiserfs     no driver  yes                     a driver here: add --in vm
+ntfs3        no driver  no driver               a kernel with ntfs3 (fsb kernel fetch)
+exfat        no tools   no tools                mkfs.exfat (apt-get install exfatprogs)
+";
+        assert_eq!(table(&all(), &vm), expected);
+    }
+
+    #[test]
+    fn without_virtual_machines_their_next_step_is_said() {
+        let error = VmError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
+        let text = table(&all(), &Vm::Cannot(error));
+        assert!(text.contains("\nreiserfs     no driver  no     a driver: modprobe, or --in vm\n"), "{text}");
+        assert!(text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"), "{text}");
+    }
+}

@@ -1,0 +1,105 @@
+//! `fsb kernel`: the kernels that micro-VMs can boot.
+
+use clap::{Args, Subcommand};
+use comfy_table::{ContentArrangement, Table, TableStyle};
+use fsb_vm::kernel::{self, Kernel};
+use fsb_vm::{Kind, VmError};
+
+use super::COMPACT_HELP;
+use crate::exit;
+use crate::progress::say;
+use crate::results::print;
+
+const MORE: &str = "\
+Examples:
+  fsb kernel list                            those of this host and those fetched, newest first
+  fsb kernel fetch linux-image-amd64         Debian's newest, into the user's cache, without root
+  fsb kernel fetch linux-image-6.12-amd64    the backported one
+  fsb run ext4 xfs --in vm --kernel 6.1 --kernel 6.12";
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  fsb kernel list
+  fsb run ext4 --in vm                       with the first that can be used, the host's own before all
+  fsb run ext4 --in vm --kernel 6.1          with the newest of the 6.1s";
+
+const FETCH_EXAMPLES: &str = "\
+A metapackage is followed to the image that it stands for; drivers that no guest has a device for
+are left out. Nothing is installed.
+Examples:
+  fsb kernel fetch linux-image-amd64
+  fsb kernel fetch linux-image-6.1.0-50-amd64
+  fsb kernel fetch ./linux-image-6.12.117_amd64.deb";
+
+/// List or fetch the kernels that micro-VMs boot (fsb run --in vm)
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = HELP, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// As [`COMPACT_HELP`], with the subcommands.
+const HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\nCommands:\n{subcommands}\n\n{options}{after-help}";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the kernels of this host and those fetched
+    #[command(after_help = LIST_EXAMPLES, help_template = COMPACT_HELP)]
+    List,
+    /// Fetch a kernel from a Debian package, without root
+    #[command(after_help = FETCH_EXAMPLES, help_template = COMPACT_HELP)]
+    Fetch {
+        /// The package's name, for apt-get download; or the path of a .deb
+        #[arg(value_name = "PACKAGE")]
+        package: String,
+    },
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    match &arguments.command {
+        Command::List => list()?,
+        Command::Fetch { package } => {
+            let kernel = kernel::fetch(package, &mut say).map_err(failure)?;
+            print(&format!("{}\n", table(&[kernel])))?;
+        }
+    }
+    Ok(exit::DONE)
+}
+
+fn list() -> anyhow::Result<()> {
+    let kernels = kernel::list();
+    if kernels.is_empty() {
+        return print("there is no kernel for a micro-VM here; fetch one: fsb kernel fetch linux-image-amd64\n");
+    }
+    print(&format!("{}\n", table(&kernels)))?;
+    for error in kernels.iter().filter_map(|kernel| kernel.usable().err()) {
+        say(&format!("warning: {error}"));
+    }
+    Ok(())
+}
+
+fn table(kernels: &[Kernel]) -> String {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
+    table.set_header(["release", "origin", "usable", "image", "modules"]);
+    for kernel in kernels {
+        let usable = if kernel.usable().is_ok() { "yes" } else { "no" };
+        let modules = kernel.modules.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string());
+        let image = kernel.image.display().to_string();
+        table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &image, &modules]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// The exit code that the error deserves.
+fn failure(error: VmError) -> anyhow::Error {
+    match error.kind {
+        Kind::Request => exit::request(error.to_string()),
+        Kind::Machine => exit::machine(error.to_string()),
+    }
+}
