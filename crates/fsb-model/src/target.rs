@@ -22,6 +22,9 @@ pub struct Target {
     /// Controls in which it differs from the other targets, by name. The text form does not hold them: only plans do.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, String>,
+    /// Where this machine cannot make it, it is left out and said to be, and the run goes on. Only plans say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// The two kinds of target.
@@ -140,7 +143,7 @@ impl FromStr for Target {
         } else {
             TargetKind::FileSystem(parse_file_system(text, body)?)
         };
-        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new() })
+        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new(), optional: false })
     }
 }
 
@@ -324,7 +327,7 @@ mod tests {
             let options: Vec<_> = options.into_iter().filter(|option| !option.starts_with("mkfs=")).collect();
             let medium = parse(&format!("ext4{medium}")).file_system().unwrap().medium.clone();
             let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, medium });
-            let target = Target { name, kind, controls: BTreeMap::new() };
+            let target = Target { name, kind, controls: BTreeMap::new(), optional: false };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }
 

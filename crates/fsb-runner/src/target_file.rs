@@ -1,6 +1,7 @@
 //! A target as plans write it: its text, or a table where it differs from the others in a control.
 //!
-//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`
+//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. One that not every machine can make is
+//! `{ target = "ext4@raid0:loop+loop", optional = true }`: where it cannot, the others are measured all the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,8 @@ pub struct TargetFile {
     pub text: String,
     /// Controls in which it differs from the run.
     pub controls: BTreeMap<String, String>,
+    /// It is left out where this machine cannot make it.
+    pub optional: bool,
 }
 
 /// The table form.
@@ -25,13 +28,15 @@ pub struct TargetFile {
 #[serde(deny_unknown_fields)]
 struct Table {
     target: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     controls: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    optional: bool,
 }
 
 impl From<String> for TargetFile {
     fn from(text: String) -> Self {
-        TargetFile { text, controls: BTreeMap::new() }
+        TargetFile { text, ..TargetFile::default() }
     }
 }
 
@@ -42,7 +47,7 @@ impl TargetFile {
             TargetKind::FileSystem(spec) => spec.to_string(),
             TargetKind::Directory(path) => path.display().to_string(),
         };
-        let unnamed = TargetFile { text: body, controls: target.controls.clone() };
+        let unnamed = TargetFile { text: body, controls: target.controls.clone(), optional: target.optional };
         if unnamed.full_name() == target.name { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
     }
 
@@ -51,7 +56,7 @@ impl TargetFile {
         let target: Target = self.text.parse()?;
         // A default name is the text itself, and would not tell this target from the others.
         let name = if target.name == self.text { self.full_name() } else { target.name };
-        Ok(Target { name, controls: self.controls.clone(), kind: target.kind })
+        Ok(Target { name, controls: self.controls.clone(), optional: self.optional, kind: target.kind })
     }
 
     /// `ext4 barriers off`: the text with what is different, of characters that may stand in a name.
@@ -64,10 +69,11 @@ impl TargetFile {
 
 impl Serialize for TargetFile {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.controls.is_empty() {
+        if self.controls.is_empty() && !self.optional {
             return serializer.serialize_str(&self.text);
         }
-        Table { target: self.text.clone(), controls: self.controls.clone() }.serialize(serializer)
+        let TargetFile { text, controls, optional } = self.clone();
+        Table { target: text, controls, optional }.serialize(serializer)
     }
 }
 
@@ -92,8 +98,8 @@ impl<'de> Visitor<'de> for EitherForm {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TargetFile, A::Error> {
-        let Table { target, controls } = Table::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(TargetFile { text: target, controls })
+        let Table { target, controls, optional } = Table::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(TargetFile { text: target, controls, optional })
     }
 }
 
@@ -103,7 +109,8 @@ mod tests {
 
     const PLAN: &str = r#"
 targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } },
-    { target = "ext4,noatime", controls = { cpus = "0,2", barriers = "off" } }]
+    { target = "ext4,noatime", controls = { cpus = "0,2", barriers = "off" } },
+    { target = "striped=ext4@raid0:loop+loop", optional = true }]
 [controls]
 guest-memory = "off"
 "#;
@@ -115,6 +122,8 @@ guest-memory = "off"
         assert!(resolved.targets[0].controls.is_empty());
         assert_eq!(resolved.targets[1].name, "bare");
         assert_eq!(resolved.targets[2].name, "ext4,noatime barriers off cpus 0-2");
+        let optional: Vec<bool> = resolved.targets.iter().map(|target| target.optional).collect();
+        assert_eq!(optional, [false, false, false, true]);
         let over = resolved.targets[1].controls_over(&resolved.controls);
         assert_eq!(over, [("barriers", "off"), ("guest-memory", "off")].map(|(a, b)| (a.into(), b.into())).into());
         let printed = plan_file::print(&resolved).unwrap();

@@ -17,6 +17,7 @@ pub(super) fn targets(record: &RunRecord) -> Vec<TargetView> {
         what: what(target),
         file_system: target.file_system().map(|spec| spec.fs.clone()),
         failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
+        unavailable: record.targets.get(&target.name).and_then(|found| found.unavailable.clone()),
     };
     record.plan.targets.iter().map(view).collect()
 }

@@ -161,6 +161,7 @@ impl FileSystemVisit {
             medium: self.medium.clone(),
             notes,
             failed: None,
+            unavailable: None,
             controls: Default::default(),
         };
         let why = |known: bool, why: &str| if known { String::new() } else { format!("{} {why}", self.member.name()) };

@@ -79,12 +79,14 @@ pub trait OpenMedium {
 /// The medium of that name, or the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
     REGISTRY.iter().copied().find(|member| member.name() == name).ok_or_else(|| {
-        let what = match name {
-            "raid0" => "the medium raid0 is not available in this version".to_owned(),
-            _ => fsb_model::nearest::unknown("medium", name, REGISTRY.iter().map(|member| member.name())),
+        let error = match name {
+            "raid0" => TestbedError::machine("RAID-0 is not available in this version"),
+            _ => {
+                let known = REGISTRY.iter().map(|member| member.name());
+                TestbedError::request(fsb_model::nearest::unknown("medium", name, known))
+            }
         };
-        TestbedError::request(what)
-            .advice("use @loop (an image in a file), @ram (in memory) or @/dev/NAME (a block device)")
+        error.advice("use @loop (an image in a file), @ram (in memory) or @/dev/NAME (a block device)")
     })
 }
 
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_said() {
         let error = find("raid0").err().unwrap();
-        assert_eq!(error.kind, crate::Kind::Request);
+        assert_eq!(error.kind, crate::Kind::Machine);
         assert!(error.to_string().contains("not available in this version") && error.to_string().contains("@ram"));
         assert!(find("lop").err().unwrap().to_string().contains("did you mean 'loop'"));
     }

@@ -18,6 +18,7 @@ mod killed;
 mod matrix;
 mod micro;
 mod null_run;
+mod optional;
 mod past_the_cache;
 mod postmark;
 mod quiet;
