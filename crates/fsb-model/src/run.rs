@@ -155,6 +155,9 @@ pub struct TargetRecord {
     pub notes: Vec<String>,
     /// Why nothing could be measured on it.
     pub failed: Option<String>,
+    /// Why this machine cannot make it, where the plan expects that some cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
     /// What the controls of its visits did, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, ControlRecord>,

@@ -25,6 +25,9 @@ pub struct Target {
     /// Release of the kernel that it is measured on, in a plan of several kernels. The text form does not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// Where this machine cannot make it, it is left out and said to be, and the run goes on. Only plans say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// The two kinds of target.
@@ -143,7 +146,7 @@ impl FromStr for Target {
         } else {
             TargetKind::FileSystem(parse_file_system(text, body)?)
         };
-        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new(), kernel: None })
+        Ok(Target { name: name.to_owned(), kind, controls: BTreeMap::new(), kernel: None, optional: false })
     }
 }
 
@@ -327,7 +330,7 @@ mod tests {
             let options: Vec<_> = options.into_iter().filter(|option| !option.starts_with("mkfs=")).collect();
             let medium = parse(&format!("ext4{medium}")).file_system().unwrap().medium.clone();
             let kind = TargetKind::FileSystem(FileSystemSpec { fs, options, mkfs, medium });
-            let target = Target { name, kind, controls: BTreeMap::new(), kernel: None };
+            let target = Target { name, kind, controls: BTreeMap::new(), kernel: None, optional: false };
             prop_assert_eq!(target.to_string().parse::<Target>(), Ok(target));
         }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Profile, Sizing, mix, workload};
 use fsb_model::run::BlockOrder;
 use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial};
-use fsb_testbed::{Provisioned, Setup};
+use fsb_testbed::{Kind, Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
 
@@ -212,6 +212,9 @@ impl<'a> Schedule<'a> {
         let tell = &mut |progress| observer.event(&Event::Opening(&progress));
         let provisioned = match self.run.agent.provision(target, tell) {
             Ok(provisioned) => provisioned,
+            Err(AgentError::Refused(error)) if target.optional && error.kind == Kind::Machine => {
+                return self.visit_unavailable(order, target, &error.to_string());
+            }
             Err(AgentError::Refused(error)) => return self.visit_failed(order, target, &error.to_string()),
             Err(error) => return Err(error.into()),
         };
@@ -243,6 +246,17 @@ impl<'a> Schedule<'a> {
         record.failed = Some(why.to_owned());
         for label in &order.cells {
             self.keep(order, target, label, skipped(why), None, false)?;
+        }
+        Ok(())
+    }
+
+    /// The plan knows that not every machine can make this target.
+    fn visit_unavailable(&mut self, order: &BlockOrder, target: &Target, why: &str) -> Result<(), RunError> {
+        self.run.record.targets.entry(target.name.clone()).or_default().unavailable = Some(why.to_owned());
+        for label in &order.cells {
+            let reply =
+                TrialReply { outcome: Outcome::NotApplicable, ..skipped(&format!("not available here: {why}")) };
+            self.keep(order, target, label, reply, None, false)?;
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
 //! A target as plans write it: its text, or a table where it differs from the others in a control.
 //!
-//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. In a plan of several kernels it may
-//! also name the one that it is measured on, by its release.
+//! `targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } }]`. One that not every machine can make is
+//! `{ target = "ext4@raid0:loop+loop", optional = true }`: where it cannot, the others are measured all the same.
+//! In a plan of several kernels a table may also name the one that it is measured on, by its release.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +22,8 @@ pub struct TargetFile {
     pub controls: BTreeMap<String, String>,
     /// Release of its kernel; all kernels of the plan where it names none.
     pub kernel: Option<String>,
+    /// It is left out where this machine cannot make it.
+    pub optional: bool,
 }
 
 /// The table form.
@@ -32,6 +35,8 @@ struct Table {
     controls: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    optional: bool,
 }
 
 impl From<String> for TargetFile {
@@ -47,7 +52,12 @@ impl TargetFile {
             TargetKind::FileSystem(spec) => spec.to_string(),
             TargetKind::Directory(path) => path.display().to_string(),
         };
-        let unnamed = TargetFile { text: body, controls: target.controls.clone(), kernel: target.kernel.clone() };
+        let unnamed = TargetFile {
+            text: body,
+            controls: target.controls.clone(),
+            kernel: target.kernel.clone(),
+            optional: target.optional,
+        };
         if unnamed.full_name() == target.name { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
     }
 
@@ -56,7 +66,13 @@ impl TargetFile {
         let target: Target = self.text.parse()?;
         // A default name is the text itself, and would not tell this target from the others.
         let name = if target.name == self.text { self.full_name() } else { target.name };
-        Ok(Target { name, controls: self.controls.clone(), kernel: self.kernel.clone(), kind: target.kind })
+        Ok(Target {
+            name,
+            controls: self.controls.clone(),
+            kernel: self.kernel.clone(),
+            optional: self.optional,
+            kind: target.kind,
+        })
     }
 
     /// `ext4 barriers off`: the text with what is different, of characters that may stand in a name.
@@ -71,11 +87,11 @@ impl TargetFile {
 
 impl Serialize for TargetFile {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.controls.is_empty() && self.kernel.is_none() {
+        if self.controls.is_empty() && self.kernel.is_none() && !self.optional {
             return serializer.serialize_str(&self.text);
         }
-        let TargetFile { text, controls, kernel } = self.clone();
-        Table { target: text, controls, kernel }.serialize(serializer)
+        let TargetFile { text, controls, kernel, optional } = self.clone();
+        Table { target: text, controls, kernel, optional }.serialize(serializer)
     }
 }
 
@@ -100,8 +116,8 @@ impl<'de> Visitor<'de> for EitherForm {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TargetFile, A::Error> {
-        let Table { target, controls, kernel } = Table::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(TargetFile { text: target, controls, kernel })
+        let Table { target, controls, kernel, optional } = Table::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(TargetFile { text: target, controls, kernel, optional })
     }
 }
 
@@ -111,7 +127,8 @@ mod tests {
 
     const PLAN: &str = r#"
 targets = ["ext4", { target = "bare=ext4", controls = { barriers = "off" } },
-    { target = "ext4,noatime", controls = { cpus = "0,2", barriers = "off" } }]
+    { target = "ext4,noatime", controls = { cpus = "0,2", barriers = "off" } },
+    { target = "striped=ext4@raid0:loop+loop", optional = true }]
 [controls]
 guest-memory = "off"
 "#;
@@ -123,6 +140,8 @@ guest-memory = "off"
         assert!(resolved.targets[0].controls.is_empty());
         assert_eq!(resolved.targets[1].name, "bare");
         assert_eq!(resolved.targets[2].name, "ext4,noatime barriers off cpus 0-2");
+        let optional: Vec<bool> = resolved.targets.iter().map(|target| target.optional).collect();
+        assert_eq!(optional, [false, false, false, true]);
         let over = resolved.targets[1].controls_over(&resolved.controls);
         assert_eq!(over, [("barriers", "off"), ("guest-memory", "off")].map(|(a, b)| (a.into(), b.into())).into());
         let printed = plan_file::print(&resolved).unwrap();

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use fsb_analysis::{Description, Estimate, FEWEST_JUDGED, LEVEL, describe, t_interval};
+use fsb_model::run::TargetRecord;
 use fsb_model::{Metric, Outcome, Trial};
 
 use super::latency;
 use super::{CellView, Lost, Point, Secondary, State};
 
-/// Assembles a cell from its measured trials. `primary` names the row's metric; `failed` says why the target as a
+/// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
 /// whole could not be measured.
-pub(super) fn cell(trials: &[&Trial], primary: &Metric, failed: Option<&str>) -> CellView {
+pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRecord>) -> CellView {
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
@@ -27,7 +28,7 @@ pub(super) fn cell(trials: &[&Trial], primary: &Metric, failed: Option<&str>) ->
     }
     let good: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.outcome == Outcome::Ok).collect();
     CellView {
-        state: if points.is_empty() { absence(&trials, &lost, failed) } else { State::Measured },
+        state: if points.is_empty() { absence(&trials, &lost, target) } else { State::Measured },
         estimate,
         against: None,
         mark: String::new(),
@@ -63,7 +64,10 @@ fn value(trial: &Trial, primary: &Metric) -> Result<f64, String> {
     }
 }
 
-fn absence(trials: &[&Trial], lost: &[Lost], failed: Option<&str>) -> State {
+fn absence(trials: &[&Trial], lost: &[Lost], target: Option<&TargetRecord>) -> State {
+    if let Some(why) = target.and_then(|target| target.unavailable.as_ref()) {
+        return State::Unavailable(why.clone());
+    }
     // The words of the reason without its kind, which the state itself says.
     let bare = |reason: &str| reason.split_once(": ").map_or(reason, |(_, rest)| rest).to_owned();
     let first = lost.first().map(|lost| bare(&lost.reason));
@@ -71,8 +75,8 @@ fn absence(trials: &[&Trial], lost: &[Lost], failed: Option<&str>) -> State {
         (Some(Outcome::NotApplicable), Some(reason)) => State::NotApplicable(reason),
         (Some(Outcome::Failed), Some(reason)) => State::Failed(reason),
         (Some(_), Some(reason)) => State::Invalid(reason),
-        _ => match failed {
-            Some(reason) => State::Failed(reason.to_owned()),
+        _ => match target.and_then(|target| target.failed.as_ref()) {
+            Some(reason) => State::Failed(reason.clone()),
             None => State::Missing("no block reached it".to_owned()),
         },
     }

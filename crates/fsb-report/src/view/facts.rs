@@ -18,6 +18,7 @@ pub(super) fn targets(record: &RunRecord) -> Vec<TargetView> {
         file_system: target.file_system().map(|spec| spec.fs.clone()),
         failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
         unjudged: record.unjudged_target(target),
+        unavailable: record.targets.get(&target.name).and_then(|found| found.unavailable.clone()),
     };
     record.plan.targets.iter().map(view).collect()
 }

@@ -89,6 +89,9 @@ pub struct TargetView {
     /// Why it has numbers but is not ranked beside others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unjudged: Option<String>,
+    /// Why this machine cannot make it, where the plan said that some cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
 }
 
 /// One workload.
@@ -133,6 +136,9 @@ pub struct CellView {
     pub latency: Vec<Latency>,
 }
 
+/// What stands where a target would, had this machine one.
+pub(crate) const NOT_HERE: &str = "not available here";
+
 /// Whether a cell has values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", content = "reason", rename_all = "snake_case")]
@@ -141,6 +147,8 @@ pub enum State {
     Measured,
     /// It makes no sense on this target.
     NotApplicable(String),
+    /// This machine cannot make the target, and the plan said that some cannot.
+    Unavailable(String),
     /// Every trial failed.
     Failed(String),
     /// Every trial failed a proof.
@@ -281,6 +289,7 @@ impl CellView {
         match self.state {
             State::Measured => None,
             State::NotApplicable(_) => Some("not applicable"),
+            State::Unavailable(_) => Some(NOT_HERE),
             State::Failed(_) => Some("failed"),
             State::Invalid(_) => Some("invalid"),
             State::Missing(_) => Some("not measured"),
@@ -291,9 +300,11 @@ impl CellView {
     pub fn reason(&self) -> Option<&str> {
         match &self.state {
             State::Measured => None,
-            State::NotApplicable(reason) | State::Failed(reason) | State::Invalid(reason) | State::Missing(reason) => {
-                Some(reason)
-            }
+            State::NotApplicable(reason)
+            | State::Unavailable(reason)
+            | State::Failed(reason)
+            | State::Invalid(reason)
+            | State::Missing(reason) => Some(reason),
         }
     }
 }

@@ -3,7 +3,7 @@
 use fsb_model::Unit;
 use serde::Serialize;
 
-use super::{CellView, View};
+use super::{CellView, NOT_HERE, View};
 
 /// Which way a published table lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -62,6 +62,9 @@ pub struct Published {
     pub file_systems: Vec<String>,
     /// One a workload of ours that was published.
     pub rows: Vec<PublishedRow>,
+    /// Targets of ours that this machine cannot make.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<String>,
 }
 
 /// One workload, ours beside theirs.
@@ -110,7 +113,9 @@ pub(super) fn beside(view: &View, table: &PublishedTable) -> Published {
         })
     });
     let (title, note) = (table.title.clone(), table.note.clone());
-    Published { title, note, first: table.first, layout: table.layout, rows: rows.collect(), file_systems }
+    let absent = view.targets.iter().filter(|target| target.unavailable.is_some());
+    let unavailable = absent.map(|target| target.name.clone()).collect();
+    Published { title, note, first: table.first, layout: table.layout, rows: rows.collect(), file_systems, unavailable }
 }
 
 /// One file system as it was configured, with its value of each test.
@@ -128,7 +133,13 @@ impl Published {
     pub(crate) fn configurations<'v>(&'v self, targets: &[&'v str]) -> Vec<Configuration<'v>> {
         let of = |name: &'v str, published: bool, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
             let shown = |row| values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published));
-            Configuration { name, published, values: self.rows.iter().map(shown).collect() }
+            let mut values: Vec<String> = self.rows.iter().map(shown).collect();
+            // Said once in its row.
+            if let Some(first) = values.first_mut().filter(|_| !published && self.unavailable.iter().any(|n| n == name))
+            {
+                NOT_HERE.clone_into(first);
+            }
+            Configuration { name, published, values }
         };
         let ours = targets.iter().enumerate().map(|(at, name)| of(name, false, &|row| row.ours[at]));
         let theirs = self.file_systems.iter().enumerate().map(|(at, name)| of(name, true, &|row| row.theirs[at]));

@@ -25,8 +25,7 @@ fn row(record: &RunRecord, label: &str, trials: &[Trial]) -> Row {
         .iter()
         .map(|target| {
             let own: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.target == target.name).collect();
-            let failed = record.targets.get(&target.name).and_then(|found| found.failed.as_deref());
-            cell::cell(&own, &primary, failed)
+            cell::cell(&own, &primary, record.targets.get(&target.name))
         })
         .collect();
     let ranked: Vec<bool> = targets.iter().map(|target| record.unjudged_target(target).is_none()).collect();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fsb_analysis::Noise;
 use fsb_model::{RunRecord, Trial};
 
-use super::{CellView, Row, State, View, disturbed};
+use super::{CellView, NOT_HERE, Row, State, View, disturbed};
 use crate::show::{counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -35,6 +35,10 @@ pub(super) fn problems(view: &View) -> Vec<String> {
     for (target, found) in view.targets.iter().enumerate() {
         if let Some(reason) = &found.failed {
             problems.push(format!("{}: failed: {reason}", found.name));
+        }
+        if let Some(reason) = &found.unavailable {
+            problems.push(format!("{}: {NOT_HERE}: {reason}", found.name));
+            continue;
         }
         let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for row in &view.rows {
@@ -91,7 +95,9 @@ fn media(record: &RunRecord) -> Option<String> {
         Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
         _ => target.file_system().map(|spec| spec.medium.to_string()).unwrap_or_default(),
     };
-    let media: BTreeSet<String> = record.plan.targets.iter().map(own).collect();
+    let is_here =
+        |target: &&fsb_model::Target| record.targets.get(&target.name).is_none_or(|found| found.unavailable.is_none());
+    let media: BTreeSet<String> = record.plan.targets.iter().filter(is_here).map(own).collect();
     (media.len() > 1).then(|| {
         "the targets are on different media: file system and medium are compared together; put all on one medium to \
          compare file systems"

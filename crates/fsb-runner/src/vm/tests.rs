@@ -163,7 +163,7 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
             let made = provision(agent, asked);
             assert_eq!(made.record.kernel.as_deref(), Some(runs));
             assert!(made.record.notes[0].contains("not watched") && made.warnings.is_empty());
-            let TrialReply { error, target_lost, .. } = agent.trial(trial()).unwrap();
+            let TrialReply { error, target_lost, .. } = agent.trial(trial(), &mut |_| {}).unwrap();
             assert!(error.as_deref() == Some("as scripted") && target_lost);
             agent.release().unwrap();
         }
@@ -175,18 +175,18 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
 fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
     let booted = play(&[Fate::Panics, Fate::Answers], |agent| {
         provision(agent, None);
-        let reply = agent.trial(trial()).unwrap();
+        let reply = agent.trial(trial(), &mut |_| {}).unwrap();
         assert!(reply.outcome == Outcome::Failed && reply.target_lost);
         assert_eq!(
             reply.error.unwrap(),
             "guest stopped: kernel panic: sysrq triggered crash; the last lines of its console: Call Trace: | ---[ end \
              Kernel panic ]---"
         );
-        let again = agent.trial(trial()).unwrap();
+        let again = agent.trial(trial(), &mut |_| {}).unwrap();
         assert!(again.target_lost && again.error.unwrap().starts_with("guest stopped"));
         agent.release().unwrap();
         provision(agent, None);
-        assert_eq!(agent.trial(trial()).unwrap().error.as_deref(), Some("as scripted"));
+        assert_eq!(agent.trial(trial(), &mut |_| {}).unwrap().error.as_deref(), Some("as scripted"));
     });
     assert_eq!(booted.len(), 2);
 }
@@ -195,7 +195,7 @@ fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
 fn a_guest_that_hangs_is_ended_by_its_deadline() {
     play(&[Fate::Hangs, Fate::Answers], |agent| {
         provision(agent, None);
-        let error = agent.trial(trial()).unwrap().error.unwrap();
+        let error = agent.trial(trial(), &mut |_| {}).unwrap().error.unwrap();
         assert!(error.starts_with("guest stopped: it did not answer within 0 s, and was killed"), "{error}");
         agent.release().unwrap();
         provision(agent, None);

@@ -164,6 +164,7 @@ impl FileSystemVisit {
             medium: self.medium.clone(),
             notes,
             failed: None,
+            unavailable: None,
             controls: Default::default(),
             kernel: None,
         };

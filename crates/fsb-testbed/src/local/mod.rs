@@ -5,6 +5,7 @@ mod directory;
 mod file_system;
 mod foreign;
 mod mounts;
+mod optional;
 mod place;
 mod quiet;
 
@@ -46,6 +47,8 @@ pub struct LocalTestbed {
     mounts: Option<MountRoot>,
     visit: Visit,
     visit_controls: ActiveControls,
+    /// Optional targets that this machine cannot make, with the reason.
+    unavailable: BTreeMap<String, TestbedError>,
     /// The machine as it is outside our PID namespace: for what others do.
     outside: Roots,
     /// Keeps [`LocalTestbed::outside`] readable.
@@ -82,6 +85,7 @@ impl LocalTestbed {
             mounts: None,
             visit: Visit::None,
             visit_controls: ActiveControls::default(),
+            unavailable: BTreeMap::new(),
             outside: Roots::default(),
             _host_proc: None,
         }
@@ -243,11 +247,17 @@ fn lent(medium: &mut Box<dyn OpenMedium>) -> &mut dyn OpenMedium {
 
 impl Testbed for LocalTestbed {
     fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError> {
-        check::check(setup)
+        let (setup, unavailable) = optional::available(setup)?;
+        let mut warnings = check::check(&setup)?;
+        warnings.extend(unavailable.iter().map(|(name, why)| format!("{name} is not available here: {why}")));
+        Ok(warnings)
     }
 
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
         self.close();
+        let (setup, unavailable) = optional::available(setup)?;
+        self.unavailable = unavailable;
+        let setup = setup.as_ref();
         let page_cache = control::REGISTRY
             .iter()
             .find(|member| member.name() == PAGE_CACHE)
@@ -283,6 +293,9 @@ impl Testbed for LocalTestbed {
 
     fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError> {
         self.release()?;
+        if let Some(why) = self.unavailable.get(&target.name) {
+            return Err(why.clone());
+        }
         let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
                 let mut provisioned = self.provision_null(target, spec)?;

@@ -20,6 +20,7 @@ mod killed;
 mod matrix;
 mod micro;
 mod null_run;
+mod optional;
 mod options;
 mod past_the_cache;
 mod postmark;
