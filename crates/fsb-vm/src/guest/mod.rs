@@ -106,12 +106,22 @@ fn first() -> Result<(), VmError> {
         .map_err(|error| VmError::machine("cannot start the guest's agent").tried(error.to_string()))?;
     let moved = bridge::connect(port, ours)?;
     let status = reap_until(child.id());
-    if !status.is_some_and(|status| status.exit_status() == Some(0)) {
-        say(&format!("its agent ended: {status:?}"));
+    if let Some(how) = status.map_or_else(|| Some("nobody knows how".into()), unusual) {
+        say(&format!("its agent ended: {how}"));
     }
     // The last answer is still on its way.
     moved.wait(Duration::from_secs(5));
     Ok(())
+}
+
+/// How a process ended, unless all was well.
+fn unusual(status: WaitStatus) -> Option<String> {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(format!("exit status {code}")),
+        (None, Some(signal)) => Some(format!("signal {signal}")),
+        (None, None) => Some(format!("{status:?}")),
+    }
 }
 
 /// Reaps everybody until that child ends.

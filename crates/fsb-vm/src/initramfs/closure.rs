@@ -108,7 +108,8 @@ fn add_libraries(archive: &mut Archive, program: &Path, bytes: &[u8]) -> Result<
             .tried(format!("{interpreter} --list: {}", String::from_utf8_lossy(&output.stderr).trim())));
     }
     let own = (file_name(&interpreter).to_owned(), interpreter.clone());
-    for (name, path) in libraries.into_iter().chain([own]) {
+    let names = names_library(&libraries);
+    for (name, path) in libraries.into_iter().chain([own]).chain(names) {
         let guest = format!("/usr/lib/{name}");
         if !archive.holds(&guest) {
             let path = Path::new(&path);
@@ -121,6 +122,14 @@ fn add_libraries(archive: &mut Archive, program: &Path, bytes: &[u8]) -> Result<
         archive.link(&asked, &format!("/usr/lib/{}", file_name(&interpreter)));
     }
     Ok(())
+}
+
+/// Older C libraries find out who a user is with a library of their own, which no list names.
+fn names_library(libraries: &[(String, String)]) -> Option<(String, String)> {
+    const NAME: &str = "libnss_files.so.2";
+    let (_, libc) = libraries.iter().find(|(name, _)| name == "libc.so.6")?;
+    let path = Path::new(libc).with_file_name(NAME);
+    path.exists().then(|| (NAME.to_owned(), path.to_string_lossy().into_owned()))
 }
 
 fn file_name(path: &str) -> &str {

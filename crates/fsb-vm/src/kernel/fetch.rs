@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
 
 use super::find::{fetched, kernels};
 use super::unpack::Unpacking;
@@ -15,17 +18,21 @@ use crate::error::{VmError, refused};
 /// A metapackage, what it stands for, and packages of modules: no kernel is spread over more.
 const PACKAGES: usize = 6;
 
+/// What the names of directories of work begin with.
+const WORK: &str = ".new-";
+
 /// Downloads a Debian package with `apt-get download`, follows a metapackage to the image that it stands for, and
 /// unpacks it into the user's cache; a path that ends in `.deb` is unpacked as it is. `progress` is told what happens.
 pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     let kernels = kernels(&cache()?);
     fs::create_dir_all(&kernels).map_err(|error| refused("make the directory", &kernels, error))?;
-    sweep(&kernels);
-    // Beside the place where it goes, so that it goes there whole; the name says who works in it.
+    sweep(&kernels, Duration::from_secs(60));
+    // Beside the place where it goes, so that it goes there whole; the lock says that somebody works in it.
     let work = tempfile::Builder::new()
-        .prefix(&format!(".new-{}-", std::process::id()))
+        .prefix(WORK)
         .tempdir_in(&kernels)
         .map_err(|error| refused("write into", &kernels, error))?;
+    let _lock = lock(work.path());
     let place = work.path().join("kernel");
     fs::create_dir(&place).map_err(|error| refused("make the directory", &place, error))?;
     let mut unpacking = Unpacking::into(&place);
@@ -97,13 +104,22 @@ fn no_apt(package: &str, error: &io::Error) -> VmError {
     }
 }
 
-/// Removes what those left behind who were killed while they fetched.
-fn sweep(kernels: &Path) {
+/// The lock of a directory of work, unless somebody else has it. It ends with whoever holds it.
+fn lock(directory: &Path) -> Option<File> {
+    let file = File::open(directory).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(file)
+}
+
+/// Removes what those left behind who were killed while they fetched. One made a moment ago may not be locked yet.
+fn sweep(kernels: &Path, age: Duration) {
     let Ok(entries) = fs::read_dir(kernels) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(".new-").and_then(|rest| rest.split('-').next());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
+        let old = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
+        if old && lock(&entry.path()).is_some() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -124,13 +140,16 @@ mod tests {
     #[test]
     fn what_the_dead_left_is_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let own = directory.path().join(format!(".new-{}-x", std::process::id()));
-        let dead = directory.path().join(".new-999999999-x");
+        let own = directory.path().join(".new-own");
+        let dead = directory.path().join(".new-dead");
         let kernel = directory.path().join("6.1");
         for path in [&own, &dead, &kernel] {
             fs::create_dir(path).unwrap();
         }
-        sweep(directory.path());
+        let _lock = lock(&own).unwrap();
+        sweep(directory.path(), Duration::from_secs(60));
+        assert!(dead.exists());
+        sweep(directory.path(), Duration::ZERO);
         assert!(own.exists() && !dead.exists() && kernel.exists());
     }
 }

@@ -199,26 +199,24 @@ impl Machine {
 
     fn ended(&mut self, status: ExitStatus) {
         // Both pipes end with QEMU, which has no children: what was said last is read.
-        for reader in self.readers.drain(..) {
+        for reader in std::mem::take(&mut self.readers) {
             let _ = reader.join();
         }
         let mut console = lock(&self.console);
         console.end();
-        let stop = match console.trouble() {
-            Some(Trouble::Panic(why)) => Stop::Panicked(why),
-            Some(Trouble::Hang(why)) if status.success() => Stop::Hung(why),
-            _ => match (status.signal(), status.success(), console.refusal()) {
-                (Some(signal), ..) => Stop::Killed(signal),
-                (None, true, Some(why)) => Stop::Refused(why),
-                (None, true, None) => Stop::PoweredOff,
-                (None, false, _) => {
-                    let words = lock(&self.complaints);
-                    let last = words.lines().rev().find(|line| !line.trim().is_empty());
-                    Stop::Failed(last.map_or_else(|| status.to_string(), |line| line.trim().to_owned()))
-                }
+        let words = lock(&self.complaints);
+        let words = words.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        let stop = match (console.trouble(), status.signal()) {
+            (Some(Trouble::Panic(why)), _) => Stop::Panicked(why),
+            (Some(Trouble::Hang(why)), None) => Stop::Hung(why),
+            // It aborts itself where KVM fails it, and says so.
+            (_, Some(signal)) => match words {
+                Some(words) => Stop::Failed(format!("{words} (signal {signal})")),
+                None => Stop::Killed(signal),
             },
+            (None, None) if status.success() => console.refusal().map_or(Stop::PoweredOff, Stop::Refused),
+            (None, None) => Stop::Failed(words.map_or_else(|| status.to_string(), str::to_owned)),
         };
-        drop(console);
         self.stop = Some(stop);
     }
 }

@@ -49,3 +49,43 @@ pub(crate) fn unpack(name: &str, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_modules_are_the_kernels() {
+        assert_eq!(name_of("kernel/drivers/md/dm-flakey.ko.xz").as_deref(), Some("dm_flakey"));
+        assert_eq!(name_of("raid0.ko").as_deref(), Some("raid0"));
+        for other in ["modules.dep", "x.ko.sig", "x.koi", ""] {
+            assert_eq!(name_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_packing_is_undone() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(b"module").unwrap();
+        assert_eq!(unpack("x.ko.gz", gzip.finish().unwrap()).unwrap(), b"module");
+        let level = ruzstd::encoding::CompressionLevel::Fastest;
+        assert_eq!(unpack("x.ko.zst", ruzstd::encoding::compress_to_vec(&b"module"[..], level)).unwrap(), b"module");
+        // Of `printf module | xz`.
+        let xz = include_bytes!("testdata/module.xz");
+        assert_eq!(unpack("x.ko.xz", xz.to_vec()).unwrap(), b"module");
+        assert_eq!(unpack("x.ko", b"module".to_vec()).unwrap(), b"module");
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_refused(bytes in proptest::collection::vec(any::<u8>(), 1..200)) {
+            for name in ["x.ko.xz", "x.ko.zst", "x.ko.gz"] {
+                prop_assert!(unpack(name, bytes.clone()).is_err());
+            }
+        }
+    }
+}

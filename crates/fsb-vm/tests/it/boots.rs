@@ -55,7 +55,8 @@ impl Guest {
         let spec = MachineSpec {
             kernel,
             initramfs,
-            memory: machine::least_memory(initramfs).max(256 * MIB),
+            // So little must do.
+            memory: machine::least_memory(initramfs),
             cpus: 2,
             disks,
             acceleration: Acceleration::Emulated,
@@ -158,12 +159,14 @@ fn what_dies_is_told_apart() {
     let Some(kernel) = kernel() else { return };
     let cache = tempfile::tempdir().unwrap();
     let initramfs = initramfs::build(&kernel, &contents(), cache.path()).unwrap();
-    // The agent ends without having been asked to.
+    // The agent ends, and was not asked to.
+    let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+    writeln!(guest.answers.get_ref(), "crash").unwrap();
+    let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
+    assert_eq!(why, "its agent ended: exit status 7");
+    // QEMU is killed by somebody else.
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     assert_eq!(guest.ask("read /etc/hostname"), "guest");
-    guest.answers.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
-    let _ = writeln!(guest.answers.get_ref(), "end");
-    // QEMU is killed by somebody else.
     let pid = rustix::process::Pid::from_raw(i32::try_from(guest.machine.pid()).unwrap()).unwrap();
     assert_eq!(guest.machine.stopped(), None);
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
@@ -171,7 +174,11 @@ fn what_dies_is_told_apart() {
     // The thread that booted it ends, and QEMU with it.
     let boots = std::thread::spawn({
         let (kernel, initramfs) = (kernel.clone(), initramfs.clone());
-        move || Guest::boot(&kernel, &initramfs, Vec::new())
+        move || {
+            let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
+            guest.ask("read /etc/hostname");
+            guest
+        }
     });
     let mut guest = boots.join().unwrap();
     assert_eq!(guest.wait(), Stop::Killed(9));

@@ -14,6 +14,9 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         let mut answers = stream.try_clone().expect("a second handle");
         for line in BufReader::new(stream).lines() {
             let Ok(line) = line else { break };
+            if line == "crash" {
+                return Some(ExitCode::from(7));
+            }
             let answer = answer(&line);
             if writeln!(answers, "{}", answer.replace('\n', " / ")).is_err() {
                 break;
