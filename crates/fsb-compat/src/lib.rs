@@ -11,6 +11,7 @@ mod error;
 pub mod fedorchuk;
 mod filebench;
 mod fio;
+pub mod horvath;
 pub mod iozone;
 mod lines;
 mod number;

@@ -1,8 +1,9 @@
 //! Which published results a run is laid beside: decided by what was measured, not by what the plan is called.
 
-use fsb_compat::{fedorchuk, pokorny, postmark};
+use fsb_compat::{fedorchuk, horvath, pokorny, postmark};
 use fsb_model::{RunRecord, Unit, metric};
 use fsb_report::view::{PublishedLayout, PublishedTable, PublishedValue};
+use fsb_runner::suite;
 
 /// The table whose workloads are those of the run, if there is one.
 pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
@@ -12,7 +13,39 @@ pub fn beside(record: &RunRecord) -> Option<PublishedTable> {
         let cells = &record.cells;
         !cells.is_empty() && cells.iter().all(|cell| cell.workload.name.starts_with(workload) && known(&cell.label))
     };
-    tables.into_iter().find(fits).map(|(_, table)| table)
+    tables.into_iter().find(fits).map(|(_, table)| table).or_else(|| horvath(record))
+}
+
+/// IOzone's operations of 2006. Their labels hold the file's size, which is a matter of memory: the suite is known by
+/// its workloads and its records.
+fn horvath(record: &RunRecord) -> Option<PublishedTable> {
+    let cells = &record.cells;
+    let label = |workload: &str| {
+        let cell = cells.iter().find(|cell| cell.workload.name == workload && cell.label.contains(" 128K, "));
+        cell.map(|cell| cell.label.clone())
+    };
+    let known = suite::find("horvath-2006").ok()?.workloads;
+    if cells.len() != known.len() || known.iter().any(|workload| label(&workload.name).is_none()) {
+        return None;
+    }
+    let value = |rate: horvath::PublishedRate| {
+        Some(PublishedValue {
+            row: rate.operation,
+            workload: label(rate.workload)?,
+            metric: None,
+            unit: Unit::BytesPerSecond,
+            target: rate.file_system,
+            value: rate.value,
+        })
+    };
+    let (title, note) = horvath::TITLE;
+    Some(PublishedTable {
+        title: title.to_owned(),
+        note: note.to_owned(),
+        first: true,
+        layout: PublishedLayout::Tests,
+        rows: horvath::published().into_iter().filter_map(value).collect(),
+    })
 }
 
 /// The suite of 2023.

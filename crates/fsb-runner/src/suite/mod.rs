@@ -114,6 +114,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn works_that_measured_reiserfs_have_it_in_a_virtual_machine() {
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+        for name in ["horvath", "dordevic", "fedorchuk"] {
+            let text = std::fs::read_to_string(directory.join(name).with_extension("toml")).unwrap();
+            let plan = plan_file::parse(&text, name).unwrap().resolve(2, 1).unwrap().0;
+            assert_eq!(plan.place, fsb_model::Place::Vm, "{name}");
+            let systems: Vec<&str> = plan.targets.iter().filter_map(|t| Some(t.file_system()?.fs.as_str())).collect();
+            assert!(systems.contains(&"reiserfs"), "{name}: {systems:?}");
+        }
+    }
+
     fn cells(suite: &str, size: Option<u64>, cpus: u32) -> Vec<Cell> {
         let plan = PlanFile {
             targets: vec![plan_file::typed("null")],

@@ -20,6 +20,7 @@ mod micro;
 mod null_run;
 mod past_the_cache;
 mod postmark;
+mod published;
 mod quiet;
 mod real_file_systems;
 mod regimes;

@@ -1,0 +1,73 @@
+//! Published rates of IOzone's operations on ReiserFS, ext3, JFS and XFS (Horváth 2006).
+
+/// Its title, and what a reader must know.
+pub const TITLE: (&str, &str) = (
+    "Beside the published results (Horváth 2006, 4 GiB in records of 128 KiB)",
+    "Bytes a second; the published megabytes are taken for 1,048,576 bytes. The published values are single runs of IOzone \
+     on a RAID of its time, in a machine of 3 GiB; here writes are durable and reads are cold because it is asked for. \
+     Only the order of the file systems can be compared, not the rates.",
+);
+
+/// One published rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedRate {
+    /// As printed: `sequential write`.
+    pub operation: String,
+    /// The name of our workload.
+    pub workload: &'static str,
+    /// The file system.
+    pub file_system: String,
+    /// Bytes a second.
+    pub value: f64,
+}
+
+/// As printed, and our workload.
+const OPERATIONS: [(&str, &str); 6] = [
+    ("sequential write", "write"),
+    ("rewrite", "rewrite"),
+    ("read", "read"),
+    ("reread", "reread"),
+    ("random read", "random-read"),
+    ("random write", "random-write"),
+];
+
+/// All rates, in the order of the table.
+pub fn published() -> Vec<PublishedRate> {
+    let mut reader = csv::Reader::from_reader(include_str!("published.csv").as_bytes());
+    let head = reader.headers().cloned().unwrap_or_default();
+    let mut rates = Vec::new();
+    for record in reader.records().flatten() {
+        let Some((operation, workload)) = OPERATIONS.into_iter().find(|(printed, _)| record.get(0) == Some(printed))
+        else {
+            continue;
+        };
+        // After the operation and the unit.
+        for (file_system, value) in head.iter().zip(&record).skip(2) {
+            let Ok(megabytes) = value.parse::<f64>() else { continue };
+            rates.push(PublishedRate {
+                operation: operation.to_owned(),
+                workload,
+                file_system: file_system.to_owned(),
+                value: megabytes * 1_048_576.0,
+            });
+        }
+    }
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_printed_rate_is_there_in_base_units() {
+        let rates = published();
+        assert_eq!(rates.len(), 6 * 4);
+        let of = |operation: &str, file_system: &str| {
+            let found = rates.iter().find(|rate| rate.operation == operation && rate.file_system == file_system);
+            found.map(|rate| rate.value)
+        };
+        assert_eq!(of("random write", "ext3"), Some(55.8 * 1_048_576.0));
+        assert_eq!(of("sequential write", "reiserfs"), Some(113.0 * 1_048_576.0));
+    }
+}
