@@ -192,6 +192,10 @@ fn split_medium<'a>(text: &str, body: &'a str) -> Result<(&'a str, Medium), Targ
         array if array.starts_with("raid0:") => {
             Medium { name: "raid0".to_owned(), argument: Some(array["raid0:".len()..].to_owned()) }
         }
+        // For tests of fsb itself.
+        fault if fault.starts_with("fault:") => {
+            Medium { name: "fault".to_owned(), argument: Some(fault["fault:".len()..].to_owned()) }
+        }
         _ => return Ok((body, Medium::default())),
     };
     if pieces.len() < 2 {

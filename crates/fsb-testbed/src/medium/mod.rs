@@ -1,6 +1,7 @@
 //! The family of media: what file systems with a device live on. One file a member, one line in [`REGISTRY`].
 
 mod device;
+mod fault;
 mod image;
 mod loop_image;
 mod raid0;
@@ -25,6 +26,7 @@ pub static REGISTRY: &[&dyn MediumKind] =
     &[&loop_image::LoopImage, &ram::Ram, &device::Device, &raid0::Raid0, &vm_disk::VmDisk];
 
 pub(crate) use device::{Claimed, claim};
+pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use raid0::{Member, check_members, members, shared_disk};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
@@ -88,9 +90,12 @@ pub trait OpenMedium {
     fn close(&mut self, ledger: &Ledger) -> Vec<String>;
 }
 
+/// What is no choice of a user's: disks that fail on purpose.
+static HIDDEN: &[&dyn MediumKind] = &[&fault::Fault];
+
 /// The medium of that name, or the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
-    REGISTRY.iter().copied().find(|member| member.name() == name).ok_or_else(|| {
+    REGISTRY.iter().chain(HIDDEN).copied().find(|member| member.name() == name).ok_or_else(|| {
         let known = REGISTRY.iter().map(|member| member.name());
         TestbedError::request(fsb_model::nearest::unknown("medium", name, known))
             .advice("use @loop (an image in a file), @ram (in memory), @/dev/NAME (a block device) or @raid0:loop+loop")

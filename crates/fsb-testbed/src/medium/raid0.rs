@@ -31,6 +31,15 @@ pub(crate) struct Member {
     pub size: u64,
 }
 
+/// The medium that a text between `+` names.
+pub(super) fn member(text: &str) -> Medium {
+    match text.split_once(':') {
+        _ if text.starts_with('/') => Medium { name: "device".to_owned(), argument: Some(text.to_owned()) },
+        Some((name, argument)) => Medium { name: name.to_owned(), argument: Some(argument.to_owned()) },
+        None => Medium { name: text.to_owned(), argument: None },
+    }
+}
+
 /// The members that the argument names: `loop+loop`, `/dev/sda+/dev/sdb`. Images share the size of the run's.
 pub(crate) fn members(request: &MediumRequest<'_>) -> Result<Vec<Member>, TestbedError> {
     let argument = request.medium.argument.as_deref().unwrap_or_default();
@@ -44,11 +53,7 @@ pub(crate) fn members(request: &MediumRequest<'_>) -> Result<Vec<Member>, Testbe
     }
     let size = request.size / texts.len() as u64 / GRANULE * GRANULE;
     let member = |text: &str| {
-        let medium = match text.split_once(':') {
-            _ if text.starts_with('/') => Medium { name: "device".to_owned(), argument: Some(text.to_owned()) },
-            Some((name, argument)) => Medium { name: name.to_owned(), argument: Some(argument.to_owned()) },
-            None => Medium { name: text.to_owned(), argument: None },
-        };
+        let medium = member(text);
         match medium.name.as_str() {
             "" => Err(refused("a member is missing".to_owned())),
             "raid0" => Err(refused("an array is no member of an array".to_owned())),

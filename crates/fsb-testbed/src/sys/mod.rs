@@ -2,6 +2,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod block;
+pub(crate) mod dm;
 pub(crate) mod fill;
 pub(crate) mod loopdev;
 pub(crate) mod magic;

@@ -44,6 +44,7 @@ pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError
         let size = match request.medium.name.as_str() {
             // It is the guest's kernel that joins them.
             "raid0" => medium::check_members(&request)?,
+            "fault" => medium::fault_members(&request).map(|(_, members)| members[0].1)?,
             name => medium::find(name)?.check(&request)?,
         };
         sizes.insert(text, size);
@@ -90,6 +91,15 @@ impl Disks {
                     self.unjudged.insert(array.to_string(), why);
                 }
                 Ok(array)
+            }
+            "fault" => {
+                let (kind, members) = medium::fault_members(request)?;
+                let mut argument = kind.to_owned();
+                for (medium, size) in &members {
+                    let request = MediumRequest { medium, size: *size, ..*request };
+                    argument += &format!("+{}", self.medium(&request, progress)?);
+                }
+                Ok(Medium { name: "fault".to_owned(), argument: Some(argument) })
             }
             // Memory of the guest, which has all that it needs.
             _ => Ok(request.medium.clone()),

@@ -1,4 +1,4 @@
-//! The cache of archives: a name for each content, the last few kept.
+//! The cache of archives and of unpacked kernels: a name for each content, the last few kept.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -9,9 +9,14 @@ use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
 use crate::error::{VmError, refused};
+use crate::kernel::bare;
 
-/// So many archives are kept; each kernel and set of programs has its own.
+/// So many archives are kept, and so many kernels; each kernel and set of programs has its own archive.
 const KEPT: usize = 8;
+
+/// The ends of their names.
+const ARCHIVE: &str = "cpio";
+const KERNEL: &str = "vmlinux";
 
 /// An archive in the cache.
 #[derive(Debug)]
@@ -23,33 +28,71 @@ pub(super) struct Kept {
 
 /// Writes the archive below `cache`, unless one with the same contents lies there.
 pub(super) fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
-    let directory = cache.join("initramfs");
-    fs::create_dir_all(&directory).map_err(|error| refused("make the directory", &directory, error))?;
+    let directory = shelf(cache)?;
     let mut digest = Digesting { hash: Sha256::new(), size: 0 };
     archive
         .write(&mut digest)
         .map_err(|error| VmError::machine("cannot pack the initramfs").tried(error.to_string()))?;
-    let name: String = digest.hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let path = directory.join(format!("{name}.cpio"));
-    let reused = fs::metadata(&path).is_ok_and(|metadata| metadata.len() == digest.size);
+    let path = directory.join(format!("{}.{ARCHIVE}", name(digest.hash)));
+    let size = digest.size;
+    let reused = fs::metadata(&path).is_ok_and(|metadata| metadata.len() == size);
     if reused {
-        // The time of last use decides what is thrown away.
-        let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        touch(&path)
     } else {
-        write(archive, &directory, &path).map_err(|error| {
-            refused("write", &path, error).advice("make room, or set XDG_CACHE_HOME to a directory with more of it")
-        })?;
+        put(&directory, &path, |out| archive.write(out))?
     }
     prune(&directory, &path);
-    Ok(Kept { path, size: digest.size, reused })
+    Ok(Kept { path, size, reused })
 }
 
-/// Under another name first: half an archive must never bear a whole one's name.
-fn write(archive: &Archive, directory: &Path, path: &Path) -> io::Result<()> {
-    let file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
-    archive.write(BufWriter::new(file.as_file()))?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+/// The kernel as QEMU starts it soonest: unpacked below `cache` where that can be done, else the image itself.
+pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<PathBuf, VmError> {
+    let bytes = fs::read(image).map_err(|error| refused("read the kernel", image, error))?;
+    let directory = shelf(cache)?;
+    let path = directory.join(format!("{}.{KERNEL}", name(Sha256::new_with_prefix(&bytes))));
+    if path.exists() {
+        touch(&path);
+    } else {
+        let Some(bare) = bare::inside(&bytes) else { return Ok(image.to_path_buf()) };
+        put(&directory, &path, |out| out.write_all(&bare))?;
+    }
+    prune(&directory, &path);
+    Ok(path)
+}
+
+fn shelf(cache: &Path) -> Result<PathBuf, VmError> {
+    let directory = cache.join("initramfs");
+    fs::create_dir_all(&directory).map_err(|error| refused("make the directory", &directory, error))?;
+    Ok(directory)
+}
+
+fn name(hash: Sha256) -> String {
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The time of last use decides what is thrown away.
+fn touch(path: &Path) {
+    let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+}
+
+/// Under another name first: half a file must never bear a whole one's name.
+fn put(
+    directory: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> Result<(), VmError> {
+    let put = || -> io::Result<()> {
+        let file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
+        let mut out = BufWriter::new(file.as_file());
+        write(&mut out)?;
+        out.flush()?;
+        drop(out);
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    put().map_err(|error| {
+        refused("write", path, error).advice("make room, or set XDG_CACHE_HOME to a directory with more of it")
+    })
 }
 
 /// Throws away all but the last few, and what writers that died left behind a day ago.
@@ -63,7 +106,7 @@ fn prune(directory: &Path, current: &Path) {
             if modified.elapsed().is_ok_and(|age| age.as_secs() > 86_400) {
                 let _ = fs::remove_file(path);
             }
-        } else if path.extension().is_some_and(|end| end == "cpio") && path != current {
+        } else if path.extension() == current.extension() && path != current {
             files.push((modified, path));
         }
     }
@@ -114,6 +157,15 @@ mod tests {
         // What was cut short is written anew.
         fs::write(&first.path, "half").unwrap();
         assert!(!keep(&archive("one"), cache.path()).unwrap().reused);
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_be_unpacked_is_booted_as_it_is() {
+        let cache = tempfile::tempdir().unwrap();
+        let image = cache.path().join("vmlinuz");
+        fs::write(&image, "not packed").unwrap();
+        assert_eq!(keep_kernel(&image, cache.path()).unwrap(), image);
+        assert!(keep_kernel(&cache.path().join("absent"), cache.path()).is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Where kernels and their modules come from.
 
+pub(crate) mod bare;
 mod deb;
 mod fetch;
 mod find;

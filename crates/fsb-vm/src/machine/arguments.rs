@@ -8,6 +8,7 @@ use super::qemu::{self, Aio, Architecture};
 use super::{Acceleration, MachineSpec};
 use crate::error::VmError;
 use crate::guest;
+use crate::kernel::Kernel;
 
 /// The descriptor of the protocol in QEMU; the disks' follow.
 const PROTOCOL: i32 = 3;
@@ -19,6 +20,8 @@ pub(super) struct Plan {
     pub acceleration: Acceleration,
     pub memory: u64,
     pub cpus: u32,
+    /// What lists of processes show.
+    pub name: String,
     pub kernel: String,
     pub initramfs: String,
     /// Words for the guest's kernel.
@@ -45,7 +48,8 @@ impl Plan {
             acceleration: spec.acceleration,
             memory: spec.memory,
             cpus: spec.cpus.max(1),
-            kernel: text(&spec.kernel.image)?,
+            name: name(spec.kernel),
+            kernel: text(&spec.initramfs.kernel)?,
             initramfs: text(&spec.initramfs.path)?,
             words: vec![guest::WORD.to_owned(), "quiet".to_owned()],
             protocol: true,
@@ -76,7 +80,7 @@ impl Plan {
             Acceleration::Emulated => ("tcg,thread=multi", "max"),
         };
         let (mebibytes, cpus) = (self.memory >> 20, self.cpus);
-        add(&["-name", "fsb-guest", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        add(&["-name", &self.name, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         add(&["-machine", machine, "-accel", acceleration, "-cpu", processor, "-smp", &cpus.to_string()]);
         // Memory that is backed before the guest starts costs no fault inside a clock.
         add(&["-m", &format!("{mebibytes}M"), "-object"]);
@@ -119,6 +123,11 @@ impl Plan {
     }
 }
 
+/// A guest is called by its kernel.
+pub(super) fn name(kernel: &Kernel) -> String {
+    format!("fsb-{}", kernel.release.replace(|c: char| !c.is_ascii_alphanumeric() && !"._-+".contains(c), "-"))
+}
+
 /// QEMU takes a comma in an option's value for the beginning of the next; these two options have no such list.
 pub(super) fn text(path: &std::path::Path) -> Result<String, VmError> {
     let text = path.to_str().ok_or_else(|| VmError::request(format!("{} is not a name in UTF-8", path.display())))?;
@@ -133,8 +142,20 @@ mod tests {
         let direct = Aio { direct: true, engine: "io_uring" };
         let disks = vec![("file", "fsb0".to_owned(), direct), ("host_device", "fsb1".to_owned(), direct)];
         let words = vec!["fsb.guest".to_owned(), "quiet".to_owned()];
+        let name = "fsb-6.1".to_owned();
         let (kernel, initramfs) = ("/boot/vmlinuz".to_owned(), "/c/i.cpio".to_owned());
-        Plan { architecture, acceleration, memory: 512 << 20, cpus: 2, kernel, initramfs, words, protocol: true, disks }
+        Plan {
+            architecture,
+            acceleration,
+            memory: 512 << 20,
+            cpus: 2,
+            name,
+            kernel,
+            initramfs,
+            words,
+            protocol: true,
+            disks,
+        }
     }
 
     fn after<'a>(arguments: &'a [String], option: &str) -> Vec<&'a str> {

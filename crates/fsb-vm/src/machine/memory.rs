@@ -51,7 +51,14 @@ mod tests {
     #[test]
     fn too_little_and_too_much_are_refused() {
         let path = std::path::PathBuf::new();
-        let initramfs = Initramfs { path, modules: Vec::new(), missing: Vec::new(), size: 40 * MIB, reused: false };
+        let initramfs = Initramfs {
+            kernel: path.clone(),
+            path,
+            modules: Vec::new(),
+            missing: Vec::new(),
+            size: 40 * MIB,
+            reused: false,
+        };
         let least = least_memory(&initramfs);
         assert_eq!(least % (32 * MIB), 0);
         let little = check(least - 1, &initramfs).unwrap_err().to_string();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{Plan, text};
+use super::arguments::{Plan, name, text};
 use super::memory::least_memory;
 use super::{Acceleration, Architecture, Machine, lock, qemu};
 use crate::error::VmError;
@@ -112,7 +112,8 @@ fn start_with(
         acceleration,
         memory: least_memory(initramfs),
         cpus: 1,
-        kernel: text(&kernel.image)?,
+        name: name(kernel),
+        kernel: text(&initramfs.kernel)?,
         initramfs: text(&initramfs.path)?,
         words: vec![guest::WORD.to_owned(), guest::PROBE_WORD.to_owned()],
         protocol: false,

@@ -165,7 +165,7 @@ pub fn traces() -> Traces {
     }
 }
 
-/// Processes of the program itself, and FUSE servers that it started.
+/// Processes of the program itself, and FUSE servers and virtual machines that it started.
 fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -175,6 +175,8 @@ fn processes() -> Vec<String> {
         if line.contains("__supervisor")
             || line.contains("__agent")
             || line.contains("__worker")
+            || line.contains("__vm-")
+            || (line.contains("qemu-system-") && line.contains("fsb-guest"))
             || line.starts_with("ntfs-3g")
         {
             found.push(format!("{pid} {line}"));

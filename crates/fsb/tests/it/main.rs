@@ -30,3 +30,4 @@ mod real_file_systems;
 mod regimes;
 mod resume;
 mod schemas;
+mod vm;

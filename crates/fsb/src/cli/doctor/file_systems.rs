@@ -84,7 +84,7 @@ fn missing(support: &Support, lacking: &[&str], in_vm: bool) -> String {
     match (support.driver, in_vm) {
         (true, _) => version.unwrap_or_else(|| "nothing".to_owned()),
         (false, true) => "a driver here: add --in vm".to_owned(),
-        (false, false) if lacking.is_empty() => "a driver: modprobe, or --in vm".to_owned(),
+        (false, false) if lacking.is_empty() => "a driver (modprobe), or a VM: see below".to_owned(),
         (false, false) => format!("a kernel with {} (fsb kernel fetch)", lacking.join(", ")),
     }
 }
@@ -132,7 +132,7 @@ exfat        no tools   no tools                mkfs.exfat (apt-get install exfa
     fn without_virtual_machines_their_next_step_is_said() {
         let error = VmError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
         let text = table(&all(), &Vm::Cannot(error));
-        assert!(text.contains("\nreiserfs     no driver  no     a driver: modprobe, or --in vm\n"), "{text}");
+        assert!(text.contains("\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"), "{text}");
         assert!(text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"), "{text}");
     }
 }

@@ -1,0 +1,93 @@
+//! However a guest ends, the run goes on; however a run ends, nothing is left.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::*;
+
+/// Processes whose command line holds all of `words`.
+fn processes(words: &[&str]) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
+    let line = |pid: i32| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let fits = |pid: &i32| {
+        let line = String::from_utf8_lossy(&line(*pid)).replace('\0', " ");
+        words.iter().all(|word| line.contains(word))
+    };
+    pids.filter(fits).collect()
+}
+
+/// QEMU itself, not who waits to become it.
+fn qemu() -> Vec<i32> {
+    let becoming = processes(&["__vm-machine"]);
+    processes(&["qemu-system-", "fsb-guest"]).into_iter().filter(|pid| !becoming.contains(pid)).collect()
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_killed_front_takes_the_guest_and_its_disk_along() {
+    let Some(kernel) = kernel_or_skip("a killed front") else { return };
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let mut front = run(scratch.path(), &kernel, &["ext4", "--blocks", "50", "--out", "run", "-q"]).spawn().unwrap();
+    wait_until("a trial in the guest", LONG, || !trials(&scratch.path().join("run")).is_empty());
+    assert_eq!(qemu().len(), 1);
+    front.kill().unwrap();
+    front.wait().unwrap();
+    expect_no_traces(&before);
+    assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
+    let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 2, "only the plan and the run directory: {left:?}");
+}
+
+#[test]
+fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
+    let Some(kernel) = kernel_or_skip("a killed QEMU") else { return };
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let directory = scratch.path().join("run");
+    let mut front = run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run", "-q"]).spawn().unwrap();
+    // Within the visit: another trial is still to come.
+    wait_until("the first trial", LONG, || trials(&directory).len() == 1);
+    let victims = qemu();
+    assert_eq!(victims.len(), 1);
+    kill(victims[0]);
+    assert_eq!(front.wait().unwrap().code(), Some(4));
+    let trials = trials(&directory);
+    let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
+    assert!(!failed.is_empty() && failed.len() <= 4, "{failed:#?}");
+    let why = failed[0]["error"].as_str().unwrap();
+    assert!(why.starts_with("guest stopped: QEMU was killed by signal 9"), "{why}");
+    assert!(trials.iter().any(|trial| trial["block"] == 1 && trial["outcome"] == "ok"), "{:?}", outcomes(&directory));
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_guest_that_panics_says_so_and_the_next_target_gets_another() {
+    let Some(kernel) = kernel_or_skip("a guest that panics") else { return };
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let output = run(scratch.path(), &kernel, &["ext4", "--out", "run"]).env("FSB_VM_FAULT", "panic").output().unwrap();
+    expect_code(&output, 4);
+    let trials = trials(&scratch.path().join("run"));
+    // A busy machine disturbs trials, which are made again: then the fault comes in the first of the two.
+    assert!(
+        trials.len() >= 4 && trials[0]["outcome"] == "ok",
+        "{:?}: {}",
+        outcomes(&scratch.path().join("run")),
+        stderr(&output)
+    );
+    let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
+    assert!(failed.len() >= 2, "one in each visit: {}", stderr(&output));
+    for trial in failed {
+        let why = trial["error"].as_str().unwrap();
+        assert!(why.starts_with("guest stopped: kernel panic") && why.contains("console:"), "{why}");
+    }
+    assert_eq!(stderr(&output).matches("booting Linux").count(), 2, "{}", stderr(&output));
+    expect_no_traces(&before);
+}

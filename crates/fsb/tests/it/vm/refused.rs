@@ -1,0 +1,84 @@
+//! What stands in a virtual machine's way is said before anything starts, with the next step.
+
+use std::process::{Command, Output};
+
+use super::*;
+
+/// Runs the program where `hidden` is no program.
+fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
+    let shell = "mount --bind /dev/null \"$(command -v \"$1\")\" && shift && exec \"$@\"";
+    Command::new("unshare")
+        .args(["-m", "sh", "-c", shell, "sh", hidden, FSB])
+        .args(arguments)
+        .current_dir(directory)
+        .env("XDG_CACHE_HOME", cache())
+        .output()
+        .expect("unshare runs")
+}
+
+fn expect(output: &Output, code: i32, words: &[&str]) {
+    expect_code(output, code);
+    let said = stderr(output);
+    assert!(words.iter().all(|word| said.contains(word)), "{words:?} in: {said}");
+}
+
+#[test]
+fn a_missing_program_names_its_package() {
+    let Some(kernel) = kernel_or_skip("missing programs") else { return };
+    let scratch = scratch();
+    let arguments = ["run", "ext4", "--in", "vm", "--kernel", &kernel, "--size", "64M", "--out", "run"];
+    let refused = without("qemu-system-x86_64", scratch.path(), &arguments);
+    expect(&refused, 3, &["qemu-system-x86_64", "apt-get install qemu-system-x86"]);
+    let refused = without("mkfs.ext4", scratch.path(), &arguments);
+    expect(&refused, 3, &["mkfs.ext4", "apt-get install e2fsprogs"]);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "nothing was begun");
+}
+
+#[test]
+fn a_kernel_that_cannot_serve_is_refused() {
+    let Some(kernel) = kernel_or_skip("kernels that cannot serve") else { return };
+    let scratch = scratch();
+    let refused = |kernel: &str, targets: &[&str]| {
+        run(scratch.path(), kernel, &[targets, &["--out", "run"]].concat()).output().unwrap()
+    };
+    expect(&refused("99.9", &["ext4"]), 3, &["99.9", "fsb kernel"]);
+    let own = cache().join("fsb/kernels").join(&kernel);
+    // The same kernel without some of its modules.
+    for (gone, words) in [("/jfs.ko", ["jfs", "--kernel"]), ("/virtio_blk.ko", ["virtio", "--kernel"])] {
+        let modules = scratch.path().join(gone.trim_matches('/'));
+        std::fs::create_dir_all(&modules).unwrap();
+        for name in ["modules.builtin", "modules.softdep", "modules.alias"] {
+            let _ = std::fs::copy(own.join("modules").join(name), modules.join(name));
+        }
+        let all = std::fs::read_to_string(own.join("modules/modules.dep")).unwrap();
+        let kept: String = all.lines().filter(|line| !line.contains(gone)).map(|line| format!("{line}\n")).collect();
+        assert!(kept.len() < all.len(), "{gone} was there");
+        std::fs::write(modules.join("modules.dep"), kept).unwrap();
+        let named = format!("{}:{}", own.join("vmlinuz").display(), modules.display());
+        expect(&refused(&named, &["jfs"]), 3, &words);
+    }
+    assert!(!scratch.path().join("run").exists(), "nothing was begun");
+}
+
+#[test]
+fn memory_that_is_not_there_or_not_enough_is_refused() {
+    let Some(kernel) = kernel_or_skip("memory of a guest") else { return };
+    let scratch = scratch();
+    let refused = |memory: &str| run(scratch.path(), &kernel, &["ext4", "--out", "run", "--memory", memory]).output();
+    expect(&refused("1P").unwrap(), 3, &["too little memory", "smaller --memory"]);
+    expect(&refused("32M").unwrap(), 3, &["too little memory", "give --memory"]);
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_without_a_kernel() {
+    let scratch = scratch();
+    let refused = |arguments: &[&str]| {
+        let mut command = command(scratch.path(), &[&["run"], arguments, &["--out", "run"]].concat());
+        command.env("XDG_CACHE_HOME", scratch.path().join("cache")).output().unwrap()
+    };
+    expect(&refused(&["ext4", "--kernel", "6.1"]), 2, &["--in vm"]);
+    expect(&refused(&["ext4", "--memory", "1G"]), 2, &["--in vm", "memory-limit"]);
+    expect(&refused(&["ext4", "--in", "wm"]), 2, &["did you mean 'vm'"]);
+    expect(&refused(&["/tmp", "--in", "vm"]), 2, &["does not see it"]);
+    expect(&refused(&["ext4", "--in", "vm", "--cpus", "0"]), 2, &["between 1"]);
+}

@@ -1,0 +1,109 @@
+//! What comes of runs in guests.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::*;
+
+/// A directory of nobody's with a cache of its own.
+fn home_of_nobody() -> tempfile::TempDir {
+    let home = tempfile::Builder::new().prefix("fsb-nobody-").tempdir_in("/var/tmp").unwrap();
+    std::fs::create_dir_all(home.path().join("cache/fsb")).unwrap();
+    let shell = "cp -r \"$1\" \"$2\"/cache/fsb/ && chown -R 65534:65534 \"$2\"";
+    let mut copy = Command::new("sh");
+    copy.args(["-c", shell, "sh"]).arg(cache().join("fsb/kernels")).arg(home.path());
+    assert!(copy.status().unwrap().success());
+    home
+}
+
+fn as_nobody(home: &Path, binary: &Path, arguments: &[&str]) -> std::process::Output {
+    Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(binary)
+        .args(arguments)
+        .current_dir(home)
+        .env("HOME", home)
+        .env("XDG_CACHE_HOME", home.join("cache"))
+        .output()
+        .expect("setpriv runs")
+}
+
+#[test]
+fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_after_an_interruption() {
+    let Some(kernel) = kernel_or_skip("file systems in a guest") else { return };
+    if !program_or_skip("jfs", "mkfs.jfs") || !program_or_skip("reiserfs", "mkfs.reiserfs") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let (home, binary) = (home_of_nobody(), public_copy());
+    std::fs::write(home.path().join("tiny.toml"), PLAN).unwrap();
+    let targets = ["ext4", "jfs", "reiserfs", "reiserfs@raid0:loop+loop"];
+    let arguments = ["run", "tiny.toml", "--kernel", &kernel, "--out", "run"];
+    let output = as_nobody(home.path(), binary.path(), &[&arguments[..], &targets].concat());
+    expect_code(&output, 0);
+    let run = home.path().join("run");
+    assert_eq!(run.metadata().unwrap().uid(), 65534);
+    let record = record(&run);
+    let emulated = record["vm"]["accelerator"] == "tcg";
+    assert_eq!(record["emulated"] == true, emulated);
+    assert_eq!(stdout(&output).contains("mulated"), emulated, "{}", stdout(&output));
+    assert!(stderr(&output).contains(&format!("booting Linux {kernel}")), "{}", stderr(&output));
+    assert_eq!(
+        (&record["host"]["kernel"], &record["segments"][0]["kernel"]),
+        (&kernel.clone().into(), &kernel.clone().into())
+    );
+    assert!(record["vm"]["kernels"][&kernel]["initramfs"].as_str().unwrap().len() > 8);
+    assert_eq!(record["controls"]["guest-memory"]["requested"], "backed");
+    assert_eq!(record["media"]["loop"]["direct"], true, "{}", record["media"]);
+    assert!(record["media"]["raid0:loop+loop"].is_object());
+    let made = trials(&run);
+    assert_eq!(made.len(), 16, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        assert_eq!(trial["kernel"], kernel.as_str());
+    }
+    let cold = made.iter().find(|trial| trial["target"] == "jfs" && trial["operation"] == "read").unwrap();
+    assert!(cold["observed"]["device_read_bytes"].as_u64().unwrap() >= 256 << 10, "{cold:#}");
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left.len(), 3, "cache, plan and run directory: {left:?}");
+
+    // As if it had been killed within the block.
+    let text = std::fs::read_to_string(run.join("trials.jsonl")).unwrap();
+    let cut: String = text.lines().take(11).map(|line| format!("{line}\n")).collect();
+    std::fs::write(run.join("trials.jsonl"), cut).unwrap();
+    let mut again = record;
+    again["finished"] = serde_json::Value::Null;
+    std::fs::write(run.join("run.json"), again.to_string()).unwrap();
+    let output = as_nobody(home.path(), binary.path(), &["run", "--resume", "run"]);
+    expect_code(&output, 0);
+    assert!(stderr(&output).contains("3 trials of the unfinished block"), "{}", stderr(&output));
+    assert_eq!(counting(&run).iter().filter(|trial| trial["phase"] == "measured").count(), 8);
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_block_device_is_lent_to_the_guest_when_it_was_given_up() {
+    let Some(kernel) = kernel_or_skip("a block device in a guest") else { return };
+    let _turn = turn();
+    let scratch = scratch();
+    let image = scratch.path().join("disk");
+    std::fs::File::create(&image).unwrap().set_len(96 << 20).unwrap();
+    let shell = |text: &str, argument: &Path| {
+        let output = Command::new("sh").args(["-c", text, "sh"]).arg(argument).output().unwrap();
+        assert!(output.status.success(), "{text}: {}", stderr(&output));
+        stdout(&output).trim().to_owned()
+    };
+    let device = shell("mkfs.ext4 -q -F \"$1\" && losetup -f --show \"$1\"", &image);
+    let target = format!("ext4@{device}");
+    let refused = run(scratch.path(), &kernel, &[&target, "--out", "run"]).output().unwrap();
+    let made = run(scratch.path(), &kernel, &[&target, "--out", "run", "--wipe", &device]).output().unwrap();
+    shell("losetup -d \"$1\"", Path::new(&device));
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--wipe"), "{}", stderr(&refused));
+    expect_code(&made, 0);
+    let record = record(&scratch.path().join("run"));
+    assert_eq!(record["targets"][&target]["medium"], device.as_str());
+    assert!(record["media"][&device]["summary"].as_str().unwrap().starts_with(&device), "{}", record["media"]);
+}
