@@ -51,7 +51,8 @@ fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
     let scratch = scratch();
     let directory = scratch.path().join("run");
     let mut front = run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run", "-q"]).spawn().unwrap();
-    wait_until("the warm-up of the first target", LONG, || trials(&directory).len() == 2);
+    // Within the visit: another trial is still to come.
+    wait_until("the first trial", LONG, || trials(&directory).len() == 1);
     let victims = qemu();
     assert_eq!(victims.len(), 1);
     kill(victims[0]);
@@ -74,10 +75,19 @@ fn a_guest_that_panics_says_so_and_the_next_target_gets_another() {
     let output = run(scratch.path(), &kernel, &["ext4", "--out", "run"]).env("FSB_VM_FAULT", "panic").output().unwrap();
     expect_code(&output, 4);
     let trials = trials(&scratch.path().join("run"));
-    let of_each_visit: Vec<_> = trials.iter().map(|trial| trial["outcome"].as_str().unwrap()).collect();
-    assert_eq!(of_each_visit, ["ok", "failed", "ok", "failed"], "{}", stderr(&output));
-    let why = trials[1]["error"].as_str().unwrap();
-    assert!(why.starts_with("guest stopped: kernel panic") && why.contains("console:"), "{why}");
+    // A busy machine disturbs trials, which are made again: then the fault comes in the first of the two.
+    assert!(
+        trials.len() >= 4 && trials[0]["outcome"] == "ok",
+        "{:?}: {}",
+        outcomes(&scratch.path().join("run")),
+        stderr(&output)
+    );
+    let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
+    assert!(failed.len() >= 2, "one in each visit: {}", stderr(&output));
+    for trial in failed {
+        let why = trial["error"].as_str().unwrap();
+        assert!(why.starts_with("guest stopped: kernel panic") && why.contains("console:"), "{why}");
+    }
     assert_eq!(stderr(&output).matches("booting Linux").count(), 2, "{}", stderr(&output));
     expect_no_traces(&before);
 }

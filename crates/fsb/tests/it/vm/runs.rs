@@ -65,7 +65,7 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
         assert_eq!(trial["kernel"], kernel.as_str());
     }
     let cold = made.iter().find(|trial| trial["target"] == "jfs" && trial["operation"] == "read").unwrap();
-    assert!(cold["observed"]["device_read_bytes"].as_u64().unwrap() >= 1 << 20, "{cold:#}");
+    assert!(cold["observed"]["device_read_bytes"].as_u64().unwrap() >= 256 << 10, "{cold:#}");
     let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(left.len(), 3, "cache, plan and run directory: {left:?}");
 
