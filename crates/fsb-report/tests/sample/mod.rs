@@ -59,6 +59,7 @@ const WORKS: &[Work] = works! {
 };
 
 /// The same on emulated processors.
+#[allow(dead_code, reason = "not every binary with the sample looks at it")]
 pub fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let (mut record, trials) = run(targets, blocks);
     record.emulated = true;
@@ -66,6 +67,7 @@ pub fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
 }
 
 /// The same on an array whose members share one disk.
+#[allow(dead_code, reason = "not every binary with the sample looks at it")]
 pub fn one_disk(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let (mut record, trials) = run(targets, blocks);
     let why = "members of raid0:loop+loop share one disk".to_owned();
