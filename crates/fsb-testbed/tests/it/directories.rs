@@ -119,7 +119,7 @@ fn requests_are_checked_whole() {
     for (target, size, words) in [
         ("hammer2", 1 << 30, "unknown file system"),
         ("etx4", 1 << 30, "did you mean 'ext4'"),
-        ("ext4@raid0:/dev/a+/dev/b", 1 << 30, "not available in this version"),
+        ("ext4@raid0:/dev/a+/dev/b", 1 << 30, "/dev/a does not exist"),
         ("tmpfs@ram", 1 << 30, "takes no medium"),
         (r#"tmpfs,mkfs="-x""#, 1 << 30, "takes no mkfs arguments"),
         ("null,speed=1", 1 << 30, "unknown option"),

@@ -24,7 +24,7 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run ext4,mkfs=\"-i", 2, "a quote is not closed"),
     ("run =ext4", 2, "the name '' is empty"),
     ("run name=", 2, "a target cannot be empty"),
-    ("run ext4@raid0:/dev/a+/dev/b", 2, "raid0"),
+    ("run ext4@raid0:/dev/a+/dev/b", 2, "/dev/a does not exist"),
     ("run ext4 xfs ext5", 2, "did you mean 'ext"),
     ("run ./DIR/missing", 2, "missing"),
     ("run DIR/missing", 2, "missing"),
