@@ -110,7 +110,7 @@ fn prune(directory: &Path, current: &Path) {
             files.push((modified, path));
         }
     }
-    files.sort_by(|one, other| other.0.cmp(&one.0));
+    files.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
     for (_, path) in files.into_iter().skip(KEPT - 1) {
         let _ = fs::remove_file(path);
     }

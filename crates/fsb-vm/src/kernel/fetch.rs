@@ -24,6 +24,7 @@ const WORK: &str = ".new-";
 /// Downloads a Debian package with `apt-get download`, follows a metapackage to the image that it stands for, and
 /// unpacks it into the user's cache; a path that ends in `.deb` is unpacked as it is. `progress` is told what happens.
 pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+    check(package)?;
     let kernels = kernels(&cache()?);
     fs::create_dir_all(&kernels).map_err(|error| refused("make the directory", &kernels, error))?;
     sweep(&kernels, Duration::from_secs(60));
@@ -66,12 +67,21 @@ pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
         .advice("name a package such as linux-image-amd64 (apt-cache search linux-image)"))
 }
 
+/// Refuses what is neither a file nor the name of a package, before anything is touched.
+fn check(package: &str) -> Result<(), VmError> {
+    let named = |c: char| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c);
+    if package.ends_with(".deb") {
+        let there = Path::new(package).is_file();
+        there.then_some(()).ok_or_else(|| VmError::request(format!("there is no file {package}")))
+    } else if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
+        Err(VmError::request(format!("{package:?} is not the name of a package")))
+    } else {
+        Ok(())
+    }
+}
+
 /// Downloads one package into the directory.
 fn download(package: &str, directory: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, VmError> {
-    let named = |c: char| c.is_ascii_alphanumeric() || "+-._:=~/".contains(c);
-    if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
-        return Err(VmError::request(format!("{package:?} is not the name of a package")));
-    }
     let place = tempfile::tempdir_in(directory).map_err(|error| refused("write into", directory, error))?.keep();
     progress(&format!("downloading {package}"));
     let output = Command::new("apt-get")
@@ -131,10 +141,10 @@ mod tests {
 
     #[test]
     fn names_that_are_none_are_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        for name in ["", "-o=x", "a b", "a;b"] {
-            assert!(download(name, directory.path(), &mut |_| {}).is_err(), "{name}");
+        for name in ["", "-o=x", "a b", "a;b", "/no/such.deb"] {
+            assert!(check(name).is_err(), "{name}");
         }
+        assert!(check("linux-image-6.12.117+deb12-amd64").is_ok());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use fsb_model::units::show_bytes;
+
 use crate::error::VmError;
 use crate::initramfs::Initramfs;
 
@@ -20,22 +22,19 @@ pub fn least_memory(initramfs: &Initramfs) -> u64 {
 pub(super) fn check(memory: u64, initramfs: &Initramfs) -> Result<(), VmError> {
     let least = least_memory(initramfs);
     if memory < least {
-        return Err(VmError::machine(format!("{} is too little memory for the guest", mebibytes(memory)))
-            .tried(format!("its kernel and programs take {}", mebibytes(least)))
-            .advice(format!("say --memory {}", mebibytes(least).replace(' ', "").replace("iB", ""))));
+        return Err(VmError::machine(format!("{} is too little memory for the guest", show_bytes(memory as f64)))
+            .tried(format!("its kernel and programs take {}", show_bytes(least as f64)))
+            .advice(format!("say --memory {}M", least / MIB)));
     }
     match available(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
-        Some(free) if free < memory => {
-            Err(VmError::machine(format!("the guest's {} of memory do not fit this machine", mebibytes(memory)))
-                .tried(format!("{} are available", mebibytes(free)))
-                .advice("give it less with --memory, or end what uses memory here"))
-        }
+        Some(free) if free < memory => Err(VmError::machine(format!(
+            "the guest's {} of memory do not fit this machine",
+            show_bytes(memory as f64)
+        ))
+        .tried(format!("{} are available", show_bytes(free as f64)))
+        .advice("give it less with --memory, or end what uses memory here")),
         _ => Ok(()),
     }
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes / MIB)
 }
 
 /// `MemAvailable` in bytes.

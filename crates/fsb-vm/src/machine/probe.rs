@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use fsb_model::units::show_duration;
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,7 @@ pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Pa
         return (known.acceleration, known.how);
     }
     let (acceleration, how) = match boots(kernel, initramfs, launcher) {
-        Ok(time) => (Acceleration::Kvm, format!("a guest came up with KVM in {:.1} s", time.as_secs_f64())),
+        Ok(time) => (Acceleration::Kvm, format!("a guest came up with KVM in {}", show_duration(time))),
         Err(why) => (Acceleration::Emulated, format!("{DEVICE} is there, but {why}")),
     };
     let memory = Memory { boot_id: boot_id.trim().to_owned(), acceleration, how: how.clone() };
@@ -93,7 +94,7 @@ fn boots(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path) -> Result<Dura
             };
         }
         if start.elapsed() > LIMIT || (!spoke && start.elapsed() > SILENCE) {
-            return Err(format!("a guest did not come up in {} s", start.elapsed().as_secs()));
+            return Err(format!("a guest did not come up in {}", show_duration(start.elapsed())));
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -14,6 +14,7 @@ tests! {
     what_dies_is_told_apart,
     a_guest_that_cannot_begin_says_why,
     acceleration_is_found_by_a_boot,
+    an_accelerated_guest_that_hangs_is_given_up,
 }
 
 const MIB: u64 = 1 << 20;
@@ -88,6 +89,14 @@ impl Guest {
     }
 }
 
+/// What a process has cost, in seconds: told, for a busy machine makes any boot slow.
+fn cpu_seconds(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: f64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+    ticks / rustix::param::clock_ticks_per_second() as f64
+}
+
 fn a_guest_answers() {
     let Some(kernel) = kernel() else { return };
     let cache = tempfile::tempdir().unwrap();
@@ -101,7 +110,8 @@ fn a_guest_answers() {
     let begin = Instant::now();
     let mut guest = Guest::boot(&kernel, &initramfs, vec![disk]);
     assert_eq!(guest.ask("read /proc/sys/kernel/osrelease"), kernel.release);
-    eprintln!("booted in {:.2} s, {} MiB", begin.elapsed().as_secs_f64(), initramfs.size / MIB);
+    let spent = cpu_seconds(guest.machine.pid());
+    eprintln!("booted in {:.2} s, {spent:.2} s of CPU, {} MiB", begin.elapsed().as_secs_f64(), initramfs.size / MIB);
     assert!(guest.ask("read /proc/filesystems").contains("ext4"));
     assert_eq!(guest.ask("disk fsb0"), format!("{} abcde", 16 * MIB));
     let mut bytes = [0; 5];
@@ -212,4 +222,25 @@ fn acceleration_is_found_by_a_boot() {
     let begin = Instant::now();
     assert_eq!(machine::probe(&kernel, &initramfs, own, cache.path()), (acceleration, how));
     assert!(begin.elapsed() < Duration::from_secs(2));
+}
+
+/// On some machines /dev/kvm is there and every guest hangs: here a QEMU that says nothing stands for one. Where there
+/// is no KVM at all, that is said without any boot.
+fn an_accelerated_guest_that_hangs_is_given_up() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["qemu-system-x86_64", "qemu-system-aarch64"] {
+        let path = directory.path().join(name);
+        std::fs::write(&path, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", directory.path().display(), std::env::var("PATH").unwrap_or_default());
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([crate::guest::PROBE_ARGUMENT, directory.path().to_str().unwrap()])
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("Emulated: "), "{text}");
+    let kvm = std::fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
+    assert_eq!(text.contains("a guest did not come up in "), kvm, "{text}");
 }

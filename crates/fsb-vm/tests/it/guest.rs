@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use fsb_vm::{guest, machine};
+use fsb_vm::{Initramfs, Kernel, Origin, guest, machine};
 
 /// Plays the role that the arguments name, if they name one.
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
@@ -27,6 +28,17 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         }
         return Some(ExitCode::from(9));
     }
+    if arguments.get(1)? == PROBE_ARGUMENT {
+        let cache = Path::new(arguments.get(2)?);
+        let nothing = PathBuf::from("/dev/null");
+        let kernel = Kernel { release: "0".into(), image: nothing.clone(), modules: None, origin: Origin::Named };
+        let (path, kernel_image) = (nothing.clone(), nothing);
+        let (modules, missing) = (Vec::new(), Vec::new());
+        let initramfs = Initramfs { path, kernel: kernel_image, modules, missing, size: 0, reused: false };
+        let (acceleration, how) = machine::probe(&kernel, &initramfs, Path::new("/proc/self/exe"), cache);
+        println!("{acceleration:?}: {how}");
+        return Some(ExitCode::SUCCESS);
+    }
     if arguments.get(1)? == PARENT_ARGUMENT {
         let child = Command::new("/bin/cat").arg("/etc/hostname").stdout(std::process::Stdio::null()).spawn();
         println!("{}", child.expect("a child").id());
@@ -42,11 +54,14 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
 /// The first argument of a process that starts another and ends.
 const PARENT_ARGUMENT: &str = "__parent";
 
+/// The first argument of a process that finds out, with the QEMU of its own PATH, what accelerates guests here.
+pub const PROBE_ARGUMENT: &str = "__probe";
+
 /// Whether a process that has ended is also reaped, soon.
 fn gone(path: &str) -> bool {
     (0..500).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-        !std::path::Path::new(path).exists()
+        !Path::new(path).exists()
     })
 }
 
@@ -92,7 +107,7 @@ fn disk(serial: &str) -> String {
         let path = entry.path();
         if fs::read_to_string(path.join("serial")).is_ok_and(|text| text.trim() == serial) {
             let sectors: u64 = fs::read_to_string(path.join("size")).unwrap().trim().parse().unwrap();
-            let device = std::path::Path::new("/dev").join(entry.file_name());
+            let device = Path::new("/dev").join(entry.file_name());
             let file = fs::File::options().read(true).write(true).open(device).expect("the device opens");
             let mut bytes = [0; 5];
             file.read_exact_at(&mut bytes, 0).unwrap();
