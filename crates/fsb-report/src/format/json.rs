@@ -34,10 +34,11 @@ pub fn render(view: &View) -> String {
 mod tests {
     use super::*;
     use crate::sample;
+    use crate::view::samples;
 
     #[test]
     fn an_emulated_run_holds_values_and_no_comparison() {
-        let (record, trials) = sample::emulated(&["reiserfs", "jfs", "ext4"], 6);
+        let (record, trials) = samples::emulated(&["reiserfs", "jfs", "ext4"], 6);
         let document: serde_json::Value = serde_json::from_str(&render(&View::of_run(&record, &trials))).expect("JSON");
         assert_eq!(
             (&document["emulated"], &document["unjudged"]),

@@ -123,6 +123,7 @@ pub(crate) fn escape(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::sample;
+    use crate::view::samples;
 
     #[test]
     fn a_table_for_an_issue() {
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn an_emulated_run_is_not_judged() {
-        let (record, trials) = sample::emulated(&["reiserfs", "jfs"], 6);
+        let (record, trials) = samples::emulated(&["reiserfs", "jfs"], 6);
         insta::assert_snapshot!(render(&View::of_run(&record, &trials)));
     }
 

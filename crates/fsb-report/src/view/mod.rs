@@ -26,6 +26,8 @@ pub use latency::{Latency, Quantile};
 pub(crate) use latency::{columns, quantile_name};
 pub use method::Paragraph;
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
+#[cfg(test)]
+pub(crate) use unjudged::samples;
 
 /// A run, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -49,3 +49,28 @@ fn capital(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
+
+/// Runs of this kind, for the tests of all formats.
+#[cfg(test)]
+pub(crate) mod samples {
+    use fsb_model::run::MediumRecord;
+    use fsb_model::{RunRecord, Trial};
+
+    use crate::sample;
+
+    /// On emulated processors.
+    pub(crate) fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+        let (mut record, trials) = sample::run(targets, blocks);
+        record.emulated = true;
+        (record, trials)
+    }
+
+    /// With an array whose members share one disk.
+    pub(crate) fn one_disk(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+        let (mut record, trials) = sample::run(targets, blocks);
+        let why = "members of raid0:loop+loop share one disk".to_owned();
+        let medium = MediumRecord { unjudged: Some(why), ..record.media["loop"].clone() };
+        record.media = [("raid0:loop+loop".to_owned(), medium)].into();
+        (record, trials)
+    }
+}

@@ -58,21 +58,6 @@ const WORKS: &[Work] = works! {
     "delete 4K files, durable" "delete" "delete" OPERATION_RATE 48_000.0, [1.0, 1.05, 1.01], 0.11 "any" "end";
 };
 
-/// The same on emulated processors.
-pub fn emulated(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
-    let (mut record, trials) = run(targets, blocks);
-    record.emulated = true;
-    (record, trials)
-}
-
-/// The same on an array whose members share one disk.
-pub fn one_disk(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
-    let (mut record, trials) = run(targets, blocks);
-    let why = "members of raid0:loop+loop share one disk".to_owned();
-    record.media = [("raid0:loop+loop".to_owned(), MediumRecord { unjudged: Some(why), ..medium() })].into();
-    (record, trials)
-}
-
 /// A run of `targets` over `blocks`, seeded.
 pub fn run(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let record = record(targets, blocks);

@@ -34,7 +34,8 @@ static KINDS: &[Kind] = &[
     Kind { name: "log-writes", members: 2, table: log_writes },
 ];
 
-/// From 15 % to 35 % of the disk nothing can be read or written. ext4 keeps what it needs to exist elsewhere.
+/// From 15 % to 35 % of the disk nothing can be read or written. ext4 without a journal keeps what it needs to exist
+/// elsewhere.
 fn error(devices: &[String], sectors: u64) -> Vec<Line> {
     let (from, to) = (sectors * 15 / 100, sectors * 35 / 100);
     let linear = |start: u64, end: u64| Line {
@@ -47,9 +48,9 @@ fn error(devices: &[String], sectors: u64) -> Vec<Line> {
     vec![linear(0, from), hole, linear(to, sectors)]
 }
 
-/// Fifteen seconds of a good disk, then ten minutes of none.
+/// Three seconds of a good disk, then ten minutes of none.
 fn flakey(devices: &[String], sectors: u64) -> Vec<Line> {
-    vec![Line { start: 0, length: sectors, target: "flakey", parameters: format!("{} 0 15 600", devices[0]) }]
+    vec![Line { start: 0, length: sectors, target: "flakey", parameters: format!("{} 0 3 600", devices[0]) }]
 }
 
 /// Every write is also written to a log, as tests of crashes want it.

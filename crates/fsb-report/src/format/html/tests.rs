@@ -1,6 +1,7 @@
 use super::*;
 use crate::page::plotly_script;
 use crate::sample;
+use crate::view::samples;
 
 fn page(targets: &[&str], blocks: u32) -> (View, Vec<Trial>, String) {
     let (record, trials) = sample::run(targets, blocks);
@@ -139,7 +140,7 @@ fn published_values_stand_beside_ours() {
 
 #[test]
 fn an_emulated_run_has_tables_and_no_chart() {
-    let (record, trials) = sample::emulated(&["reiserfs", "jfs", "ext4"], 6);
+    let (record, trials) = samples::emulated(&["reiserfs", "jfs", "ext4"], 6);
     let view = View::of_run(&record, &trials);
     let html = own(&render(&view, &trials));
     assert!(html.contains("<h1>Emulated: a functional run."), "the headline says it");

@@ -1,5 +1,6 @@
 use super::*;
 use crate::sample;
+use crate::view::samples;
 use textwrap::core::display_width;
 
 fn screen(targets: &[&str], blocks: u32) -> String {
@@ -30,19 +31,19 @@ fn few_blocks_are_described() {
 
 #[test]
 fn an_emulated_run_gives_numbers_and_judges_nothing() {
-    let (record, trials) = sample::emulated(&["reiserfs", "jfs"], 6);
+    let (record, trials) = samples::emulated(&["reiserfs", "jfs"], 6);
     insta::assert_snapshot!(first_screen(&View::of_run(&record, &trials), false));
 }
 
 #[test]
 fn an_array_on_one_disk_gives_numbers_and_judges_nothing() {
-    let (record, trials) = sample::one_disk(&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"], 6);
+    let (record, trials) = samples::one_disk(&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"], 6);
     insta::assert_snapshot!(first_screen(&View::of_run(&record, &trials), false));
 }
 
 #[test]
 fn targets_on_one_disk_have_numbers_beside_those_that_are_ranked() {
-    let (record, trials) = sample::one_disk(&["ext4", "xfs", "ext4@raid0:loop+loop"], 6);
+    let (record, trials) = samples::one_disk(&["ext4", "xfs", "ext4@raid0:loop+loop"], 6);
     insta::assert_snapshot!(first_screen(&View::of_run(&record, &trials), false));
 }
 

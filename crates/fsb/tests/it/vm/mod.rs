@@ -1,5 +1,6 @@
 //! Runs in a virtual machine. CI has no hardware acceleration: guests are emulated here, so plans are tiny.
 
+mod faults;
 mod killed;
 mod refused;
 mod runs;
