@@ -29,7 +29,10 @@ impl Drop for Front {
 /// QEMU itself, not who waits to become it.
 fn qemu() -> Vec<i32> {
     let becoming = processes(&["__vm-machine"]);
-    processes(&["qemu-system-", "fsb-guest"]).into_iter().filter(|pid| !becoming.contains(pid)).collect()
+    processes(&["qemu-system-", "chardev=protocol,name=fsb"])
+        .into_iter()
+        .filter(|pid| !becoming.contains(pid))
+        .collect()
 }
 
 fn kill(pid: i32) {
