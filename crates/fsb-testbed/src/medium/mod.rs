@@ -28,7 +28,7 @@ pub static REGISTRY: &[&dyn MediumKind] =
 pub(crate) use device::{Claimed, claim};
 pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
-pub(crate) use raid0::{Member, check_members, members, shared_disk};
+pub(crate) use raid0::{Member, check_members, members, shared_disk, stands_on};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Images are whole multiples of the largest sectors, in bytes: direct I/O takes nothing less.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use fsb_model::Medium;
+use fsb_model::host::DeviceManifest;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
@@ -206,6 +207,9 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     }
     device.queue.insert("chunk_size".to_owned(), CHUNK.to_string());
     device.beneath = array.members.iter().map(|member| member.record().device.clone()).collect();
+    // The kernel gives each array a number of its own, made up anew: what tells it from others is what it stands on.
+    device.serial = None;
+    device.backing = Some(stands_on(device.beneath.iter()));
     let records = || array.members.iter().map(|member| member.record());
     let direct: Vec<bool> = records().filter_map(|record| record.direct).collect();
     let summaries: Vec<&str> = records().map(|record| record.summary.as_str()).collect();
@@ -220,6 +224,16 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     let can_discard = limit.is_some_and(|text| text != "0");
     array.device = Some(OpenDevice::adopt(path, can_discard, array.record.clone())?);
     Ok(())
+}
+
+/// What its members are, for a resume to compare.
+pub(crate) fn stands_on<'a>(members: impl Iterator<Item = &'a DeviceManifest>) -> String {
+    let one = |member: &DeviceManifest| match (&member.serial, &member.backing) {
+        (Some(serial), _) => format!("serial {serial}"),
+        (None, Some(backing)) => backing.clone(),
+        (None, None) => member.name.clone(),
+    };
+    members.map(one).collect::<Vec<_>>().join(" + ")
 }
 
 fn name_of(device: &Path) -> Option<String> {

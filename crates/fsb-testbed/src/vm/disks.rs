@@ -165,6 +165,13 @@ impl Disks {
             found.filled.clone_from(&own.filled);
             found.summary.clone_from(&own.summary);
         }
+        if let Some(members) = guest.strip_prefix("raid0:") {
+            for (member, text) in found.device.beneath.iter_mut().zip(members.split('+')) {
+                let inside = MediumRecord { device: std::mem::take(member), ..MediumRecord::default() };
+                *member = self.record(text, inside).device;
+            }
+            found.device.backing = Some(medium::stands_on(found.device.beneath.iter()));
+        }
         found.unjudged = found.unjudged.or_else(|| self.unjudged.get(guest).cloned());
         found
     }
@@ -215,5 +222,13 @@ mod tests {
         let record = &opened.media["loop"];
         assert_eq!((record.summary.as_str(), record.direct), ("vm disk 1.00 MiB, direct", Some(true)));
         assert!(record.device.backing.is_some() && record.device.serial.is_none());
+        // Members of an array, as what stands behind them; its own number is made up anew each time.
+        let numbered =
+            |serial: &str| fsb_model::host::DeviceManifest { serial: Some(serial.to_owned()), ..Default::default() };
+        let mut array = MediumRecord::default();
+        array.device.beneath = vec![numbered("fsb0"), numbered("fsb0")];
+        let found = disks.record("raid0:vm:0+vm:0", array).device;
+        let one = opened.media["loop"].device.backing.clone().unwrap();
+        assert_eq!(found.backing, Some(format!("{one} + {one}")));
     }
 }

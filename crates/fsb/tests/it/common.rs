@@ -176,7 +176,7 @@ fn processes() -> Vec<String> {
             || line.contains("__agent")
             || line.contains("__worker")
             || line.contains("__vm-")
-            || (line.contains("qemu-system-") && line.contains("fsb-guest"))
+            || (line.contains("qemu-system-") && line.contains("chardev=protocol,name=fsb"))
             || line.starts_with("ntfs-3g")
         {
             found.push(format!("{pid} {line}"));

@@ -16,10 +16,23 @@ fn processes(words: &[&str]) -> Vec<i32> {
     pids.filter(fits).collect()
 }
 
+/// A front that does not outlive a test that failed: it would hold the others up.
+struct Front(std::process::Child);
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// QEMU itself, not who waits to become it.
 fn qemu() -> Vec<i32> {
     let becoming = processes(&["__vm-machine"]);
-    processes(&["qemu-system-", "fsb-guest"]).into_iter().filter(|pid| !becoming.contains(pid)).collect()
+    processes(&["qemu-system-", "chardev=protocol,name=fsb"])
+        .into_iter()
+        .filter(|pid| !becoming.contains(pid))
+        .collect()
 }
 
 fn kill(pid: i32) {
@@ -32,11 +45,11 @@ fn a_killed_front_takes_the_guest_and_its_disk_along() {
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
-    let mut front = run(scratch.path(), &kernel, &["ext4", "--blocks", "50", "--out", "run", "-q"]).spawn().unwrap();
+    let mut front = Front(run(scratch.path(), &kernel, &["ext4", "--blocks", "50", "--out", "run"]).spawn().unwrap());
     wait_until("a trial in the guest", LONG, || !trials(&scratch.path().join("run")).is_empty());
-    assert_eq!(qemu().len(), 1);
-    front.kill().unwrap();
-    front.wait().unwrap();
+    assert_eq!(qemu().len(), 1, "{:#?}", trials(&scratch.path().join("run")));
+    front.0.kill().unwrap();
+    front.0.wait().unwrap();
     expect_no_traces(&before);
     assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
     let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
@@ -50,13 +63,13 @@ fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
     let before = traces();
     let scratch = scratch();
     let directory = scratch.path().join("run");
-    let mut front = run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run", "-q"]).spawn().unwrap();
+    let mut front = Front(run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run"]).spawn().unwrap());
     // Within the visit: another trial is still to come.
     wait_until("the first trial", LONG, || trials(&directory).len() == 1);
     let victims = qemu();
-    assert_eq!(victims.len(), 1);
+    assert_eq!(victims.len(), 1, "{:#?}", trials(&directory));
     kill(victims[0]);
-    assert_eq!(front.wait().unwrap().code(), Some(4));
+    assert_eq!(front.0.wait().unwrap().code(), Some(4));
     let trials = trials(&directory);
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
     assert!(!failed.is_empty() && failed.len() <= 4, "{failed:#?}");
