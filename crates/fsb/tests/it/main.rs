@@ -15,6 +15,7 @@ mod filetree;
 mod honesty;
 mod iozone;
 mod killed;
+mod macro_faults;
 mod matrix;
 mod micro;
 mod null_run;
