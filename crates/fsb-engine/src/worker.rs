@@ -1,10 +1,14 @@
 //! Doing one step, here or for a caller at the other end of a pipe.
 
 use std::io::{self, BufRead, Write};
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
 
 use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
+use crate::progress::{self, Live};
 use crate::task::{Gate, Ready, Step, StepReport, Task};
 use crate::{EngineError, workload};
 
@@ -13,10 +17,41 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
     let job = workload::parse(&task.workload, &task.sizing).map_err(|error| EngineError::new(error.to_string()))?;
     let context = Context::new(task)?;
     match task.step {
-        Step::Prepare => job.prepare(&context).map(|()| StepReport::Done),
+        Step::Prepare => told(&context, gate, || job.prepare(&context)).map(|()| StepReport::Done),
         Step::Measure => job.measure(&context, gate).map(|measured| StepReport::Measured(Box::new(measured))),
-        Step::Cleanup => job.cleanup(&context).map(|()| StepReport::Done),
+        Step::Cleanup => told(&context, gate, || job.cleanup(&context)).map(|()| StepReport::Done),
     }
+}
+
+/// Does a step that is not measured, and tells now and then how far it has come.
+fn told(
+    context: &Context,
+    gate: &mut dyn Gate,
+    step: impl FnOnce() -> Result<(), EngineError> + Send,
+) -> Result<(), EngineError> {
+    /// Wakes who waits for the step, however it ends.
+    struct Ends<'e>(&'e AtomicBool, Thread);
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+            self.1.unpark();
+        }
+    }
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let ends = Ends(&ended, thread::current());
+        let work = scope.spawn(move || {
+            let _ends = ends;
+            step()
+        });
+        while !ended.load(Ordering::Acquire) {
+            thread::park_timeout(progress::EVERY);
+            if !ended.load(Ordering::Acquire) {
+                context.progress.live().into_iter().for_each(|live| gate.tell(live));
+            }
+        }
+        work.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
+    })
 }
 
 /// What a worker says, one line of JSON each.
@@ -25,6 +60,8 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
 pub enum Message {
     /// Everything is ready for the word `go`; only of measure steps.
     Ready(Ready),
+    /// How far the step has come, now and then.
+    Progress(Live),
     /// The step is done. The last message.
     Result(StepReport),
     /// The step could not be done. The last message.
@@ -66,5 +103,10 @@ impl<I: BufRead, O: Write> Gate for PipeGate<'_, I, O> {
             "" => Err(EngineError::new("the agent hung up before the start")),
             other => Err(EngineError::new(format!("expected the word go, not '{other}'"))),
         }
+    }
+
+    fn tell(&mut self, live: Live) {
+        // An agent that is gone is noticed at the result.
+        let _ = say(self.output, &Message::Progress(live));
     }
 }

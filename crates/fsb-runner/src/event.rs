@@ -46,6 +46,8 @@ pub enum Event<'a> {
         /// Its cell.
         workload: &'a str,
     },
+    /// The trial goes on: files are made, operations done (`fsb_runner::agent::OPERATIONS`), or files removed.
+    Working(&'a Progress),
     /// A trial ended and is on disk.
     Ended {
         /// The trial.

@@ -278,7 +278,8 @@ impl<'a> Schedule<'a> {
             until_seconds: warmup.then(|| warmup_seconds(profile, plan, order.cells.len() * plan.targets.len())),
             deadline: deadline(profile, self.expected(&target.name, label)),
         };
-        Ok(self.run.agent.trial(request)?)
+        let Run { agent, observer, .. } = &mut self.run;
+        Ok(agent.trial(request, &mut |progress| observer.event(&Event::Working(&progress)))?)
     }
 
     fn amount(&self, label: &str) -> Amount {

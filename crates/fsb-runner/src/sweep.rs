@@ -3,6 +3,7 @@
 //! `file_size` and `block_size` may be lists (`["64K", "1M"]`) or ranges of doublings (`"64K..512M"`). Combinations are
 //! those that IOzone's automatic mode visits: no record is larger than its file, and files of 32 MiB and more get no
 //! records below 64 KiB unless `every_record` asks for them. The word `memory` in a size is that of the machine.
+//! `threads` may be a list of numbers too: `[1, 4, 16]`.
 
 use fsb_model::{Params, WorkloadSpec, expression};
 use serde_json::Value;
@@ -18,6 +19,7 @@ const LONGEST: usize = 1000;
 
 const FILE: &str = "file_size";
 const RECORD: &str = "block_size";
+const THREADS: &str = "threads";
 const EVERY: &str = "every_record";
 const MEMORY: &str = "memory";
 
@@ -39,8 +41,22 @@ pub struct Scope {
     pub memory: u64,
 }
 
-/// All combinations, in the order of files, then of records; the workload itself where nothing is swept.
+/// All combinations, in the order of threads, files, records; the workload itself where nothing is swept.
 pub fn expand(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
+    let Some(Value::Array(threads)) = spec.params.get(THREADS) else { return expand_sizes(spec, scope) };
+    if threads.is_empty() || threads.len() > LONGEST {
+        return Err(wrong(THREADS, format!("{} numbers: a list has from 1 to {LONGEST}", threads.len())));
+    }
+    let mut all = Vec::new();
+    for count in threads {
+        let mut one = spec.clone();
+        one.params.insert(THREADS.to_owned(), count.clone());
+        all.extend(expand_sizes(&one, scope)?);
+    }
+    Ok(all)
+}
+
+fn expand_sizes(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
     let (files, records) = (sizes(&spec.params, FILE, scope)?, sizes(&spec.params, RECORD, scope)?);
     if !files.swept && !records.swept {
         let params = spec.params.iter().map(|(key, value)| (key.clone(), with_memory(value, scope))).collect();
@@ -170,6 +186,16 @@ mod tests {
         let all = pairs(json!({"file_size": ["32M", "64M"], "block_size": "4K..16M", "every_record": true}));
         assert_eq!(all.len(), 26);
         assert_eq!(pairs(json!({"file_size": ["32M", "64M"], "block_size": "4K..16M"})).len(), 18);
+    }
+
+    #[test]
+    fn threads_may_be_a_list() {
+        let all = expand(&spec(json!({"threads": [1, 4], "file_size": ["1M", "2M"]})), SCOPE).unwrap();
+        let found: Vec<_> = all.iter().map(|one| (one.params[THREADS].as_u64(), one.params[FILE].as_u64())).collect();
+        let (small, large) = (Some(1 << 20), Some(2 << 20));
+        assert_eq!(found, [(Some(1), small), (Some(1), large), (Some(4), small), (Some(4), large)]);
+        assert_eq!(expand(&spec(json!({"threads": []})), SCOPE).unwrap_err().key, THREADS);
+        assert_eq!(expand(&spec(json!({"threads": [2]})), SCOPE).unwrap(), [spec(json!({"threads": 2}))]);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Progress on the terminal, on standard error: one line that says what is happening and how long it will take.
 
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fsb_model::Outcome;
-use fsb_model::units::show_duration;
+use fsb_model::units::{show_count, show_duration};
+use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -15,6 +16,9 @@ pub struct Progress {
     lines: bool,
     quiet: bool,
     planned: bool,
+    /// What the line says of the trial at hand, and when it was last told how far that is.
+    trial: String,
+    told: Option<(u64, Instant)>,
 }
 
 impl Progress {
@@ -23,7 +27,7 @@ impl Progress {
         let terminal = std::io::stderr().is_terminal();
         let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
         bar.enable_steady_tick(Duration::from_millis(500));
-        Progress { bar, lines: !terminal && !quiet, quiet, planned: false }
+        Progress { bar, lines: !terminal && !quiet, quiet, planned: false, trial: String::new(), told: None }
     }
 
     /// Takes the line away.
@@ -45,6 +49,18 @@ impl Progress {
             self.bar.println(text);
         }
     }
+}
+
+/// How fast the work goes at the moment, or how far it has come where it is not what is measured.
+fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Option<String> {
+    if progress.what != OPERATIONS {
+        let of = if progress.total > 0 { format!(" of {}", progress.total) } else { String::new() };
+        return Some(format!("{} {}{of}", progress.what, progress.done));
+    }
+    let (done, then) = before?;
+    let seconds = then.elapsed().as_secs_f64();
+    let rate = progress.done.saturating_sub(done) as f64 / seconds.max(1e-3);
+    Some(format!("{}/s now", show_count(rate)))
 }
 
 /// Prints a line where progress goes. Whoever closed that end does not want it; the run goes on.
@@ -86,7 +102,17 @@ impl Observer for Progress {
                 self.line(&format!("{blocks}, about {}{shorter}", show_duration(*expected)));
                 self.line(&format!("stopping rule: {rule}"));
             }
-            Event::Trial { target, workload } => self.bar.set_message(format!("{target}: {workload}")),
+            Event::Trial { target, workload } => {
+                self.trial = format!("{target}: {workload}");
+                self.told = None;
+                self.bar.set_message(self.trial.clone());
+            }
+            Event::Working(progress) => {
+                let before = self.told.replace((progress.done, Instant::now()));
+                if let Some(live) = live(progress, before) {
+                    self.bar.set_message(format!("{}: {live}", self.trial));
+                }
+            }
             Event::Ended { trial, done, of, left } => {
                 self.bar.set_length(u64::from(*of));
                 self.bar.set_position(u64::from(*done));

@@ -91,6 +91,12 @@ fn count() {
     let mail = |transactions: u64| json!({"name": "postmark", "number": 50, "transactions": transactions, "threads": 2, "subdirectories": 3});
     let [few, many] = [200, 800].map(|transactions| counted(&mail(transactions), 2 * transactions));
     assert_eq!(few, many, "a mail server's transactions allocate");
+    for name in ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"] {
+        let files = if name == "oltp" { 20 } else { 200 };
+        let small = json!({"name": name, "files": files, "file_size": 20_000, "threads": 2, "verify": true});
+        let [few, many] = [2_000, 8_000].map(|operations| counted(&small, operations));
+        assert_eq!(few, many, "{name} allocates");
+    }
     for backend in backend::REGISTRY.iter().filter(|backend| backend.capabilities().real) {
         for (name, durability) in [("read", "none"), ("write", "end"), ("write", "each")] {
             let depth = backend.capabilities().depth.min(8);

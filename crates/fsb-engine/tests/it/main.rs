@@ -5,6 +5,7 @@ mod backends;
 mod determinism;
 mod disk_full;
 mod extents;
+mod flow;
 mod locks;
 mod postmark;
 mod serve;

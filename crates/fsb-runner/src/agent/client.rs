@@ -77,12 +77,16 @@ impl Agent {
         }
     }
 
-    /// Conducts a trial.
-    pub fn trial(&mut self, request: TrialRequest) -> Result<TrialReply, AgentError> {
+    /// Conducts a trial; `progress` is told now and then how far it has come.
+    pub fn trial(
+        &mut self,
+        request: TrialRequest,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<TrialReply, AgentError> {
         // Each step of each repetition has the worker's deadline; the agent itself needs a remount between them.
         let steps = 3 * request.amount.repetitions.max(1) + 2;
         let deadline = request.deadline * steps + RELEASE;
-        match self.ask(&Request::Trial(Box::new(request)), deadline, &mut |_| {})? {
+        match self.ask(&Request::Trial(Box::new(request)), deadline, progress)? {
             Reply::Trial(reply) => Ok(*reply),
             other => Err(unexpected(&other)),
         }

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
+use fsb_engine::{ClockSpec, Live, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
 use fsb_model::Outcome;
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
 use fsb_testbed::sandbox::Confinement;
 use fsb_testbed::watch::{self, Watch};
-use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Provisioned, Testbed, TestbedError};
+use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Progress, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
 
 use super::failure::{Failure, applicable, for_want_of_memory, refused};
@@ -24,7 +24,26 @@ pub struct Stage<'a> {
     pub target: &'a Provisioned,
     /// How workers are held; absent for the null file system, which touches nothing.
     pub confinement: Option<Confinement>,
+    /// Is told now and then how far a step has come.
+    pub tell: &'a mut dyn FnMut(Progress),
 }
+
+/// Tells how far a step has come, in its own words.
+fn telling<'t>(step: Step, tell: &'t mut dyn FnMut(Progress)) -> impl FnMut(Live) + 't {
+    let what = match step {
+        Step::Prepare => MAKING,
+        Step::Measure => OPERATIONS,
+        Step::Cleanup => REMOVING,
+    };
+    move |Live { done, of }| tell(Progress { what: what.to_owned(), done, total: of })
+}
+
+/// What is told of a step that makes files.
+pub const MAKING: &str = "making files";
+/// What is told of the measured work.
+pub const OPERATIONS: &str = "operations";
+/// What is told of a step that removes files.
+pub const REMOVING: &str = "removing files";
 
 struct Conduct<'a, 'b> {
     stage: &'a mut Stage<'b>,
@@ -138,7 +157,7 @@ impl Conduct<'_, '_> {
         self.spent.settle += started.elapsed().as_secs_f64();
         let go = Instant::now();
         worker.go()?;
-        let measurement = worker.result()?;
+        let measurement = worker.result(&mut telling(Step::Measure, self.stage.tell))?;
         let after = self.stage.testbed.counters();
         self.spent.measure += go.elapsed().as_secs_f64();
         self.memory = self.stage.target.held.memory.as_ref().map(MemoryHold::usage);
@@ -208,8 +227,10 @@ impl Conduct<'_, '_> {
         }
         let started = Instant::now();
         let task = self.task(step, repetition);
-        let held = &self.stage.target.held;
-        let ended = run_step(&task, self.stage.confinement.as_ref(), held, self.request.deadline);
+        let Stage { target, confinement, tell, .. } = &mut *self.stage;
+        let mut tell = telling(step, *tell);
+        let ended = run_step(&task, confinement.as_ref(), &target.held, self.request.deadline, &mut tell);
+        drop(tell);
         let spent = started.elapsed().as_secs_f64();
         match task.step {
             Step::Cleanup => self.spent.cleanup += spent,

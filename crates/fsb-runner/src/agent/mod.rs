@@ -15,7 +15,7 @@ use fsb_testbed::sandbox::Confinement;
 use fsb_testbed::{Kind, Progress, Provisioned, Setup, Testbed, TestbedError, worker_identity};
 
 pub use client::{Agent, AgentError};
-pub use conduct::deadline;
+pub use conduct::{OPERATIONS, deadline};
 use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
 pub use protocol::{Measured, Spent, TrialReply, TrialRequest};
@@ -75,7 +75,7 @@ impl Server<'_> {
                 self.target = Some(provisioned.clone());
                 Ok(Reply::Provisioned(Box::new(provisioned)))
             }
-            Request::Trial(request) => self.trial(&request),
+            Request::Trial(request) => self.trial(&request, lines),
             Request::Release => {
                 self.target = None;
                 self.testbed.release().map(|()| Reply::Done)
@@ -101,7 +101,7 @@ impl Server<'_> {
         Ok(Reply::Opened(Box::new(opened)))
     }
 
-    fn trial(&mut self, request: &TrialRequest) -> Result<Reply, TestbedError> {
+    fn trial(&mut self, request: &TrialRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let (Some(target), Some(setup)) = (&self.target, &self.setup) else {
             return Err(machine("a trial was asked for without a target", "nothing was provisioned"));
         };
@@ -120,7 +120,9 @@ impl Server<'_> {
                 })
             }
         };
-        let mut stage = Stage { testbed: self.testbed, target, confinement };
+        // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
+        let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
+        let mut stage = Stage { testbed: self.testbed, target, confinement, tell: &mut tell };
         Ok(Reply::Trial(Box::new(conduct(&mut stage, request))))
     }
 }

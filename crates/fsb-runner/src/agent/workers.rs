@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fsb_engine::{EngineError, Measurement, Ready, StepReport, Task};
+use fsb_engine::{EngineError, Live, Measurement, Ready, StepReport, Task};
 use fsb_testbed::control::Held;
 use fsb_testbed::sandbox::{self, Confinement};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,7 @@ struct Order {
 #[serde(rename_all = "snake_case")]
 enum Answer {
     Ready(Ready),
+    Progress(Live),
     Result(StepReport),
     Error(EngineError),
 }
@@ -89,10 +90,12 @@ impl Worker {
 
     /// Waits until the worker stands at the line.
     pub fn ready(&mut self) -> Result<Ready, StepError> {
-        match self.answer()? {
+        match self.answer(&mut |_| {})? {
             Answer::Ready(ready) => Ok(ready),
             Answer::Error(error) => Err(StepError::Engine(error)),
-            Answer::Result(_) => Err(StepError::Start("a worker answered 'result' before 'ready'".to_owned())),
+            Answer::Result(_) | Answer::Progress(_) => {
+                Err(StepError::Start("a worker answered 'result' before 'ready'".to_owned()))
+            }
         }
     }
 
@@ -101,21 +104,33 @@ impl Worker {
         self.lines.send_raw(b"go\n").map_err(|error| self.failure(error))
     }
 
-    /// Waits for the end of the step.
-    pub fn result(mut self) -> Result<Option<Measurement>, StepError> {
-        let result = match self.answer()? {
+    /// Waits for the end of the step; `tell` is told how far it has come.
+    pub fn result(mut self, tell: &mut dyn FnMut(Live)) -> Result<Option<Measurement>, StepError> {
+        let result = match self.answer(tell)? {
             Answer::Result(StepReport::Measured(measurement)) => Ok(Some(*measurement)),
             Answer::Result(StepReport::Done) => Ok(None),
             Answer::Error(error) => Err(StepError::Engine(error)),
-            Answer::Ready(_) => Err(StepError::Start("a worker answered 'ready' twice".to_owned())),
+            Answer::Ready(_) | Answer::Progress(_) => {
+                Err(StepError::Start("a worker answered 'ready' twice".to_owned()))
+            }
         };
         // A worker ends by itself once it has answered; its file descriptors must be closed before a remount.
         let _ = self.child.wait();
         result
     }
 
-    fn answer(&mut self) -> Result<Answer, StepError> {
-        self.lines.receive(Some(self.deadline), &|| false).map_err(|error| self.failure(error))
+    /// The next answer. Progress is none: it must not keep a worker alive that gets nowhere.
+    fn answer(&mut self, tell: &mut dyn FnMut(Live)) -> Result<Answer, StepError> {
+        let started = Instant::now();
+        loop {
+            let left = self.deadline.saturating_sub(started.elapsed());
+            match self.lines.receive(Some(left), &|| false) {
+                Ok(Answer::Progress(live)) => tell(live),
+                Ok(answer) => return Ok(answer),
+                Err(LineError::Deadline(_)) => return Err(self.failure(LineError::Deadline(self.deadline))),
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
     }
 
     fn failure(&mut self, error: LineError) -> StepError {
@@ -156,8 +171,9 @@ pub fn run_step(
     confinement: Option<&Confinement>,
     held: &Held,
     deadline: Duration,
+    tell: &mut dyn FnMut(Live),
 ) -> Result<(), StepError> {
-    Worker::start(task, confinement, held, deadline)?.result().map(|_| ())
+    Worker::start(task, confinement, held, deadline)?.result(tell).map(|_| ())
 }
 
 /// The main function of a worker. The exit code is for nobody: the answer was a line.

@@ -12,6 +12,7 @@ mod failures;
 mod families;
 mod filebench;
 mod filetree;
+mod flow;
 mod honesty;
 mod iozone;
 mod killed;

@@ -1,6 +1,7 @@
 //! The parameters of a flow: what of it is changed, and what else is asked.
 
 use fsb_model::flow::{Flow, MOST_FILES, MOST_THREADS, Pick, Problem};
+use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, Durability, Params};
 
 use crate::workload::params::{self, Reader};
@@ -95,7 +96,10 @@ impl Options {
             label += &format!(", {} files", now.files);
         }
         if now.size.mean() != then.size.mean() {
-            label += &format!(", {} each", Bytes(now.size.mean()));
+            // A size that was worked out from another one is no round number.
+            let (mean, exact) = (now.size.mean(), Bytes(now.size.mean()).to_string());
+            let size = if exact.len() <= 5 { exact } else { show_bytes(mean as f64) };
+            label += &format!(", files of {size}");
         }
         if now.width.mean != then.width.mean {
             label += &format!(", width {}", now.width.mean);

@@ -1,0 +1,123 @@
+//! Flows and filebench's personalities: on nothing, and on real file systems.
+
+use std::fs;
+
+use crate::common::{
+    counting, expect_code, expect_no_traces, fsb, record, root_or_skip, scratch, stderr, stdout, traces, trials, turn,
+};
+
+const PERSONALITIES: [&str; 6] = ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"];
+
+/// On the null file system everything but the calls is as on real ones, to the last digit: threads, semaphores and limits
+/// of a flow have their turns by the pretended clock.
+#[test]
+fn personalities_are_the_same_to_the_last_digit() {
+    let _turn = turn();
+    let directory = scratch();
+    let run = |out: &str| {
+        let mut plan =
+            "targets = ['null', 'slow=null,slowdown=10%']\n[repetition]\nblocks = 2\nstretch = '1ms'\n".to_owned();
+        for name in PERSONALITIES {
+            plan += &format!("[[workload]]\nname = '{name}'\n");
+        }
+        plan += "[[workload]]\nname = 'varmail'\nfiles = 300\nthreads = [1, 4]\n[[workload]]\nname = 'flow'\n";
+        fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let output = fsb(directory.path(), &["run", "plan.toml", "--seed", "1", "--out", out, "--quiet"]);
+        expect_code(&output, 0);
+        fs::read_to_string(directory.path().join(out).join("trials.csv")).unwrap()
+    };
+    let table = run("one");
+    assert_eq!(table, run("two"));
+    let kernel = record(&directory.path().join("one"))["host"]["kernel"].as_str().unwrap().to_owned();
+    let rates: String =
+        table.lines().filter(|line| !line.contains("latency_")).map(|line| format!("{line}\n")).collect();
+    insta::assert_snapshot!("personalities_csv", rates.replace(&kernel, "[kernel]"));
+    let trials = trials(&directory.path().join("one"));
+    let varmail = trials.iter().find(|trial| trial["workload"] == "varmail, each write synced").unwrap();
+    let kinds: Vec<_> = varmail["latency"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(kinds, ["append", "close", "create", "delete", "open", "operation", "read-whole", "sync"]);
+    for trial in &trials {
+        let counts = &trial["observed"]["counts"];
+        assert!(counts["files_left"].as_u64().unwrap() > 0 && counts["bytes_read"].as_u64().unwrap() > 0, "{trial}");
+    }
+}
+
+#[test]
+fn every_personality_is_a_suite_of_its_name() {
+    let _turn = turn();
+    let directory = scratch();
+    for name in PERSONALITIES {
+        let output = fsb(directory.path(), &["run", "null", "--suite", name, "--print-plan"]);
+        expect_code(&output, 0);
+        assert!(stdout(&output).contains(&format!("name = \"{name}\"")), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
+    let _turn = turn();
+    let directory = scratch();
+    let flow = |steps: &str| {
+        format!(
+            "name = 'flow'\nflow = \"\"\"\nname = 'x'\n[[fileset]]\nname = 'set'\nfiles = 3\nsize = '4K'\n\
+             [[thread]]\nname = 'one'\nsteps = [{steps}]\n\"\"\""
+        )
+    };
+    for (workload, said) in [
+        (flow("{ op = 'open', set = 'sat' }"), "thread one, step 1 (open): unknown fileset 'sat': did you mean 'set'?"),
+        (flow("{ op = 'open', set = 'set' }"), "fd 0 is still open when the thread begins again"),
+        (flow("{ op = 'chmod', set = 'set' }"), "unknown variant `chmod`"),
+        (flow("{ op = 'delay', seconds = 1 }"), "none of its steps works on files"),
+        ("name = 'varmail'\ndurability = 'none'".to_owned(), "durability: 'none' cannot be: each"),
+        ("name = 'oltp'\nthreads = []".to_owned(), "threads: 0 numbers"),
+    ] {
+        let plan = format!("targets = ['null']\n[[workload]]\n{workload}\n");
+        fs::write(directory.path().join("plan.toml"), plan).unwrap();
+        let output = fsb(directory.path(), &["run", "plan.toml"]);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(said), "{workload}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn personalities_run_on_real_file_systems_and_leave_nothing() {
+    if !root_or_skip("personalities_run_on_real_file_systems") {
+        return;
+    }
+    let _turn = turn();
+    let directory = scratch();
+    let before = traces();
+    let mut plan = "targets = ['ext4', 'xfs', 'btrfs', 'tmpfs']\nsize = '320M'\n[controls]\nguest-memory = 'off'\n\
+                    [repetition]\nblocks = 1\nstretch = '1ms'\n"
+        .to_owned();
+    for name in PERSONALITIES {
+        let files = if name == "oltp" { 4 } else { 150 };
+        let none = if ["varmail", "oltp"].contains(&name) { "" } else { "durability = 'none'\n" };
+        plan += &format!(
+            "[[workload]]\nname = '{name}'\nfiles = {files}\nfile_size = '40K'\nthreads = 5\n{none}verify = true\n"
+        );
+    }
+    plan += "[[workload]]\nname = 'fileserver'\nfiles = 150\nfile_size = '4K'\n\
+             [[workload]]\nname = 'flow'\nlabel = 'too few'\ndurability = 'none'\nflow = \"\"\"\nname = 'crowd'\n\
+             [[fileset]]\nname = 'few'\nfiles = 3\nsize = '1K'\n[[thread]]\nname = 'maker'\nthreads = 2\n\
+             steps = [{ op = 'create', set = 'few' }, { op = 'close' }]\n\"\"\"\n[[workload]]\nname = 'flow'\n";
+    fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    expect_code(&output, 4);
+    let trials = counting(&directory.path().join("out"));
+    let measured: Vec<_> = trials.iter().filter(|trial| trial["block"] == 1).collect();
+    assert_eq!(measured.len(), 4 * 9, "{}", stderr(&output));
+    for trial in measured {
+        let (label, target) = (trial["workload"].as_str().unwrap(), trial["target"].as_str().unwrap());
+        let outcome = match label {
+            "too few" => "failed",
+            label if target == "tmpfs" && (label.contains("durable") || label.contains("synced")) => "not_applicable",
+            _ => "ok",
+        };
+        assert_eq!(trial["outcome"], outcome, "{label} on {target}: {}", trial["error"]);
+        if outcome == "failed" {
+            assert!(trial["error"].as_str().unwrap().contains("too few files: "), "{}", trial["error"]);
+        }
+    }
+    expect_no_traces(&before);
+}
