@@ -17,6 +17,7 @@ mod flow;
 mod honesty;
 mod iozone;
 mod killed;
+mod macro_faults;
 mod matrix;
 mod micro;
 mod null_run;

@@ -30,7 +30,7 @@ fn a_target_that_this_machine_cannot_make_is_said_and_no_failure() {
     assert!(record["targets"]["striped"]["unavailable"].as_str().is_some_and(|why| !why.is_empty()));
     assert_eq!(record["targets"]["striped"]["failed"], serde_json::Value::Null);
     // Shown again it is the same, and in every form.
-    for format in ["markdown", "json", "terminal"] {
+    for format in ["markdown", "json", "text"] {
         let again = fsb(directory.path(), &["report", "out", "--format", format]);
         expect_code(&again, 0);
         let said = if format == "json" { "\"unavailable\"" } else { "not available here" };
