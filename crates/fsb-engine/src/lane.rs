@@ -144,6 +144,11 @@ impl<'t> Lane<'t> {
         self.clock.now()
     }
 
+    /// Whether the clock makes its times up.
+    pub(crate) fn pretends(&self) -> bool {
+        matches!(self.clock, Clock::Fake(_))
+    }
+
     /// Somebody slept until then.
     pub(crate) fn pass_until(&mut self, ns: u64) {
         self.clock.pass_until(ns);

@@ -17,6 +17,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use crate::EngineError;
 use crate::progress::Progress;
 
+/// So few files are the work of one thread.
+pub(crate) const FEW_FILES: u64 = 20_000;
 /// More threads gain nothing: they would wait for the file system's journal.
 const MOST_THREADS: usize = 8;
 
@@ -32,9 +34,10 @@ pub(crate) struct Found {
     pub(crate) directories: u64,
 }
 
-/// Counts what lies below a directory.
-pub(crate) fn count(root: &Path) -> Result<Found, EngineError> {
-    walk(root, false, &Progress::default()).map(|walk| walk.found)
+/// Counts what lies below a directory; of few files the caller does it alone.
+pub(crate) fn count(root: &Path, expected: u64) -> Result<Found, EngineError> {
+    let threads = if expected < FEW_FILES { 1 } else { helpers() };
+    walk(root, false, threads, &Progress::default()).map(|walk| walk.found)
 }
 
 /// Removes a directory and all below it, if there is one.
@@ -44,7 +47,7 @@ pub(crate) fn remove(root: &Path, progress: &Progress) -> Result<(), EngineError
         Err(error) => return Err(EngineError::io("stat", root, &error)),
         Ok(_) => {}
     }
-    let mut walk = walk(root, true, progress)?;
+    let mut walk = walk(root, true, helpers(), progress)?;
     // Those that lie deeper first.
     walk.directories.sort_unstable_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
     for path in &walk.directories {
@@ -63,7 +66,7 @@ struct Walk {
     failed: Option<EngineError>,
 }
 
-fn walk(root: &Path, remove: bool, progress: &Progress) -> Result<Walk, EngineError> {
+fn walk(root: &Path, remove: bool, threads: usize, progress: &Progress) -> Result<Walk, EngineError> {
     let start = Walk { waiting: vec![root.to_owned()], ..Walk::default() };
     let (shared, changed) = (Mutex::new(start), Condvar::new());
     let lock = || shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +97,11 @@ fn walk(root: &Path, remove: bool, progress: &Progress) -> Result<Walk, EngineEr
             changed.notify_all();
         }
     };
-    thread::scope(|scope| (0..helpers()).for_each(|_| drop(scope.spawn(walker))));
+    // The caller is one of them.
+    thread::scope(|scope| {
+        (1..threads).for_each(|_| drop(scope.spawn(walker)));
+        walker();
+    });
     let walk = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     match walk.failed {
         Some(error) => Err(error),
@@ -160,7 +167,9 @@ mod tests {
             }
         }
         std::os::unix::fs::symlink("/", tree.join("everything")).unwrap();
-        assert_eq!(count(&tree).unwrap(), Found { files: 601, directories: 23 });
+        for expected in [1, FEW_FILES] {
+            assert_eq!(count(&tree, expected).unwrap(), Found { files: 601, directories: 23 });
+        }
         let progress = Progress::default();
         remove(&tree, &progress).unwrap();
         assert_eq!(progress.live().unwrap().done, 601);

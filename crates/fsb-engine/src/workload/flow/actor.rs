@@ -267,7 +267,7 @@ impl Actor {
             }
             Op::Hog => {
                 let mut cell = 0u8;
-                for _ in 0..act.value {
+                for _ in 0..if lane.pretends() { 0 } else { act.value } {
                     // SAFETY: a byte of this function's own.
                     unsafe { std::ptr::write_volatile(&raw mut cell, 1) };
                 }

@@ -15,11 +15,9 @@ use super::tree::{LONGEST_PATH, Scratch};
 use crate::EngineError;
 use crate::backend::{Handle, KernelTree, Tree as _};
 use crate::data::Data;
-use crate::fileset::together;
+use crate::fileset::together::{self, FEW_FILES};
 use crate::progress::Progress;
 
-/// Sets with fewer files are made by one thread, in the order of their names: so their layout is the same each time.
-const FEW_FILES: u64 = 20_000;
 /// Bytes of one call.
 const CHUNK: u64 = 1 << 20;
 
@@ -65,6 +63,7 @@ fn directories(root: &Path, open: &Handle, set: &Set) -> Result<(), EngineError>
 }
 
 fn files(root: &Path, open: &Handle, set: &Set, seed: u64, progress: &Progress) -> Result<(), EngineError> {
+    // One thread makes few files in the order of their names: so their layout is the same each time.
     let threads = if set.files.len() < FEW_FILES { 1 } else { together::helpers() };
     let next = AtomicUsize::new(0);
     let (stopped, failed) = (AtomicBool::new(false), Mutex::new(None));

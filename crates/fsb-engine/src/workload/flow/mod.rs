@@ -279,7 +279,7 @@ fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, Eng
         return Err(EngineError::new(format!("counts do not balance: {} files are left of {left}", told.files)));
     }
     if stage.root.is_some() {
-        let found = together::count(&stage.path)?;
+        let found = together::count(&stage.path, told.files)?;
         if found != told {
             let (there, should) = ([found.files, found.directories], [told.files, told.directories]);
             let message = format!(
