@@ -146,7 +146,8 @@ impl Cast<'_> {
             }
         }
         match players.iter().find(|player| player.state == State::Waits) {
-            Some(player) if !self.stage.end.is_over() => {
+            // Where the time of some is up, so it would be of those who wait for them.
+            Some(player) if !self.stage.end.is_over() && !players.iter().any(|other| other.state == State::Ended) => {
                 let act = player.actor.current(self.stage);
                 if act.op.is_counted() {
                     return Err(player.actor.starved(act, self.stage));

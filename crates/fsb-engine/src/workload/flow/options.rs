@@ -70,7 +70,7 @@ impl Options {
             add("file_size", first.size.mean().into());
             add("width", first.width.mean.into());
             add("pick", first.pick.name().into());
-            add("threads", instances(flow).into());
+            add("threads", instances(flow, most_numerous(&self.published)).into());
             if self.published.rate.is_some() || flow.rate.is_some() {
                 add("rate", flow.rate.unwrap_or(0.0).into());
             }
@@ -118,30 +118,38 @@ impl Options {
         if self.verify {
             label += ", verified";
         }
-        let threads = instances(flow);
-        if threads != instances(published) {
+        let kind = most_numerous(published);
+        let threads = instances(flow, kind);
+        if threads != instances(published, kind) {
             label += &format!(", {threads} thread{}", if threads == 1 { "" } else { "s" });
         }
         label
     }
 }
 
-/// Threads of the most numerous kind: those that `threads` is about.
-fn instances(flow: &Flow) -> u64 {
-    flow.threads.iter().map(fsb_model::flow::Thread::instances).max().unwrap_or(0)
+/// The most numerous kind of thread as published: that which `threads` is about.
+fn most_numerous(published: &Flow) -> usize {
+    let most = published.threads.iter().map(fsb_model::flow::Thread::instances).max();
+    published.threads.iter().position(|thread| Some(thread.instances()) == most).unwrap_or(0)
+}
+
+/// Threads of the kind that `threads` is about.
+fn instances(flow: &Flow, kind: usize) -> u64 {
+    flow.threads.get(kind).map_or(0, fsb_model::flow::Thread::instances)
 }
 
 /// Changes the flow as parameters say. `files`, `width` and `pick` are about the first set, `file_size` about that and all
 /// sets of the same mean, `threads` about the kind of thread of which there are most.
 fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let first = flow.filesets[0].clone();
+    let kind = most_numerous(flow);
     // A set may be one of directories alone.
     let least = u64::from(first.directories == 0);
     let files = reader.number("files", &first.files.to_string(), least..=MOST_FILES)?;
     let mean = reader.number("file_size", &first.size.mean().to_string(), 0..=1 << 44)?;
     let width = reader.number("width", &first.width.mean.to_string(), 1..=1 << 40)?;
     let pick = reader.word("pick", &Pick::ALL, Pick::name)?.unwrap_or(first.pick);
-    let threads = reader.number("threads", &instances(flow).to_string(), 0..=MOST_THREADS)?;
+    let threads = reader.number("threads", &instances(flow, kind).to_string(), 0..=MOST_THREADS)?;
     let threads = if threads == 0 { u64::from(reader.cpus()) } else { threads };
     let rate = reader.fraction("rate", flow.rate.unwrap_or(0.0), 0.0..=1e9)?;
     for set in &mut flow.filesets {
@@ -152,8 +160,7 @@ fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let set = &mut flow.filesets[0];
     (set.files, set.width.mean, set.pick) = (files, width, pick);
     flow.rate = (rate > 0.0).then_some(rate);
-    let most = instances(flow);
-    if let Some(thread) = flow.threads.iter_mut().find(|thread| thread.instances() == most) {
+    if let Some(thread) = flow.threads.get_mut(kind) {
         // Where there are many processes of one thread each, there are fewer or more of those.
         let (many, one) = if thread.processes > 1 && thread.threads == 1 {
             (&mut thread.processes, 1)
