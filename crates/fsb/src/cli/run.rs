@@ -57,7 +57,7 @@ pub struct Arguments {
     /// Copy and delete a tree of this DIR's shape, or of a run.json's
     #[arg(long, value_name = "DIR", hide = true, conflicts_with_all = ["suite", "resume"])]
     tree: Option<PathBuf>,
-    /// On this machine (host), or in a virtual one with its own kernel (vm) [host]
+    /// On this kernel (host) or another in a virtual machine (vm) [host]
     #[arg(long = "in", value_name = "PLACE")]
     place: Option<String>,
     /// Its kernel: a release, an image or a .deb; several are compared

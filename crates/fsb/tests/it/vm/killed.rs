@@ -65,7 +65,8 @@ fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
     let directory = scratch.path().join("run");
     let mut front = Front(run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run"]).spawn().unwrap());
     // Within the visit: another trial is still to come.
-    wait_until("the first trial", LONG, || trials(&directory).len() == 1);
+    let measured = || trials(&directory).iter().filter(|trial| trial["phase"] == "measured").count();
+    wait_until("the first measured trial", LONG, || measured() == 1);
     let victims = qemu();
     assert_eq!(victims.len(), 1, "{:#?}", trials(&directory));
     kill(victims[0]);
