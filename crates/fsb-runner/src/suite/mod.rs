@@ -150,14 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn works_that_measured_reiserfs_have_it_in_a_virtual_machine() {
+    fn works_that_measured_reiserfs_have_it_where_there_is_a_kernel_with_it() {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
         for name in ["horvath", "dordevic", "fedorchuk"] {
             let text = std::fs::read_to_string(directory.join(name).with_extension("toml")).unwrap();
             let plan = plan_file::parse(&text, name).unwrap().resolve(2, 1).unwrap().0;
-            assert_eq!(plan.place, fsb_model::Place::Vm, "{name}");
-            let systems: Vec<&str> = plan.targets.iter().filter_map(|t| Some(t.file_system()?.fs.as_str())).collect();
-            assert!(systems.contains(&"reiserfs"), "{name}: {systems:?}");
+            let is_reiserfs =
+                |target: &&fsb_model::Target| target.file_system().is_some_and(|spec| spec.fs == "reiserfs");
+            let reiserfs: Vec<_> = plan.targets.iter().filter(is_reiserfs).collect();
+            assert!(!reiserfs.is_empty(), "{name}");
+            // On this machine the others are measured all the same.
+            let optional = reiserfs.iter().all(|target| target.optional);
+            assert!(plan.place == fsb_model::Place::Vm || optional, "{name}");
         }
     }
 
