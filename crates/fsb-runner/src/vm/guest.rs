@@ -29,10 +29,9 @@ impl GuestTestbed {
     /// Fails as the tests of fsb ask for.
     fn fail_if_asked(&mut self) {
         self.settled += 1;
-        match self.fault.as_deref().filter(|_| self.settled >= FAULT_AFTER) {
-            Some("panic") => drop(std::fs::write("/proc/sysrq-trigger", "c")),
-            Some("exit") => std::process::exit(9),
-            _ => {}
+        if self.settled >= FAULT_AFTER && self.fault.as_deref() == Some("panic") {
+            // Nothing comes back from it.
+            let _ = std::fs::write("/proc/sysrq-trigger", "c");
         }
     }
 }

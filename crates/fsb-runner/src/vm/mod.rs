@@ -31,7 +31,7 @@ pub use kernels::releases;
 /// The argument that makes the binary the agent of a run in a virtual machine.
 pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
 
-/// The variable that makes guests of fsb's own tests fail: `panic` or `exit`, at the third settling of their target.
+/// The variable that makes guests of fsb's own tests fail: `panic`, at the third settling of their target.
 pub const FAULT_VARIABLE: &str = "FSB_VM_FAULT";
 
 /// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
