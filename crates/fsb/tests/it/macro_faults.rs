@@ -75,7 +75,8 @@ fn too_few_files_fail_one_trial() {
     let few = "[[workload]]\nname = 'flow'\nlabel = 'few'\nflow = '''\nname = 'few'\n\
                [[fileset]]\nname = 'mails'\nfiles = 3\nsize = '1K'\n\
                [[thread]]\nname = 'reader'\nsteps = [ { op = 'delete', set = 'mails', iterations = 10 } ]\n'''\n";
-    let plan = format!("targets = ['./target']\n{SHORT}stretch = '1ms'\n{few}{OTHERS}");
+    // Long enough for more than three deletions on the busiest machine.
+    let plan = format!("targets = ['./target']\n{SHORT}stretch = '300ms'\n{few}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
     expect_code(&output, 4);
