@@ -45,7 +45,13 @@ pub struct Initramfs {
     pub size: u64,
     /// It was there already.
     pub reused: bool,
+    /// Both files, which stay in the cache as long as somebody has this value.
+    pub held: Held,
 }
+
+/// Files of the cache that nobody throws away as long as somebody has this value.
+#[derive(Debug, Clone, Default)]
+pub struct Held(#[expect(dead_code, reason = "they hold locks")] Vec<shelf::Hold>);
 
 /// What every guest needs: the bus, its disks and the port that leads to the host.
 const ALWAYS: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
@@ -103,7 +109,7 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
         archive.file(&closure::guest_path(name), bytes, mode);
     }
     let kept = shelf::keep(&archive, cache)?;
-    let image = shelf::keep_kernel(&kernel.image, cache)?;
+    let (image, hold) = shelf::keep_kernel(&kernel.image, cache)?;
     let modules = order.steps.into_iter().map(|step| step.name).collect();
     Ok(Initramfs {
         path: kept.path,
@@ -112,6 +118,7 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
         missing: order.missing,
         size: kept.size,
         reused: kept.reused,
+        held: Held(kept.hold.into_iter().chain(hold).collect()),
     })
 }
 

@@ -34,7 +34,8 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         let kernel = Kernel { release: "0".into(), image: nothing.clone(), modules: None, origin: Origin::Named };
         let (path, kernel_image) = (nothing.clone(), nothing);
         let (modules, missing) = (Vec::new(), Vec::new());
-        let initramfs = Initramfs { path, kernel: kernel_image, modules, missing, size: 0, reused: false };
+        let held = Default::default();
+        let initramfs = Initramfs { path, kernel: kernel_image, modules, missing, size: 0, reused: false, held };
         let (acceleration, how) = machine::probe(&kernel, &initramfs, Path::new("/proc/self/exe"), cache);
         println!("{acceleration:?}: {how}");
         return Some(ExitCode::SUCCESS);
