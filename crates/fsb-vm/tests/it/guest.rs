@@ -31,7 +31,8 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     if arguments.get(1)? == PROBE_ARGUMENT {
         let cache = Path::new(arguments.get(2)?);
         let nothing = PathBuf::from("/dev/null");
-        let kernel = Kernel { release: "0".into(), image: nothing.clone(), modules: None, origin: Origin::Named };
+        let kernel =
+            Kernel { release: "0".into(), image: nothing.clone(), modules: nothing.clone(), origin: Origin::Named };
         let (path, kernel_image) = (nothing.clone(), nothing);
         let (modules, missing) = (Vec::new(), Vec::new());
         let held = Default::default();

@@ -86,8 +86,7 @@ fn table(kernels: &[Kernel]) -> String {
     table.set_header(["release", "origin", "usable", "image", "modules"]);
     for kernel in kernels {
         let usable = if kernel.usable().is_ok() { "yes" } else { "no" };
-        let modules = kernel.modules.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string());
-        let image = kernel.image.display().to_string();
+        let (image, modules) = (kernel.image.display().to_string(), kernel.modules.display().to_string());
         table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &image, &modules]);
     }
     for column in table.column_iter_mut() {

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fsb_model::{Bytes, Identity, Plan};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
+use fsb_runner::vm;
 use fsb_testbed::control;
 
 use super::COMPACT_HELP;
 use crate::exit;
 use crate::front::{self, Turn};
+use crate::progress::say;
 use crate::results::{Output, print};
 
 const MORE: &str = "\
@@ -123,7 +125,12 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         (arguments.output.clone(), arguments.quiet, arguments.print_plan, arguments.out.clone());
     let file = plan(arguments)?;
     let cpus = front::cpus_for(&file.controls);
-    let (plan, cells) = file.resolve(cpus, front::fresh_seed())?;
+    let (mut plan, cells) = file.resolve(cpus, front::fresh_seed())?;
+    match vm::pin(&mut plan) {
+        // A plan may be written here for another machine.
+        Err(error) if print_plan && plan.kernels.is_empty() => say(&format!("warning: {error}")),
+        pinned => pinned?,
+    }
     if print_plan {
         print(&plan_file::print(&plan)?)?;
         return Ok(exit::DONE);
