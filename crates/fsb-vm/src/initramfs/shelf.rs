@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
-use crate::error::{VmError, refused};
+use crate::error::{VmError, cache_advice, refused};
 use crate::kernel::bare;
 
 /// So many archives are kept, and so many kernels; each kernel and set of programs has its own archive.
@@ -88,7 +88,10 @@ pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<(PathBuf, Option
 
 fn shelf(cache: &Path) -> Result<PathBuf, VmError> {
     let directory = cache.join("initramfs");
-    fs::create_dir_all(&directory).map_err(|error| refused("make the directory", &directory, error))?;
+    fs::create_dir_all(&directory).map_err(|error| {
+        let advice = cache_advice(&error);
+        refused("make the directory", &directory, error).advice(advice)
+    })?;
     Ok(directory)
 }
 
@@ -118,7 +121,8 @@ fn put(
         Ok(hold)
     };
     put().map_err(|error| {
-        refused("write", path, error).advice("make room, or set XDG_CACHE_HOME to a directory with more of it")
+        let advice = cache_advice(&error);
+        refused("write", path, error).advice(advice)
     })
 }
 
@@ -197,6 +201,13 @@ mod tests {
         fs::write(&image, "not packed").unwrap();
         assert_eq!(keep_kernel(&image, cache.path()).unwrap().0, image);
         assert!(keep_kernel(&cache.path().join("absent"), cache.path()).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_written_says_what_helps() {
+        let said = |number: i32| cache_advice(&io::Error::from_raw_os_error(number));
+        // ENOSPC, EACCES, EROFS
+        assert!(said(28).starts_with("make room") && !said(13).contains("room") && !said(30).contains("room"));
     }
 
     #[test]

@@ -12,11 +12,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use fetch::fetch;
+pub use fetch::{fetch, unpacked};
 pub use find::list;
 pub use resolve::resolve;
 
-use crate::error::{VmError, refused};
+use crate::error::{VmError, cache_advice, refused};
 use crate::modules::{Index, normal};
 
 /// Where a kernel was found.
@@ -61,6 +61,7 @@ impl Kernel {
     /// Whether a guest can be made of it: the image can be read, and the modules are there.
     pub fn usable(&self) -> Result<(), VmError> {
         readable(&self.image)?;
+        header::check_whole(&self.image)?;
         match look_for_modules(&self.modules) {
             Ok(true) => Ok(()),
             Ok(false) => Err(VmError::machine(format!(
@@ -130,7 +131,8 @@ pub fn cache() -> Result<PathBuf, VmError> {
             .advice("set XDG_CACHE_HOME to a directory of yours")
     })?;
     fs::create_dir_all(&cache).map_err(|error| {
-        refused("make the directory", &cache, error).advice("set XDG_CACHE_HOME to a directory that you may write to")
+        let advice = cache_advice(&error);
+        refused("make the directory", &cache, error).advice(advice)
     })?;
     Ok(cache)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::find::Places;
-use super::{FETCH, Kernel, Origin, fetch, has_modules, header, look_for_modules, readable};
+use super::{FETCH, Kernel, Origin, has_modules, header, look_for_modules, readable, unpacked};
 use crate::error::{VmError, refused};
 
 /// The kernel that `--kernel` names; without one the host's if it and its modules can be read, else the newest
@@ -16,10 +16,14 @@ pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     let places = Places::here();
     match text {
         None => default(&places),
-        Some(text) if text.ends_with(".deb") => fetch(text, &mut |_| {}),
+        Some(text) if text.trim().is_empty() => Err(VmError::request("the name of the kernel is empty").advice(NAMES)),
+        Some(text) if text.ends_with(".deb") => unpacked(text, &mut |_| {}),
         Some(text) => named(text, &places).unwrap_or_else(|| by_release(text, &places)),
     }
 }
+
+/// The next step where a name is none.
+const NAMES: &str = "name a release (fsb kernel list), an image (IMAGE or IMAGE:DIRECTORY-OF-MODULES) or a .deb";
 
 fn default(places: &Places) -> Result<Kernel, VmError> {
     let mut kernels = places.list();
@@ -55,8 +59,14 @@ fn named(text: &str, places: &Places) -> Option<Result<Kernel, VmError>> {
 fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<Kernel, VmError> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let image = absolute(image);
+    if image.is_dir() {
+        let text = format!("{} is a directory, and --kernel names an image", image.display());
+        return Err(
+            VmError::request(text).advice(format!("if it holds modules, say --kernel IMAGE:{}", image.display()))
+        );
+    }
     if !image.is_file() {
-        return Err(VmError::request(format!("there is no kernel image {}", image.display())));
+        return Err(VmError::request(format!("there is no kernel image {}", image.display())).advice(NAMES));
     }
     readable(&image)?;
     let release = header::release(&image)?;
@@ -201,6 +211,9 @@ mod tests {
         assert_eq!(kernel.modules, directory.path().join("lib/6.1.0-56-amd64"));
         assert!(named(&with("boot"), &places).unwrap().unwrap_err().to_string().contains("holds no modules"));
         assert!(named("/no/such/image", &places).unwrap().is_err());
+        let error = named(directory.path().to_str().unwrap(), &places).unwrap().unwrap_err().to_string();
+        assert!(error.contains("is a directory") && error.contains("IMAGE:/"), "{error}");
+        assert_eq!(resolve(Some("")).unwrap_err().kind, Kind::Request);
         assert!(named("6.1", &places).is_none());
     }
 
