@@ -42,7 +42,7 @@ pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
     }
     let advice = match record.plan.place {
         Place::Host => "boot that one, or begin a new run",
-        // What `--kernel` left open may be a newer one by now.
+        // The files that were named may be another kernel's by now.
         Place::Vm => "make that one available again (fsb kernel list), or begin a new run with --kernel",
     };
     Err(format!("the run was begun on Linux {before} and this is {kernel}: {advice}"))

@@ -68,6 +68,16 @@ pub(crate) fn refused(verb: &str, path: &Path, error: impl Into<io::Error>) -> V
     VmError::machine(format!("cannot {verb} {}", path.display())).tried(error.into().to_string())
 }
 
+/// What to do where the user's cache cannot be written.
+pub(crate) fn cache_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room, or set XDG_CACHE_HOME to a directory with more of it"
+        }
+        _ => "set XDG_CACHE_HOME to a directory that you may write to",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

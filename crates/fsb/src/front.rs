@@ -91,13 +91,7 @@ impl Stage {
         };
         let arguments = [SUPERVISOR_ARGUMENT, agent, &owner].map(OsString::from);
         let launched = sandbox::launch(&arguments)?;
-        let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        for (number, code) in SIGNALS {
-            // A second signal ends the program at once: the kernel takes the rest down.
-            signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(&interrupted))?;
-            signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
-            signal_hook::flag::register(number, Arc::clone(&interrupted))?;
-        }
+        let (interrupted, signal) = catch_signals()?;
         let stream = launched.stream.try_clone()?;
         let agent = Agent::connect(stream, Arc::clone(&interrupted)).map_err(RunError::from)?;
         Ok((Stage { lock, launched, interrupted, signal }, agent))
@@ -118,6 +112,18 @@ impl Stage {
         // What cannot be undone yet, because the kernel still holds it, stays there for the next run or `fsb clean`.
         ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current());
     }
+}
+
+/// From now on a signal sets the flag and leaves its exit code in the number. A second signal ends the program at once:
+/// the kernel takes the rest down.
+pub fn catch_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicUsize>)> {
+    let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    for (number, code) in SIGNALS {
+        signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(&interrupted))?;
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
+        signal_hook::flag::register(number, Arc::clone(&interrupted))?;
+    }
+    Ok((interrupted, signal))
 }
 
 /// Undoes what dead runs left: what was done, in lines, and whether all of it could be.

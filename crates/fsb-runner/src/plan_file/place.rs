@@ -6,6 +6,7 @@ use fsb_model::nearest;
 use fsb_model::place::VmSize;
 use fsb_model::{Bytes, Place, Target};
 use fsb_testbed::control::processors_left;
+use fsb_vm::{Kind, VmError};
 
 use super::{PlanError, PlanFile};
 
@@ -52,7 +53,7 @@ impl PlanFile {
         let mut releases: Vec<String> = Vec::new();
         for text in &self.kernels {
             let kernel = fsb_vm::kernel::resolve(Some(text.get_ref()));
-            let release = kernel.map_err(|error| PlanError::Machine(error.to_string()))?.release;
+            let release = kernel.map_err(|error| refused(&error))?.release;
             if releases.contains(&release) {
                 let message = format!("kernel {}: its release {release} is named twice", text.get_ref());
                 return Err(self.error_at(text.span(), &message));
@@ -60,6 +61,14 @@ impl PlanFile {
             releases.push(release);
         }
         Ok(releases)
+    }
+}
+
+/// A kernel that is named wrongly, or that this machine does not have.
+fn refused(error: &VmError) -> PlanError {
+    match error.kind {
+        Kind::Request => PlanError::Request(error.to_string()),
+        Kind::Machine => PlanError::Machine(error.to_string()),
     }
 }
 
@@ -136,6 +145,12 @@ mod tests {
         }
         let error = resolve("in = 'vm'\ntargets = ['/srv']").unwrap_err().to_string();
         assert!(error.contains("line 2") && error.contains("does not see it"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_kernel_is_a_wrong_request() {
+        let error = resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']").unwrap_err();
+        assert!(matches!(&error, PlanError::Request(text) if text.contains("/etc/passwd is no kernel")), "{error}");
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use fsb_model::place::VmKernel;
 use fsb_model::units::show_bytes;
+use fsb_model::{Place, Plan};
 use fsb_testbed::vm::needs;
 use fsb_testbed::{Setup, TestbedError};
-use fsb_vm::{Contents, Initramfs, Kernel, initramfs, kernel, machine};
+use fsb_vm::{Contents, Initramfs, Kernel, Origin, initramfs, kernel, machine};
 
 use super::of_vm;
 
@@ -24,6 +25,25 @@ pub(super) struct Kernels(Vec<Bootable>);
 /// The releases that the texts stand for, in their order; that of the default kernel where there are none.
 pub fn releases(texts: &[String]) -> Result<Vec<String>, TestbedError> {
     Ok(resolve(texts)?.into_iter().map(|kernel| kernel.release).collect())
+}
+
+/// Writes into the plan which kernels its texts stand for today: a run that goes on later boots the same ones, whatever
+/// has been fetched since. Files that were named stay what they are.
+pub fn pin(plan: &mut Plan) -> Result<(), TestbedError> {
+    if plan.place == Place::Vm {
+        let kernels = resolve(&plan.kernels)?;
+        plan.kernels.resize(kernels.len(), String::new());
+        for (text, kernel) in plan.kernels.iter_mut().zip(&kernels) {
+            pin_text(text, kernel);
+        }
+    }
+    Ok(())
+}
+
+fn pin_text(text: &mut String, kernel: &Kernel) {
+    if kernel.origin != Origin::Named && !text.ends_with(".deb") {
+        text.clone_from(&kernel.release);
+    }
 }
 
 fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
@@ -116,6 +136,21 @@ fn version(release: &str) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_names_the_release_that_was_found() {
+        let pinned = |text: &str, origin: Origin| {
+            let kernel = Kernel { release: "6.1.0-56-amd64".into(), image: "/v".into(), modules: "/m".into(), origin };
+            let mut text = text.to_owned();
+            pin_text(&mut text, &kernel);
+            text
+        };
+        for text in ["", "6.1", "linux-image-6.1.0-56-amd64"] {
+            assert_eq!(pinned(text, Origin::Fetched), "6.1.0-56-amd64");
+        }
+        assert_eq!(pinned("/boot/vmlinuz:/lib/m", Origin::Named), "/boot/vmlinuz:/lib/m");
+        assert_eq!(pinned("/tmp/linux.deb", Origin::Fetched), "/tmp/linux.deb");
+    }
 
     #[test]
     fn releases_are_ordered_by_their_numbers() {

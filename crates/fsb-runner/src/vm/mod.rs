@@ -26,7 +26,7 @@ use fsb_testbed::{Kind, Setup, TestbedError};
 use fsb_vm::VmError;
 
 pub use guest::serve as serve_in_guest;
-pub use kernels::releases;
+pub use kernels::{pin, releases};
 
 /// The argument that makes the binary the agent of a run in a virtual machine.
 pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";

@@ -130,8 +130,11 @@ impl<'a> Relay<'a> {
         let what = format!("booting Linux {release}");
         let _ = front.send(&Reply::Progress(step(&what)));
         let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;
-        let failed =
-            |why: String| TestbedError::machine(format!("the guest with Linux {release} does not start")).tried(why);
+        let failed = |why: String| {
+            TestbedError::machine(format!("the guest with Linux {release} does not start"))
+                .tried(why)
+                .advice("fetch that kernel anew, or choose another one with --kernel (fsb kernel list)")
+        };
         let lines = Lines::new(stream).map_err(|error| failed(error.to_string()))?;
         let opened = Opened::default();
         let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened };

@@ -12,7 +12,7 @@ use archive::Archive;
 
 use crate::error::{VmError, refused};
 use crate::guest;
-use crate::kernel::Kernel;
+use crate::kernel::{FETCH, Kernel, Origin};
 use crate::modules::{self, Index, Order};
 
 /// What an initramfs is made of.
@@ -45,7 +45,13 @@ pub struct Initramfs {
     pub size: u64,
     /// It was there already.
     pub reused: bool,
+    /// Both files, which stay in the cache as long as somebody has this value.
+    pub held: Held,
 }
+
+/// Files of the cache that nobody throws away as long as somebody has this value.
+#[derive(Debug, Clone, Default)]
+pub struct Held(#[expect(dead_code, reason = "they hold locks")] Vec<shelf::Hold>);
 
 /// What every guest needs: the bus, its disks and the port that leads to the host.
 const ALWAYS: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
@@ -103,7 +109,7 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
         archive.file(&closure::guest_path(name), bytes, mode);
     }
     let kept = shelf::keep(&archive, cache)?;
-    let image = shelf::keep_kernel(&kernel.image, cache)?;
+    let (image, hold) = shelf::keep_kernel(&kernel.image, cache)?;
     let modules = order.steps.into_iter().map(|step| step.name).collect();
     Ok(Initramfs {
         path: kept.path,
@@ -112,14 +118,13 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
         missing: order.missing,
         size: kept.size,
         reused: kept.reused,
+        held: Held(kept.hold.into_iter().chain(hold).collect()),
     })
 }
 
-/// The modules to load. A kernel of which nothing but the image is known is taken to have built in what it needs.
+/// The modules to load.
 fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
-    let Some(directory) = &kernel.modules else {
-        return Ok(Order { steps: Vec::new(), missing: contents.optional_modules.clone() });
-    };
+    let directory = &kernel.modules;
     let index = Index::of(directory)?;
     let advice = |error: VmError| error.tried(format!("kernel {}, modules in {}", kernel.release, directory.display()));
     let always = ALWAYS.map(str::to_owned);
@@ -151,20 +156,32 @@ fn base(archive: &mut Archive) {
 fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<(), VmError> {
     let mut list = String::new();
     for step in &order.steps {
-        let directory = kernel.modules.as_deref().unwrap_or(Path::new(""));
         let path = format!("/usr/lib/modules/{}.ko", step.name);
-        archive.file(&path, modules::read(&directory.join(&step.path))?, 0o644);
+        archive.file(
+            &path,
+            modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?,
+            0o644,
+        );
         list.push_str(&guest::module_line(&path, step.required));
     }
     archive.file(guest::MODULES, list.into(), 0o644);
     Ok(())
 }
 
+/// A file that the index of the modules names cannot be read.
+fn torn(kernel: &Kernel, error: VmError) -> VmError {
+    let release = &kernel.release;
+    let advice = match kernel.origin {
+        Origin::Fetched => format!("fetch the kernel {release} anew: fsb kernel fetch linux-image-{release}"),
+        _ => format!("the modules of the kernel {release} are not whole: install them anew, or {FETCH}"),
+    };
+    error.advice(advice + "; or choose another kernel with --kernel (fsb kernel list)")
+}
+
 #[cfg(test)]
 mod tests {
     use super::archive::tests::read_back;
     use super::*;
-    use crate::kernel::Origin;
 
     /// A kernel with virtio_pci built in and modules that this crate never looks into.
     fn kernel(directory: &Path) -> Kernel {
@@ -184,7 +201,7 @@ mod tests {
         Kernel {
             release: "6.1".into(),
             image: directory.join("modules.dep"),
-            modules: Some(directory.into()),
+            modules: directory.into(),
             origin: Origin::Named,
         }
     }
@@ -242,10 +259,12 @@ mod tests {
         );
         let without = Contents { programs: vec!["/sbin/mkfs.absent".into()], ..contents.clone() };
         assert!(refusal(&kernel, &without).contains("/sbin/mkfs.absent"));
+        fs::remove_file(directory.path().join("kernel/jbd2.ko")).unwrap();
+        let text = refusal(&kernel, &contents);
+        assert!(text.contains("jbd2.ko") && text.contains("the kernel 6.1") && text.contains("fsb kernel"), "{text}");
+        let fetched = Kernel { origin: Origin::Fetched, ..kernel.clone() };
+        assert!(refusal(&fetched, &contents).contains("fsb kernel fetch linux-image-6.1;"));
         fs::write(directory.path().join("modules.dep"), "kernel/ext4.ko:\n").unwrap();
         assert!(refusal(&kernel, &contents).contains("a guest needs virtio"));
-        let bare = Kernel { modules: None, ..kernel };
-        let built = build(&bare, &contents, directory.path()).unwrap();
-        assert_eq!((built.modules, built.missing), (vec![], vec!["jfs".to_owned()]));
     }
 }

@@ -2,13 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
+use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
-use crate::error::{VmError, refused};
+use crate::error::{VmError, cache_advice, refused};
 use crate::kernel::bare;
 
 /// So many archives are kept, and so many kernels; each kernel and set of programs has its own archive.
@@ -18,12 +21,33 @@ const KEPT: usize = 8;
 const ARCHIVE: &str = "cpio";
 const KERNEL: &str = "vmlinux";
 
+/// A file of the cache in use: whoever prunes it leaves the file alone while this value or a clone lives. The lock ends
+/// with the process.
+#[derive(Debug, Clone)]
+pub(super) struct Hold(#[expect(dead_code, reason = "it holds the lock")] Arc<File>);
+
+impl Hold {
+    /// Holds the file of that path, unless there is none.
+    fn take(path: &Path) -> Option<Hold> {
+        Hold::of(File::open(path).ok()?)
+    }
+
+    /// Holds that file, unless it was thrown away between its opening and the lock. A file system that knows no locks
+    /// holds nothing back.
+    fn of(file: File) -> Option<Hold> {
+        let _ = flock(&file, FlockOperation::LockShared);
+        let there = file.metadata().is_ok_and(|metadata| metadata.nlink() > 0);
+        there.then(|| Hold(Arc::new(file)))
+    }
+}
+
 /// An archive in the cache.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub path: PathBuf,
     pub size: u64,
     pub reused: bool,
+    pub hold: Option<Hold>,
 }
 
 /// Writes the archive below `cache`, unless one with the same contents lies there.
@@ -35,34 +59,39 @@ pub(super) fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
         .map_err(|error| VmError::machine("cannot pack the initramfs").tried(error.to_string()))?;
     let path = directory.join(format!("{}.{ARCHIVE}", name(digest.hash)));
     let size = digest.size;
-    let reused = fs::metadata(&path).is_ok_and(|metadata| metadata.len() == size);
+    let mut hold = Hold::take(&path).filter(|_| fs::metadata(&path).is_ok_and(|metadata| metadata.len() == size));
+    let reused = hold.is_some();
     if reused {
-        touch(&path)
+        touch(&path);
     } else {
-        put(&directory, &path, |out| archive.write(out))?
+        hold = put(&directory, &path, |out| archive.write(out))?;
     }
     prune(&directory, &path);
-    Ok(Kept { path, size, reused })
+    Ok(Kept { path, size, reused, hold })
 }
 
 /// The kernel as QEMU starts it soonest: unpacked below `cache` where that can be done, else the image itself.
-pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<PathBuf, VmError> {
+pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<(PathBuf, Option<Hold>), VmError> {
     let bytes = fs::read(image).map_err(|error| refused("read the kernel", image, error))?;
     let directory = shelf(cache)?;
     let path = directory.join(format!("{}.{KERNEL}", name(Sha256::new_with_prefix(&bytes))));
-    if path.exists() {
+    let mut hold = Hold::take(&path);
+    if hold.is_some() {
         touch(&path);
     } else {
-        let Some(bare) = bare::inside(&bytes) else { return Ok(image.to_path_buf()) };
-        put(&directory, &path, |out| out.write_all(&bare))?;
+        let Some(bare) = bare::inside(&bytes) else { return Ok((image.to_path_buf(), None)) };
+        hold = put(&directory, &path, |out| out.write_all(&bare))?;
     }
     prune(&directory, &path);
-    Ok(path)
+    Ok((path, hold))
 }
 
 fn shelf(cache: &Path) -> Result<PathBuf, VmError> {
     let directory = cache.join("initramfs");
-    fs::create_dir_all(&directory).map_err(|error| refused("make the directory", &directory, error))?;
+    fs::create_dir_all(&directory).map_err(|error| {
+        let advice = cache_advice(&error);
+        refused("make the directory", &directory, error).advice(advice)
+    })?;
     Ok(directory)
 }
 
@@ -75,27 +104,29 @@ fn touch(path: &Path) {
     let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Under another name first: half a file must never bear a whole one's name.
+/// Under another name first: half a file must never bear a whole one's name. It is held before it has its name.
 fn put(
     directory: &Path,
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
-) -> Result<(), VmError> {
-    let put = || -> io::Result<()> {
+) -> Result<Option<Hold>, VmError> {
+    let put = || -> io::Result<Option<Hold>> {
         let file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
         let mut out = BufWriter::new(file.as_file());
         write(&mut out)?;
         out.flush()?;
         drop(out);
+        let hold = Hold::of(File::open(file.path())?);
         file.persist(path).map_err(|error| error.error)?;
-        Ok(())
+        Ok(hold)
     };
     put().map_err(|error| {
-        refused("write", path, error).advice("make room, or set XDG_CACHE_HOME to a directory with more of it")
+        let advice = cache_advice(&error);
+        refused("write", path, error).advice(advice)
     })
 }
 
-/// Throws away all but the last few, and what writers that died left behind a day ago.
+/// Throws away all but the last few that nobody holds, and what writers that died left behind a day ago.
 fn prune(directory: &Path, current: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -112,7 +143,11 @@ fn prune(directory: &Path, current: &Path) {
     }
     files.sort_by_key(|(modified, _)| std::cmp::Reverse(*modified));
     for (_, path) in files.into_iter().skip(KEPT - 1) {
-        let _ = fs::remove_file(path);
+        // The lock is kept until the file is gone: who waits for it sees that.
+        let Ok(file) = File::options().read(true).write(true).open(&path) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 
@@ -164,8 +199,15 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let image = cache.path().join("vmlinuz");
         fs::write(&image, "not packed").unwrap();
-        assert_eq!(keep_kernel(&image, cache.path()).unwrap(), image);
+        assert_eq!(keep_kernel(&image, cache.path()).unwrap().0, image);
         assert!(keep_kernel(&cache.path().join("absent"), cache.path()).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_written_says_what_helps() {
+        let said = |number: i32| cache_advice(&io::Error::from_raw_os_error(number));
+        // ENOSPC, EACCES, EROFS
+        assert!(said(28).starts_with("make room") && !said(13).contains("room") && !said(30).contains("room"));
     }
 
     #[test]
@@ -174,5 +216,22 @@ mod tests {
         let kept: Vec<_> = (0..KEPT + 3).map(|n| keep(&archive(&n.to_string()), cache.path()).unwrap().path).collect();
         assert_eq!(fs::read_dir(cache.path().join("initramfs")).unwrap().count(), KEPT);
         assert!(kept.last().unwrap().exists());
+    }
+
+    #[test]
+    fn what_a_run_holds_is_kept() {
+        let cache = tempfile::tempdir().unwrap();
+        let held = keep(&archive("held"), cache.path()).unwrap();
+        let found = keep(&archive("held"), cache.path()).unwrap();
+        let others = || (0..2 * KEPT).for_each(|n| drop(keep(&archive(&n.to_string()), cache.path()).unwrap()));
+        others();
+        assert!(held.path.exists());
+        drop(held);
+        others();
+        assert!(found.reused && found.path.exists());
+        let path = found.path.clone();
+        drop(found);
+        others();
+        assert!(!path.exists());
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -13,26 +14,64 @@ use rustix::fs::{FlockOperation, flock};
 use super::find::{fetched, kernels};
 use super::unpack::Unpacking;
 use super::{Kernel, cache, deb};
-use crate::error::{VmError, refused};
+use crate::error::{VmError, cache_advice, refused};
 
 /// A metapackage, what it stands for, and packages of modules: no kernel is spread over more.
 const PACKAGES: usize = 6;
+
+/// The file beside a kernel that says which `.deb` it came from.
+const NOTE: &str = "package";
 
 /// What the names of directories of work begin with.
 const WORK: &str = ".new-";
 
 /// Downloads a Debian package with `apt-get download`, follows a metapackage to the image that it stands for, and
 /// unpacks it into the user's cache; a path that ends in `.deb` is unpacked as it is. `progress` is told what happens.
-pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+/// Once `stopped` says so, nothing is left behind and the answer is an error.
+pub fn fetch(package: &str, progress: &mut dyn FnMut(&str), stopped: &dyn Fn() -> bool) -> Result<Kernel, VmError> {
+    check(package)?;
+    fetch_into(&kernels(&cache()?), package, progress, stopped)
+}
+
+/// The kernel of a `.deb` file: unpacked as [`fetch`] does, unless that very file was unpacked before.
+pub fn unpacked(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
     check(package)?;
     let kernels = kernels(&cache()?);
-    fs::create_dir_all(&kernels).map_err(|error| refused("make the directory", &kernels, error))?;
-    sweep(&kernels, Duration::from_secs(60));
+    noted(&kernels, package).map_or_else(|| fetch_into(&kernels, package, progress, &|| false), Ok)
+}
+
+/// The kernel in the cache that came from that file.
+fn noted(kernels: &Path, package: &str) -> Option<Kernel> {
+    let mark = mark(package)?;
+    let places = fs::read_dir(kernels).ok()?.flatten().map(|entry| entry.path());
+    let mut same = places.filter(|place| fs::read_to_string(place.join(NOTE)).is_ok_and(|note| note == mark));
+    let place = same.find(|place| !place.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')))?;
+    let kernel = fetched(place.file_name()?.to_str()?.to_owned(), &place);
+    kernel.usable().is_ok().then_some(kernel)
+}
+
+/// What tells a package's file from another one.
+fn mark(package: &str) -> Option<String> {
+    let path = Path::new(package);
+    let metadata = path.metadata().ok()?;
+    let name = path.file_name()?.to_string_lossy();
+    Some(format!("{name}\n{} bytes\n{}.{:09}\n", metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+}
+
+fn fetch_into(
+    kernels: &Path,
+    package: &str,
+    progress: &mut dyn FnMut(&str),
+    stopped: &dyn Fn() -> bool,
+) -> Result<Kernel, VmError> {
+    let interrupted = || VmError::machine(format!("cannot fetch {package}")).tried("interrupted");
+    fs::create_dir_all(kernels).map_err(|error| no_place("make the directory", kernels, error))?;
+    sweep(kernels, Duration::from_secs(60));
     // Beside the place where it goes, so that it goes there whole; the lock says that somebody works in it.
     let work = tempfile::Builder::new()
         .prefix(WORK)
-        .tempdir_in(&kernels)
-        .map_err(|error| refused("write into", &kernels, error))?;
+        .tempdir_in(kernels)
+        .map_err(|error| no_place("write into", kernels, error))?;
     let _lock = lock(work.path());
     let place = work.path().join("kernel");
     fs::create_dir(&place).map_err(|error| refused("make the directory", &place, error))?;
@@ -43,11 +82,16 @@ pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
         if seen.contains(&next) || seen.len() == PACKAGES {
             continue;
         }
-        let file = if next.ends_with(".deb") { PathBuf::from(&next) } else { download(&next, work.path(), progress)? };
+        let file = if next.ends_with(".deb") {
+            PathBuf::from(&next)
+        } else {
+            download(&next, work.path(), progress, stopped)?
+        };
         let control = deb::control(&file)?;
+        check_kind(&control.package)?;
         seen.extend([next, control.package.clone()]);
         progress(&format!("unpacking {}", control.package));
-        unpacking.take(&file)?;
+        unpacking.take(&file, stopped)?;
         if unpacking.release.is_none() || !unpacking.modules {
             let parts = |name: &String| name.starts_with("linux-image-") || name.starts_with("linux-modules-");
             wanted.extend(control.depends.into_iter().filter(parts));
@@ -57,8 +101,15 @@ pub fn fetch(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, Vm
         (None, _) => "image",
         (_, false) => "modules",
         _ => {
+            if stopped() {
+                return Err(interrupted());
+            }
             progress("listing its modules");
-            let (release, place) = unpacking.finish(&kernels)?;
+            if let Some(mark) = mark(package).filter(|_| package.ends_with(".deb")) {
+                let note = place.join(NOTE);
+                fs::write(&note, mark).map_err(|error| no_place("write", &note, error))?;
+            }
+            let (release, place) = unpacking.finish(kernels)?;
             return Ok(fetched(release, &place));
         }
     };
@@ -76,25 +127,69 @@ fn check(package: &str) -> Result<(), VmError> {
     } else if package.is_empty() || package.starts_with('-') || !package.chars().all(named) {
         Err(VmError::request(format!("{package:?} is not the name of a package")))
     } else {
-        Ok(())
+        check_kind(package)
     }
 }
 
+/// Refuses packages of a kernel's debugging symbols or headers, which are large and boot nothing. A name may be followed
+/// by `=VERSION`, `/SUITE` or `:ARCHITECTURE`.
+fn check_kind(package: &str) -> Result<(), VmError> {
+    let name = package.split(['=', '/', ':']).next().unwrap_or_default();
+    let image = ["-dbg", "-dbgsym"].iter().find_map(|end| name.strip_suffix(end));
+    let headers = name.strip_prefix("linux-headers-").map(|release| format!("linux-image-{release}"));
+    match (image, headers) {
+        (Some(image), _) => Err(VmError::request(format!("{name} holds symbols for debuggers, and no kernel to boot"))
+            .advice(format!("fsb kernel fetch {image}"))),
+        (_, Some(image)) => Err(VmError::request(format!("{name} holds headers, and no kernel to boot"))
+            .advice(format!("fsb kernel fetch {image}"))),
+        _ => Ok(()),
+    }
+}
+
+/// The next step where the cache cannot be written.
+fn no_place(verb: &str, path: &Path, error: io::Error) -> VmError {
+    let advice = cache_advice(&error);
+    refused(verb, path, error).advice(advice)
+}
+
 /// Downloads one package into the directory.
-fn download(package: &str, directory: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf, VmError> {
+fn download(
+    package: &str,
+    directory: &Path,
+    progress: &mut dyn FnMut(&str),
+    stopped: &dyn Fn() -> bool,
+) -> Result<PathBuf, VmError> {
     let place = tempfile::tempdir_in(directory).map_err(|error| refused("write into", directory, error))?.keep();
     progress(&format!("downloading {package}"));
-    let output = Command::new("apt-get")
+    // Into a file: nobody reads a pipe while it is waited for.
+    let log = tempfile::tempfile_in(directory).map_err(|error| no_place("write into", directory, error))?;
+    let errors = log.try_clone().map_err(|error| no_place("write into", directory, error))?;
+    let mut apt = Command::new("apt-get")
         .args(["-q", "download", package])
         .current_dir(&place)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
-        .output()
+        .stdout(Stdio::null())
+        .stderr(errors)
+        .spawn()
         .map_err(|error| no_apt(package, &error))?;
+    let status = loop {
+        match apt.try_wait().map_err(|error| no_apt(package, &error))? {
+            Some(status) => break status,
+            None if stopped() => {
+                let _ = apt.kill();
+                let _ = apt.wait();
+                return Err(VmError::machine(format!("cannot download the package {package}")).tried("interrupted"));
+            }
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
     let entries = fs::read_dir(&place).map_err(|error| refused("read", &place, error))?;
     let found = entries.flatten().map(|entry| entry.path()).find(|path| path.extension() == Some(OsStr::new("deb")));
-    found.filter(|_| output.status.success()).ok_or_else(|| {
-        let text = String::from_utf8_lossy(&output.stderr);
+    found.filter(|_| status.success()).ok_or_else(|| {
+        let mut text = Vec::new();
+        let _ = (&log).rewind().and_then(|()| (&log).read_to_end(&mut text));
+        let text = String::from_utf8_lossy(&text);
         let errors: Vec<_> = text.lines().filter(|line| line.starts_with("E:")).map(str::trim).collect();
         VmError::machine(format!("cannot download the package {package}"))
             .tried(format!(
@@ -138,6 +233,7 @@ fn sweep(kernels: &Path, age: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::header;
 
     #[test]
     fn names_that_are_none_are_refused() {
@@ -145,6 +241,49 @@ mod tests {
             assert!(check(name).is_err(), "{name}");
         }
         assert!(check("linux-image-6.12.117+deb12-amd64").is_ok());
+        for name in ["linux-image-6.12-amd64-dbg", "linux-image-6.12-amd64-dbg=6.12", "linux-headers-6.12-amd64"] {
+            assert!(
+                check(name).unwrap_err().to_string().ends_with("fsb kernel fetch linux-image-6.12-amd64"),
+                "{name}"
+            );
+        }
+    }
+
+    /// A package with a kernel that is called `module`.
+    fn package(path: &Path, module: &str) {
+        let (image, path_of) = (header::fake("6.1.0-1-amd64"), format!("lib/modules/6.1.0-1-amd64/kernel/{module}.ko"));
+        let files = [("boot/vmlinuz-6.1.0-1-amd64", image.as_slice()), (path_of.as_str(), b"no module")];
+        deb::tests::package(path, "Package: k\n", &files);
+    }
+
+    #[test]
+    fn a_file_is_unpacked_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let (kernels, file) = (directory.path().join("kernels"), directory.path().join("k.deb"));
+        let name = file.to_str().unwrap();
+        package(&file, "one");
+        assert_eq!(noted(&kernels, name), None);
+        let mut told = Vec::new();
+        let kernel = fetch_into(&kernels, name, &mut |line| told.push(line.to_owned()), &|| false).unwrap();
+        assert_eq!(told, ["unpacking k", "listing its modules"]);
+        assert_eq!(noted(&kernels, name), Some(kernel.clone()));
+        // Another file of that name, and a kernel that lost its modules.
+        package(&file, "another");
+        assert_eq!(noted(&kernels, name), None);
+        fetch_into(&kernels, name, &mut |_| {}, &|| false).unwrap();
+        assert!(noted(&kernels, name).unwrap().modules.join("kernel/another.ko").exists());
+        fs::remove_dir_all(kernel.modules).unwrap();
+        assert_eq!(noted(&kernels, name), None);
+    }
+
+    #[test]
+    fn who_is_interrupted_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let (kernels, file) = (directory.path().join("kernels"), directory.path().join("k.deb"));
+        package(&file, "one");
+        let refusal = fetch_into(&kernels, file.to_str().unwrap(), &mut |_| {}, &|| true).unwrap_err();
+        assert!(refusal.to_string().contains("interrupted"), "{refusal}");
+        assert_eq!(fs::read_dir(&kernels).unwrap().count(), 0);
     }
 
     #[test]

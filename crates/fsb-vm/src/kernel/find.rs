@@ -56,7 +56,8 @@ impl Places {
         }
         let kernel = |(release, image): (String, PathBuf)| {
             let modules = self.modules.iter().map(|directory| directory.join(&release));
-            let modules = modules.clone().find(|path| has_modules(path)).or_else(|| modules.clone().next());
+            let found = modules.clone().find(|path| has_modules(path)).or_else(|| modules.clone().next());
+            let modules = found.unwrap_or_default();
             let origin = if release == self.running { Origin::Host } else { Origin::Installed };
             Kernel { release, image, modules, origin }
         };
@@ -72,7 +73,7 @@ impl Places {
 
 /// The kernel in a directory of the cache.
 pub(super) fn fetched(release: String, directory: &Path) -> Kernel {
-    let (image, modules) = (directory.join("vmlinuz"), Some(directory.join("modules")));
+    let (image, modules) = (directory.join("vmlinuz"), directory.join("modules"));
     Kernel { release, image, modules, origin: Origin::Fetched }
 }
 

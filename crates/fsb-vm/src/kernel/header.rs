@@ -24,6 +24,38 @@ pub(super) fn release(image: &Path) -> Result<String, VmError> {
     })
 }
 
+/// Refuses a PC's kernel that is cut short: it would end at once without a word.
+pub(super) fn check_whole(image: &Path) -> Result<(), VmError> {
+    let mut beginning = Vec::new();
+    let read = |error| refused("read the kernel", image, error);
+    let mut file = File::open(image).map_err(read)?;
+    file.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(read)?;
+    let there = file.metadata().map_err(read)?.len();
+    match size(&beginning) {
+        Some(whole) if there < whole => {
+            Err(VmError::machine(format!("the kernel image {} is cut short", image.display()))
+                .tried(format!("it has {there} of {whole} bytes"))
+                .advice("get it anew, such as with fsb kernel fetch, or choose another one with --kernel"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The bytes that a bzImage's setup header says it has at least (Linux, Documentation/arch/x86/boot.rst: `setup_sects`,
+/// and `syssize` in units of 16 bytes).
+fn size(image: &[u8]) -> Option<u64> {
+    const SECTOR: u64 = 512;
+    if image.get(0x202..0x206)? != b"HdrS" {
+        return None;
+    }
+    let sectors = match *image.get(0x1f1)? {
+        0 => 4,
+        sectors => u64::from(sectors),
+    };
+    let paragraphs = u32::from_le_bytes(image.get(0x1f4..0x1f8)?.try_into().ok()?);
+    Some((sectors + 1) * SECTOR + u64::from(paragraphs) * 16)
+}
+
 /// The first word of the version that a bzImage's setup header points to (Linux, Documentation/arch/x86/boot.rst).
 fn in_header(image: &[u8]) -> Option<String> {
     const MAGIC: usize = 0x202;
@@ -86,6 +118,20 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_is_cut_short_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("vmlinuz");
+        let mut image = fake("6.1");
+        let body = image.len() - 5 * 512;
+        image[0x1f4..0x1f8].copy_from_slice(&(body as u32 / 16).to_le_bytes());
+        std::fs::write(&path, &image).unwrap();
+        check_whole(&path).unwrap();
+        std::fs::write(&path, &image[..image.len() - 1]).unwrap();
+        let error = check_whole(&path).unwrap_err().to_string();
+        assert!(error.contains("cut short") && error.contains("4095 of 4096 bytes"), "{error}");
+    }
+
+    #[test]
     fn an_arm_kernel_is_called_by_its_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("vmlinuz-6.1.0-56-arm64");
@@ -101,7 +147,7 @@ mod tests {
     proptest! {
         #[test]
         fn garbage_has_no_release(bytes in proptest::collection::vec(any::<u8>(), 0..2048), at: u16) {
-            let _ = in_header(&bytes);
+            let _ = (in_header(&bytes), size(&bytes));
             let mut image = fake("6.1");
             image[0x20e..0x210].copy_from_slice(&at.to_le_bytes());
             let _ = in_header(&image);

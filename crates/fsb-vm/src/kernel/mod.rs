@@ -12,11 +12,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use fetch::fetch;
+pub use fetch::{fetch, unpacked};
 pub use find::list;
 pub use resolve::resolve;
 
-use crate::error::{VmError, refused};
+use crate::error::{VmError, cache_advice, refused};
 use crate::modules::{Index, normal};
 
 /// Where a kernel was found.
@@ -51,8 +51,8 @@ pub struct Kernel {
     pub release: String,
     /// The image that QEMU boots.
     pub image: PathBuf,
-    /// The directory that holds `kernel/` and `modules.builtin`; absent where nothing but the image is known.
-    pub modules: Option<PathBuf>,
+    /// The directory that holds `kernel/` and `modules.builtin`.
+    pub modules: PathBuf,
     /// Where it was found.
     pub origin: Origin,
 }
@@ -60,30 +60,23 @@ pub struct Kernel {
 impl Kernel {
     /// Whether a guest can be made of it: the image can be read, and the modules are there.
     pub fn usable(&self) -> Result<(), VmError> {
-        if let Err(error) = File::open(&self.image) {
-            let advice = if error.kind() == io::ErrorKind::PermissionDenied {
-                format!("let everybody read it (sudo chmod 0644 {}), or {FETCH}", self.image.display())
-            } else {
-                FETCH.to_owned()
-            };
-            return Err(refused("read the kernel", &self.image, error).advice(advice));
-        }
-        match &self.modules {
-            Some(modules) if self.origin != Origin::Named => has_modules(modules).then_some(()).ok_or_else(|| {
-                VmError::machine(format!("the kernel {} has no modules in {}", self.release, modules.display()))
-                    .advice(FETCH)
-            }),
-            _ => Ok(()),
+        readable(&self.image)?;
+        header::check_whole(&self.image)?;
+        match look_for_modules(&self.modules) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(VmError::machine(format!(
+                "the kernel {} has no modules in {}",
+                self.release,
+                self.modules.display()
+            ))
+            .advice(FETCH)),
+            Err(error) => Err(unreadable(&self.modules, error)),
         }
     }
-}
 
-impl Kernel {
-    /// Which of `names` it has neither as a module nor built in. A kernel of which nothing but the image is known is
-    /// taken to have built in what is asked for.
+    /// Which of `names` it has neither as a module nor built in.
     pub fn lacking<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, VmError> {
-        let Some(directory) = &self.modules else { return Ok(Vec::new()) };
-        let index = Index::of(directory)?;
+        let index = Index::of(&self.modules)?;
         let has = |name: &str| {
             let name = normal(name);
             index.modules.contains_key(&name) || index.builtin.contains(&name)
@@ -93,11 +86,39 @@ impl Kernel {
 }
 
 /// The next step where no kernel here will do.
-pub(super) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
+pub(crate) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
 
-/// Whether that is a directory of modules, though it be of a kernel that has none but built-in ones.
+/// Whether a guest can be booted from that file as far as its rights go.
+fn readable(image: &Path) -> Result<(), VmError> {
+    let Err(error) = File::open(image) else { return Ok(()) };
+    let advice = if error.kind() == io::ErrorKind::PermissionDenied {
+        format!("let everybody read it (sudo chmod 0644 {}), or {FETCH}", image.display())
+    } else {
+        FETCH.to_owned()
+    };
+    Err(refused("read the kernel", image, error).advice(advice))
+}
+
+/// Whether that is a directory of modules, though it be of a kernel that has none but built-in ones; or why nobody
+/// can tell.
+fn look_for_modules(directory: &Path) -> io::Result<bool> {
+    for name in ["kernel", "modules.dep", "modules.builtin"] {
+        match directory.join(name).try_exists() {
+            Ok(true) => return Ok(true),
+            Err(error) if error.kind() != io::ErrorKind::NotADirectory => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// As [`look_for_modules`], where the next candidate is asked.
 fn has_modules(directory: &Path) -> bool {
-    ["kernel", "modules.dep", "modules.builtin"].iter().any(|name| directory.join(name).exists())
+    look_for_modules(directory).unwrap_or(false)
+}
+
+fn unreadable(modules: &Path, error: io::Error) -> VmError {
+    refused("read the modules in", modules, error).advice(format!("let everybody read them, or {FETCH}"))
 }
 
 /// The user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
@@ -110,7 +131,8 @@ pub fn cache() -> Result<PathBuf, VmError> {
             .advice("set XDG_CACHE_HOME to a directory of yours")
     })?;
     fs::create_dir_all(&cache).map_err(|error| {
-        refused("make the directory", &cache, error).advice("set XDG_CACHE_HOME to a directory that you may write to")
+        let advice = cache_advice(&error);
+        refused("make the directory", &cache, error).advice(advice)
     })?;
     Ok(cache)
 }

@@ -3,23 +3,27 @@
 use std::path::{Path, PathBuf};
 
 use super::find::Places;
-use super::{FETCH, Kernel, Origin, fetch, has_modules, header};
-use crate::error::VmError;
+use super::{FETCH, Kernel, Origin, has_modules, header, look_for_modules, readable, unpacked};
+use crate::error::{VmError, refused};
 
 /// The kernel that `--kernel` names; without one the host's if it and its modules can be read, else the newest
 /// installed or fetched one.
 ///
 /// A name is a release (`6.1.0-56-amd64`), the beginning of one (`6.1`; the newest that fits), the path of an image
-/// (its modules are those of its release, or `IMAGE:DIRECTORY` says where they are), or a Debian package (`….deb`),
-/// which is unpacked into the user's cache.
+/// (its modules are those of its release, installed or fetched, or `IMAGE:DIRECTORY` says where they are), or a Debian
+/// package (`….deb`), which is unpacked into the user's cache.
 pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     let places = Places::here();
     match text {
         None => default(&places),
-        Some(text) if text.ends_with(".deb") => fetch(text, &mut |_| {}),
+        Some(text) if text.trim().is_empty() => Err(VmError::request("the name of the kernel is empty").advice(NAMES)),
+        Some(text) if text.ends_with(".deb") => unpacked(text, &mut |_| {}),
         Some(text) => named(text, &places).unwrap_or_else(|| by_release(text, &places)),
     }
 }
+
+/// The next step where a name is none.
+const NAMES: &str = "name a release (fsb kernel list), an image (IMAGE or IMAGE:DIRECTORY-OF-MODULES) or a .deb";
 
 fn default(places: &Places) -> Result<Kernel, VmError> {
     let mut kernels = places.list();
@@ -55,21 +59,49 @@ fn named(text: &str, places: &Places) -> Option<Result<Kernel, VmError>> {
 fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<Kernel, VmError> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let image = absolute(image);
-    if !image.is_file() {
-        return Err(VmError::request(format!("there is no kernel image {}", image.display())));
+    if image.is_dir() {
+        let text = format!("{} is a directory, and --kernel names an image", image.display());
+        return Err(
+            VmError::request(text).advice(format!("if it holds modules, say --kernel IMAGE:{}", image.display()))
+        );
     }
-    let mut kernel = Kernel { release: String::new(), image, modules: None, origin: Origin::Named };
-    kernel.usable()?;
-    kernel.release = header::release(&kernel.image)?;
-    kernel.modules = match directory {
-        Some(directory) => Some(modules_in(&absolute(directory), &kernel.release)?),
-        None => {
-            let beside = kernel.image.parent().map(|parent| parent.join("modules"));
-            let own = places.modules.iter().map(|directory| directory.join(&kernel.release));
-            own.chain(beside).find(|path| has_modules(path))
-        }
+    if !image.is_file() {
+        return Err(VmError::request(format!("there is no kernel image {}", image.display())).advice(NAMES));
+    }
+    readable(&image)?;
+    let release = header::release(&image)?;
+    let modules = match directory {
+        Some(directory) => modules_in(&absolute(directory), &release)?,
+        None => modules_of(&image, &release, places)?,
     };
+    let kernel = Kernel { release, image, modules, origin: Origin::Named };
+    kernel.usable()?;
     Ok(kernel)
+}
+
+/// Modules of that release: installed, beside the image, or fetched.
+fn modules_of(image: &Path, release: &str, places: &Places) -> Result<PathBuf, VmError> {
+    let mut candidates: Vec<_> = places.modules.iter().map(|directory| directory.join(release)).collect();
+    candidates.extend(image.parent().map(|parent| parent.join("modules")));
+    candidates.extend(places.cache.as_ref().map(|kernels| kernels.join(release).join("modules")));
+    let mut unread = None;
+    for directory in candidates {
+        match look_for_modules(&directory) {
+            Ok(true) => return Ok(directory),
+            Ok(false) => {}
+            Err(error) => unread = unread.or(Some((directory, error))),
+        }
+    }
+    let advice = format!(
+        "say where they are (--kernel {}:DIRECTORY), or name a kernel with modules: --kernel RELEASE (fsb kernel list)",
+        image.display()
+    );
+    Err(match unread {
+        Some((directory, error)) => refused("read the modules in", &directory, error).advice(advice),
+        None => VmError::machine(format!("no modules of the kernel {release} were found"))
+            .tried("looked at those installed, beside the image and in the cache")
+            .advice(advice),
+    })
 }
 
 /// The directory itself, or what `make modules_install` or a package made below it.
@@ -111,6 +143,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::error::Kind;
 
     /// A machine with kernels 6.1.0-9 and 6.1.0-56 installed, and 6.12.1 fetched.
     fn places(directory: &Path) -> Places {
@@ -171,13 +204,38 @@ mod tests {
         let places = places(directory.path());
         let image = directory.path().join("boot/vmlinuz-6.1.0-9-amd64");
         let kernel = named(image.to_str().unwrap(), &places).unwrap().unwrap();
-        assert_eq!(kernel.modules, Some(directory.path().join("lib/6.1.0-9-amd64")));
+        assert_eq!(kernel.modules, directory.path().join("lib/6.1.0-9-amd64"));
         assert_eq!((kernel.release.as_str(), kernel.origin), ("6.1.0-9-amd64", Origin::Named));
         let with = |modules: &str| format!("{}:{}/{modules}", image.display(), directory.path().display());
         let kernel = named(&with("lib/6.1.0-56-amd64"), &places).unwrap().unwrap();
-        assert_eq!(kernel.modules, Some(directory.path().join("lib/6.1.0-56-amd64")));
+        assert_eq!(kernel.modules, directory.path().join("lib/6.1.0-56-amd64"));
         assert!(named(&with("boot"), &places).unwrap().unwrap_err().to_string().contains("holds no modules"));
         assert!(named("/no/such/image", &places).unwrap().is_err());
+        let error = named(directory.path().to_str().unwrap(), &places).unwrap().unwrap_err().to_string();
+        assert!(error.contains("is a directory") && error.contains("IMAGE:/"), "{error}");
+        assert_eq!(resolve(Some("")).unwrap_err().kind, Kind::Request);
         assert!(named("6.1", &places).is_none());
+    }
+
+    #[test]
+    fn an_image_without_modules_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let places = places(directory.path());
+        let image = |release: &str| {
+            fs::create_dir_all(directory.path().join("own")).unwrap();
+            let path = directory.path().join("own/bzImage");
+            fs::write(&path, header::fake(release)).unwrap();
+            named(path.to_str().unwrap(), &places).unwrap()
+        };
+        // Of the very release that was fetched.
+        assert_eq!(image("6.12.1-amd64").unwrap().modules, directory.path().join("kernels/6.12.1-amd64/modules"));
+        let error = image("6.13.0").unwrap_err();
+        assert_eq!(error.kind, Kind::Machine);
+        let text = error.to_string();
+        assert!(text.contains("no modules of the kernel 6.13.0") && text.contains("own/bzImage:DIRECTORY"), "{text}");
+        // Something in the way of looking is not absence.
+        let circle = directory.path().join("lib/6.14.0");
+        std::os::unix::fs::symlink(&circle, &circle).unwrap();
+        assert!(image("6.14.0").unwrap_err().to_string().contains("cannot read the modules in"));
     }
 }

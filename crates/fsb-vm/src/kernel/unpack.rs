@@ -62,9 +62,12 @@ impl<'a> Unpacking<'a> {
         Unpacking { directory, release: None, modules: false }
     }
 
-    /// Takes the kernel's parts from a package.
-    pub fn take(&mut self, package: &Path) -> Result<(), VmError> {
+    /// Takes the kernel's parts from a package, until `stopped`.
+    pub fn take(&mut self, package: &Path, stopped: &dyn Fn() -> bool) -> Result<(), VmError> {
         deb::each_file(package, |path, content| {
+            if stopped() {
+                return Err(io::Error::other("interrupted"));
+            }
             match part(path) {
                 Part::Image(release) => {
                     copy(content, &self.directory.join("vmlinuz"))?;
@@ -173,7 +176,7 @@ mod tests {
             let place = directory.path().join(format!("new{round}"));
             fs::create_dir(&place).unwrap();
             let mut unpacking = Unpacking::into(&place);
-            unpacking.take(&package).unwrap();
+            unpacking.take(&package, &|| false).unwrap();
             assert!(unpacking.modules);
             let (release, place) = unpacking.finish(&kernels).unwrap();
             assert_eq!((release.as_str(), place.clone()), ("6.1.0-1-amd64", kernels.join("6.1.0-1-amd64")));

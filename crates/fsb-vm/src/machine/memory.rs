@@ -57,6 +57,7 @@ mod tests {
             missing: Vec::new(),
             size: 40 * MIB,
             reused: false,
+            held: Default::default(),
         };
         let least = least_memory(&initramfs);
         assert_eq!(least % (32 * MIB), 0);

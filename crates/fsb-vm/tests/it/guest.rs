@@ -31,10 +31,12 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     if arguments.get(1)? == PROBE_ARGUMENT {
         let cache = Path::new(arguments.get(2)?);
         let nothing = PathBuf::from("/dev/null");
-        let kernel = Kernel { release: "0".into(), image: nothing.clone(), modules: None, origin: Origin::Named };
+        let kernel =
+            Kernel { release: "0".into(), image: nothing.clone(), modules: nothing.clone(), origin: Origin::Named };
         let (path, kernel_image) = (nothing.clone(), nothing);
         let (modules, missing) = (Vec::new(), Vec::new());
-        let initramfs = Initramfs { path, kernel: kernel_image, modules, missing, size: 0, reused: false };
+        let held = Default::default();
+        let initramfs = Initramfs { path, kernel: kernel_image, modules, missing, size: 0, reused: false, held };
         let (acceleration, how) = machine::probe(&kernel, &initramfs, Path::new("/proc/self/exe"), cache);
         println!("{acceleration:?}: {how}");
         return Some(ExitCode::SUCCESS);

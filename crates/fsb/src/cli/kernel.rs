@@ -1,12 +1,15 @@
 //! `fsb kernel`: the kernels that micro-VMs can boot.
 
+use std::sync::atomic::Ordering;
+
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use fsb_vm::kernel::{self, Kernel};
 use fsb_vm::{Kind, VmError};
 
 use super::COMPACT_HELP;
-use crate::exit;
+use crate::exit::{self, Failure};
+use crate::front;
 use crate::progress::say;
 use crate::results::print;
 
@@ -21,7 +24,9 @@ const LIST_EXAMPLES: &str = "\
 Examples:
   fsb kernel list
   fsb run ext4 --in vm                       with the first that can be used, the host's own before all
-  fsb run ext4 --in vm --kernel 6.1          with the newest of the 6.1s";
+  fsb run ext4 --in vm --kernel 6.1          with the newest of the 6.1s
+  fsb run ext4 --in vm --kernel IMAGE:DIRECTORY
+                                             with that bzImage and the modules in that directory";
 
 const FETCH_EXAMPLES: &str = "\
 A metapackage is followed to the image that it stands for; drivers that no guest has a device for
@@ -60,12 +65,19 @@ enum Command {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     match &arguments.command {
         Command::List => list()?,
-        Command::Fetch { package } => {
-            let kernel = kernel::fetch(package, &mut say).map_err(failure)?;
-            print(&format!("{}\n", table(&[kernel])))?;
-        }
+        Command::Fetch { package } => print(&format!("{}\n", table(&[fetch(package)?])))?,
     }
     Ok(exit::DONE)
+}
+
+/// What was begun goes away with whoever is interrupted.
+fn fetch(package: &str) -> anyhow::Result<Kernel> {
+    let (interrupted, signal) = front::catch_signals()?;
+    let stopped = || interrupted.load(Ordering::Relaxed);
+    kernel::fetch(package, &mut say, &stopped).map_err(|error| match u8::try_from(signal.load(Ordering::Relaxed)) {
+        Ok(code) if code != 0 => Failure { code, message: "interrupted: nothing was fetched".to_owned() }.into(),
+        _ => failure(error),
+    })
 }
 
 fn list() -> anyhow::Result<()> {
@@ -86,8 +98,7 @@ fn table(kernels: &[Kernel]) -> String {
     table.set_header(["release", "origin", "usable", "image", "modules"]);
     for kernel in kernels {
         let usable = if kernel.usable().is_ok() { "yes" } else { "no" };
-        let modules = kernel.modules.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string());
-        let image = kernel.image.display().to_string();
+        let (image, modules) = (kernel.image.display().to_string(), kernel.modules.display().to_string());
         table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &image, &modules]);
     }
     for column in table.column_iter_mut() {
@@ -97,7 +108,7 @@ fn table(kernels: &[Kernel]) -> String {
 }
 
 /// The exit code that the error deserves.
-fn failure(error: VmError) -> anyhow::Error {
+pub(super) fn failure(error: VmError) -> anyhow::Error {
     match error.kind {
         Kind::Request => exit::request(error.to_string()),
         Kind::Machine => exit::machine(error.to_string()),

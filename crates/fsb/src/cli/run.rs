@@ -5,13 +5,16 @@ mod tree;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_model::{Bytes, Identity, Plan};
+use fsb_model::{Bytes, Identity, Place, Plan};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
+use fsb_runner::vm;
 use fsb_testbed::control;
+use fsb_vm::kernel;
 
 use super::COMPACT_HELP;
 use crate::exit;
 use crate::front::{self, Turn};
+use crate::progress::say;
 use crate::results::{Output, print};
 
 const MORE: &str = "\
@@ -122,14 +125,29 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let (output, quiet, print_plan, out) =
         (arguments.output.clone(), arguments.quiet, arguments.print_plan, arguments.out.clone());
     let file = plan(arguments)?;
+    unpack_kernels(&file)?;
     let cpus = front::cpus_for(&file.controls);
-    let (plan, cells) = file.resolve(cpus, front::fresh_seed())?;
+    let (mut plan, cells) = file.resolve(cpus, front::fresh_seed())?;
+    match vm::pin(&mut plan) {
+        // A plan may be written here for another machine.
+        Err(error) if print_plan && plan.kernels.is_empty() => say(&format!("warning: {error}")),
+        pinned => pinned?,
+    }
     if print_plan {
         print(&plan_file::print(&plan)?)?;
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| default_directory(&plan));
     front::start(plan, cells, &out, &output, quiet, turn)
+}
+
+/// Unpacks the packages that are named as kernels and were not unpacked before, which takes long enough to be told.
+fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
+    let in_vm = file.place.as_ref().is_some_and(|place| place.get_ref() == Place::Vm.name());
+    for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| in_vm && text.ends_with(".deb")) {
+        kernel::unpacked(text, &mut say).map_err(super::kernel::failure)?;
+    }
+    Ok(())
 }
 
 /// The command line laid over the plan file, if one is named.

@@ -61,6 +61,26 @@ fn a_kernel_that_cannot_serve_is_refused() {
 }
 
 #[test]
+fn a_printed_plan_names_the_kernel_that_was_found() {
+    let Some(kernel) = kernel_or_skip("kernels of printed plans") else { return };
+    let scratch = scratch();
+    let printed = |kernel: &str| run(scratch.path(), kernel, &["ext4", "--print-plan"]).output().unwrap();
+    let begun = kernel.split('-').next().unwrap();
+    let output = printed(begun);
+    expect_code(&output, 0);
+    assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("kernel = [\"{kernel}\"]")));
+    expect(&printed("/etc/passwd"), 2, &["no kernel that can be booted"]);
+    expect(&printed("/etc"), 2, &["IMAGE:/etc"]);
+    expect(&printed(""), 2, &["is empty"]);
+    // The image alone, of another place: its modules are those that were fetched.
+    let image = scratch.path().join("bzImage");
+    std::fs::copy(cache().join("fsb/kernels").join(&kernel).join("vmlinuz"), &image).unwrap();
+    expect_code(&printed(image.to_str().unwrap()), 0);
+    std::fs::File::options().write(true).open(&image).unwrap().set_len(1 << 20).unwrap();
+    expect(&printed(image.to_str().unwrap()), 3, &["cut short"]);
+}
+
+#[test]
 fn memory_that_is_not_there_or_not_enough_is_refused() {
     let Some(kernel) = kernel_or_skip("memory of a guest") else { return };
     let scratch = scratch();
