@@ -1,5 +1,7 @@
 //! `fsb kernel`: the kernels that micro-VMs can boot.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use fsb_vm::kernel::{self, Kernel};
@@ -83,12 +85,10 @@ fn list() -> anyhow::Result<()> {
 fn table(kernels: &[Kernel]) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
-    table.set_header(["release", "origin", "usable", "image", "modules"]);
+    table.set_header(["release", "origin", "usable", "place"]);
     for kernel in kernels {
         let usable = if kernel.usable().is_ok() { "yes" } else { "no" };
-        let modules = kernel.modules.as_ref().map_or_else(|| "none".into(), |path| path.display().to_string());
-        let image = kernel.image.display().to_string();
-        table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &image, &modules]);
+        table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &place(kernel)]);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
@@ -96,10 +96,52 @@ fn table(kernels: &[Kernel]) -> String {
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
+/// Where a kernel is, in one path: the directory of both image and modules, else the image.
+fn place(kernel: &Kernel) -> String {
+    let directory = kernel.image.parent();
+    match &kernel.modules {
+        None => format!("{} (no modules)", at_home(&kernel.image)),
+        Some(modules) if modules.parent() == directory => at_home(modules.parent().unwrap_or(modules)),
+        Some(_) => at_home(&kernel.image),
+    }
+}
+
+/// `~/x` for what is in the user's home directory.
+fn at_home(path: &Path) -> String {
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => Path::new("~").join(rest).display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
 /// The exit code that the error deserves.
 fn failure(error: VmError) -> anyhow::Error {
     match error.kind {
         Kind::Request => exit::request(error.to_string()),
         Kind::Machine => exit::machine(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsb_vm::kernel::Origin;
+
+    #[test]
+    fn a_kernel_has_one_place() {
+        let kernel = |image: &str, modules: Option<&str>| Kernel {
+            release: "6.1.0-56-amd64".to_owned(),
+            image: image.into(),
+            modules: modules.map(Into::into),
+            origin: Origin::Fetched,
+        };
+        let home = std::env::home_dir().unwrap().join(".cache/fsb/kernels/6.1.0-56-amd64");
+        let [image, modules] = ["vmlinuz", "modules"].map(|name| home.join(name).display().to_string());
+        let shown = table(&[kernel(&image, Some(&modules))]);
+        assert!(shown.lines().nth(1).unwrap().ends_with("  ~/.cache/fsb/kernels/6.1.0-56-amd64"), "{shown}");
+        assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
+        assert_eq!(place(&kernel("/boot/vmlinuz-6", Some("/lib/modules/6"))), "/boot/vmlinuz-6");
+        assert_eq!(place(&kernel("/boot/vmlinuz-6", None)), "/boot/vmlinuz-6 (no modules)");
     }
 }
