@@ -311,6 +311,24 @@ fn what_is_withheld_is_no_judgement_and_what_was_measured_stays() {
     check(&document);
 }
 
+#[test]
+fn of_what_is_unjudged_there_are_values_and_nothing_beside_them() {
+    let mut document = compare(&published(), &REQUEST).unwrap();
+    let before = document.clone();
+    document.unjudge("emulated: a functional run".to_owned(), "they are never compared".to_owned());
+    assert_eq!((document.unjudged.as_deref(), document.findings.len()), (Some("emulated: a functional run"), 0));
+    for (operation, before) in document.operations.iter().zip(&before.operations) {
+        assert_eq!(operation.classic.sets, before.classic.sets);
+        let slices = operation.by_file_size.iter().chain(&operation.by_record_size);
+        assert!(slices.clone().all(|slice| slice.classic.against.values().all(Option::is_none)));
+        assert!(slices.clone().all(|slice| slice.grid.against.values().all(Option::is_none)));
+        assert!(operation.classic.against.values().all(Option::is_none));
+        assert!(operation.estimate.against.values().all(Option::is_none));
+        assert!(operation.grid.iter().all(|grid| grid.against.values().all(Option::is_none)));
+        assert!(operation.cells.iter().all(|cell| cell.against.is_empty() && !cell.values.is_empty()));
+    }
+}
+
 /// An operation that was printed as zero everywhere has no values in any set: none measured it alone.
 #[test]
 fn what_nobody_has_a_value_of_is_no_difference() {

@@ -14,6 +14,9 @@ use crate::workload::{Amount, Cell};
 /// The schema that this version writes.
 pub const SCHEMA: &str = "fsbench/run/1";
 
+/// The warning of a run whose targets are on different media.
+pub const DIFFERENT_MEDIA: &str = "the targets are on different media: file system and medium are compared together";
+
 /// Everything about a run except its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {

@@ -26,7 +26,7 @@ use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger};
 
 use crate::exit::{self, Failure};
 use crate::journal::{Directory, hand_to_caller};
-use crate::progress::{Progress, say};
+use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
 
 pub use turn::{Turn, company};
@@ -154,7 +154,7 @@ fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
         Place::Vm => vm::check(&setup)?,
     };
     for warning in warnings {
-        say(&format!("warning: {warning}"));
+        warn(&warning, &say);
     }
     space::check(record)?;
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -213,7 +213,8 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     record.segments.push(segment(&record.plan)?);
     directory.rewrite_trials(&trials)?;
     if again > 0 && !quiet {
-        say(&format!("{again} trials of the unfinished block are made again"));
+        let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
+        say(&format!("{again} {trials} made again"));
     }
     let (stage, agent) = Stage::set(lock, record.plan.place)?;
     make(stage, agent, directory, record, trials, output, quiet)

@@ -1,6 +1,8 @@
 //! Progress on the terminal, on standard error: one line that says what is happening and how long it will take.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use fsb_model::Outcome;
@@ -66,6 +68,15 @@ fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Opt
 /// Prints a line where progress goes. Whoever closed that end does not want it; the run goes on.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Tells a warning, unless it was told before: what is asked of a machine beforehand is asked again by the agent.
+pub fn warn(warning: &str, tell: &dyn Fn(&str)) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let is_news = TOLD.lock().is_ok_and(|mut told| told.insert(warning.to_owned()));
+    if is_news {
+        tell(&format!("warning: {warning}"));
+    }
 }
 
 impl Observer for Progress {
@@ -135,8 +146,7 @@ impl Observer for Progress {
                 }
             }
             Event::Warning(warning) => {
-                let text = format!("warning: {warning}");
-                if self.bar.is_hidden() { say(&text) } else { self.bar.println(text) }
+                warn(warning, &|text| if self.bar.is_hidden() { say(text) } else { self.bar.println(text) });
             }
         }
     }

@@ -28,6 +28,10 @@ pub struct Document {
     pub schema: &'static str,
     /// The name of the set that others are compared with.
     pub baseline: String,
+    /// Why there are values but no ratio, p-value, verdict or finding; absent where there are:
+    /// `emulated: a functional run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
     /// What was asked.
     pub settings: Settings,
     /// The sets, in the order given.

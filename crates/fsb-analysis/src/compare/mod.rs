@@ -71,6 +71,7 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
     Ok(Document {
         schema: SCHEMA,
         baseline: baseline.name.clone(),
+        unjudged: None,
         settings: Settings { theta: request.theta, q: FALSE_DISCOVERIES },
         sets: sets.iter().map(summary).collect(),
         coverage,

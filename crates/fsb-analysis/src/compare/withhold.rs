@@ -13,6 +13,24 @@ impl Document {
         self.withheld = true;
         self.warnings.insert(0, why);
     }
+
+    /// Takes away, beyond what [`Document::withhold`] does, all that sets one value beside another: ratios, changes,
+    /// p-values, slopes. What was measured stays. `unjudged` is why in few words, `why` stands first among the warnings.
+    pub fn unjudge(&mut self, unjudged: String, why: String) {
+        self.withhold(why);
+        self.unjudged = Some(unjudged);
+        for operation in &mut self.operations {
+            operation.estimate.against.values_mut().for_each(|against| *against = None);
+            operation.classic.against.values_mut().for_each(|against| *against = None);
+            operation.ranking.pairs.clear();
+            operation.grid.iter_mut().flat_map(|grid| grid.against.values_mut()).for_each(|against| *against = None);
+            for slice in operation.by_file_size.iter_mut().chain(&mut operation.by_record_size) {
+                slice.classic.against.values_mut().for_each(|against| *against = None);
+                slice.grid.against.values_mut().for_each(|against| *against = None);
+            }
+            operation.cells.iter_mut().for_each(|cell| cell.against.clear());
+        }
+    }
 }
 
 fn of_operation(operation: &mut Operation) {

@@ -2,7 +2,7 @@
 //!
 //! `scope` says what a statistic is about: the whole operation, one file size, one record size, one cell of the grid,
 //! or one run in one cell. `baseline` is filled in where a number compares. Verdicts are lines too, with a word as
-//! their value. What has no value has no line.
+//! their value. What has no value has no line. Where nothing is judged, a last column `unjudged` says why.
 
 mod lines;
 
@@ -36,7 +36,7 @@ pub const COLUMNS: [&str; 12] = [
 
 /// The whole table.
 pub fn render(page: &Page<'_>) -> String {
-    let mut lines = Lines::new(&page.document.baseline);
+    let mut lines = Lines::new(&page.document.baseline, page.document.unjudged.as_deref());
     let mut last = None;
     for operation in page.operations() {
         whole(&mut lines, operation);

@@ -26,6 +26,7 @@ pub use latency::{Latency, Quantile};
 pub(crate) use latency::{columns, quantile_name};
 pub use method::Paragraph;
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
+pub(crate) use unjudged::capital;
 #[cfg(test)]
 pub(crate) use unjudged::samples;
 

@@ -39,6 +39,37 @@ fn lost_trials_are_left_out_and_named() {
 }
 
 #[test]
+fn what_failed_in_the_warm_up_alone_is_told() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+    let mut lost =
+        trials.iter().find(|trial| trial.target == "xfs" && trial.workload == "read 1M, cold").unwrap().clone();
+    lost.block = 0;
+    lost.phase = fsb_model::Phase::Warmup;
+    lost.outcome = Outcome::Failed;
+    lost.error = Some("the guest is gone".to_owned());
+    trials.insert(0, lost);
+    let told = |trials: &[fsb_model::Trial]| {
+        let warnings = View::of_run(&record, trials).warnings;
+        warnings.into_iter().filter(|warning| warning.contains("warm-up")).collect::<Vec<_>>()
+    };
+    let expected = "1 trial of the warm-up did not end well; amounts and times were planned without: xfs at read 1M, \
+                    cold: failed: the guest is gone";
+    assert_eq!(told(&trials), [expected]);
+    // A resume made the warm-up again.
+    trials[0].superseded = true;
+    assert!(told(&trials).is_empty());
+}
+
+#[test]
+fn different_media_are_told_once() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
+    record.targets.get_mut("xfs").unwrap().medium = Some("ram".to_owned());
+    record.warnings.push(fsb_model::run::DIFFERENT_MEDIA.to_owned());
+    let warnings = View::of_run(&record, &trials).warnings;
+    assert_eq!(warnings.iter().filter(|warning| warning.contains("different media")).count(), 1, "{warnings:?}");
+}
+
+#[test]
 fn what_does_not_apply_is_said_not_faked() {
     let view = view(&["ext4", "tmpfs"], 5);
     let cold = cell(&view, "read 1M, cold", 1);

@@ -45,7 +45,8 @@ pub(super) fn method(view: &View, why: &str) -> Paragraph {
     Paragraph { title: "Why nothing is judged", text: format!("{}.{more}", capital(why)) }
 }
 
-fn capital(text: &str) -> String {
+/// With a capital letter first.
+pub(crate) fn capital(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_analysis::Noise;
-use fsb_model::{RunRecord, Trial};
+use fsb_model::run::DIFFERENT_MEDIA;
+use fsb_model::{Outcome, Phase, RunRecord, Trial};
 
 use super::{CellView, NOT_HERE, Row, State, View, disturbed};
 use crate::show::{counted, some_of};
@@ -14,8 +15,11 @@ const NAMED: usize = 3;
 /// The run's own warnings, then those that follow from the numbers.
 pub(super) fn warnings(view: &View, record: &RunRecord, trials: &[Trial]) -> Vec<String> {
     let mut warnings = record.warnings.clone();
+    // What the media turned out to be is told below.
+    warnings.retain(|warning| !warning.starts_with(DIFFERENT_MEDIA));
     warnings.extend(unjudged(view));
     warnings.extend(lost(view));
+    warnings.extend(warm_up(trials));
     warnings.extend(media(record));
     // Where nothing is judged, more blocks and a quieter machine would change nothing.
     if view.unjudged.is_none() {
@@ -98,10 +102,32 @@ fn media(record: &RunRecord) -> Option<String> {
     let is_here =
         |target: &&fsb_model::Target| record.targets.get(&target.name).is_none_or(|found| found.unavailable.is_none());
     let media: BTreeSet<String> = record.plan.targets.iter().filter(is_here).map(own).collect();
-    (media.len() > 1).then(|| {
-        "the targets are on different media: file system and medium are compared together; put all on one medium to \
-         compare file systems"
-            .to_owned()
+    (media.len() > 1).then(|| format!("{DIFFERENT_MEDIA}; put all on one medium to compare file systems"))
+}
+
+/// Trials of the warm-up that failed where others have values: nothing else would tell of them.
+fn warm_up(trials: &[Trial]) -> Option<String> {
+    let has_values = |failed: &Trial| {
+        let place = (&failed.target, &failed.workload);
+        trials
+            .iter()
+            .any(|trial| (&trial.target, &trial.workload) == place && trial.counts() && trial.primary().is_some())
+    };
+    let failed = |trial: &&Trial| {
+        let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
+        trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
+    };
+    let named: Vec<String> = trials
+        .iter()
+        .filter(failed)
+        .map(|trial| format!("{} at {}: {}", trial.target, trial.workload, trial.reason()))
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} of the warm-up did not end well; amounts and times were planned without: {}",
+            counted(named.len(), "trial"),
+            some_of(&named, NAMED)
+        )
     })
 }
 

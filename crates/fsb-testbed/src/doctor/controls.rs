@@ -35,12 +35,17 @@ fn look(member: &dyn Control, disk: &Place, live: &[Entry], roots: &Roots) -> Fi
         (Ok(()), Some(why)) => finding(name, State::Warning, format!("available: {now}: {}", why.what), why.advice),
         // What a machine has no use for is no defect.
         (Err(why), _) if why.ends_with("nothing to do") => finding(name, State::Ok, why, ""),
-        (Err(why), _) if rustix::process::geteuid().is_root() => {
+        (Err(why), _) if rustix::process::geteuid().is_root() || !root_would_help(&why) => {
             let advice = "nothing need be done: a run that asks for it says so and goes on without";
             finding(name, State::Missing, format!("not available: {why}"), advice)
         }
         (Err(why), _) => finding(name, State::Warning, format!("not available: {why}"), "run with sudo"),
     }
+}
+
+/// Whether a probe failed for want of privileges; what the machine lacks, it lacks for root, too.
+fn root_would_help(why: &str) -> bool {
+    ["only root", "Permission denied", "cannot be written"].iter().any(|sign| why.contains(sign))
 }
 
 #[cfg(test)]
@@ -67,5 +72,6 @@ mod tests {
         let found = look(control::find("governor").unwrap(), &Place::default(), &[], &nothing);
         assert!(found.text.starts_with("not available: no cpufreq"), "{found:?}");
         assert_ne!(found.state, State::Ok);
+        assert!(found.advice.starts_with("nothing need be done"), "whoever asks: {found:?}");
     }
 }

@@ -233,7 +233,7 @@ pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Resul
                 _ => format!("choose --size {} or more", fsb_model::Bytes(least)),
             };
             let error = TestbedError::request(format!("{} needs at least {}", member.name(), show(least)))
-                .tried(format!("{} has {}", spec.medium, show(size)))
+                .tried(format!("{} has {}", medium::called(&spec.medium, setup.vm.is_some()), show(size)))
                 .advice(advice);
             return Err(if target.name == member.name() { error } else { naming(target, error) });
         }
@@ -244,7 +244,7 @@ pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Resul
 fn warnings(setup: &Setup) -> Vec<String> {
     let mut warnings = Vec::new();
     if media(setup).len() > 1 {
-        warnings.push("the targets are on different media: file system and medium are compared together".to_owned());
+        warnings.push(fsb_model::run::DIFFERENT_MEDIA.to_owned());
     }
     let memory = setup.targets.iter().filter_map(Target::directory).filter(|path| magic::is_memory(path));
     warnings.extend(memory.map(|path| format!("{} is in memory: never cold, never durable", path.display())));

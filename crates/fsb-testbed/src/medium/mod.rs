@@ -93,6 +93,11 @@ pub trait OpenMedium {
 /// What is no choice of a user's: disks that fail on purpose.
 static HIDDEN: &[&dyn MediumKind] = &[&fault::Fault];
 
+/// As a person knows a medium: a virtual machine has no loop device, but a disk.
+pub fn called(medium: &Medium, in_vm: bool) -> String {
+    if in_vm && medium.name == "loop" { "the VM's disk".to_owned() } else { medium.to_string() }
+}
+
 /// The medium of that name, or the nearest name.
 pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
     REGISTRY.iter().chain(HIDDEN).copied().find(|member| member.name() == name).ok_or_else(|| {

@@ -33,7 +33,7 @@ pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
     local::check_sizes(setup, &sizes)?;
     let mut warnings = Vec::new();
     if sizes.len() > 1 {
-        warnings.push("the targets are on different media: file system and medium are compared together".to_owned());
+        warnings.push(fsb_model::run::DIFFERENT_MEDIA.to_owned());
     }
     Ok(warnings)
 }

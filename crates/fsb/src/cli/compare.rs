@@ -16,6 +16,7 @@ use rustix::termios::tcgetwinsize;
 use super::COMPACT_HELP;
 use crate::progress::say;
 use crate::results::print;
+use crate::sets::Apart;
 use crate::{exit, gate, sets};
 
 /// The smallest difference that matters, unless told otherwise.
@@ -81,8 +82,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Err(exit::request(format!("nothing to compare: {}", sets::contents(&read.sets))));
     }
     document.warnings.splice(0..0, read.warnings);
-    if let Some(why) = read.apart {
-        document.withhold(why);
+    match read.apart {
+        Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
+        Some(Apart { why, unjudged: None }) => document.withhold(why),
+        None => {}
     }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
     emit(arguments, format, &Page { document: &document, detail: detail.as_deref() })?;

@@ -42,7 +42,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         say("listening for ten seconds to what else this machine does (--quick leaves it out)");
         findings.extend(doctor::listen(&arguments.dir, LISTEN));
     }
-    let file_systems = file_systems::table(&doctor::file_systems(), &file_systems::Vm::look());
+    let root = rustix::process::geteuid().is_root();
+    let file_systems = file_systems::table(&doctor::file_systems(), &file_systems::Vm::look(), root);
     print(&format!("{}\n{file_systems}", table(&findings)))?;
     Ok(exit::DONE)
 }

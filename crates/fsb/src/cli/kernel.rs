@@ -1,5 +1,6 @@
 //! `fsb kernel`: the kernels that micro-VMs can boot.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
@@ -95,11 +96,10 @@ fn list() -> anyhow::Result<()> {
 fn table(kernels: &[Kernel]) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled).force_no_tty();
-    table.set_header(["release", "origin", "usable", "image", "modules"]);
+    table.set_header(["release", "origin", "usable", "place"]);
     for kernel in kernels {
         let usable = if kernel.usable().is_ok() { "yes" } else { "no" };
-        let (image, modules) = (kernel.image.display().to_string(), kernel.modules.display().to_string());
-        table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &image, &modules]);
+        table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &place(kernel)]);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
@@ -107,10 +107,50 @@ fn table(kernels: &[Kernel]) -> String {
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
 }
 
+/// Where a kernel is, in one path: the directory of both image and modules, else the image.
+fn place(kernel: &Kernel) -> String {
+    let (image, modules) = (&kernel.image, &kernel.modules);
+    match modules.parent() {
+        Some(directory) if image.parent() == Some(directory) => at_home(directory),
+        _ => at_home(image),
+    }
+}
+
+/// `~/x` for what is in the user's home directory.
+fn at_home(path: &Path) -> String {
+    let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+    match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => Path::new("~").join(rest).display().to_string(),
+        None => path.display().to_string(),
+    }
+}
+
 /// The exit code that the error deserves.
 pub(super) fn failure(error: VmError) -> anyhow::Error {
     match error.kind {
         Kind::Request => exit::request(error.to_string()),
         Kind::Machine => exit::machine(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsb_vm::kernel::Origin;
+
+    #[test]
+    fn a_kernel_has_one_place() {
+        let kernel = |image: &str, modules: &str| Kernel {
+            release: "6.1.0-56-amd64".to_owned(),
+            image: image.into(),
+            modules: modules.into(),
+            origin: Origin::Fetched,
+        };
+        let home = std::env::home_dir().unwrap().join(".cache/fsb/kernels/6.1.0-56-amd64");
+        let [image, modules] = ["vmlinuz", "modules"].map(|name| home.join(name).display().to_string());
+        let shown = table(&[kernel(&image, &modules)]);
+        assert!(shown.lines().nth(1).unwrap().ends_with("  ~/.cache/fsb/kernels/6.1.0-56-amd64"), "{shown}");
+        assert!(shown.lines().all(|line| line.len() <= 80), "{shown}");
+        assert_eq!(place(&kernel("/boot/vmlinuz-6", "/lib/modules/6")), "/boot/vmlinuz-6");
     }
 }

@@ -20,7 +20,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::exit;
 
-/// Compare Linux file systems: format, measure fairly, say which is faster and how surely
+/// Compare Linux file systems: measure fairly, say which is faster and how surely
 #[derive(Debug, Parser)]
 #[command(name = "fsb", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES,
     help_template = ROOT_HELP)]
@@ -36,11 +36,11 @@ const EXAMPLES: &str = "\
 Also: -h, --help after any command; -V, --version
 
 Examples:
-  sudo fsb run ext4 xfs btrfs            which is faster, by how much, how surely
-  fsb run /srv/data                      a directory as it is, without root
-  fsb compare old.json new.json          results of fio, IOzone and others
+  sudo fsb run ext4 xfs btrfs        which is faster, by how much, how surely
+  fsb run /srv/data                  a directory as it is, without root
+  fsb compare old.json new.json      results of fio, IOzone and others
 
-Exit codes: 0 done, 1 a gate failed, 2 wrong request, 3 the machine cannot, 4 some trials failed";
+Exit: 0 done, 1 gate failed, 2 wrong request, 3 machine cannot, 4 trials failed";
 
 /// Where run directories go unless `--out` says otherwise.
 pub const RESULTS: &str = "fsb-results";
@@ -133,6 +133,11 @@ mod tests {
             let help = command.render_help().to_string();
             let lines = help.lines().count();
             assert!(lines <= 24, "{}: {lines} lines\n{help}", command.get_name());
+            // Many terminals have 80 columns.
+            if ["fsb", "run"].contains(&command.get_name()) {
+                let narrow = command.clone().term_width(80).render_help().to_string();
+                assert!(narrow.lines().count() <= 25, "{}: in 80 columns\n{narrow}", command.get_name());
+            }
             let wide = help.lines().find(|line| line.chars().count() > 100);
             assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
             let examples = help.lines().filter(|line| line.starts_with("  ") && line.contains("fsb ")).count();

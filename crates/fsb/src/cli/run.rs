@@ -18,31 +18,32 @@ use crate::progress::say;
 use crate::results::{Output, print};
 
 const MORE: &str = "\
-Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N,
+Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, \
 --quiet, --format FORMAT, -o FILE, --uid ID, --gid ID, --force-root-user, --allow-concurrent
 Examples:
-  sudo fsb run ext4 xfs btrfs                        which is faster for what, how surely
-  sudo fsb run ext3 ext3,data=journal --blocks 20    two modes, twenty blocks
-  fsb run /srv/data /mnt/nas --budget 10m            directories as they are, without root
-  fsb run reiserfs jfs ext4 xfs --in vm              any kernel's file systems, without root";
+  sudo fsb run ext4 xfs btrfs                       which is faster, how surely
+  sudo fsb run ext3 ext3,data=journal --blocks 20   two modes, twenty blocks
+  fsb run /srv/data /mnt/nas --budget 10m           as they are, without root
+  fsb run reiserfs jfs ext4 xfs --in vm             any kernel's, without root";
 
 /// Measure file systems (FS[,OPTION…][@loop|@ram|@/dev/…]), directories, or a plan (FILE.toml).
 /// NAME= before a target names it; mkfs="…" among its options holds mkfs arguments.
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP, verbatim_doc_comment)]
+#[command(override_usage = "fsb run [OPTIONS] [NAME=]TARGET… | PLAN.toml")]
 pub struct Arguments {
     #[arg(value_name = "TARGET", hide = true)]
     targets: Vec<String>,
     /// What is done: see 'fsb list suites' [quick]
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// Time for the run; as many blocks as fit, 5 to 30 [5m]
+    /// As many blocks as fit this time, 5 to 30 [5m]
     #[arg(long, value_name = "TIME", conflicts_with = "blocks")]
     budget: Option<String>,
     /// Exactly so many blocks
     #[arg(long, value_name = "N", conflicts_with = "precision")]
     blocks: Option<u32>,
-    /// Blocks until every cell's interval is within ±P or time is up
+    /// Blocks until all intervals are within ±P
     #[arg(long, value_name = "P")]
     precision: Option<String>,
     /// The smallest difference that matters [3%]
@@ -51,7 +52,7 @@ pub struct Arguments {
     /// Where the image lives [.]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How large the image is; files scale with it [2G]
+    /// Of the image; files scale with it [2G]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
     /// Files, image and memory limit times F, such as 1/8
@@ -60,10 +61,10 @@ pub struct Arguments {
     /// Copy and delete a tree of this DIR's shape, or of a run.json's
     #[arg(long, value_name = "DIR", hide = true, conflicts_with_all = ["suite", "resume"])]
     tree: Option<PathBuf>,
-    /// On this kernel (host) or another in a virtual machine (vm) [host]
+    /// On this kernel, or in a virtual machine: vm
     #[arg(long = "in", value_name = "PLACE")]
     place: Option<String>,
-    /// Its kernel: a release, an image or a .deb; several are compared
+    /// Of the vm: a release, image or .deb; repeatable
     #[arg(long, value_name = "K")]
     kernel: Vec<String>,
     /// Memory of the virtual machine [1G]
@@ -81,14 +82,14 @@ pub struct Arguments {
     /// Give up what a block device holds
     #[arg(long, value_name = "DEVICE", hide = true)]
     wipe: Vec<PathBuf>,
-    /// The run directory, new or empty [fsb-results/TIME-NAME]
+    /// New or empty [fsb-results/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with the interrupted run in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user"])]
     resume: Option<PathBuf>,
-    /// Print the plan with everything decided, and stop
+    /// Print the plan with all decided, and stop
     #[arg(long)]
     print_plan: bool,
     /// Decides orders and data [a new one, recorded]

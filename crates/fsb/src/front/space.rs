@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_engine::{Profile, Sizing, workload};
 use fsb_model::target::FileSystemSpec;
 use fsb_model::units::show_bytes;
-use fsb_model::{Plan, RunRecord};
+use fsb_model::{Place, Plan, RunRecord};
 use fsb_testbed::medium::{self, MediumRequest};
 
 use super::cpus_of;
@@ -36,6 +36,7 @@ pub fn check(record: &RunRecord) -> anyhow::Result<()> {
         let Some(capacity) = capacity(plan, spec) else { continue };
         if profile.space as f64 > capacity as f64 * FILLED {
             let (needed, there) = (show_bytes(profile.space as f64), show_bytes(capacity as f64));
+            let free = show_bytes(capacity as f64 * FILLED);
             // In whole mebibytes, for that is what people type.
             let enough = (profile.space as f64 / FILLED / f64::from(1 << 20)).ceil();
             let advice = match spec.medium.name.as_str() {
@@ -43,8 +44,9 @@ pub fn check(record: &RunRecord) -> anyhow::Result<()> {
                 _ => format!("give --size {enough}M or more"),
             };
             return Err(exit::machine(format!(
-                "'{label}' needs {needed}, and {} has {there}: {advice}, or a smaller file_size in the plan",
-                spec.medium
+                "'{label}' needs {needed}, and {} of {there} has {free} beside the file system's own: {advice}, or a \
+                 smaller file_size in the plan",
+                medium::called(&spec.medium, plan.place == Place::Vm)
             )));
         }
     }

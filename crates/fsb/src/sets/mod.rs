@@ -31,6 +31,7 @@ use crate::exit;
 
 pub use contents::contents;
 pub use own::of_matrices;
+pub use regimes::Apart;
 
 /// What the command line named, read.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub struct Sets {
     /// Every file that was read, so that none is written over.
     pub files: Vec<PathBuf>,
     /// Why nothing may be judged, if nothing may.
-    pub apart: Option<String>,
+    pub apart: Option<Apart>,
 }
 
 /// One argument, with its files found and its run directories read.

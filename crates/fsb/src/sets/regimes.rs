@@ -14,7 +14,16 @@ pub(super) struct Regimes {
     /// Limits or scales that differ.
     pub(super) warnings: Vec<String>,
     /// Memory that was limited in ways that do not compare, or runs by which nothing is judged.
-    pub(super) apart: Option<String>,
+    pub(super) apart: Option<Apart>,
+}
+
+/// Why nothing may be judged.
+#[derive(Debug)]
+pub struct Apart {
+    /// As a warning.
+    pub why: String,
+    /// In few words, where the numbers do not even stand beside each other: no ratio, no p-value.
+    pub unjudged: Option<String>,
 }
 
 /// Looks at all runs that take part, beside which there may be results of `others`.
@@ -36,7 +45,9 @@ pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Re
     }
     let apart = unjudged.why().or_else(|| {
         let kinds = mechanisms.differ()?;
-        Some(format!("nothing is judged: memory was limited by different means, which charge differently ({kinds})"))
+        let why =
+            format!("nothing is judged: memory was limited by different means, which charge differently ({kinds})");
+        Some(Apart { why, unjudged: None })
     });
     let limits = limits.differ().map(|kinds| format!("the sets had different memory limits ({kinds})"));
     let scales = scales.differ().map(|kinds| {
@@ -65,18 +76,21 @@ impl Unjudged {
         self.media.extend(why.into_iter().map(|why| format!("{path}: {why}")));
     }
 
-    fn why(&self) -> Option<String> {
+    fn why(&self) -> Option<Apart> {
         let emulated = self.emulated.join(", ");
         if !self.emulated.is_empty() && self.native {
-            return Some(format!(
+            let why = format!(
                 "nothing is judged: {emulated} was made on emulated processors and others were not: emulation inflates \
                  what code costs against what the device costs, so the two are never compared"
-            ));
+            );
+            return Some(Apart { why, unjudged: Some("emulated and native runs are never compared".to_owned()) });
         }
         if !self.emulated.is_empty() {
-            return Some(format!("nothing is judged: emulated: functional runs ({emulated})"));
+            let why = format!("nothing is judged: emulated: functional runs ({emulated})");
+            return Some(Apart { why, unjudged: Some("emulated: a functional run".to_owned()) });
         }
-        (!self.media.is_empty()).then(|| format!("nothing is judged: {}", self.media.join("; ")))
+        let why = format!("nothing is judged: {}", self.media.join("; "));
+        (!self.media.is_empty()).then_some(Apart { why, unjudged: None })
     }
 }
 

@@ -62,9 +62,17 @@ fn emulated_and_native_runs_are_never_compared() {
     let scratch = scratch();
     run(scratch.path(), "native", false);
     run(scratch.path(), "emulated", true);
-    for (sets, says) in [
-        (["native", "emulated"], "emulated was made on emulated processors and others were not"),
-        (["emulated", "again=emulated"], "nothing is judged: emulated: functional runs (emulated"),
+    for (sets, says, unjudged) in [
+        (
+            ["native", "emulated"],
+            "emulated was made on emulated processors and others were not",
+            "emulated and native runs are never compared",
+        ),
+        (
+            ["emulated", "again=emulated"],
+            "nothing is judged: emulated: functional runs (emulated",
+            "emulated: a functional run",
+        ),
     ] {
         let arguments = [&["compare"][..], &sets, &["--format", "json", "--fail-if", "slower"]].concat();
         let compared = fsb(scratch.path(), &arguments);
@@ -74,12 +82,23 @@ fn emulated_and_native_runs_are_never_compared() {
         assert!(document["warnings"][0].as_str().unwrap().contains(says), "{}", document["warnings"]);
         assert_eq!(document["findings"], serde_json::json!([]));
         for operation in document["operations"].as_array().unwrap() {
-            for (set, against) in operation["estimate"]["against"].as_object().unwrap() {
-                assert_eq!(against["verdict"], "not_judged", "{set}");
-                assert!(against["ci95"].is_null() && against["ratio"].is_number(), "{set}");
+            let (estimate, classic) = (&operation["estimate"]["against"], &operation["classic"]["against"]);
+            for (set, against) in estimate.as_object().unwrap().iter().chain(classic.as_object().unwrap()) {
+                assert!(against.is_null(), "{set}: {against}");
             }
+            assert!(operation["classic"]["sets"].as_object().unwrap().values().all(|set| set["mean"].is_number()));
         }
-        let screen = stdout(&fsb(scratch.path(), &["compare", sets[0], sets[1]]));
-        assert!(screen.contains("described, not judged.") && !screen.contains("better than those"), "{screen}");
+        assert_eq!(document["unjudged"], unjudged);
+        let schema = serde_json::from_str(include_str!("../../../../docs/schema/comparison.json")).unwrap();
+        assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&document), "{document}");
+        let show = |format| stdout(&fsb(scratch.path(), &["compare", sets[0], sets[1], "--format", format]));
+        let screen = show("text");
+        assert!(screen.contains("numbers, nothing is judged.") && !screen.contains('%'), "{screen}");
+        let table = show("csv");
+        assert!(table.lines().next().unwrap().ends_with(",unjudged") && !table.contains("_ratio,"), "{table}");
+        assert!(table.lines().skip(1).all(|line| line.ends_with(unjudged)), "{table}");
+        for format in ["markdown", "html"] {
+            assert!(show(format).contains("numbers, nothing is judged."), "{format}");
+        }
     }
 }

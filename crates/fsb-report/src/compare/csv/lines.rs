@@ -5,6 +5,7 @@ use std::io::Write as _;
 use fsb_analysis::compare::Operation;
 
 use super::COLUMNS;
+use crate::format::csv::UNJUDGED;
 
 /// What a statistic is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(super) struct Line<'a> {
 pub(super) struct Lines<'a> {
     writer: ::csv::Writer<Vec<u8>>,
     baseline: &'a str,
+    /// The last column, where nothing is judged: why.
+    unjudged: Option<&'a str>,
     /// Reused for every number.
     buffer: [Vec<u8>; 4],
 }
@@ -69,10 +72,11 @@ impl<'a> Line<'a> {
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(baseline: &'a str) -> Lines<'a> {
+    pub(super) fn new(baseline: &'a str, unjudged: Option<&'a str>) -> Lines<'a> {
         let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
-        writer.write_record(COLUMNS).expect("a vector takes every record");
-        Lines { writer, baseline, buffer: Default::default() }
+        let head = COLUMNS.into_iter().chain(unjudged.map(|_| UNJUDGED));
+        writer.write_record(head).expect("a vector takes every record");
+        Lines { writer, baseline, unjudged, buffer: Default::default() }
     }
 
     pub(super) fn finish(self) -> String {
@@ -137,6 +141,7 @@ impl<'a> Lines<'a> {
             statistic.as_bytes(),
             shown,
         ];
+        let fields = fields.into_iter().chain(self.unjudged.map(str::as_bytes));
         self.writer.write_record(fields).expect("all records have the same number of fields");
     }
 }

@@ -76,9 +76,14 @@ pub(super) fn judged(view: &View<'_>, row: &Row<'_>) -> Table {
         ..line(summary.name.clone(), of_set(view, row, summary, cell))
     });
     Table {
-        caption: "Judged on runs. Runs: those on the smaller side, or blocks in common, and the method. The counts of \
-                  cells describe, they judge nothing."
-            .to_owned(),
+        caption: match view.is_comparison() {
+            true => {
+                "Judged on runs. Runs: those on the smaller side, or blocks in common, and the method. The counts of \
+                 cells describe, they judge nothing."
+            }
+            false => "Geometric means.",
+        }
+        .to_owned(),
         rows: rows.collect(),
         head,
         foot: None,
@@ -150,7 +155,12 @@ pub(super) fn sizes(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str
         line(Bytes(slice.bytes).to_string(), cells(row.operation.unit, &view.slice_cells(slice), &Outcome::Nothing))
     });
     (slices.len() > 1).then(|| Table {
-        caption: format!("By {what}, judged on runs: geometric mean of {0}, and change against {0}", view.baseline()),
+        caption: match view.is_comparison() {
+            true => {
+                format!("By {what}, judged on runs: geometric mean of {0}, and change against {0}", view.baseline())
+            }
+            false => format!("By {what}: geometric means"),
+        },
         head: head(view, &capitalised(what)),
         rows: rows.collect(),
         foot: None,
@@ -167,10 +177,13 @@ fn capitalised(text: &str) -> String {
 pub(super) fn others(view: &View<'_>, row: &Row<'_>) -> Option<Table> {
     let rows: Vec<Line> = row.others.iter().map(|operation| other(view, operation)).collect();
     (!rows.is_empty()).then(|| Table {
-        caption: format!(
-            "Other metrics: geometric mean of {0}, and change against {0}. Of times, less is better.",
-            view.baseline()
-        ),
+        caption: match view.is_comparison() {
+            true => format!(
+                "Other metrics: geometric mean of {0}, and change against {0}. Of times, less is better.",
+                view.baseline()
+            ),
+            false => "Other metrics: geometric means.".to_owned(),
+        },
         head: head(view, "Metric"),
         rows,
         foot: None,

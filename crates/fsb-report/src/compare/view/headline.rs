@@ -7,6 +7,7 @@ use fsb_model::Better;
 use super::{Row, View};
 use crate::show::{counted, listed, percent};
 use crate::tally::{Words, tally};
+use crate::view::capital;
 
 /// Who is fastest at how many operations; ties; what is open. The pool of all operations does not count.
 pub(super) fn headline(view: &View<'_>) -> String {
@@ -15,8 +16,14 @@ pub(super) fn headline(view: &View<'_>) -> String {
     let word = if rows.iter().any(|row| row.operation.workload.is_some()) { "workload" } else { "operation" };
     match rows.as_slice() {
         [] if view.sets.is_empty() => return "There is nothing to compare.".to_owned(),
-        [] if view.is_comparison() => {
+        [] if view.sets.len() > 1 => {
             return "There is nothing to compare: the sets have no cell in common.".to_owned();
+        }
+        _ if view.document.unjudged.is_some() => {
+            let names: Vec<&str> = view.sets.iter().map(|set| set.name.as_str()).collect();
+            let why = capital(view.document.unjudged.as_deref().unwrap_or_default());
+            let rows = counted(rows.len(), word);
+            return format!("{why}. {rows} of {}: numbers, nothing is judged.", listed(&names));
         }
         _ if !view.is_comparison() => {
             let runs = counted(view.sets[0].runs, "run");
@@ -72,6 +79,9 @@ fn sentence(view: &View<'_>, row: &Row<'_>) -> String {
     let names =
         |places: &[usize]| listed(&places.iter().map(|place| view.sets[*place].name.as_str()).collect::<Vec<_>>());
     let at = &row.label;
+    if let Some(why) = &view.document.unjudged {
+        return format!("Not judged at {at}: {why}.");
+    }
     let start = match &row.outcome {
         Outcome::Winner(winner) => match view.sets.as_slice() {
             [_, _] => format!("{} is faster than {} at {at}", names(&[*winner]), names(&[1 - *winner])),

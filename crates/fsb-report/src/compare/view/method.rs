@@ -4,9 +4,13 @@ use fsb_analysis::{FEWEST_JUDGED, Method};
 
 use super::{Paragraph, View};
 use crate::show::percent;
+use crate::view::capital;
 
 /// The method as far as it was used in this comparison.
 pub(super) fn paragraphs(view: &View<'_>) -> Vec<Paragraph> {
+    if let Some(why) = &view.document.unjudged {
+        return vec![unjudged(why), classic()];
+    }
     let mut paragraphs = vec![classic(), blind()];
     if view.is_comparison() {
         paragraphs.splice(0..0, [runs(view), verdicts(view)]);
@@ -18,6 +22,17 @@ pub(super) fn paragraphs(view: &View<'_>) -> Vec<Paragraph> {
         paragraphs.extend([grid(view), findings()]);
     }
     paragraphs
+}
+
+fn unjudged(why: &str) -> Paragraph {
+    Paragraph {
+        title: "Why nothing is judged",
+        text: format!(
+            "{}. Where processors are emulated, code costs many times what it costs on a real one, and the device does \
+             not: values stand here as they were measured, and none beside another.",
+            capital(why)
+        ),
+    }
 }
 
 /// Which methods the estimates used.

@@ -110,9 +110,9 @@ impl<'a> View<'a> {
         &self.document.baseline
     }
 
-    /// Whether sets are compared at all.
+    /// Whether sets are compared at all: there are several, and nothing forbids it.
     pub fn is_comparison(&self) -> bool {
-        self.sets.len() > 1
+        self.sets.len() > 1 && self.document.unjudged.is_none()
     }
 
     /// Whether any row has letters.

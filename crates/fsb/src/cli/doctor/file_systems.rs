@@ -30,11 +30,11 @@ impl Vm {
     }
 }
 
-/// One line a file system, then what virtual machines need.
-pub(super) fn table(all: &[Support], vm: &Vm) -> String {
+/// One line a file system, then what virtual machines need. Only `root` can make file systems on this kernel.
+pub(super) fn table(all: &[Support], vm: &Vm, root: bool) -> String {
     let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "missing".to_owned()];
     let mut rows = vec![heads];
-    rows.extend(all.iter().map(|support| row(support, vm)));
+    rows.extend(all.iter().map(|support| row(support, vm, root)));
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..3).map(width).collect();
     let mut text = String::new();
@@ -56,11 +56,12 @@ fn title(vm: &Vm) -> String {
     }
 }
 
-fn row(support: &Support, vm: &Vm) -> [String; 4] {
+fn row(support: &Support, vm: &Vm, root: bool) -> [String; 4] {
     let here = match (&support.programs, support.driver) {
         (Some(_), _) => "no tools".to_owned(),
         (None, false) => "no driver".to_owned(),
-        (None, true) => "yes".to_owned(),
+        (None, true) if root => "yes".to_owned(),
+        (None, true) => "needs root".to_owned(),
     };
     let lacking: Vec<&str> = match vm {
         Vm::Boots { lacks, .. } => support.modules.iter().copied().filter(|name| lacks.contains(*name)).collect(),
@@ -72,17 +73,25 @@ fn row(support: &Support, vm: &Vm) -> [String; 4] {
         (None, Vm::Boots { .. }) if lacking.is_empty() => "yes",
         (None, Vm::Boots { .. }) => "no driver",
     };
-    [support.name.to_owned(), here, guest.to_owned(), missing(support, &lacking, guest == "yes")]
+    [support.name.to_owned(), here, guest.to_owned(), missing(support, &lacking, guest == "yes", root)]
 }
 
 /// The one next step, or the version of the tools where nothing is missing.
-fn missing(support: &Support, lacking: &[&str], in_vm: bool) -> String {
+fn missing(support: &Support, lacking: &[&str], in_vm: bool, root: bool) -> String {
     if let Some((programs, package)) = &support.programs {
         return format!("{} (apt-get install {package})", programs.join(", "));
     }
-    let version = support.version.as_deref().map(|version| format!("nothing: {version}"));
     match (support.driver, in_vm) {
-        (true, _) => version.unwrap_or_else(|| "nothing".to_owned()),
+        (true, _) => {
+            let version = support.version.as_deref().map(|version| format!(": {version}")).unwrap_or_default();
+            let what = match (root, in_vm) {
+                (true, true) => "nothing",
+                (true, false) => "nothing here",
+                (false, true) => "root (sudo), or add --in vm",
+                (false, false) => "root (sudo)",
+            };
+            format!("{what}{version}")
+        }
         (false, true) => "a driver here: add --in vm".to_owned(),
         (false, false) if lacking.is_empty() => "a driver (modprobe), or a VM: see below".to_owned(),
         (false, false) => format!("a kernel with {} (fsb kernel fetch)", lacking.join(", ")),
@@ -125,14 +134,18 @@ reiserfs     no driver  yes                     a driver here: add --in vm
 ntfs3        no driver  no driver               a kernel with ntfs3 (fsb kernel fetch)
 exfat        no tools   no tools                mkfs.exfat (apt-get install exfatprogs)
 ";
-        assert_eq!(table(&all(), &vm), expected);
+        assert_eq!(table(&all(), &vm, true), expected);
+        let ordinary = table(&all(), &vm, false);
+        assert!(ordinary.contains("ext4         needs root  yes  "), "{ordinary}");
+        assert!(ordinary.contains("root (sudo), or add --in vm: mkfs.ext4 1.0"), "{ordinary}");
     }
 
     #[test]
     fn without_virtual_machines_their_next_step_is_said() {
         let error = VmError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
-        let text = table(&all(), &Vm::Cannot(error));
+        let text = table(&all(), &Vm::Cannot(error), true);
         assert!(text.contains("\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"), "{text}");
+        assert!(text.contains("\next4         yes        no     nothing here: mkfs.ext4 1.0\n"), "{text}");
         assert!(text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"), "{text}");
     }
 }

@@ -72,9 +72,14 @@ pub(super) static CHARTS: &[Kind] = &[
     surface::KIND,
 ];
 
+/// Every chart sets one thing beside another: where that is not to be done there is none.
+fn kinds(view: &View<'_>) -> impl Iterator<Item = &'static Kind> {
+    CHARTS.iter().filter(|_| view.document.unjudged.is_none())
+}
+
 /// The charts of the overview.
 pub(super) fn overview(view: &View<'_>) -> Vec<Chart> {
-    let kinds = CHARTS.iter().filter_map(|kind| match kind.draw {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Overview(draw) => Some(draw(view, kind.name)),
         _ => None,
     });
@@ -83,7 +88,7 @@ pub(super) fn overview(view: &View<'_>) -> Vec<Chart> {
 
 /// The charts of one operation.
 pub(super) fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Vec<Chart> {
-    let kinds = CHARTS.iter().filter_map(|kind| match kind.draw {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Operation(draw) => draw(view, row, kind.name, place),
         _ => None,
     });
@@ -92,7 +97,7 @@ pub(super) fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Vec<Cha
 
 /// The charts of one size in detail.
 pub(super) fn detail(view: &View<'_>, fixed: &Fixed<'_>) -> Vec<Chart> {
-    let kinds = CHARTS.iter().filter_map(|kind| match kind.draw {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Detail(draw) => Some(draw(view, fixed, kind.name)),
         _ => None,
     });
@@ -101,7 +106,7 @@ pub(super) fn detail(view: &View<'_>, fixed: &Fixed<'_>) -> Vec<Chart> {
 
 /// The panels that stand for all operations.
 pub(super) fn panels(view: &View<'_>) -> Vec<Chart> {
-    let kinds = CHARTS.iter().filter_map(|kind| match kind.draw {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
         Draw::Panel(draw) => draw(view, kind.name),
         _ => None,
     });
