@@ -13,12 +13,27 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// `unknown WHAT 'name'` with the nearest known name, or all known names where none is near.
 pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    let shown = shortened(name);
     match nearest(name, known.clone()) {
-        Some(near) => format!("unknown {what} '{name}': did you mean '{near}'?"),
+        Some(near) => format!("unknown {what} '{shown}': did you mean '{near}'?"),
         None => {
             let all: Vec<_> = known.into_iter().collect();
-            format!("unknown {what} '{name}': known are {}", all.join(", "))
+            if all.is_empty() {
+                return format!("unknown {what} '{shown}': there is none");
+            }
+            format!("unknown {what} '{shown}': known are {}", all.join(", "))
         }
+    }
+}
+
+/// Letters of what somebody wrote that a message repeats.
+const LONGEST: usize = 40;
+
+/// What somebody wrote, as a message repeats it: its beginning, where it is long.
+pub fn shortened(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
     }
 }
 
@@ -32,6 +47,8 @@ mod tests {
         assert_eq!(nearest("btfrs", known), Some("btrfs"));
         assert_eq!(nearest("XFS", known), Some("xfs"));
         assert_eq!(nearest("hammer2", known), None);
+        assert_eq!(unknown("fileset", "s", []), "unknown fileset 's': there is none");
+        assert_eq!(shortened(&"ä".repeat(50)), format!("{}…", "ä".repeat(40)));
         assert!(unknown("file system", "zzzzzz", known).contains("known are ext4, xfs, btrfs"));
     }
 }

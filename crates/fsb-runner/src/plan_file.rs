@@ -354,7 +354,7 @@ impl PlanFile {
                 self.error_at(self.workload_span(index, Some(error.key)), &message)
             })?;
             let before = swept.len();
-            let all = all.into_iter().filter_map(|one| scale::workload(one, full.scale, scope));
+            let all = all.into_iter().filter_map(|one| scale::of_workload(one, full.scale, scope));
             swept.extend(all.map(|one| (index, one)));
             if swept.len() == before {
                 let message = format!("workload {}: at this scale no record is as small as a file", spec.name);

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use fsb_engine::{Sizing, workload};
+use fsb_model::flow::MOST_FILES;
 use fsb_model::{Bytes, Params, WorkloadSpec, expression};
 use fsb_testbed::control::memory_limit::{self, MEMORY_LIMIT};
 use serde_json::Value;
@@ -70,10 +72,13 @@ const TREE_SCALE: &str = "scale";
 
 /// One combination of sizes at this scale; nothing where its record is larger than its file by now. `scope` is the one
 /// of the full scale: what is a part of the image stays the same part.
-pub(crate) fn workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<WorkloadSpec> {
+pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<WorkloadSpec> {
     const FILE: &str = "file_size";
     if scale == 1.0 {
         return Some(spec);
+    }
+    if FLOWS.contains(&spec.name.as_str()) {
+        return Some(flow(spec, scale, scope));
     }
     let evaluated = |value: &Value| match value {
         Value::String(text) => expression::evaluate(text, scope.size).ok(),
@@ -103,6 +108,29 @@ pub(crate) fn workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Option<W
     Some(WorkloadSpec { name, params })
 }
 
+/// Workloads of many threads on sets of files.
+const FLOWS: [&str; 7] = ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver", "flow"];
+/// Files that each thread finds at least, where there were as many: with fewer they would wait for each other.
+const FILES_OF_A_THREAD: u64 = 20;
+
+/// Fewer files of the same size; where there are few already, smaller ones.
+fn flow(mut spec: WorkloadSpec, scale: f64, scope: Scope) -> WorkloadSpec {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let sizing = Sizing { size: scope.size, cpus };
+    // What is no workload is refused later, with its place.
+    let Ok(job) = workload::parse(&spec, &sizing) else { return spec };
+    let profile = job.profile();
+    let least = profile.files.min(FILES_OF_A_THREAD * u64::from(profile.threads)).max(1);
+    let files = ((profile.files as f64 * scale) as u64).clamp(least, MOST_FILES.max(least));
+    let rest = scale * profile.files as f64 / files as f64;
+    spec.params.insert("files".to_owned(), files.into());
+    spec.params.insert(
+        "file_size".to_owned(),
+        if (rest - 1.0).abs() < 0.01 { profile.file_size } else { scaled(profile.file_size, rest) }.into(),
+    );
+    spec
+}
+
 fn record(params: &Params) -> Option<u64> {
     params.get("block_size").and_then(Value::as_u64)
 }
@@ -127,7 +155,7 @@ mod tests {
     fn files_image_and_limit_keep_their_ratios_and_records_stay() {
         let scope = Scope { size: 6 << 30, memory: 1 << 30 };
         let spec = |params| WorkloadSpec { name: "read".into(), params: serde_json::from_value(params).unwrap() };
-        let file = |params, scale| workload(spec(params), scale, scope).map(|spec| spec.params["file_size"].clone());
+        let file = |params, scale| of_workload(spec(params), scale, scope).map(|spec| spec.params["file_size"].clone());
         let swept = json!({"file_size": 2u64 << 30, "block_size": 65536, "matrix": true});
         assert_eq!(file(swept.clone(), 0.125), Some(json!(256 << 20)));
         assert_eq!(file(swept.clone(), 1.0), Some(json!(2u64 << 30)));
@@ -139,16 +167,24 @@ mod tests {
             asked.remove(MEMORY_LIMIT).unwrap()
         };
         let pool = json!({"size_high": 1000, "number": 2000, "transactions": 50_000});
-        let pool = workload(spec(pool), 0.125, scope).unwrap().params;
+        let pool = of_workload(spec(pool), 0.125, scope).unwrap().params;
         assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 6250, 1000]);
         let tree = |params: Value| {
             let spec = WorkloadSpec { name: "filetree".into(), params: serde_json::from_value(params).unwrap() };
-            workload(spec, 0.125, scope).unwrap().params["scale"].clone()
+            of_workload(spec, 0.125, scope).unwrap().params["scale"].clone()
         };
         assert_eq!(
             [tree(json!({"set": "music"})), tree(json!({"scale": 0.5})), tree(json!({"scale": "?"}))],
             [json!(0.125), json!(0.0625), json!("?")]
         );
+        let served = |name: &str, params: Value| {
+            let spec = WorkloadSpec { name: name.into(), params: serde_json::from_value(params).unwrap() };
+            let params = of_workload(spec, 0.125, scope).unwrap().params;
+            [&params["files"], &params["file_size"]].map(|value| value.as_u64().unwrap())
+        };
+        assert_eq!(served("fileserver", json!({"file_size": "128K"})), [1250, 128 << 10]);
+        assert_eq!(served("webproxy", json!({})), [2000, 8192], "enough for its 100 threads, and so many bytes less");
+        assert_eq!(served("oltp", json!({"files": 10, "file_size": 8 << 20})), [10, 1 << 20]);
         assert_eq!([of("512M"), of("1G:eater"), of("keep")], ["64M", "128M:eater", "keep"]);
         assert_eq!(image(Bytes(6 << 30), 0.125), Bytes(768 << 20));
         assert_eq!(image(Bytes(6 << 30), 0.01), Bytes(LEAST_IMAGE), "where every file system can be made");

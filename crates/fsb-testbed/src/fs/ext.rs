@@ -34,6 +34,26 @@ pub(super) fn mkfs_for(user: &[String], oldest: Version, program: Option<Version
     age::joined(user, age::switched_off(NEW, user, oldest, program))
 }
 
+/// Bytes of the device for each inode, by the device's size: inode_ratio of the usage types of mke2fs.conf(5) as e2fsprogs
+/// ships it (small, default, big, huge).
+const INODE_RATIOS: [(u64, u64); 4] = [(512 << 20, 4096), (4 << 40, 16_384), (16 << 40, 32_768), (u64::MAX, 65_536)];
+
+/// Inodes that mke2fs makes: as many as `-N` says, one for as many bytes as `-i` says, or by the ratio of its own table.
+/// Nothing where `-T` names another row of that table.
+pub(super) fn inodes(bytes: u64, user: &[String]) -> Option<u64> {
+    let option = |letter: &str| {
+        let at = user.iter().rposition(|word| word.starts_with(letter))?;
+        let joined = user[at].strip_prefix(letter).filter(|rest| !rest.is_empty()).map(str::to_owned);
+        joined.or_else(|| user.get(at + 1).cloned())
+    };
+    match (option("-N"), option("-i"), option("-T")) {
+        (Some(number), _, _) => number.parse().ok(),
+        (None, Some(ratio), _) => ratio.parse::<u64>().ok().filter(|ratio| *ratio > 0).map(|ratio| bytes / ratio),
+        (None, None, Some(_)) => None,
+        (None, None, None) => INODE_RATIOS.iter().find(|(below, _)| bytes < *below).map(|(_, ratio)| bytes / ratio),
+    }
+}
+
 pub(super) fn inspect(device: &Path) -> Inspection {
     parse(&ask_about("dumpe2fs", &["-h"], device))
 }
@@ -71,6 +91,15 @@ pub(super) fn served_by(device: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inodes_are_as_many_as_mke2fs_makes() {
+        let of = |bytes, words: &str| inodes(bytes, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!([of(2 << 30, ""), of(256 << 20, "")], [Some(131_072), Some(65_536)]);
+        assert_eq!([of(2 << 30, "-N 5000"), of(2 << 30, "-b 1024 -N5000 -i 1024")], [Some(5000); 2]);
+        assert_eq!([of(2 << 30, "-i 32768"), of(2 << 30, "-i none")], [Some(65_536), None]);
+        assert_eq!(of(2 << 30, "-T news"), None);
+    }
 
     #[test]
     fn dumpe2fs_is_read() {

@@ -35,6 +35,10 @@ impl FileSystem for Ext2 {
         ext::MINIMUM_SIZE
     }
 
+    fn inodes(&self, bytes: u64, user: &[String]) -> Option<u64> {
+        ext::inodes(bytes, user)
+    }
+
     fn inspect(&self, device: &Path) -> Inspection {
         ext::inspect(device)
     }

@@ -35,6 +35,10 @@ impl FileSystem for Ext4 {
         ext::MINIMUM_SIZE
     }
 
+    fn inodes(&self, bytes: u64, user: &[String]) -> Option<u64> {
+        ext::inodes(bytes, user)
+    }
+
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         ext::checkpoint(idle);
         Ok(())

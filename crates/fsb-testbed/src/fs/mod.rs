@@ -156,6 +156,12 @@ pub trait FileSystem: Sync {
     }
     /// The fewest bytes that its mkfs program accepts with default arguments.
     fn minimum_size(&self) -> u64;
+    /// Inodes that its mkfs program makes on `bytes` with these arguments, of which there are no more later; absent where
+    /// they are made as they are needed, or it cannot be told beforehand.
+    fn inodes(&self, bytes: u64, user: &[String]) -> Option<u64> {
+        let _ = (bytes, user);
+        None
+    }
     /// Refuses what can be seen to be wrong before anything is touched.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
         let _ = spec;

@@ -105,7 +105,15 @@ impl Ledger {
         self.write(action, None)
     }
 
-    /// The same for a change that `control` makes to what the whole machine shares. Nothing where another run has
+    /// A path in `within` that nothing has, for a directory of fsb's own, and the entry that removes it with all that is
+    /// in it.
+    pub fn record_directory(&self, within: &Path) -> Result<(PathBuf, Ticket), TestbedError> {
+        let path = within.join(format!("{DIRECTORY_PREFIX}{}", crate::sys::random_name()));
+        let ticket = self.record(Action::RemoveDirectory { path: path.clone() })?;
+        Ok((path, ticket))
+    }
+
+    /// Like [`Ledger::record`], for a change that `control` makes to what the whole machine shares. Nothing where another run has
     /// changed it: each would restore what the other one set.
     pub fn claim(&self, control: &str, action: Action) -> Result<Option<Ticket>, TestbedError> {
         // Two runs that claim at once must not both find nothing.

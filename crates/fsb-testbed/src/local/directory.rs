@@ -12,8 +12,8 @@ use super::quiet;
 use crate::control::{Held, cold_method};
 use crate::error::{TestbedError, attempt};
 use crate::host;
-use crate::ledger::{Action, DIRECTORY_PREFIX, Ledger, Ticket};
-use crate::sys::{Roots, magic, mount as kernel, mountinfo, random_name};
+use crate::ledger::{Ledger, Ticket};
+use crate::sys::{Roots, magic, mount as kernel, mountinfo};
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
 /// A sub-directory that is ours.
@@ -40,8 +40,7 @@ impl DirectoryVisit {
                 .tried(attempt(verb, path, error))
         };
         let path = path.canonicalize().map_err(|error| fail("resolve", path, &error))?;
-        let own = path.join(format!("{DIRECTORY_PREFIX}{}", random_name()));
-        let ticket = ledger.record(Action::RemoveDirectory { path: own.clone() })?;
+        let (own, ticket) = ledger.record_directory(&path)?;
         let made = make(&own, user).map_err(|(verb, error)| fail(verb, &own, &error));
         let mount = mountinfo::holding(&mountinfo::read(), &path);
         let bound = made.and_then(|()| bind(&own, mounts));

@@ -2,7 +2,7 @@
 //!
 //! What a file means and what is printed is data and text of `fsb-compat`; the work is a flow of the engine's, which a
 //! worker performs below a directory of its own in the one that the file names. A file is checked whole before anything
-//! is touched, and however a run ends, that directory goes.
+//! is touched, and however a run ends, that directory goes: the undo ledger knows it.
 
 mod check;
 mod measure;
@@ -22,7 +22,8 @@ const MORE: &str = "\
 FILE.f is in filebench's workload language (1.4, 1.5): set, define fileset|file|process|flowop,
 eventgen, echo, run, psrun, cvar, randvar. What is not supported is said by line.
 Sizes and picks are ours, drawn from the seed; waiting, limits and semaphores are filebench's.
-Files are made in a directory of their own in $dir, and go however a run ends.
+Files are made in a directory of their own in $dir, and go when a run ends; what is left of
+one that is killed, the next fsb or 'fsb clean' removes.
 Examples:
   fsb filebench varmail.f                             as written: in its $dir, for its 'run 60'
   fsb filebench --dir /srv/data --seconds 10 oltp.f   elsewhere, and shorter

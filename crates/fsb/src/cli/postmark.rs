@@ -22,7 +22,8 @@ Commands are PostMark's, one a line: set size LOW HIGH | number N | transactions
   | bias read 0..10 | bias create 0..10 | report verbose|terse; show; run [FILE]; load FILE; quit.
 They come from FILE (else from .pmrc where there is one), then from standard input.
 The same seed does what PostMark 1.53 does, file by file; times are of a clock of nanoseconds.
-Files are made in the locations alone and go however a run ends; names that are taken are refused.
+Files lie in the locations alone and go when a run ends; names that are taken are refused.
+SIGKILL leaves them: files whose names are numbers, and directories s0, s1, …; remove them.
 Examples:
   fsb postmark                                       commands as you type them
   fsb postmark mail.pm                               commands from a file

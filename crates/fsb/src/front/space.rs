@@ -6,6 +6,7 @@ use fsb_engine::{Profile, Sizing, workload};
 use fsb_model::target::FileSystemSpec;
 use fsb_model::units::show_bytes;
 use fsb_model::{Place, Plan, RunRecord};
+use fsb_testbed::fs;
 use fsb_testbed::medium::{self, MediumRequest};
 
 use super::cpus_of;
@@ -19,38 +20,62 @@ pub fn check(record: &RunRecord) -> anyhow::Result<()> {
     let plan = &record.plan;
     let sizing = Sizing { size: plan.size.0, cpus: cpus_of(plan) };
     let mut largest: Option<(&str, Profile)> = None;
-    let mut most_inodes = 0;
+    let mut most: (u64, &str) = (0, "");
     for cell in &record.cells {
         let job = workload::parse(&cell.workload, &sizing).map_err(|error| exit::request(error.to_string()))?;
         let profile = job.profile();
-        most_inodes = most_inodes.max(profile.inodes);
+        most = most.max((profile.inodes, &cell.label));
         if largest.as_ref().is_none_or(|(_, known)| profile.space > known.space) {
             largest = Some((&cell.label, profile));
         }
     }
     let Some((label, profile)) = largest else { return Ok(()) };
     for directory in plan.targets.iter().filter_map(|target| target.directory()) {
-        check_directory(directory, label, profile.space, most_inodes)?;
+        check_directory(directory, label, profile.space, most.0)?;
     }
     for spec in plan.targets.iter().filter_map(|target| target.file_system()).filter(|spec| spec.fs != "null") {
         let Some(capacity) = capacity(plan, spec) else { continue };
         if profile.space as f64 > capacity as f64 * FILLED {
             let (needed, there) = (show_bytes(profile.space as f64), show_bytes(capacity as f64));
             let free = show_bytes(capacity as f64 * FILLED);
-            // In whole mebibytes, for that is what people type.
-            let enough = (profile.space as f64 / FILLED / f64::from(1 << 20)).ceil();
-            let advice = match spec.medium.name.as_str() {
-                "device" => "take a larger device".to_owned(),
-                _ => format!("give --size {enough}M or more"),
-            };
+            let advice = enlarge(plan, spec, profile.space as f64 / FILLED);
             return Err(exit::machine(format!(
                 "'{label}' needs {needed}, and {} of {there} has {free} beside the file system's own: {advice}, or a \
                  smaller file_size in the plan",
                 medium::called(&spec.medium, plan.place == Place::Vm)
             )));
         }
+        check_inodes(plan, spec, capacity, most)?;
     }
     Ok(())
+}
+
+/// What makes a file system so many bytes large.
+fn enlarge(plan: &Plan, spec: &FileSystemSpec, bytes: f64) -> String {
+    match spec.medium.name.as_str() {
+        "device" => "take a larger device".to_owned(),
+        // In whole mebibytes, for that is what people type, and what is typed is multiplied by the scale.
+        _ => format!("give --size {}M or more", (bytes / plan.scale / f64::from(1 << 20)).ceil()),
+    }
+}
+
+/// Inodes that a file system keeps for itself, generously.
+const KEPT_INODES: u64 = 16;
+
+/// Some file systems have as many inodes for ever as mkfs gave them.
+fn check_inodes(plan: &Plan, spec: &FileSystemSpec, capacity: u64, (inodes, label): (u64, &str)) -> anyhow::Result<()> {
+    let inodes = inodes + KEPT_INODES;
+    let Ok(member) = fs::find(&spec.fs) else { return Ok(()) };
+    let of = |bytes| member.inodes(bytes, &spec.mkfs);
+    let Some(there) = of(capacity).filter(|there| *there < inodes) else { return Ok(()) };
+    // So large that what mkfs makes by itself is enough; no size does where the user says how many there are.
+    let enough = (0..24).map(|doublings| capacity << doublings).find(|bytes| of(*bytes).is_some_and(|of| of >= inodes));
+    let larger = enough.map_or_else(String::new, |bytes| format!(", or {}", enlarge(plan, spec, bytes as f64)));
+    Err(exit::machine(format!(
+        "'{label}' makes {inodes} files and directories, and {} on {} has room for {there}: give it more with \
+         mkfs=\"-N {inodes}\"{larger}",
+        spec.fs, spec.medium
+    )))
 }
 
 /// Bytes of the device that a file system is made on, as far as that is known beforehand.

@@ -141,7 +141,7 @@ fn start(directory: &Path, more: &[&str]) -> Running {
 
 /// Where a run's files lie.
 fn set(directory: &Path) -> Option<PathBuf> {
-    let own = listing(directory).into_iter().find(|path| path.to_string_lossy().contains("fsb-filebench-"))?;
+    let own = listing(directory).into_iter().find(|path| path.to_string_lossy().contains("/.fsb-"))?;
     Some(own.join("fsb-set/bigfileset"))
 }
 
@@ -165,12 +165,15 @@ fn signals_end_it_and_it_leaves_nothing() {
         assert_eq!(listing(directory.path()), [directory.path().join("mine")]);
         expect_no_traces(&before);
     }
-    // Nobody can clean up after a kill, but nothing goes on either.
+    // After a kill nothing goes on, and the next fsb removes the files.
     let directory = scratch();
     let running = start(directory.path(), &[]);
     running.signal(Signal::KILL);
     running.wait();
     expect_no_traces(&before);
+    assert_eq!(listing(directory.path()).len(), 1);
+    expect_code(&fsb(directory.path(), &["clean"]), 0);
+    assert_eq!(listing(directory.path()), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use fsb_model::Bytes;
 use fsb_model::flow::{FileSet, Flow, Pick, Quit, Spread, Step, Thread, Width};
-use fsb_model::nearest::unknown;
+use fsb_model::nearest::{shortened, unknown};
 
-use super::parser::{At, Attribute, Command, FlowOp, Thread as Threads, Written};
+use super::parser::{At, Attribute, Command, FlowOp, Parsed, Thread as Threads, Written};
 use super::step::{self, KINDS};
 use super::value::{Given, Scope, Value};
 use super::{Reading, Remark, Run, Script, USUAL_SECONDS};
@@ -37,20 +37,21 @@ struct Lower<'c> {
     expanded: usize,
 }
 
-pub(super) fn lower(commands: &[At<Command>], reading: &Reading<'_>, last_line: usize) -> Result<Script, Vec<Remark>> {
+pub(super) fn lower(parsed: Parsed, reading: &Reading<'_>, last_line: usize) -> Result<Script, Vec<Remark>> {
+    let Parsed { commands, problems, incomplete } = parsed;
     let mut lower = Lower {
         reading,
-        scope: Scope::default(),
+        scope: Scope { incomplete, ..Scope::default() },
         files: Vec::new(),
         processes: Vec::new(),
         composites: HashMap::new(),
         generator: None,
         quit: Quit::default(),
         script: Script { runs: Vec::new(), said: Vec::new(), notes: Vec::new() },
-        problems: Vec::new(),
+        problems,
         expanded: 0,
     };
-    for At { line, value } in commands {
+    for At { line, value } in &commands {
         if *value == Command::Quit {
             break;
         }
@@ -64,7 +65,12 @@ pub(super) fn lower(commands: &[At<Command>], reading: &Reading<'_>, last_line: 
             lower.say(last_line, message);
         }
     }
-    if lower.script.runs.is_empty() && lower.problems.is_empty() {
+    if lower.script.runs.is_empty() && !lower.problems.is_empty() {
+        // What else is wrong with what is defined is told as well.
+        if !lower.files.is_empty() && !lower.processes.is_empty() {
+            lower.run(None, last_line, USUAL_SECONDS);
+        }
+    } else if lower.script.runs.is_empty() {
         match reading.implied {
             Some(seconds) => lower.run(None, last_line, seconds),
             None => lower.say(last_line, "nothing is run: end the file with 'run 60', or give --seconds 60"),
@@ -147,7 +153,9 @@ impl<'c> Lower<'c> {
     fn run_for(&mut self, line: usize, seconds: Option<&Written>) {
         match seconds.map_or(Ok(Value::Number(USUAL_SECONDS)), |written| self.scope.evaluate(written)) {
             Ok(Value::Number(seconds @ 1..=LONGEST)) => self.run(Some(line), line, seconds),
-            Ok(other) => self.say(line, format!("run {}: a run lasts from 1 to {LONGEST} seconds", other.text())),
+            Ok(other) => {
+                self.say(line, format!("run {}: a run lasts from 1 to {LONGEST} seconds", shortened(&other.text())))
+            }
             Err(why) => self.say(line, format!("run: {why}")),
         }
     }
@@ -165,7 +173,7 @@ impl<'c> Lower<'c> {
             Flow { name: self.reading.name.to_owned(), about: String::new(), rate, quit: self.quit, filesets, threads };
         if self.problems.is_empty() {
             for problem in flow.check() {
-                let message = format!("{}: {}", problem.place, problem.message);
+                let message = format!("{}: {}", problem.place, in_its_words(&problem.message));
                 self.say(places.line(&problem.place).unwrap_or(line), message);
             }
         }
@@ -183,7 +191,7 @@ impl<'c> Lower<'c> {
 
     fn filesets(&mut self, line: usize, places: &mut Places) -> Vec<FileSet> {
         let files = self.files.clone();
-        if files.is_empty() {
+        if files.is_empty() && !self.scope.incomplete {
             self.say(line, "run: no file or fileset is defined");
         }
         let sets = files.into_iter().map(|(line, one, attributes)| {
@@ -328,6 +336,10 @@ impl<'c> Lower<'c> {
     fn expand(&mut self, flowop: &FlowOp, scope: &Scope, depth: usize, steps: &mut Vec<(usize, Step)>) {
         let Some((_, parameters, inner)) = self.composites.get(&flowop.kind).copied() else {
             if step::op(&flowop.kind).is_none() {
+                // It may be one that was not understood where it was defined.
+                if self.scope.incomplete {
+                    return;
+                }
                 let own = self.composites.keys().map(String::as_str);
                 let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).chain(own).collect();
                 let message = unknown("flowop", &flowop.kind, known);
@@ -371,6 +383,29 @@ impl<'c> Lower<'c> {
             }
         }
     }
+}
+
+/// What a check of ours says, with the attribute's name in these files.
+fn in_its_words(message: &str) -> String {
+    const NAMES: [(&str, &str); 10] = [
+        ("set", "filesetname"),
+        ("set, or a fd", "filesetname, or an fd"),
+        ("size", "iosize"),
+        ("record", "iosize"),
+        ("iterations", "iters"),
+        ("high_water", "highwater"),
+        ("working_set", "workingset"),
+        ("rotate", "opennext"),
+        ("from", "srcfd"),
+        ("index", "indexed"),
+    ];
+    for (before, after) in [(" takes no ", " takes no "), (" needs a ", " needs attribute ")] {
+        if let Some((op, key)) = message.split_once(before) {
+            let name = NAMES.iter().find(|(ours, _)| *ours == key).map_or(key, |(_, name)| name);
+            return format!("{op}{after}{name}");
+        }
+    }
+    message.to_owned()
 }
 
 /// A value as it stands on a command line.

@@ -78,13 +78,7 @@ pub struct Reading<'r> {
 /// All that cannot be done, by line; never empty.
 pub fn read(text: &str, reading: &Reading<'_>) -> Result<Script, Vec<Remark>> {
     let tokens = lexer::tokens(text).map_err(|problem| vec![problem])?;
-    let mut parsed = parser::parse(&tokens);
-    if parsed.problems.is_empty() {
-        lower::lower(&parsed.commands, reading, tokens.last_line)
-    } else {
-        parsed.problems.sort_by_key(|problem| problem.line);
-        Err(parsed.problems)
-    }
+    lower::lower(parser::parse(&tokens), reading, tokens.last_line)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! From tokens to commands. What is not known is noted and left out, so that one reading tells of all of it.
 
-use fsb_model::nearest::unknown;
+use fsb_model::nearest::{shortened, unknown};
 
 use super::Remark;
 use super::lexer::{Piece, Token, Tokens};
@@ -82,6 +82,8 @@ pub(super) enum Command {
 pub(super) struct Parsed {
     pub(super) commands: Vec<At<Command>>,
     pub(super) problems: Vec<Remark>,
+    /// Something may have been defined that was not understood.
+    pub(super) incomplete: bool,
 }
 
 /// The commands that are known; those that are not done are known too, so as to say so.
@@ -111,11 +113,15 @@ pub(super) fn parse(tokens: &Tokens) -> Parsed {
     // A command that is not understood leaves its rest behind, of which nothing more is said until the next command.
     while parser.next < parser.tokens.len() {
         let line = parser.line();
+        // What these say defines nothing.
+        let harmless = matches!(parser.peek(), Some(Token::Word(word))
+            if !["load", "foreach"].contains(&word.as_str()) && NOT_DONE.iter().any(|(name, _)| name == word));
         match parser.command() {
             Ok(Some(command)) => parser.parsed.commands.push(At { line, value: command }),
             Ok(None) => {}
             Err(problem) => {
                 parser.parsed.problems.push(problem);
+                parser.parsed.incomplete |= !harmless;
                 parser.skip_to_command();
             }
         }
@@ -159,9 +165,9 @@ impl Parser<'_> {
     fn expected<T>(&self, what: &str) -> Read<T> {
         let found = match self.peek() {
             None => "the end of the file".to_owned(),
-            Some(Token::Word(word)) => format!("'{word}'"),
+            Some(Token::Word(word)) => format!("'{}'", shortened(word)),
             Some(Token::Number(number)) => format!("'{number}'"),
-            Some(Token::Variable(name)) => format!("'${name}'"),
+            Some(Token::Variable(name)) => format!("'${}'", shortened(name)),
             Some(Token::Text(_)) => "a text in quotes".to_owned(),
             Some(Token::Symbol(symbol)) => format!("'{symbol}'"),
         };
@@ -192,12 +198,27 @@ impl Parser<'_> {
     }
 
     fn skip_to_command(&mut self) {
-        let begins = |token: &Token| matches!(token, Token::Word(word) if COMMANDS.contains(&word.as_str()));
         // The first token may be the command itself that was not understood.
         self.next += 1;
-        while self.peek().is_some_and(|token| !begins(token)) {
+        while self.next < self.tokens.len() && !self.begins_command() {
             self.next += 1;
         }
+    }
+
+    /// A word that is a command, or stands first in a line where nothing is to go on.
+    fn begins_command(&self) -> bool {
+        const INNER: [&str; 2] = ["thread", "flowop"];
+        let Some((line, Token::Word(word))) = self.tokens.get(self.next) else { return false };
+        if COMMANDS.contains(&word.as_str()) {
+            return true;
+        }
+        let before = self.next.checked_sub(1).and_then(|before| self.tokens.get(before));
+        let goes_on = before.is_some_and(|(other, token)| {
+            other == line || matches!(token, Token::Symbol(symbol) if *symbol != '}' && *symbol != ')')
+        });
+        let after = self.tokens.get(self.next + 1);
+        let is_attribute = after.is_some_and(|(_, token)| matches!(token, Token::Symbol('=' | ',')));
+        !goes_on && !is_attribute && !INNER.contains(&word.as_str())
     }
 
     fn command(&mut self) -> Read<Option<Command>> {
@@ -213,10 +234,10 @@ impl Parser<'_> {
                 self.text()?;
                 Command::Nothing
             }
-            "run" => Command::Run(self.seconds()),
+            "run" => Command::Run(self.seconds(line)?),
             "psrun" => {
                 let period = self.period();
-                Command::PeriodicRun(period, self.seconds())
+                Command::PeriodicRun(period, self.seconds(line)?)
             }
             "create" => {
                 self.word("'files' or 'processes'")?;
@@ -239,7 +260,7 @@ impl Parser<'_> {
                 "lathist" => Command::Nothing,
                 other => {
                     self.next -= 1;
-                    return self.wrong(format!("enable {other}: there is no run over several machines"));
+                    return self.wrong(format!("enable {}: there is no run over several machines", shortened(other)));
                 }
             },
             other => {
@@ -264,14 +285,18 @@ impl Parser<'_> {
         }
     }
 
-    fn seconds(&mut self) -> Option<Written> {
-        let seconds = match self.peek()? {
-            Token::Number(number) => Written::Number(*number),
-            Token::Variable(name) => Written::Variable(name.clone()),
-            _ => return None,
+    /// Of a run that stands on this line.
+    fn seconds(&mut self, line: usize) -> Read<Option<Written>> {
+        let seconds = match self.peek() {
+            Some(Token::Number(number)) => Written::Number(*number),
+            Some(Token::Variable(name)) => Written::Variable(name.clone()),
+            Some(Token::Word(word)) if self.line() == line && !COMMANDS.contains(&word.as_str()) => {
+                return self.expected("a number of seconds such as 60");
+            }
+            _ => return Ok(None),
         };
         self.next += 1;
-        Some(seconds)
+        Ok(Some(seconds))
     }
 
     /// `-10` or `10`.
@@ -299,7 +324,7 @@ impl Parser<'_> {
                     "quit" => Ok(Command::Mode(self.word("'timeout', 'alldone' or 'firstdone'")?)),
                     // Of the processor's use nothing is printed anyway.
                     "nousestats" => Ok(Command::Nothing),
-                    other => self.wrong(format!("mode {other} is not known: known is quit")),
+                    other => self.wrong(format!("mode {} is not known: known is quit", shortened(other))),
                 }
             }
             _ => self.expected("a variable such as $dir, or 'mode'"),

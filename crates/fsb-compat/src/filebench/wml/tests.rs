@@ -116,6 +116,21 @@ fn what_is_not_supported_is_said_by_line() {
     assert_eq!(of("createdelete-swing"), ["line 22: createandclose: 10000 times its steps are more than 4096"]);
 }
 
+#[test]
+fn all_that_is_wrong_is_said_at_once_in_words_of_the_language() {
+    let text = around("system \"ls\"\nsleep 5\nbanana split\nstats snap", "flowop read fd=1,iosise=4k", "run banana");
+    let said = problems(&text);
+    let lines: Vec<_> = said.iter().map(|said| said.split(':').next().unwrap()).collect();
+    assert_eq!(lines, ["line 2", "line 3", "line 4", "line 5", "line 10", "line 14"], "{said:#?}");
+    assert!(said[5].ends_with("a number of seconds such as 60 is expected, and 'banana' stands there"), "{said:?}");
+    let said = problems(&around("", "flowop openfile name=x,iosize=4k,fd=2", "run"));
+    assert!(said.iter().any(|said| said.ends_with("takes no iosize")), "{said:?}");
+    assert!(said.iter().any(|said| said.ends_with("needs attribute filesetname")), "{said:?}");
+    // What was not understood may have set it.
+    assert_eq!(problems(&around("sett $n=4k", "flowop read fd=1,iosize=$n", "run")).len(), 1);
+    assert!(problems(&format!("{} x", "y".repeat(200)))[0].len() < 300);
+}
+
 /// A file of one set and one thread around what is tried.
 fn around(before: &str, steps: &str, after: &str) -> String {
     format!(
@@ -138,7 +153,7 @@ fn mistakes_are_named_with_their_lines() {
             "line 7: flowop read: unknown attribute 'iosise': did you mean 'iosize'?",
         ),
         ("", "flowop read fd=1,iosize=$n", "run", "line 7: flowop read: iosize: unknown variable 'n'"),
-        ("", "flowop read fd=1", "run", "line 7: thread t, step 2 (read): read needs a size"),
+        ("", "flowop read fd=1", "run", "line 7: thread t, step 2 (read): read needs attribute iosize"),
         ("", "flowop read fd=2,iosize=4k", "run", "line 7: thread t, step 2 (read): fd 2 is not open"),
         ("", "flowop statfile filesetname=t", "run", "line 7: thread t, step 2 (stat): unknown fileset 't'"),
         ("", "flowop read fd=1,iosize=many", "run", "line 7: flowop read: iosize=many is no number"),

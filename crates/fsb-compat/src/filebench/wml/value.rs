@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fsb_model::Bytes;
 use fsb_model::flow::Spread;
-use fsb_model::nearest::unknown;
+use fsb_model::nearest::{shortened, unknown};
 
 use super::Remark;
 use super::lexer::Piece;
@@ -36,11 +36,16 @@ impl Value {
 pub(super) struct Scope {
     pub(super) all: HashMap<String, Value>,
     pub(super) own: HashMap<String, Value>,
+    /// Variables may have been set where the file was not understood: none is unknown.
+    pub(super) incomplete: bool,
 }
 
 impl Scope {
     fn variable(&self, name: &str) -> Result<Value, String> {
         let found = self.own.get(name).or_else(|| self.all.get(name));
+        if found.is_none() && self.incomplete {
+            return Ok(Value::Number(1));
+        }
         found.cloned().ok_or_else(|| {
             let known: Vec<&str> = self.all.keys().chain(self.own.keys()).map(String::as_str).collect();
             if known.is_empty() { format!("${name} was never set") } else { unknown("variable", name, known) }
@@ -68,7 +73,7 @@ impl Scope {
             Written::Sum(left, operator, right) => {
                 let [left, right] = [left, right].map(|side| match self.evaluate(side)? {
                     Value::Number(number) => Ok(number),
-                    other => Err(format!("'{}' is no number that could be reckoned with", other.text())),
+                    other => Err(format!("'{}' is no number that could be reckoned with", shortened(&other.text()))),
                 });
                 let (left, right) = (left?, right?);
                 let result = match operator {
@@ -160,7 +165,7 @@ impl Scope {
         match self.attribute(attributes, name)? {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number)),
-            Some(other) => Err(format!("{name}={} is no number", other.text())),
+            Some(other) => Err(format!("{name}={} is no number", shortened(&other.text()))),
         }
     }
 
@@ -241,7 +246,7 @@ impl<'a> Given<'a> {
         let (line, value) = self.value(name)?;
         let read = read(&value).map(|read| (line, read));
         if read.is_none() {
-            self.say(line, format!("{name}={} is no {what}", value.text()));
+            self.say(line, format!("{name}={} is no {what}", shortened(&value.text())));
         }
         read
     }

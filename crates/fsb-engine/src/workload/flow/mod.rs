@@ -20,7 +20,7 @@ mod sets;
 mod stage;
 mod tree;
 
-use fsb_model::flow::{FileSet, Flow, Op, Step};
+use fsb_model::flow::{FileSet, Flow, Op, Step, Thread};
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{CacheState, Durability, Params};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -177,9 +177,7 @@ impl Job for FlowJob {
         let Options { flow, durability, .. } = &self.0;
         let first = &flow.filesets[0];
         let inodes = flow.filesets.iter().map(inodes).sum::<u64>() + 1;
-        let appended = steps(flow).filter(|step| step.op == Op::Append).filter_map(|step| step.size);
-        let appended = appended.map(|size| draw::largest(&size)).max().unwrap_or(0);
-        let data: u64 = flow.filesets.iter().map(|set| sets::expected_bytes(set, BLOCK) + set.files * appended).sum();
+        let data: u64 = flow.filesets.iter().map(|set| space(flow, set)).sum();
         let of_threads = flow.threads.iter().map(|thread| {
             let counted = thread.steps.iter().filter(|step| step.op.is_counted());
             thread.instances() * counted.map(|step| step.iterations.unwrap_or(1)).sum::<u64>()
@@ -240,12 +238,59 @@ impl Job for FlowJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if Self::is_real(context) { together::remove(&context.set(), &context.progress) } else { Ok(()) }
+        if !Self::is_real(context) {
+            return Ok(());
+        }
+        let expected: u64 = self.0.flow.filesets.iter().map(|set| set.files).sum();
+        // Of how many it is told where it takes long.
+        if expected >= together::FEW_FILES
+            && let Ok(found) = together::count(&context.set(), expected)
+        {
+            context.progress.expect(found.files);
+        }
+        together::remove(&context.set(), &context.progress)
     }
 }
 
 fn steps(flow: &Flow) -> impl Iterator<Item = &Step> {
     flow.threads.iter().flat_map(|thread| &thread.steps)
+}
+
+/// So many files at most are taken to be appended to in one trial: in a larger set each waits long for its turn.
+const APPENDED: u64 = 100_000;
+
+/// Bytes that the files of a set take while the flow goes on, in expectation.
+fn space(flow: &Flow, set: &FileSet) -> u64 {
+    let files = at_once(flow, set);
+    // What a file is appended to in each life, as often as a thread's steps have it.
+    let of_thread = |thread: &Thread| {
+        let appends = thread.steps.iter().filter(|step| step.op == Op::Append);
+        let bytes = appends.filter_map(|step| Some((step.size?.mean() + 1) * step.iterations.unwrap_or(1)));
+        bytes.sum::<u64>()
+    };
+    let appended = flow.threads.iter().map(of_thread).max().unwrap_or(0);
+    sets::expected_bytes(set, files, BLOCK) + files.min(APPENDED) * appended
+}
+
+/// Files of a set that exist at once: all of them, unless each thread that makes some deletes as many.
+fn at_once(flow: &Flow, set: &FileSet) -> u64 {
+    let count = |thread: &Thread, op| {
+        let of_set =
+            thread.steps.iter().filter(|step| step.op == op && step.set.as_ref().is_none_or(|name| *name == set.name));
+        of_set.map(|step| step.iterations.unwrap_or(1)).sum::<u64>()
+    };
+    let mut more = 0;
+    for thread in &flow.threads {
+        let (made, deleted) = (count(thread, Op::Create), count(thread, Op::Delete));
+        if made > deleted {
+            return set.files;
+        }
+        more += made * thread.instances();
+    }
+    let there = (set.files as f64 * set.preallocated).ceil() as u64;
+    // What is there is drawn file by file.
+    let scatter = 4 * set.files.isqrt();
+    (there + scatter + more).min(set.files)
 }
 
 /// Files and directories of a set, all of them, in expectation.
@@ -296,4 +341,38 @@ fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, Eng
         }
     }
     Ok(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space_of(text: &str, change: impl Fn(&mut FileSet)) -> u64 {
+        let mut flow = Flow::from_toml(text).unwrap();
+        change(&mut flow.filesets[0]);
+        space(&flow, &flow.filesets[0])
+    }
+
+    #[test]
+    fn many_small_mails_are_not_all_appended_to() {
+        let usual = space_of(VARMAIL.text, |_| ());
+        assert!((900 * (32 << 10)..1000 * (40 << 10)).contains(&usual), "{usual}");
+        let many = space_of(VARMAIL.text, |set| {
+            (set.files, set.size) = (1_000_000, fsb_model::flow::Spread::Exact(fsb_model::Bytes(256)));
+        });
+        // 800,000 blocks, and mails of two appends on those that a trial comes to.
+        assert!((800_000 * BLOCK + APPENDED * (16 << 10)..6 << 30).contains(&many), "{many}");
+    }
+
+    #[test]
+    fn files_that_nobody_deletes_may_all_be_there() {
+        let more = |text: &str| {
+            let flow = Flow::from_toml(text).unwrap();
+            at_once(&flow, &flow.filesets[0])
+        };
+        assert!((8000..9000).contains(&more(FILESERVER.text)));
+        let kept: String =
+            FILESERVER.text.lines().filter(|line| !line.contains("delete\"")).map(|line| format!("{line}\n")).collect();
+        assert_eq!(more(&kept), 10_000);
+    }
 }

@@ -79,8 +79,10 @@ impl Sized<'_> {
     }
 }
 
-/// Bytes that all files of a set take when they are whole, rounded up to blocks, in expectation.
-pub(super) fn expected_bytes(set: &FileSet, block: u64) -> u64 {
-    // A file of any size wastes half a block in the mean.
-    set.files.saturating_mul(set.size.mean().saturating_add(block / 2).max(1))
+/// Bytes that so many files of a set take when they are whole, in blocks, in expectation.
+pub(super) fn expected_bytes(set: &FileSet, files: u64, block: u64) -> u64 {
+    let mean = set.size.mean();
+    // A file of any size wastes half a block in the mean, and one that is not empty has a block.
+    let each = if mean == 0 { 1 } else { mean.saturating_add(block / 2).max(block) };
+    files.saturating_mul(each)
 }

@@ -9,11 +9,13 @@ use fsb_compat::filebench::print;
 use fsb_compat::filebench::wml::{Run, Script};
 use fsb_engine::{ClockSpec, Measurement, Sizing, Step, Task};
 use fsb_model::{Durability, WorkloadSpec};
+use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
 use fsb_testbed::lock::RunLock;
 
 use super::table;
 use super::worker::{self, Failed, Moment};
 use crate::exit::{self, Failure};
+use crate::front;
 use crate::progress::say;
 use crate::results;
 
@@ -79,6 +81,7 @@ struct Session<'r> {
 /// Makes all runs; the exit code.
 pub fn all(script: &Script, request: &Request) -> anyhow::Result<u8> {
     let _lock = RunLock::acquire("fsb filebench")?;
+    front::replay().0.iter().for_each(|line| say(line));
     let now = Instant::now();
     let mut session = Session { request, started: now, interrupted: Arc::default(), signal: Arc::default(), told: now };
     for (number, code) in SIGNALS {
@@ -124,7 +127,7 @@ impl Session<'_> {
         let own = Own::make(&run.directory)?;
         let measured = self.measure(run, &own.path);
         self.say("Shutting down processes")?;
-        own.remove().map_err(exit::machine)?;
+        own.remove()?;
         measured
     }
 
@@ -184,33 +187,34 @@ impl Session<'_> {
     }
 }
 
-/// The directory that a run has for itself, which goes with this value.
+/// The directory that a run has for itself, which goes with this value; of a killed run the undo ledger knows it.
 struct Own {
     path: PathBuf,
-    gone: bool,
+    ledger: Ledger,
+    ticket: Option<Ticket>,
 }
 
 impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
         let within = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-        let path = within.join(format!("fsb-filebench-{}", std::process::id()));
-        std::fs::create_dir(&path)
-            .map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", path.display())))?;
-        Ok(Own { path, gone: false })
+        let ledger = Ledger::open(&ledger::default_directory(), Owner::current())?;
+        let (path, ticket) = ledger.record_directory(&within)?;
+        let own = Own { path, ledger, ticket: Some(ticket) };
+        std::fs::create_dir(&own.path)
+            .map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;
+        Ok(own)
     }
 
-    fn remove(mut self) -> Result<(), String> {
-        self.gone = true;
-        worker::remove(&self.path)
+    fn remove(mut self) -> anyhow::Result<()> {
+        self.ticket.take().map_or(Ok(()), |ticket| self.ledger.undo(ticket).map(drop))?;
+        Ok(())
     }
 }
 
 impl Drop for Own {
     fn drop(&mut self) {
-        if !self.gone
-            && let Err(why) = worker::remove(&self.path)
-        {
-            say(&format!("warning: {why}"));
+        if let Some(Err(error)) = self.ticket.take().map(|ticket| self.ledger.undo(ticket)) {
+            say(&format!("warning: {error}"));
         }
     }
 }

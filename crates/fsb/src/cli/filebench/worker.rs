@@ -4,7 +4,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -136,15 +135,5 @@ impl Drop for Worker {
         // Where it has ended already there is nothing to kill.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// Removes a directory and everything below it, which only a worker that is gone has touched.
-pub fn remove(directory: &Path) -> Result<(), String> {
-    match std::fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(format!("cannot remove {}: {error}", directory.display()))
-        }
-        _ => Ok(()),
     }
 }
