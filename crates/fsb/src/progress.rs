@@ -21,6 +21,8 @@ pub struct Progress {
     /// What the line says of the trial at hand, and when it was last told how far that is.
     trial: String,
     told: Option<(u64, Instant)>,
+    /// Trials that ended, and all of them as far as is known.
+    ended: Option<(u64, u64)>,
 }
 
 impl Progress {
@@ -29,7 +31,15 @@ impl Progress {
         let terminal = std::io::stderr().is_terminal();
         let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
         bar.enable_steady_tick(Duration::from_millis(500));
-        Progress { bar, lines: !terminal && !quiet, quiet, planned: false, trial: String::new(), told: None }
+        Progress {
+            bar,
+            lines: !terminal && !quiet,
+            quiet,
+            planned: false,
+            trial: String::new(),
+            told: None,
+            ended: None,
+        }
     }
 
     /// Takes the line away.
@@ -41,6 +51,18 @@ impl Progress {
         // The templates are constants of this file: a broken one shows in the first test that runs anything.
         if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style.progress_chars("━╸ "));
+        }
+    }
+
+    /// How many trials of how many have ended; nothing before the first one, for then their number is not known.
+    fn show_trials(&self) {
+        match self.ended {
+            Some((done, of)) => {
+                self.style("{bar:24} {pos}/{len} {msg}");
+                self.bar.set_length(of);
+                self.bar.set_position(done);
+            }
+            None => self.style("{spinner} {msg}"),
         }
     }
 
@@ -97,7 +119,7 @@ impl Observer for Progress {
             }
             Event::Visit { block, target } => {
                 let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
-                self.style("{bar:24} {pos}/{len} {msg}");
+                self.show_trials();
                 if self.lines {
                     say(&format!("{what}: {target}"));
                 }
@@ -123,6 +145,8 @@ impl Observer for Progress {
             Event::Trial { target, workload } => {
                 self.trial = format!("{target}: {workload}");
                 self.told = None;
+                // Booting a guest or filling its disk may have shown something else.
+                self.show_trials();
                 self.bar.set_message(self.trial.clone());
             }
             Event::Working(progress) => {
@@ -132,8 +156,8 @@ impl Observer for Progress {
                 }
             }
             Event::Ended { trial, done, of, left } => {
-                self.bar.set_length(u64::from(*of));
-                self.bar.set_position(u64::from(*done));
+                self.ended = Some((u64::from(*done), u64::from(*of)));
+                self.show_trials();
                 if let Some(left) = left.filter(|_| self.planned) {
                     let message = format!("{}: {}, {} left", trial.target, trial.workload, show_duration(left));
                     self.bar.set_message(message);
