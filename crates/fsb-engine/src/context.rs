@@ -52,6 +52,11 @@ impl Context {
         self.root.join("fsb-set")
     }
 
+    /// Whether calls reach a kernel, for jobs whose own backend does.
+    pub(crate) fn is_real(&self) -> bool {
+        self.backend.is_none_or(|backend| backend.capabilities().real)
+    }
+
     /// The task's backend, or else the job's.
     pub(crate) fn backend(&self, own: &'static dyn Backend) -> &'static dyn Backend {
         self.backend.unwrap_or(own)

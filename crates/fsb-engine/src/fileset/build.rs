@@ -13,9 +13,11 @@ use std::thread;
 use std::time::Duration;
 
 use super::layout::Layout;
+use super::together::remove;
 use crate::EngineError;
 use crate::backend::{Handle, KernelTree, Tree};
 use crate::data::{Data, Memory};
+use crate::progress::Progress;
 
 /// Bytes of one call when files are written or read outside the clock.
 const CHUNK: u64 = 1 << 20;
@@ -33,9 +35,7 @@ pub(crate) enum Content {
 
 /// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
 pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool, seed: u64) -> Result<(), EngineError> {
-    // A worker that was killed in this step leaves a part of the set behind.
-    remove(set)?;
-    make_directory(set)?;
+    make_anew(set)?;
     let largest = layout.file_size.min(CHUNK);
     let mut data = Data::new(seed, if content == Content::Full { largest as usize } else { 0 });
     for directory in 0..layout.directories() {
@@ -54,15 +54,8 @@ pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool,
     Ok(())
 }
 
-/// Removes the set, if there is one.
-pub(crate) fn remove(set: &Path) -> Result<(), EngineError> {
-    match fs::remove_dir_all(set) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(EngineError::io("remove", set, &error)),
-        _ => Ok(()),
-    }
-}
-
-fn make_directory(path: &Path) -> Result<(), EngineError> {
+/// One directory, whose parent is there.
+pub(crate) fn make_directory(path: &Path) -> Result<(), EngineError> {
     fs::create_dir(path).map_err(|error| EngineError::io("make directory", path, &error))
 }
 
@@ -78,13 +71,35 @@ fn write_file(path: &Path, size: u64, address: u64, data: &mut Data) -> Result<(
     Ok(())
 }
 
-fn sync(set: &Path) -> Result<(), EngineError> {
-    let root = open(set)?;
-    KernelTree.sync_file_system(&root).map_err(|errno| EngineError::call("syncfs of", set, errno))
+/// An empty directory for the set. What a worker that was killed left of another is removed.
+pub(crate) fn make_anew(set: &Path) -> Result<(), EngineError> {
+    remove(set, &Progress::default())?;
+    make_directory(set)
 }
 
-fn open(directory: &Path) -> Result<Handle, EngineError> {
-    KernelTree.open_root(directory).map_err(|errno| EngineError::call("open", directory, errno))
+/// What was deleted is gone.
+pub(crate) fn expect_nothing(set: &Path) -> Result<(), EngineError> {
+    let left = fs::read_dir(set).map_err(|error| EngineError::io("list", set, &error))?.count();
+    if left == 0 {
+        return Ok(());
+    }
+    let message = format!("{} still holds {left} entries after all were deleted", set.display());
+    Err(EngineError { path: Some(set.to_owned()), ..EngineError::new(message) })
+}
+
+/// Everything on the file system is on the device.
+pub(crate) fn sync(set: &Path) -> Result<(), EngineError> {
+    sync_through(&open(set)?, set)
+}
+
+/// As [`sync`], through the set's directory, which is open.
+pub(crate) fn sync_through(root: &Handle, set: &Path) -> Result<(), EngineError> {
+    KernelTree.sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))
+}
+
+/// The directory that names of the set begin in.
+pub(crate) fn open(set: &Path) -> Result<Handle, EngineError> {
+    KernelTree.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
 }
 
 /// Reads everything once, names and data, and brings the access times onto the device. With relatime, the default, the

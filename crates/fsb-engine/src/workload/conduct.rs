@@ -32,7 +32,11 @@ impl Spec {
 
     /// Removes the files, unless the backend touches none.
     pub(crate) fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if self.backend_for(context).capabilities().real { fileset::remove(&context.set()) } else { Ok(()) }
+        if self.backend_for(context).capabilities().real {
+            fileset::remove(&context.set(), &context.progress)
+        } else {
+            Ok(())
+        }
     }
 
     /// The set that [`Spec::prepare`] made, open.
@@ -128,7 +132,7 @@ fn pretend(layout: &Layout, subject: Subject, cache: CacheState) -> Ready {
 }
 
 /// An amount that the job cannot do is the caller's mistake, and must not become a wrong number.
-fn check_operations(profile: &Profile, operations: u64) -> Result<(), EngineError> {
+pub(super) fn check_operations(profile: &Profile, operations: u64) -> Result<(), EngineError> {
     let Profile { label, operations: whole, .. } = profile;
     if operations < *whole && !profile.divisible {
         return Err(EngineError::new(format!("{label}: {operations} operations, but it does {whole} or none")));

@@ -230,7 +230,11 @@ impl Job for MicroJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if context.backend(self.backend).capabilities().real { fileset::remove(&context.set()) } else { Ok(()) }
+        if context.backend(self.backend).capabilities().real {
+            fileset::remove(&context.set(), &context.progress)
+        } else {
+            Ok(())
+        }
     }
 }
 

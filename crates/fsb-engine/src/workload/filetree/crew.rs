@@ -16,10 +16,11 @@ use super::copying;
 use super::options::Operation;
 use super::tree::{Leaf, Names};
 use crate::EngineError;
-use crate::backend::{Handle, KernelTree, Tree};
+use crate::backend::Handle;
 use crate::board::Board;
 use crate::clock::Kind;
 use crate::data::Memory;
+use crate::fileset;
 use crate::lane::Lane;
 use crate::order;
 use crate::team::Crew;
@@ -185,8 +186,7 @@ impl Crew for Hauliers<'_> {
 
     fn close(&self, _kit: &mut Kit, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
         if let Some(root) = self.root {
-            let synced = KernelTree.sync_file_system(root);
-            synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
+            fileset::sync_through(root, self.set)?;
         }
         lane.tick(Kind::Sync, bytes);
         Ok(())

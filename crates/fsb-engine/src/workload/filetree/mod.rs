@@ -10,15 +10,16 @@ mod options;
 mod recipe;
 mod tree;
 
-use std::fs;
 use std::sync::atomic::AtomicBool;
 
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
 use fsb_model::{CacheState, Durability, Params};
 
+use super::conduct::check_operations;
 use super::{Job, Workload, params};
 use crate::board::Board;
 use crate::context::Context;
+use crate::fileset::{BLOCK, NOTE};
 use crate::profile::{Profile, Renewal};
 use crate::task::{Amount, ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, team};
@@ -26,10 +27,6 @@ use crew::Hauliers;
 use options::{Operation, Options};
 use tree::Names;
 
-/// The device moves whole blocks.
-const BLOCK: u64 = 4096;
-/// What a file costs beside its data: an inode and an entry, generously.
-const NOTE: u64 = 2048;
 /// The tree that is there, and the one that is made.
 const TREES: [&str; 2] = ["source", "copy"];
 
@@ -62,10 +59,6 @@ impl Workload for FileTree {
 struct FileTreeJob(Options);
 
 impl FileTreeJob {
-    fn is_real(context: &Context) -> bool {
-        context.backend.is_none_or(|backend| backend.capabilities().real)
-    }
-
     /// Whether there is a tree on the target before the clock starts.
     fn has_source(&self) -> bool {
         self.0.operation != Operation::CopyInto
@@ -109,34 +102,29 @@ impl Job for FileTreeJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !Self::is_real(context) {
+        if !context.is_real() {
             return Ok(());
         }
         let set = context.set();
-        // A worker that was killed leaves a part of a tree behind.
-        fileset::remove(&set)?;
-        fs::create_dir(&set).map_err(|error| EngineError::io("make directory", &set, &error))?;
+        fileset::make_anew(&set)?;
         if self.0.operation != Operation::Delete {
-            copying::probe(self.0.copy, self.has_source(), &tree::open(&set)?, &set)?;
+            copying::probe(self.0.copy, self.has_source(), &fileset::open(&set)?, &set)?;
         }
         if self.has_source() {
             let (leaves, _) = tree::leaves(&self.0.shape);
             tree::build(&set, &Names::new(&self.0.shape, TREES[0]), &leaves, context.seed)?;
         }
-        tree::sync(&set)
+        fileset::sync(&set)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
-        if context.operations != profile.operations {
-            let (label, whole) = (&profile.label, profile.operations);
-            return Err(EngineError::new(format!("{label}: {} operations, but it does {whole}", context.operations)));
-        }
-        let real = Self::is_real(context);
+        check_operations(&profile, context.operations)?;
+        let real = context.is_real();
         let set = context.set();
         let [from, to] = TREES.map(|name| Names::new(&self.0.shape, name));
         let (leaves, whole) = tree::leaves(&self.0.shape);
-        let root = if real { Some(tree::open(&set)?) } else { None };
+        let root = if real { Some(fileset::open(&set)?) } else { None };
         let (mut memory, mut ready) = (None, Ready::default());
         if real {
             match self.0.operation {
@@ -164,7 +152,7 @@ impl Job for FileTreeJob {
         let outcome = team::run(&crew, context, &profile, ready, false, gate)?;
         if real {
             match self.0.operation {
-                Operation::Delete => self.expect_nothing(context)?,
+                Operation::Delete => fileset::expect_nothing(&set)?,
                 _ => tree::check(&set, &to, &leaves, context.seed, self.0.verify)?,
             }
         }
@@ -174,22 +162,11 @@ impl Job for FileTreeJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if Self::is_real(context) { fileset::remove(&context.set()) } else { Ok(()) }
+        if context.is_real() { fileset::remove(&context.set(), &context.progress) } else { Ok(()) }
     }
 }
 
 impl FileTreeJob {
-    /// What was deleted is gone.
-    fn expect_nothing(&self, context: &Context) -> Result<(), EngineError> {
-        let set = context.set();
-        let left = fs::read_dir(&set).map_err(|error| EngineError::io("list", &set, &error))?.count();
-        if left == 0 {
-            return Ok(());
-        }
-        let message = format!("{} still holds {left} entries after all were deleted", set.display());
-        Err(EngineError { path: Some(set), ..EngineError::new(message) })
-    }
-
     /// Rates beside the time, and what was done.
     fn count(&self, measurement: &mut Measurement) {
         let timed_ns = measurement.timed_ns;

@@ -12,7 +12,6 @@ use fsb_model::units::show_bytes;
 use rustix::fs::MemfdFlags;
 
 use crate::EngineError;
-use crate::backend::{Handle, KernelTree, Tree};
 use crate::data::{Data, Memory, PAGE};
 use crate::fileset::{EXAMINED_FILES, resident_bytes};
 use crate::memory::available;
@@ -102,16 +101,6 @@ fn write(file: &File, leaf: &Leaf, offset: u64, data: &mut Data) -> std::io::Res
         done += length;
     }
     Ok(())
-}
-
-/// Everything on the file system is on the device.
-pub(super) fn sync(set: &Path) -> Result<(), EngineError> {
-    let root = open(set)?;
-    KernelTree.sync_file_system(&root).map_err(|errno| EngineError::call("syncfs of", set, errno))
-}
-
-pub(super) fn open(set: &Path) -> Result<Handle, EngineError> {
-    KernelTree.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
 }
 
 /// The bytes of all files in memory and nowhere else: a file without a name, of the kernel's own tmpfs.

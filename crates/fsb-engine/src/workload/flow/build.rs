@@ -1,6 +1,5 @@
 //! Making the sets of a flow before the clock starts, by several threads where there is much to make.
 
-use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Mutex;
@@ -13,8 +12,9 @@ use rustix::fs::{Mode, OFlags};
 use super::sets::Set;
 use super::tree::{LONGEST_PATH, Scratch};
 use crate::EngineError;
-use crate::backend::{Handle, KernelTree, Tree as _};
+use crate::backend::Handle;
 use crate::data::Data;
+use crate::fileset;
 use crate::fileset::together::{self, FEW_FILES};
 use crate::progress::Progress;
 
@@ -23,9 +23,8 @@ const CHUNK: u64 = 1 << 20;
 
 /// Makes all sets below `root`, and brings them onto the device.
 pub(super) fn build(root: &Path, sets: &[Set], seed: u64, progress: &Progress) -> Result<(), EngineError> {
-    together::remove(root, &Progress::default())?;
-    fs::create_dir(root).map_err(|error| EngineError::io("make directory", root, &error))?;
-    let open = open(root)?;
+    fileset::make_anew(root)?;
+    let open = fileset::open(root)?;
     for set in sets {
         progress.expect(set.files.existing());
     }
@@ -33,12 +32,7 @@ pub(super) fn build(root: &Path, sets: &[Set], seed: u64, progress: &Progress) -
         directories(root, &open, set)?;
         files(root, &open, set, seed, progress)?;
     }
-    KernelTree.sync_file_system(&open).map_err(|errno| EngineError::call("syncfs of", root, errno))
-}
-
-/// The directory that holds all sets.
-pub(super) fn open(root: &Path) -> Result<Handle, EngineError> {
-    KernelTree.open_root(root).map_err(|errno| EngineError::call("open", root, errno))
+    fileset::sync_through(&open, root)
 }
 
 fn directories(root: &Path, open: &Handle, set: &Set) -> Result<(), EngineError> {

@@ -11,9 +11,9 @@ use super::actor::{Actor, Turn};
 use super::report::Report;
 use super::stage::Stage;
 use crate::EngineError;
-use crate::backend::{KernelTree, Tree};
 use crate::clock::{self, Circumstances, Clock, Kind};
 use crate::context::Context;
+use crate::fileset;
 use crate::lane::Lane;
 use crate::profile::Profile;
 use crate::progress::Live;
@@ -55,8 +55,7 @@ impl Crew for Cast<'_> {
 
     fn close(&self, _actor: &mut Actor, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
         if let Some(root) = &self.stage.root {
-            let synced = KernelTree.sync_file_system(root);
-            synced.map_err(|errno| EngineError::call("syncfs of", &self.stage.path, errno))?;
+            fileset::sync_through(root, &self.stage.path)?;
         }
         lane.tick(Kind::Sync, bytes);
         Ok(())

@@ -28,6 +28,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::{Job, Workload, params};
 use crate::context::Context;
 use crate::fileset::together::{self, Found};
+use crate::fileset::{self, BLOCK, NOTE};
 use crate::profile::{Profile, Renewal};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, team};
@@ -37,10 +38,6 @@ use stage::Stage;
 
 /// The operation that is counted: all kinds of them.
 const OPERATION: &str = "operation";
-/// The device moves whole blocks.
-const BLOCK: u64 = 4096;
-/// What a file costs beside its data: an inode and an entry, generously.
-const NOTE: u64 = 2048;
 
 /// A flow that has a name of its own.
 pub(super) struct Personality {
@@ -158,15 +155,11 @@ impl Workload for AnyFlow {
 struct FlowJob(Options);
 
 impl FlowJob {
-    fn is_real(context: &Context) -> bool {
-        context.backend.is_none_or(|backend| backend.capabilities().real)
-    }
-
     fn stage(&self, context: &Context) -> Result<Stage, EngineError> {
         let mut stage = Stage::new(&self.0.flow, context.seed, context.set(), context.operations);
         (stage.repetition, stage.verify) = (context.repetition, self.0.verify);
-        if Self::is_real(context) {
-            stage.root = Some(build::open(&context.set())?);
+        if context.is_real() {
+            stage.root = Some(fileset::open(&context.set())?);
         }
         Ok(stage)
     }
@@ -213,7 +206,7 @@ impl Job for FlowJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !Self::is_real(context) {
+        if !context.is_real() {
             return Ok(());
         }
         build::build(&context.set(), &sets::of(&self.0.flow, context.seed), context.seed, &context.progress)
@@ -238,7 +231,7 @@ impl Job for FlowJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if !Self::is_real(context) {
+        if !context.is_real() {
             return Ok(());
         }
         let expected: u64 = self.0.flow.filesets.iter().map(|set| set.files).sum();
@@ -248,7 +241,7 @@ impl Job for FlowJob {
         {
             context.progress.expect(found.files);
         }
-        together::remove(&context.set(), &context.progress)
+        fileset::remove(&context.set(), &context.progress)
     }
 }
 

@@ -8,10 +8,11 @@ use fsb_model::postmark::{Draw, Operation, Pool};
 use super::PostmarkJob;
 use super::report::{Report, Stage, kind};
 use crate::EngineError;
-use crate::backend::{Handle, KernelTree, Tree};
+use crate::backend::Handle;
 use crate::board::Board;
 use crate::clock::Kind;
 use crate::context::Context;
+use crate::fileset;
 use crate::hash::{Stream, hash};
 use crate::lane::Lane;
 use crate::postmark::{Content, Hand, Manner, Means};
@@ -126,8 +127,7 @@ impl<'s> Mailmen<'s> {
     /// Everything on the file system is on the device.
     fn sync(&self, lane: &mut Lane<'_>) -> Result<(), EngineError> {
         if self.means != Means::Nothing {
-            let set = self.context.set();
-            KernelTree.sync_file_system(&self.root).map_err(|errno| EngineError::call("syncfs of", &set, errno))?;
+            fileset::sync_through(&self.root, &self.context.set())?;
         }
         lane.tick(Kind::Sync, 0);
         Ok(())

@@ -15,10 +15,12 @@ use std::path::PathBuf;
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{CacheState, Durability, Params};
 
+use super::conduct::check_operations;
 use super::{Job, Workload, params};
-use crate::backend::{Handle, KernelTree, Tree};
+use crate::backend::Handle;
 use crate::board::Board;
 use crate::context::Context;
+use crate::fileset::{BLOCK, NOTE};
 use crate::postmark::{Means, Names};
 use crate::profile::{Profile, Renewal};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
@@ -29,10 +31,6 @@ use report::Report;
 
 /// The operation that is counted.
 const TRANSACTION: &str = "transaction";
-/// The device moves whole blocks.
-const BLOCK: u64 = 4096;
-/// What a file costs beside its data: an inode and an entry, generously.
-const NOTE: u64 = 2048;
 
 /// The member.
 pub(super) struct Postmark;
@@ -74,7 +72,7 @@ impl PostmarkJob {
     }
 
     fn means(&self, context: &Context) -> Means {
-        match context.backend.is_none_or(|backend| backend.capabilities().real) {
+        match context.is_real() {
             false => Means::Nothing,
             true if self.0.buffering => Means::Streams,
             true => Means::Calls,
@@ -141,30 +139,22 @@ impl Job for PostmarkJob {
             return Ok(());
         }
         let set = context.set();
-        // A worker that was killed leaves a part of its pool behind.
-        fileset::remove(&set)?;
-        let make =
-            |path: &PathBuf| fs::create_dir(path).map_err(|error| EngineError::io("make directory", path, &error));
-        make(&set)?;
+        fileset::make_anew(&set)?;
         for rank in 0..self.0.workers() {
-            make(&Self::location(context, rank))?;
+            fileset::make_directory(&Self::location(context, rank))?;
             self.names(context, rank).make_directories()?;
         }
-        let root = KernelTree.open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
-        KernelTree.sync_file_system(&root).map_err(|errno| EngineError::call("syncfs of", &set, errno))
+        fileset::sync(&set)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
-        if context.operations != profile.operations {
-            let (label, whole) = (&profile.label, profile.operations);
-            return Err(EngineError::new(format!("{label}: {} operations, but it does {whole}", context.operations)));
-        }
+        check_operations(&profile, context.operations)?;
         let means = self.means(context);
         let set = context.set();
         let root = match means {
             Means::Nothing => Handle(None),
-            _ => KernelTree.open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?,
+            _ => fileset::open(&set)?,
         };
         let fake = matches!(context.clock, ClockSpec::Fake { .. });
         let board = Board::new(self.0.workers(), fake)?;
@@ -183,6 +173,6 @@ impl Job for PostmarkJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if self.means(context) == Means::Nothing { Ok(()) } else { fileset::remove(&context.set()) }
+        if self.means(context) == Means::Nothing { Ok(()) } else { fileset::remove(&context.set(), &context.progress) }
     }
 }

@@ -1,7 +1,6 @@
 //! The workers: phase after phase, all of them together.
 
 use std::ffi::{CStr, CString};
-use std::fs;
 use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
 use std::os::fd::IntoRawFd;
@@ -23,6 +22,7 @@ use crate::backend::{Handle, KernelTree, Tree};
 use crate::board::Board;
 use crate::clock;
 use crate::data::{Data, Memory};
+use crate::fileset;
 use crate::lane::Lane;
 use crate::order;
 use crate::team::Crew;
@@ -353,8 +353,7 @@ impl Builders<'_> {
         }
         lane.start();
         if let Some(root) = self.root {
-            let synced = KernelTree.sync_file_system(root);
-            synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
+            fileset::sync_through(root, self.set)?;
         }
         lane.tick(clock::Kind::Sync, 0);
         Ok(())
@@ -406,14 +405,4 @@ impl Crew for Builders<'_> {
     fn report(&self, kit: Kit) -> Report {
         kit.report
     }
-}
-
-/// What was removed is gone.
-pub(super) fn expect_nothing(set: &Path) -> Result<(), EngineError> {
-    let left = fs::read_dir(set).map_err(|error| EngineError::io("list", set, &error))?.count();
-    if left == 0 {
-        return Ok(());
-    }
-    let message = format!("{} still holds {left} entries after all were removed", set.display());
-    Err(EngineError { path: Some(set.to_owned()), ..EngineError::new(message) })
 }

@@ -22,11 +22,12 @@ use fsb_model::metric::TREE_TIME;
 use fsb_model::units::show_bytes;
 use fsb_model::{CacheState, Durability, Params};
 
+use super::conduct::check_operations;
 use super::{Job, Workload, params};
-use crate::backend::{Handle, KernelTree, Tree};
 use crate::board::Board;
 use crate::context::Context;
 use crate::data::Data;
+use crate::fileset::NOTE;
 use crate::hash::{Stream, hash};
 use crate::memory::available;
 use crate::profile::{Profile, Renewal};
@@ -38,10 +39,6 @@ use options::{Options, Phase, Source, scaled};
 use recipe::Content;
 use report::Report;
 
-/// The device moves whole blocks.
-const BLOCK: u64 = 4096;
-/// What a file costs beside its data: an inode and an entry, generously.
-const NOTE: u64 = 2048;
 /// What an object takes, generously.
 const OBJECT: u64 = 1 << 20;
 /// What all calls are counted as.
@@ -71,16 +68,12 @@ impl Workload for UntarBuild {
 struct UntarBuildJob(Options);
 
 impl UntarBuildJob {
-    fn is_real(context: &Context) -> bool {
-        context.backend.is_none_or(|backend| backend.capabilities().real)
-    }
-
     /// The archive in memory, and what is in it; of one that nothing is made of, only what would be in it.
     fn archive(&self, context: &Context) -> Result<(Vec<u8>, Index), EngineError> {
         match &self.0.source {
             Source::Recipe { files, scale, content } => {
                 let planned = recipe::tree(scaled(*files, *scale));
-                if !Self::is_real(context) {
+                if !context.is_real() {
                     return Ok((Vec::new(), Index::of_plan(&planned)));
                 }
                 enough_memory(planned.iter().map(|one| one.size.unwrap_or(0).next_multiple_of(512) + 512).sum())?;
@@ -108,7 +101,7 @@ impl UntarBuildJob {
                 let failed = |error: std::io::Error| EngineError::io("read the archive", path, &error);
                 let mut file = fs::File::open(path).map_err(failed)?;
                 let mut archive = Vec::new();
-                if Self::is_real(context) {
+                if context.is_real() {
                     enough_memory(file.metadata().map_err(failed)?.len())?;
                     file.read_to_end(&mut archive).map_err(failed)?;
                     let index = Index::read(Cursor::new(&archive)).map_err(EngineError::new)?;
@@ -169,14 +162,12 @@ impl Job for UntarBuildJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !Self::is_real(context) {
+        if !context.is_real() {
             return Ok(());
         }
         let set = context.set();
-        // A worker that was killed leaves a part of a tree behind.
-        fileset::remove(&set)?;
-        fs::create_dir(&set).map_err(|error| EngineError::io("make directory", &set, &error))?;
-        let root = open(context)?;
+        fileset::make_anew(&set)?;
+        let root = fileset::open(&set)?;
         if self.0.is_unpacked_before() {
             let (archive, index) = self.archive(context)?;
             for item in &index.items {
@@ -188,17 +179,14 @@ impl Job for UntarBuildJob {
                 crew::finish(&root, item).map_err(|refusal| crew::refused(&set, &item.name, refusal))?;
             }
         }
-        KernelTree.sync_file_system(&root).map_err(|errno| EngineError::call("syncfs of", &set, errno))
+        fileset::sync_through(&root, &set)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
-        if context.operations != profile.operations {
-            let (label, whole) = (&profile.label, profile.operations);
-            return Err(EngineError::new(format!("{label}: {} operations, but it does {whole}", context.operations)));
-        }
+        check_operations(&profile, context.operations)?;
         let set = context.set();
-        let root = if Self::is_real(context) { Some(open(context)?) } else { None };
+        let root = if context.is_real() { Some(fileset::open(&set)?) } else { None };
         let (archive, index) = self.archive(context)?;
         let phases = self.0.phases();
         let sources = || index.sources().take(self.0.totals.sources as usize);
@@ -217,7 +205,7 @@ impl Job for UntarBuildJob {
         };
         let outcome = team::run(&crew, context, &profile, Ready::default(), false, gate)?;
         if root.is_some() && phases.contains(&Phase::Remove) {
-            crew::expect_nothing(&set)?;
+            fileset::expect_nothing(&set)?;
         }
         let mut measurement = outcome.measurement(OPERATION);
         Report::add_to(&outcome.reports, &self.0, &mut measurement);
@@ -225,13 +213,8 @@ impl Job for UntarBuildJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if Self::is_real(context) { fileset::remove(&context.set()) } else { Ok(()) }
+        if context.is_real() { fileset::remove(&context.set(), &context.progress) } else { Ok(()) }
     }
-}
-
-fn open(context: &Context) -> Result<Handle, EngineError> {
-    let set = context.set();
-    KernelTree.open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::compile;
 use super::index::Index;
 use super::recipe::{self, Content};
+use crate::fileset::BLOCK;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -109,7 +110,7 @@ impl Totals {
             files: index.sizes().count() as u64,
             entries: index.items.len() as u64,
             bytes: index.bytes(),
-            blocks: index.sizes().map(|size| size.next_multiple_of(super::BLOCK)).sum(),
+            blocks: index.sizes().map(|size| size.next_multiple_of(BLOCK)).sum(),
             sources: (index.sources().count() as u64).min(compile::MOST),
         }
     }
