@@ -2,14 +2,16 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use fsb_model::place::VmRecord;
 use fsb_testbed::vm::HostDisk;
 use fsb_testbed::{Progress, Setup, TestbedError};
+use fsb_vm::machine::Patience;
 use fsb_vm::{Acceleration, Disk, Machine, MachineSpec, kernel, machine};
 
 use super::kernels::{Bootable, Kernels};
-use super::{of_vm, qemu};
+use super::{PATIENCE_VARIABLE, of_vm, qemu};
 
 /// This program, wherever it lies.
 const OWN: &str = "/proc/self/exe";
@@ -42,6 +44,10 @@ pub(super) struct Booted {
 pub(super) trait Guest {
     /// Why it runs no more; absent while it does.
     fn stopped(&mut self) -> Option<String>;
+    /// Called now and then while a guest that is up owes an answer: one that hangs is ended.
+    fn look_after(&mut self);
+    /// It was heard, or begins to owe an answer now.
+    fn heard(&mut self);
     /// The last lines of its console.
     fn last_words(&self) -> Vec<String>;
 }
@@ -91,6 +97,7 @@ impl Guests for Qemu {
             disks: disks.into_iter().map(|disk| Disk { file: disk.file, serial: disk.serial }).collect(),
             acceleration: self.accelerated.unwrap_or(Acceleration::Emulated),
             protocol,
+            patience: patience(),
             launcher: OWN.into(),
         };
         let machine = Machine::boot(spec).map_err(of_vm)?;
@@ -107,10 +114,27 @@ impl Guest for Machine {
         Machine::stopped(self).map(|stop| stop.to_string())
     }
 
+    fn look_after(&mut self) {
+        Machine::look_after(self);
+    }
+
+    fn heard(&mut self) {
+        Machine::heard(self);
+    }
+
     fn last_words(&self) -> Vec<String> {
         const LINES: usize = 6;
         self.console_tail(LINES)
     }
+}
+
+/// With a guest that says nothing: less of it where a test asks for that.
+fn patience() -> Patience {
+    let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
+    seconds.map_or_else(Patience::default, |seconds| {
+        let time = Duration::from_secs(seconds);
+        Patience { silence: time, answer: time }
+    })
 }
 
 /// A step whose length nobody knows.

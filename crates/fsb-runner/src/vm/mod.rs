@@ -7,9 +7,10 @@
 //!
 //! The runner does not know: it speaks its protocol to the agent of the host. That one makes the disks, boots a guest
 //! on the kernel that a target asks for, and passes the lines on. A guest that panics, hangs or is killed costs the
-//! trial that it was in; the next target boots another one.
+//! trial that it was in; the next target boots another one. That a guest hangs is noticed by asking it, after a silence
+//! of half a minute, over a port of its own.
 //!
-//! Between a worker's `go` and its answer no line passes: agent and relay wait in `read`, and so do the threads that
+//! Between a worker's `go` and its answer no line of the protocol passes: agent and relay wait in `read`, and so do the threads that
 //! carry the bytes of the port. What the clock of a trial sees of all this is nothing.
 
 mod guest;
@@ -33,6 +34,10 @@ pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
 
 /// The variable that makes guests of fsb's own tests fail: `panic`, at the third settling of their target.
 pub const FAULT_VARIABLE: &str = "FSB_VM_FAULT";
+
+/// The variable that lets fsb's own tests wait less for a guest that hangs: the seconds before it is asked whether it
+/// lives, and again before it is ended.
+pub const PATIENCE_VARIABLE: &str = "FSB_VM_PATIENCE";
 
 /// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
 /// for it (the initramfs) stays in the user's cache. The answer holds warnings.

@@ -44,6 +44,8 @@ struct Running {
     lines: Lines,
     guest: RefCell<Box<dyn Guest>>,
     opened: Opened,
+    /// Whether it has said hello: before that, only a deadline tells one that boots from one that hangs.
+    up: bool,
 }
 
 impl<'a> Relay<'a> {
@@ -137,10 +139,10 @@ impl<'a> Relay<'a> {
         };
         let lines = Lines::new(stream).map_err(|error| failed(error.to_string()))?;
         let opened = Opened::default();
-        let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened };
+        let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened, up: false };
         let hello = Request::Hello { version: VERSION };
         match running.ask(&hello, BOOT, front).map_err(failed)? {
-            Reply::Hello { .. } => {}
+            Reply::Hello { .. } => running.up = true,
             Reply::Failed(error) => return Err(error),
             other => return Err(failed(format!("it answered {other:?}"))),
         }
@@ -220,9 +222,16 @@ impl Running {
     /// The answer, or why there is none: `guest stopped: …` with the last words of its console. Progress is passed on.
     fn ask(&mut self, request: &Request, deadline: Duration, front: &mut Lines) -> Result<Reply, String> {
         let guest = &self.guest;
-        let stopped = || guest.borrow_mut().stopped().is_some();
+        let stopped = || {
+            let mut guest = guest.borrow_mut();
+            if self.up {
+                guest.look_after();
+            }
+            guest.stopped().is_some()
+        };
         self.lines.send(request).map_err(|error| obituary(guest, &error))?;
         loop {
+            guest.borrow_mut().heard();
             match self.lines.receive(Some(deadline), &stopped) {
                 // A runner that is gone is noticed at the answer.
                 Ok(Reply::Progress(progress)) => drop(front.send(&Reply::Progress(progress))),

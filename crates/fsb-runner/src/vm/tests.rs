@@ -40,6 +40,10 @@ impl Guest for Scripted {
         self.gone.load(Ordering::SeqCst).then(|| "kernel panic: sysrq triggered crash".to_owned())
     }
 
+    fn look_after(&mut self) {}
+
+    fn heard(&mut self) {}
+
     fn last_words(&self) -> Vec<String> {
         vec!["Call Trace:".to_owned(), String::new(), "---[ end Kernel panic ]---".to_owned()]
     }

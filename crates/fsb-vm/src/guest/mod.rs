@@ -1,7 +1,7 @@
 //! What fsb does as PID 1 of the guest.
 //!
 //! PID 1 only looks after the machine: it mounts, loads modules, moves the bytes between the port and its one child,
-//! reaps whoever is left to it, and switches off. The child is this program again and serves the run; it waits for its
+//! gives back those of the port that asks whether it lives, reaps whoever is left to it, and switches off. The child is this program again and serves the run; it waits for its
 //! own children, which a PID 1 that reaps everybody could not.
 
 mod bridge;
@@ -19,6 +19,7 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 use rustix::system::{RebootCommand, reboot};
 
 use crate::error::VmError;
+pub(crate) use ready::{PORT, PULSE_PORT};
 
 /// The first argument of the one child of the guest's PID 1, which serves the run.
 pub const GUEST_ARGUMENT: &str = "__vm-guest";
@@ -94,7 +95,8 @@ fn first() -> Result<(), VmError> {
         return Ok(());
     }
     ready::load_modules(MODULES.as_ref())?;
-    let port = ready::port()?;
+    let port = ready::port(PORT)?;
+    bridge::give_back(ready::port(PULSE_PORT)?)?;
     let (ours, theirs) =
         UnixStream::pair().map_err(|error| VmError::machine("no socket pair").tried(error.to_string()))?;
     let child = Command::new("/proc/self/exe")

@@ -14,6 +14,9 @@ use crate::error::{VmError, refused};
 /// The name of the port that leads to the host.
 pub(crate) const PORT: &str = "fsb";
 
+/// The name of the port whose bytes are given back.
+pub(crate) const PULSE_PORT: &str = "fsb.pulse";
+
 /// How long the bus may take to find the port.
 const PORT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -66,11 +69,11 @@ fn load(path: &Path) -> Result<(), Errno> {
     finit_module(file, c"", 0)
 }
 
-/// Waits for the port to the host and opens it.
-pub(super) fn port() -> Result<File, VmError> {
+/// Waits for the port to the host that has this name, and opens it.
+pub(super) fn port(name: &str) -> Result<File, VmError> {
     let start = Instant::now();
     loop {
-        if let Some(path) = find_port(Path::new("/sys/class/virtio-ports")) {
+        if let Some(path) = find_port(Path::new("/sys/class/virtio-ports"), name) {
             match File::options().read(true).write(true).open(&path) {
                 Ok(file) => return Ok(file),
                 Err(error) if start.elapsed() > PORT_LIMIT => return Err(refused("open", &path, error)),
@@ -85,12 +88,12 @@ pub(super) fn port() -> Result<File, VmError> {
     }
 }
 
-/// The device of our port: without udev only sysfs knows the names.
-fn find_port(class: &Path) -> Option<PathBuf> {
+/// The device of a port: without udev only sysfs knows the names.
+fn find_port(class: &Path, name: &str) -> Option<PathBuf> {
     let entries = fs::read_dir(class).ok()?;
     entries.flatten().find_map(|entry| {
-        let name = fs::read_to_string(entry.path().join("name")).ok()?;
-        (name.trim() == PORT).then(|| Path::new("/dev").join(entry.file_name()))
+        let found = fs::read_to_string(entry.path().join("name")).ok()?;
+        (found.trim() == name).then(|| Path::new("/dev").join(entry.file_name()))
     })
 }
 
@@ -99,13 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_port_is_found_by_its_name() {
+    fn a_port_is_found_by_its_name() {
         let class = tempfile::tempdir().unwrap();
-        for (port, name) in [("vport1p1", "org.qemu.guest_agent.0\n"), ("vport1p2", "fsb\n")] {
+        for (port, name) in [("vport1p1", "fsb.pulse\n"), ("vport1p2", "fsb\n")] {
             fs::create_dir(class.path().join(port)).unwrap();
             fs::write(class.path().join(port).join("name"), name).unwrap();
         }
-        assert_eq!(find_port(class.path()), Some(PathBuf::from("/dev/vport1p2")));
-        assert_eq!(find_port(Path::new("/nonexistent")), None);
+        assert_eq!(find_port(class.path(), PORT), Some(PathBuf::from("/dev/vport1p2")));
+        assert_eq!(find_port(class.path(), PULSE_PORT), Some(PathBuf::from("/dev/vport1p1")));
+        assert_eq!(find_port(Path::new("/nonexistent"), PORT), None);
     }
 }

@@ -1,6 +1,7 @@
 //! QEMU's command line.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
 use command_fds::FdMapping;
 
@@ -10,8 +11,9 @@ use crate::error::VmError;
 use crate::guest;
 use crate::kernel::Kernel;
 
-/// The descriptor of the protocol in QEMU; the disks' follow.
+/// The descriptor of the protocol in QEMU; those of the pulse and the disks follow.
 const PROTOCOL: i32 = 3;
+const PULSE: i32 = PROTOCOL + 1;
 
 /// What the command line says.
 #[derive(Debug)]
@@ -58,10 +60,10 @@ impl Plan {
     }
 
     /// The descriptors that the arguments name.
-    pub fn descriptors(&self, spec: MachineSpec<'_>) -> Vec<FdMapping> {
-        let protocol = OwnedFd::from(spec.protocol);
+    pub fn descriptors(&self, spec: MachineSpec<'_>, pulse: UnixStream) -> Vec<FdMapping> {
         let disks = spec.disks.into_iter().map(|disk| disk.file);
-        std::iter::once(protocol)
+        [OwnedFd::from(spec.protocol), OwnedFd::from(pulse)]
+            .into_iter()
             .chain(disks)
             .zip(PROTOCOL..)
             .map(|(parent_fd, child_fd)| FdMapping { parent_fd, child_fd })
@@ -88,12 +90,15 @@ impl Plan {
         add(&["-kernel", &self.kernel, "-initrd", &self.initramfs, "-append", &self.command_line()]);
         add(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
         if self.protocol {
-            add(&["-device", "virtio-serial-pci", "-chardev", &format!("socket,id=protocol,fd={PROTOCOL}")]);
-            add(&["-device", "virtserialport,chardev=protocol,name=fsb"]);
+            add(&["-device", "virtio-serial-pci"]);
+            for (name, fd, port) in [("protocol", PROTOCOL, guest::PORT), ("pulse", PULSE, guest::PULSE_PORT)] {
+                add(&["-chardev", &format!("socket,id={name},fd={fd}")]);
+                add(&["-device", &format!("virtserialport,chardev={name},name={port}")]);
+            }
         }
         for (index, (driver, serial, aio)) in self.disks.iter().enumerate() {
             let set = index + 1;
-            add(&["-add-fd", &format!("fd={},set={set}", PROTOCOL as usize + set)]);
+            add(&["-add-fd", &format!("fd={},set={set}", PULSE as usize + set)]);
             add(&["-blockdev", &qemu::blockdev(driver, set, &format!("disk{index}"), *aio)]);
             // Nothing may turn written blocks into holes: the next target would pay for writing them first.
             add(&[
@@ -170,8 +175,9 @@ mod tests {
         assert_eq!(after(&arguments, "-accel"), ["tcg,thread=multi"]);
         assert_eq!(after(&arguments, "-m"), ["512M"]);
         assert!(after(&arguments, "-object")[0].contains("size=512M,prealloc=on"));
-        assert_eq!(after(&arguments, "-add-fd"), ["fd=4,set=1", "fd=5,set=2"]);
+        assert_eq!(after(&arguments, "-add-fd"), ["fd=5,set=1", "fd=6,set=2"]);
         let disks = after(&arguments, "-blockdev");
+        assert_eq!(after(&arguments, "-chardev")[1..], ["socket,id=protocol,fd=3", "socket,id=pulse,fd=4"]);
         assert!(disks[0].starts_with("driver=file,node-name=disk0,filename=/dev/fdset/1,cache.direct=on,aio=io_uring"));
         assert!(disks[1].starts_with("driver=host_device,node-name=disk1,filename=/dev/fdset/2"));
         assert!(arguments.iter().any(|word| word.contains("drive=disk1,serial=fsb1,discard=off")));

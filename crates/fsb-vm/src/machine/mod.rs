@@ -5,6 +5,7 @@ mod console;
 mod launch;
 mod memory;
 mod probe;
+mod pulse;
 mod qemu;
 
 use std::fmt;
@@ -16,14 +17,18 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
+use fsb_model::units::show_duration;
 
 use arguments::Plan;
 use console::{Console, Trouble};
 pub use launch::{LAUNCH_ARGUMENT, launch_main};
 pub use memory::least_memory;
 pub use probe::probe;
+pub use pulse::Patience;
+use pulse::Pulse;
 pub use qemu::{Aio, Architecture, find as find_qemu};
 
 use crate::error::{VmError, refused};
@@ -67,6 +72,8 @@ pub struct MachineSpec<'a> {
     pub acceleration: Acceleration,
     /// The guest's end of the protocol: its port `fsb`.
     pub protocol: UnixStream,
+    /// With a guest that says nothing.
+    pub patience: Patience,
     /// The program that plays [`LAUNCH_ARGUMENT`], so that QEMU dies with the thread that boots it: `/proc/self/exe`.
     pub launcher: PathBuf,
 }
@@ -82,6 +89,8 @@ pub enum Stop {
     Panicked(String),
     /// Its kernel's watchdog found it hanging: the reason.
     Hung(String),
+    /// It gave no sign of life for so long, was asked, and was ended.
+    Silent(Duration),
     /// QEMU ended by itself: status and last words.
     Failed(String),
     /// QEMU was killed by a signal: its number.
@@ -95,6 +104,9 @@ impl fmt::Display for Stop {
             Stop::Refused(why) => f.write_str(why),
             Stop::Panicked(why) => write!(f, "kernel panic: {why}"),
             Stop::Hung(why) => write!(f, "its kernel hangs: {why}"),
+            Stop::Silent(time) => {
+                write!(f, "it hangs: no sign of life for {}, so it was ended", show_duration(*time))
+            }
             Stop::Failed(why) => write!(f, "QEMU failed: {why}"),
             Stop::Killed(signal) => write!(f, "QEMU was killed by signal {signal}"),
         }
@@ -109,6 +121,7 @@ pub struct Machine {
     /// What QEMU itself complains about.
     complaints: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
+    pulse: Option<Pulse>,
     stop: Option<Stop>,
 }
 
@@ -125,7 +138,12 @@ impl Machine {
         }
         let plan = Plan::of(&spec, &aio)?;
         let launcher = spec.launcher.clone();
-        Machine::start(&qemu, &launcher, &plan.arguments(), plan.descriptors(spec))
+        let failed = |error: std::io::Error| VmError::machine("no socket pair").tried(error.to_string());
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let pulse = Pulse::new(ours, spec.patience).map_err(failed)?;
+        let mut machine = Machine::start(&qemu, &launcher, &plan.arguments(), plan.descriptors(spec, theirs))?;
+        machine.pulse = Some(pulse);
+        Ok(machine)
     }
 
     fn start(
@@ -159,7 +177,7 @@ impl Machine {
                 });
             }));
         }
-        Ok(Machine { child, console, complaints, readers, stop: None })
+        Ok(Machine { child, console, complaints, readers, pulse: None, stop: None })
     }
 
     /// At most `lines` last lines of the guest's console, oldest first.
@@ -180,6 +198,26 @@ impl Machine {
             self.ended(status);
         }
         self.stop.clone()
+    }
+
+    /// To be called again and again while a guest that is up owes an answer. After a long silence it is asked whether it
+    /// lives, and one that does not say so is ended.
+    pub fn look_after(&mut self) {
+        let silent = self.pulse.as_mut().and_then(|pulse| pulse.look(Instant::now()));
+        if let Some(time) = silent
+            && self.stopped().is_none()
+        {
+            self.kill();
+            let trouble = lock(&self.console).trouble();
+            self.stop = Some(trouble.map_or(Stop::Silent(time), |trouble| Stop::Hung(trouble.into_text())));
+        }
+    }
+
+    /// The guest was heard, or begins to owe an answer now.
+    pub fn heard(&mut self) {
+        if let Some(pulse) = &mut self.pulse {
+            pulse.heard();
+        }
     }
 
     /// QEMU's process id.

@@ -62,6 +62,7 @@ impl Guest {
             disks,
             acceleration: Acceleration::Emulated,
             protocol,
+            patience: machine::Patience::default(),
             launcher: PathBuf::from("/proc/self/exe"),
         };
         let machine = Machine::boot(spec).expect("QEMU starts");

@@ -35,8 +35,8 @@ fn qemu() -> Vec<i32> {
         .collect()
 }
 
-fn kill(pid: i32) {
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+fn send(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
 #[test]
@@ -58,24 +58,36 @@ fn a_killed_front_takes_the_guest_and_its_disk_along() {
 
 #[test]
 fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
-    let Some(kernel) = kernel_or_skip("a killed QEMU") else { return };
+    lose_qemu("a killed QEMU", Signal::KILL, "guest stopped: QEMU was killed by signal 9");
+}
+
+/// It says nothing and answers nothing, as a guest does whose processors all wait for each other.
+#[test]
+fn a_guest_that_stands_still_is_ended_and_costs_its_target_one_visit() {
+    lose_qemu("a guest that stands still", Signal::STOP, "guest stopped: it hangs: no sign of life for ");
+}
+
+/// Sends QEMU a signal after the first measured trial, and expects the run to go on with another guest.
+fn lose_qemu(test: &str, signal: Signal, expected: &str) {
+    let Some(kernel) = kernel_or_skip(test) else { return };
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
     let directory = scratch.path().join("run");
-    let mut front = Front(run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run"]).spawn().unwrap());
+    let mut command = run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run"]);
+    let mut front = Front(command.env("FSB_VM_PATIENCE", "10").spawn().unwrap());
     // Within the visit: another trial is still to come.
     let measured = || trials(&directory).iter().filter(|trial| trial["phase"] == "measured").count();
     wait_until("the first measured trial", LONG, || measured() == 1);
     let victims = qemu();
     assert_eq!(victims.len(), 1, "{:#?}", trials(&directory));
-    kill(victims[0]);
+    send(victims[0], signal);
     assert_eq!(front.0.wait().unwrap().code(), Some(4));
     let trials = trials(&directory);
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
     assert!(!failed.is_empty() && failed.len() <= 4, "{failed:#?}");
     let why = failed[0]["error"].as_str().unwrap();
-    assert!(why.starts_with("guest stopped: QEMU was killed by signal 9"), "{why}");
+    assert!(why.starts_with(expected), "{why}");
     assert!(trials.iter().any(|trial| trial["block"] == 1 && trial["outcome"] == "ok"), "{:?}", outcomes(&directory));
     expect_no_traces(&before);
 }
