@@ -185,11 +185,6 @@ impl Machine {
         lock(&self.console).tail(lines)
     }
 
-    /// What its kernel complains about while it still runs (an oops, a hung task): for whoever waits for it in vain.
-    pub fn distress(&self) -> Option<String> {
-        lock(&self.console).trouble().map(Trouble::into_text)
-    }
-
     /// Why the machine runs no more; absent while it does.
     pub fn stopped(&mut self) -> Option<Stop> {
         if self.stop.is_none()
