@@ -7,7 +7,7 @@ use std::process::Command;
 use super::*;
 
 /// A directory of nobody's with a cache of its own.
-fn home_of_nobody() -> tempfile::TempDir {
+pub fn home_of_nobody() -> tempfile::TempDir {
     let home = tempfile::Builder::new().prefix("fsb-nobody-").tempdir_in("/var/tmp").unwrap();
     std::fs::create_dir_all(home.path().join("cache/fsb")).unwrap();
     let shell = "cp -r \"$1\" \"$2\"/cache/fsb/ && chown -R 65534:65534 \"$2\"";
