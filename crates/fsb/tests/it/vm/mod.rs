@@ -5,6 +5,7 @@ mod kernels;
 mod killed;
 mod refused;
 mod runs;
+mod unpacking;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
