@@ -92,9 +92,10 @@ fn run(directory: &Path, kernel: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs the program where `hidden` is no program.
+/// Runs the program where `hidden` is no program, whether or not it was installed.
 fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
-    let shell = "mount --bind /dev/null \"$(command -v \"$1\")\" && shift && exec \"$@\"";
+    let shell =
+        "if program=$(command -v \"$1\"); then mount --bind /dev/null \"$program\" || exit 9; fi; shift; exec \"$@\"";
     Command::new("unshare")
         .args(["-m", "sh", "-c", shell, "sh", hidden, FSB])
         .args(arguments)

@@ -84,6 +84,38 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
 }
 
 #[test]
+fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
+    let test = "file systems of cards and flash";
+    let Some(kernel) = kernel_or_skip(test) else { return };
+    if !["mkfs.vfat", "mkfs.exfat", "mkfs.minix", "mkfs.f2fs"].iter().all(|program| program_or_skip(test, program)) {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    let sets: String =
+        ["create", "delete"].iter().map(|name| format!("[[workload]]\nname = '{name}'\nfiles = 50\n")).collect();
+    std::fs::write(scratch.path().join("cards.toml"), format!("{PLAN}{sets}")).unwrap();
+    let f2fs = r#"f2fs,mkfs="-O extra_attr,inode_checksum",noinline_data"#;
+    let mut command = command(scratch.path(), &["run", "cards.toml", "vfat", "exfat", "minix", f2fs]);
+    let output = command.args(["--kernel", &kernel, "--out", "run"]).env("XDG_CACHE_HOME", cache()).output().unwrap();
+    expect_code(&output, 0);
+    let run = scratch.path().join("run");
+    let (record, made) = (record(&run), trials(&run));
+    assert_eq!(made.len(), 4 * 2 * 4, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        let proved = trial["operation"] != "read" || trial["observed"]["device_read_bytes"].as_u64() >= Some(1 << 20);
+        assert!(proved, "{trial:#}");
+    }
+    let found = &record["targets"][f2fs];
+    let holds = |list: &str, word: &str| found[list].as_array().unwrap().iter().any(|entry| entry == word);
+    assert!(holds("features", "extra_attr") && holds("mount_options", "noinline_data"), "{found:#}");
+    for fs in ["vfat", "exfat", "minix"] {
+        assert!(record["targets"][fs]["mkfs_version"].as_str().is_some_and(|text| !text.is_empty()), "{record:#}");
+    }
+}
+
+#[test]
 fn a_block_device_is_lent_to_the_guest_when_it_was_given_up() {
     let Some(kernel) = kernel_or_skip("a block device in a guest") else { return };
     let _turn = turn();
