@@ -104,7 +104,7 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     assert_eq!(made.len(), 4 * 2 * 4, "warm-up and one block");
     for trial in &made {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
-        let proved = trial["operation"] != "read" || trial["observed"]["device_read_bytes"].as_u64() >= Some(1 << 20);
+        let proved = trial["operation"] != "read" || trial["observed"]["device_read_bytes"].as_u64() >= Some(256 << 10);
         assert!(proved, "{trial:#}");
     }
     let found = &record["targets"][f2fs];
