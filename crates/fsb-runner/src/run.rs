@@ -166,9 +166,13 @@ impl<'a> Schedule<'a> {
         let grid = self.grid();
         let unvisited = grid.unvisited();
         let visited = self.cells.iter().filter(|cell| !unvisited.contains(cell.label.as_str()));
+        // Nothing is compared here: each kernel is booted once.
+        let mut targets: Vec<_> = self.targets().iter().collect();
+        targets
+            .sort_by_key(|target| self.run.record.plan.targets.iter().position(|first| first.kernel == target.kernel));
         let order = BlockOrder {
             block: 0,
-            targets: self.targets().iter().map(|target| target.name.clone()).collect(),
+            targets: targets.into_iter().map(|target| target.name.clone()).collect(),
             cells: visited.map(|cell| cell.label.clone()).collect(),
         };
         self.block(order)

@@ -13,6 +13,7 @@ pub mod ledger;
 mod local;
 pub mod lock;
 pub mod medium;
+pub mod optional;
 pub mod sandbox;
 mod sys;
 mod testbed;

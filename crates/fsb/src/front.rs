@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fsb_model::run::{SCHEMA, Segment};
@@ -115,15 +115,19 @@ impl Stage {
 }
 
 /// From now on a signal sets the flag and leaves its exit code in the number. A second signal ends the program at once:
-/// the kernel takes the rest down.
+/// the kernel takes the rest down. Asked again it answers with the same flag: what came in between is not lost.
 pub fn catch_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicUsize>)> {
+    static CAUGHT: OnceLock<(Arc<AtomicBool>, Arc<AtomicUsize>)> = OnceLock::new();
+    if let Some(caught) = CAUGHT.get() {
+        return Ok(caught.clone());
+    }
     let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     for (number, code) in SIGNALS {
         signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(&interrupted))?;
         signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
         signal_hook::flag::register(number, Arc::clone(&interrupted))?;
     }
-    Ok((interrupted, signal))
+    Ok(CAUGHT.get_or_init(|| (interrupted, signal)).clone())
 }
 
 /// Undoes what dead runs left: what was done, in lines, and whether all of it could be.

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use fsb_model::place::VmRecord;
+use fsb_testbed::optional::Available;
 use fsb_testbed::vm::HostDisk;
 use fsb_testbed::{Progress, Setup, TestbedError};
 use fsb_vm::machine::Patience;
 use fsb_vm::{Acceleration, Disk, Machine, MachineSpec, kernel, machine};
 
 use super::kernels::{Bootable, Kernels};
-use super::{PATIENCE_VARIABLE, of_vm, qemu};
+use super::{PATIENCE_VARIABLE, of_vm, on_this_machine, qemu};
 
 /// This program, wherever it lies.
 const OWN: &str = "/proc/self/exe";
@@ -27,8 +28,10 @@ pub(super) trait Guests {
 }
 
 /// What is known before the first boot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Prepared {
+    /// What guests are to make.
+    pub available: Available,
     pub record: VmRecord,
     pub emulated: bool,
     pub oldest_kernel: Option<String>,
@@ -65,7 +68,8 @@ impl Guests for Qemu {
     fn prepare(&mut self, setup: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError> {
         let vm = setup.vm.ok_or_else(|| TestbedError::request("the plan asks for no virtual machine"))?;
         let qemu = qemu::version()?;
-        self.kernels = Kernels::prepare(setup)?;
+        let (kernels, available) = Kernels::prepare(on_this_machine(setup)?)?;
+        self.kernels = kernels;
         let first: &Bootable = self.kernels.find(None)?;
         tell(step("looking for hardware acceleration"));
         let cache = kernel::cache().map_err(of_vm)?;
@@ -81,7 +85,7 @@ impl Guests for Qemu {
             host_kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             kernels: self.kernels.record(),
         };
-        Ok(Prepared { record, emulated, oldest_kernel: self.kernels.oldest() })
+        Ok(Prepared { available, record, emulated, oldest_kernel: self.kernels.oldest() })
     }
 
     fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError> {

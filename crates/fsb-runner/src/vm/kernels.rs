@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fsb_model::place::VmKernel;
 use fsb_model::units::show_bytes;
-use fsb_model::{Place, Plan};
+use fsb_model::{Place, Plan, Target};
+use fsb_testbed::optional::Available;
 use fsb_testbed::vm::needs;
 use fsb_testbed::{Setup, TestbedError};
 use fsb_vm::{Contents, Initramfs, Kernel, Origin, initramfs, kernel, machine};
@@ -54,16 +55,19 @@ fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
 }
 
 impl Kernels {
-    /// Finds the kernels of `setup` and what each starts from; builds what is not in the cache.
-    pub fn prepare(setup: &Setup) -> Result<Kernels, TestbedError> {
-        let kernels = resolve(&setup.kernels)?;
+    /// Finds the kernels of a setup and what each starts from; builds what is not in the cache. Optional targets whose
+    /// kernel has no driver of theirs are left out.
+    pub fn prepare(available: Available) -> Result<(Kernels, Available), TestbedError> {
+        let kernels = resolve(&available.setup.kernels)?;
+        let available = available.and(|alone| check(&kernels, alone))?;
         let cache = kernel::cache().map_err(of_vm)?;
         let bootable = |kernel: Kernel| {
-            let contents = contents(setup, &kernel.release)?;
+            let contents = contents(&available.setup, &kernel.release)?;
             let initramfs = initramfs::build(&kernel, &contents, &cache).map_err(of_vm)?;
             Ok(Bootable { kernel, initramfs })
         };
-        kernels.into_iter().map(bootable).collect::<Result<_, _>>().map(Kernels)
+        let kernels = kernels.into_iter().map(bootable).collect::<Result<_, _>>().map(Kernels)?;
+        Ok((kernels, available))
     }
 
     /// The kernel of that release; the default one where none is named.
@@ -109,10 +113,22 @@ impl Kernels {
     }
 }
 
+/// Whether the kernels have the drivers of their targets.
+fn check(kernels: &[Kernel], setup: &Setup) -> Result<(), TestbedError> {
+    let mut kernels =
+        kernels.iter().filter(|kernel| setup.targets.iter().any(|target| runs_on(target, &kernel.release)));
+    kernels.try_for_each(|kernel| initramfs::check(kernel, &contents(setup, &kernel.release)?).map_err(of_vm))
+}
+
+/// Whether the target is one of that kernel's.
+fn runs_on(target: &Target, release: &str) -> bool {
+    target.kernel.as_deref().is_none_or(|kernel| kernel == release)
+}
+
 /// What the targets of that kernel need: another kernel may lack the driver of another target.
 fn contents(setup: &Setup, release: &str) -> Result<Contents, TestbedError> {
     let mut own = setup.clone();
-    own.targets.retain(|target| target.kernel.as_deref().is_none_or(|kernel| kernel == release));
+    own.targets.retain(|target| runs_on(target, release));
     let needs = needs(&own)?;
     let init = std::env::current_exe().map_err(|error| {
         TestbedError::machine("the program's own file is unknown").tried(format!("/proc/self/exe: {error}"))

@@ -23,6 +23,7 @@ mod tests;
 
 use std::os::unix::net::UnixStream;
 
+use fsb_testbed::optional::{self, Available};
 use fsb_testbed::{Kind, Setup, TestbedError};
 use fsb_vm::VmError;
 
@@ -42,10 +43,18 @@ pub const PATIENCE_VARIABLE: &str = "FSB_VM_PATIENCE";
 /// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
 /// for it (the initramfs) stays in the user's cache. The answer holds warnings.
 pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
-    let warnings = fsb_testbed::vm::check(setup)?;
+    let here = on_this_machine(setup)?;
+    let mut warnings = fsb_testbed::vm::check(&here.setup)?;
     qemu::version()?;
-    kernels::Kernels::prepare(setup)?.check_memory(setup)?;
+    let (kernels, available) = kernels::Kernels::prepare(here)?;
+    kernels.check_memory(setup)?;
+    warnings.extend(available.warnings());
     Ok(warnings)
+}
+
+/// The setup without those optional targets that this machine cannot make in any guest.
+fn on_this_machine(setup: &Setup) -> Result<Available, TestbedError> {
+    optional::available(setup, |alone| fsb_testbed::vm::check(alone).map(drop))
 }
 
 /// Serves a runner until it closes the connection. Guests and disks are gone in the end, whatever happened.

@@ -1,10 +1,12 @@
 //! The relay: the runner's requests to the agent in the guest, its answers back, and a guest for every kernel.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use fsb_model::Target;
+use fsb_testbed::optional::Available;
 use fsb_testbed::vm::Disks;
 use fsb_testbed::{Opened, Setup, TestbedError};
 
@@ -31,6 +33,8 @@ pub(super) struct Relay<'a> {
     disks: Disks,
     /// What each guest is told to make.
     setup: Option<Setup>,
+    /// Optional targets that no guest can make, with the reason.
+    unavailable: BTreeMap<String, TestbedError>,
     running: Option<Running>,
     /// Warnings that the runner knows.
     told: Vec<String>,
@@ -51,7 +55,7 @@ struct Running {
 impl<'a> Relay<'a> {
     pub fn new(guests: &'a mut dyn Guests) -> Self {
         let (disks, patience) = (Disks::default(), RELEASE);
-        Relay { guests, disks, setup: None, running: None, told: Vec::new(), patience }
+        Relay { guests, disks, setup: None, unavailable: BTreeMap::new(), running: None, told: Vec::new(), patience }
     }
 
     pub fn serve(&mut self, stream: UnixStream) -> Result<(), String> {
@@ -96,7 +100,9 @@ impl<'a> Relay<'a> {
     fn open(&mut self, setup: &Setup, front: &mut Lines) -> Result<Opened, TestbedError> {
         let tell = &mut |progress| drop(front.send(&Reply::Progress(progress)));
         let prepared = self.guests.prepare(setup, tell)?;
-        self.disks = Disks::open(setup, tell)?;
+        let Available { setup, unavailable } = prepared.available;
+        self.unavailable = unavailable;
+        self.disks = Disks::open(&setup, tell)?;
         let mut controls = setup.controls.clone();
         controls.entry("guest-memory".to_owned()).or_insert_with(|| "backed".to_owned());
         self.setup = Some(Setup {
@@ -156,6 +162,9 @@ impl<'a> Relay<'a> {
     }
 
     fn provision(&mut self, target: &Target, front: &mut Lines) -> Result<Reply, TestbedError> {
+        if let Some(why) = self.unavailable.get(&target.name) {
+            return Err(why.clone());
+        }
         let release = self.guests.release(target.kernel.as_deref());
         // Dropping a guest ends it: the disks are free before the next one gets them.
         self.running = self.running.take().filter(|running| running.release == release && !running.has_stopped());

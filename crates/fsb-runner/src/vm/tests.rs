@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fsb_engine::Sizing;
+use fsb_model::place::VmRecord;
 use fsb_model::run::TargetRecord;
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::control::Held;
+use fsb_testbed::optional;
 use fsb_testbed::vm::HostDisk;
 use fsb_testbed::{Abilities, Opened, Progress, Provisioned, Setup, TestbedError};
 
@@ -50,9 +52,14 @@ impl Guest for Scripted {
 }
 
 impl Guests for Script {
-    fn prepare(&mut self, _: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError> {
+    fn prepare(&mut self, setup: &Setup, tell: &mut dyn FnMut(Progress)) -> Result<Prepared, TestbedError> {
         tell(step("looking"));
-        Ok(Prepared { emulated: true, ..Prepared::default() })
+        let lacking = |alone: &Setup| match alone.targets[0].kernel.as_deref() {
+            Some("6.13") => Err(TestbedError::machine("no module")),
+            _ => Ok(()),
+        };
+        let available = optional::available(setup, lacking)?;
+        Ok(Prepared { available, record: VmRecord::default(), emulated: true, oldest_kernel: None })
     }
 
     fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError> {
@@ -81,6 +88,7 @@ fn live(stream: UnixStream, fate: Fate) {
         let reply = match request {
             Request::Hello { version } => Reply::Hello { version },
             Request::Open(setup) => {
+                assert!(setup.targets.iter().all(|target| !target.optional), "it was left out");
                 assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
                 let _ = lines.send(&Reply::Progress(step("opening")));
                 Reply::Opened(Box::new(Opened { warnings: vec!["of the guest".to_owned()], ..Opened::default() }))
@@ -114,9 +122,14 @@ fn target(kernel: Option<&str>) -> Target {
     Target { kernel: kernel.map(str::to_owned), .."null".parse().unwrap() }
 }
 
+/// The scripted kernel lacks its driver, and the plan knows.
+fn absent() -> Target {
+    Target { name: "absent".to_owned(), optional: true, ..target(Some("6.13")) }
+}
+
 fn setup() -> Setup {
     serde_json::from_value(serde_json::json!({
-        "targets": [target(None)], "size": 1 << 20, "dir": "/var/tmp", "wipe": [], "controls": {},
+        "targets": [absent(), target(None)], "size": 1 << 20, "dir": "/var/tmp", "wipe": [], "controls": {},
         "identity": {"force_root": false}, "seed": 1, "vm": {"memory": "128M", "cpus": 1},
     }))
     .unwrap()
@@ -173,6 +186,16 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
         }
     });
     assert_eq!(booted, ["6.1", "6.12", "6.1"], "one guest serves as long as its kernel is wanted");
+}
+
+#[test]
+fn a_target_that_no_guest_can_make_costs_no_boot() {
+    let booted = play(&[Fate::Answers], |agent| {
+        let refusal = agent.provision(&absent(), &mut |_| {}).unwrap_err();
+        assert!(matches!(refusal, AgentError::Refused(error) if error == TestbedError::machine("no module")));
+        provision(agent, None);
+    });
+    assert_eq!(booted, ["6.1"]);
 }
 
 #[test]

@@ -234,9 +234,14 @@ pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<F
 pub(crate) fn version(tools: &Tools) -> Option<String> {
     let output = program::run(&program::find(tools.mkfs)?, &[tools.version]).ok()?;
     let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.to_owned())
+    version_in(&String::from_utf8_lossy(&text)).map(str::to_owned)
+}
+
+/// A program that does not know the question complains, and shows its usage.
+fn version_in(text: &str) -> Option<&str> {
+    let complaint = |line: &str| ["unrecognized", "invalid", "unknown"].iter().any(|word| line.contains(word));
+    let mut lines = text.lines().map(str::trim).take_while(|line| !line.to_lowercase().starts_with("usage"));
+    lines.find(|line| line.contains(|c: char| c.is_ascii_digit()) && !complaint(line))
 }
 
 /// What of a member's programs is missing, with the package that brings it.
@@ -315,6 +320,14 @@ mod tests {
         let error = find("btfrs").err().unwrap();
         assert_eq!(error.kind, crate::Kind::Request);
         assert!(error.to_string().contains("did you mean 'btrfs'"), "{error}");
+    }
+
+    #[test]
+    fn a_complaint_is_no_version() {
+        assert_eq!(version_in("mkfs.udf: unrecognized option '--version'\n"), None);
+        assert_eq!(version_in("mkudffs from udftools 2.3\nUsage:\n\tmkudffs\n"), Some("mkudffs from udftools 2.3"));
+        assert_eq!(version_in("\nmke2fs 1.47.0 (5-Feb-2023)\n"), Some("mke2fs 1.47.0 (5-Feb-2023)"));
+        assert_eq!(version_in("mkfs.x: invalid option -- '-'\nUsage: mkfs.x device\nup to 1024 bytes\n"), None);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
+use fsb_model::FileSystemSpec;
+
 use super::{FileSystem, Inspection, Tools, ask_about};
+use crate::error::TestbedError;
 
 pub(super) struct Nilfs2;
 
@@ -43,6 +46,18 @@ impl FileSystem for Nilfs2 {
         129 << 20
     }
 
+    /// These are mount.nilfs2's own; the kernel does not know them.
+    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        let of_cleaner =
+            |option: &&String| ["pp", "nogc", "gcpid"].contains(&option.split('=').next().unwrap_or_default());
+        match spec.options.iter().find(of_cleaner) {
+            None => Ok(()),
+            Some(option) => Err(TestbedError::request(format!("nilfs2: the option {option} is for its cleaner"))
+                .tried("mount.nilfs2 hands it to nilfs_cleanerd, which does not run behind a measurement")
+                .advice("leave it out")),
+        }
+    }
+
     fn inspect(&self, device: &Path) -> Inspection {
         parse(&ask_about("nilfs-tune", &["-l"], device))
     }
@@ -64,6 +79,16 @@ fn parse(text: &str) -> Inspection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_the_cleaner_are_refused() {
+        let check = |text: &str| Nilfs2.check(text.parse::<fsb_model::Target>().unwrap().file_system().unwrap());
+        for text in ["nilfs2,pp=60", "nilfs2,nogc"] {
+            let error = check(text).unwrap_err();
+            assert!(error.kind == crate::Kind::Request && error.to_string().contains("cleaner"), "{error}");
+        }
+        assert_eq!(check("nilfs2,order=strict,nobarrier"), Ok(()));
+    }
 
     #[test]
     fn nilfs_tune_is_read() {

@@ -5,7 +5,6 @@ mod directory;
 mod file_system;
 mod foreign;
 mod mounts;
-mod optional;
 mod place;
 mod quiet;
 
@@ -29,6 +28,7 @@ use crate::host;
 use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, OpenMedium};
+use crate::optional::{self, Available};
 use crate::sys::{Roots, block};
 use crate::testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
 use crate::watch::{self, Watch};
@@ -245,19 +245,24 @@ fn lent(medium: &mut Box<dyn OpenMedium>) -> &mut dyn OpenMedium {
     medium.as_mut()
 }
 
+/// The setup without those optional targets that this machine cannot make.
+fn available(setup: &Setup) -> Result<Available, TestbedError> {
+    optional::available(setup, |alone| check::check(alone).map(drop))
+}
+
 impl Testbed for LocalTestbed {
     fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError> {
-        let (setup, unavailable) = optional::available(setup)?;
-        let mut warnings = check::check(&setup)?;
-        warnings.extend(unavailable.iter().map(|(name, why)| format!("{name} is not available here: {why}")));
+        let available = available(setup)?;
+        let mut warnings = check::check(&available.setup)?;
+        warnings.extend(available.warnings());
         Ok(warnings)
     }
 
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
         self.close();
-        let (setup, unavailable) = optional::available(setup)?;
+        let Available { setup, unavailable } = available(setup)?;
         self.unavailable = unavailable;
-        let setup = setup.as_ref();
+        let setup = &setup;
         let page_cache = control::REGISTRY
             .iter()
             .find(|member| member.name() == PAGE_CACHE)

@@ -8,5 +8,7 @@ mod disks;
 mod needs;
 
 pub use check::check;
+#[cfg(test)]
+pub(crate) use check::tests::setup as setup_of;
 pub use disks::{Disks, HostDisk};
 pub use needs::{Needs, needs};

@@ -122,6 +122,11 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
     })
 }
 
+/// Whether that kernel has what a guest needs and the modules of `contents`; nothing is made.
+pub fn check(kernel: &Kernel, contents: &Contents) -> Result<(), VmError> {
+    order(kernel, contents).map(drop)
+}
+
 /// The modules to load.
 fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
     let directory = &kernel.modules;
@@ -253,6 +258,8 @@ mod tests {
             |kernel: &Kernel, contents: &Contents| build(kernel, contents, directory.path()).unwrap_err().to_string();
         let without = Contents { modules: vec!["reiserfs".into()], ..contents.clone() };
         let text = refusal(&kernel, &without);
+        assert_eq!(check(&kernel, &without).unwrap_err().to_string(), text);
+        assert_eq!(check(&kernel, &contents), Ok(()));
         assert!(
             text.contains("no module reiserfs") && text.contains("kernel 6.1") && text.contains("--kernel"),
             "{text}"

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use tempfile::TempDir;
 
 use super::find::{fetched, kernels};
 use super::unpack::Unpacking;
@@ -34,10 +35,17 @@ pub fn fetch(package: &str, progress: &mut dyn FnMut(&str), stopped: &dyn Fn() -
 }
 
 /// The kernel of a `.deb` file: unpacked as [`fetch`] does, unless that very file was unpacked before.
-pub fn unpacked(package: &str, progress: &mut dyn FnMut(&str)) -> Result<Kernel, VmError> {
+pub fn unpacked(package: &str, progress: &mut dyn FnMut(&str), stopped: &dyn Fn() -> bool) -> Result<Kernel, VmError> {
     check(package)?;
     let kernels = kernels(&cache()?);
-    noted(&kernels, package).map_or_else(|| fetch_into(&kernels, package, progress, &|| false), Ok)
+    noted(&kernels, package).map_or_else(|| fetch_into(&kernels, package, progress, stopped), Ok)
+}
+
+/// Removes from the user's cache what those left behind who were killed while they fetched or unpacked.
+pub fn tidy() {
+    if let Ok(cache) = cache() {
+        sweep(&kernels(&cache));
+    }
 }
 
 /// The kernel in the cache that came from that file.
@@ -66,13 +74,8 @@ fn fetch_into(
 ) -> Result<Kernel, VmError> {
     let interrupted = || VmError::machine(format!("cannot fetch {package}")).tried("interrupted");
     fs::create_dir_all(kernels).map_err(|error| no_place("make the directory", kernels, error))?;
-    sweep(kernels, Duration::from_secs(60));
-    // Beside the place where it goes, so that it goes there whole; the lock says that somebody works in it.
-    let work = tempfile::Builder::new()
-        .prefix(WORK)
-        .tempdir_in(kernels)
-        .map_err(|error| no_place("write into", kernels, error))?;
-    let _lock = lock(work.path());
+    sweep(kernels);
+    let (work, _lock) = workplace(kernels)?;
     let place = work.path().join("kernel");
     fs::create_dir(&place).map_err(|error| refused("make the directory", &place, error))?;
     let mut unpacking = Unpacking::into(&place);
@@ -216,15 +219,32 @@ fn lock(directory: &Path) -> Option<File> {
     Some(file)
 }
 
-/// Removes what those left behind who were killed while they fetched. One made a moment ago may not be locked yet.
-fn sweep(kernels: &Path, age: Duration) {
+/// A directory to work in, beside the place where its kernel goes, so that it goes there whole. The lock says that
+/// somebody does.
+fn workplace(kernels: &Path) -> Result<(TempDir, Option<File>), VmError> {
+    const ATTEMPTS: usize = 8;
+    let mut made = None;
+    for _ in 0..ATTEMPTS {
+        let work = tempfile::Builder::new().prefix(WORK).tempdir_in(kernels);
+        let work = work.map_err(|error| no_place("write into", kernels, error))?;
+        let lock = lock(work.path());
+        let kept = lock.is_some() && work.path().exists();
+        made = Some((work, lock));
+        // Another one sweeps, and took it for a dead one's before it was locked.
+        if kept {
+            break;
+        }
+    }
+    // Where there are no locks at all nobody sweeps either.
+    made.ok_or_else(|| VmError::machine(format!("cannot work in {}", kernels.display())))
+}
+
+/// Removes what those left behind who were killed while they fetched.
+fn sweep(kernels: &Path) {
     let Ok(entries) = fs::read_dir(kernels) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
-        let old = entry
-            .metadata()
-            .and_then(|metadata| metadata.modified())
-            .is_ok_and(|time| time.elapsed().is_ok_and(|elapsed| elapsed >= age));
-        if old && lock(&entry.path()).is_some() {
+        let held = lock(&entry.path());
+        if held.is_some() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -286,6 +306,29 @@ mod tests {
         assert_eq!(fs::read_dir(&kernels).unwrap().count(), 0);
     }
 
+    /// Whoever makes a directory has it, whenever another one sweeps.
+    #[test]
+    fn nobody_sweeps_away_what_is_worked_in() {
+        let directory = tempfile::tempdir().unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    sweep(directory.path());
+                }
+            });
+            for _ in 0..300 {
+                let (work, lock) = workplace(directory.path()).unwrap();
+                let there = lock.is_some() && fs::write(work.path().join("file"), "x").is_ok() && work.path().exists();
+                if !there {
+                    done.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+                assert!(there);
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
     #[test]
     fn what_the_dead_left_is_removed() {
         let directory = tempfile::tempdir().unwrap();
@@ -296,9 +339,7 @@ mod tests {
             fs::create_dir(path).unwrap();
         }
         let _lock = lock(&own).unwrap();
-        sweep(directory.path(), Duration::from_secs(60));
-        assert!(dead.exists());
-        sweep(directory.path(), Duration::ZERO);
+        sweep(directory.path());
         assert!(own.exists() && !dead.exists() && kernel.exists());
     }
 }

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use fetch::{fetch, unpacked};
+pub use fetch::{fetch, tidy, unpacked};
 pub use find::list;
 pub use resolve::resolve;
 

@@ -17,7 +17,7 @@ pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     match text {
         None => default(&places),
         Some(text) if text.trim().is_empty() => Err(VmError::request("the name of the kernel is empty").advice(NAMES)),
-        Some(text) if text.ends_with(".deb") => unpacked(text, &mut |_| {}),
+        Some(text) if text.ends_with(".deb") => unpacked(text, &mut |_| {}, &|| false),
         Some(text) => named(text, &places).unwrap_or_else(|| by_release(text, &places)),
     }
 }

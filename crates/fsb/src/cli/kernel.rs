@@ -64,18 +64,21 @@ enum Command {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    kernel::tidy();
     match &arguments.command {
         Command::List => list()?,
-        Command::Fetch { package } => print(&format!("{}\n", table(&[fetch(package)?])))?,
+        Command::Fetch { package } => {
+            let fetched = interruptible(|stopped| kernel::fetch(package, &mut say, stopped))?;
+            print(&format!("{}\n", table(&[fetched])))?;
+        }
     }
     Ok(exit::DONE)
 }
 
 /// What was begun goes away with whoever is interrupted.
-fn fetch(package: &str) -> anyhow::Result<Kernel> {
+pub fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, VmError>) -> anyhow::Result<Kernel> {
     let (interrupted, signal) = front::catch_signals()?;
-    let stopped = || interrupted.load(Ordering::Relaxed);
-    kernel::fetch(package, &mut say, &stopped).map_err(|error| match u8::try_from(signal.load(Ordering::Relaxed)) {
+    get(&|| interrupted.load(Ordering::Relaxed)).map_err(|error| match u8::try_from(signal.load(Ordering::Relaxed)) {
         Ok(code) if code != 0 => Failure { code, message: "interrupted: nothing was fetched".to_owned() }.into(),
         _ => failure(error),
     })

@@ -145,8 +145,12 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
 /// Unpacks the packages that are named as kernels and were not unpacked before, which takes long enough to be told.
 fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
     let in_vm = file.place.as_ref().is_some_and(|place| place.get_ref() == Place::Vm.name());
-    for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| in_vm && text.ends_with(".deb")) {
-        kernel::unpacked(text, &mut say).map_err(super::kernel::failure)?;
+    if !in_vm {
+        return Ok(());
+    }
+    kernel::tidy();
+    for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
+        super::kernel::interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
     }
     Ok(())
 }

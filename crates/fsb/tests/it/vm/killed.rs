@@ -57,6 +57,39 @@ fn a_killed_front_takes_the_guest_and_its_disk_along() {
 }
 
 #[test]
+fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_front() {
+    let Some(kernel) = kernel_or_skip("no namespaces") else { return };
+    let _turn = turn();
+    let before = traces();
+    let (home, binary) = (super::runs::home_of_nobody(), public_copy());
+    std::fs::write(home.path().join("tiny.toml"), PLAN).unwrap();
+    // The limit is one of a namespace, and so of nobody else; where it is the machine's there is no need to set it.
+    let limit = "if [ \"$1\" = limited ]; then echo 0 > /proc/sys/user/max_user_namespaces || exit 9; fi; shift; \
+                 unshare --user true 2>/dev/null && exit 9; \
+                 exec setpriv --ambient-caps=-all --inh-caps=-all -- \"$@\"";
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    let own = ["unshare", "--user", "--map-current-user", "--keep-caps"];
+    let may = Command::new("setpriv").args(nobody).args(own).arg("true").output().unwrap().status.success();
+    let mut command = Command::new("setpriv");
+    command.args(nobody).args(own.iter().filter(|_| may));
+    command.args(["sh", "-c", limit, "sh", if may { "limited" } else { "refused" }]).arg(binary.path());
+    command.args(["run", "tiny.toml", "ext4", "--kernel", &kernel, "--blocks", "50", "--out", "run"]);
+    command.current_dir(home.path()).env("HOME", home.path()).env("XDG_CACHE_HOME", home.path().join("cache"));
+    let mut front = Front(command.spawn().unwrap());
+    let run = home.path().join("run");
+    wait_until("a trial in the guest", LONG, || {
+        assert_eq!(front.0.try_wait().unwrap(), None, "the run goes on");
+        !trials(&run).is_empty()
+    });
+    assert_eq!(trials(&run)[0]["outcome"], "ok");
+    assert_eq!(qemu().len(), 1);
+    front.0.kill().unwrap();
+    front.0.wait().unwrap();
+    expect_no_traces(&before);
+    assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
+}
+
+#[test]
 fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
     lose_qemu("a killed QEMU", Signal::KILL, "guest stopped: QEMU was killed by signal 9");
 }

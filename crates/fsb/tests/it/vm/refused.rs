@@ -1,20 +1,8 @@
 //! What stands in a virtual machine's way is said before anything starts, with the next step.
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use super::*;
-
-/// Runs the program where `hidden` is no program.
-fn without(hidden: &str, directory: &Path, arguments: &[&str]) -> Output {
-    let shell = "mount --bind /dev/null \"$(command -v \"$1\")\" && shift && exec \"$@\"";
-    Command::new("unshare")
-        .args(["-m", "sh", "-c", shell, "sh", hidden, FSB])
-        .args(arguments)
-        .current_dir(directory)
-        .env("XDG_CACHE_HOME", cache())
-        .output()
-        .expect("unshare runs")
-}
 
 fn expect(output: &Output, code: i32, words: &[&str]) {
     expect_code(output, code);
@@ -45,15 +33,7 @@ fn a_kernel_that_cannot_serve_is_refused() {
     let own = cache().join("fsb/kernels").join(&kernel);
     // The same kernel without some of its modules.
     for (gone, words) in [("/jfs.ko", ["jfs", "--kernel"]), ("/virtio_blk.ko", ["virtio", "--kernel"])] {
-        let modules = scratch.path().join(gone.trim_matches('/'));
-        std::fs::create_dir_all(&modules).unwrap();
-        for name in ["modules.builtin", "modules.softdep", "modules.alias"] {
-            let _ = std::fs::copy(own.join("modules").join(name), modules.join(name));
-        }
-        let all = std::fs::read_to_string(own.join("modules/modules.dep")).unwrap();
-        let kept: String = all.lines().filter(|line| !line.contains(gone)).map(|line| format!("{line}\n")).collect();
-        assert!(kept.len() < all.len(), "{gone} was there");
-        std::fs::write(modules.join("modules.dep"), kept).unwrap();
+        let modules = modules_without(gone, &own, &scratch.path().join(gone.trim_matches('/')));
         let named = format!("{}:{}", own.join("vmlinuz").display(), modules.display());
         expect(&refused(&named, &["jfs"]), 3, &words);
     }

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::*;
 
 /// A directory of nobody's with a cache of its own.
-fn home_of_nobody() -> tempfile::TempDir {
+pub fn home_of_nobody() -> tempfile::TempDir {
     let home = tempfile::Builder::new().prefix("fsb-nobody-").tempdir_in("/var/tmp").unwrap();
     std::fs::create_dir_all(home.path().join("cache/fsb")).unwrap();
     let shell = "cp -r \"$1\" \"$2\"/cache/fsb/ && chown -R 65534:65534 \"$2\"";
@@ -81,6 +81,38 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
     assert!(stderr(&output).contains("3 trials of the unfinished block"), "{}", stderr(&output));
     assert_eq!(counting(&run).iter().filter(|trial| trial["phase"] == "measured").count(), 8);
     expect_no_traces(&before);
+}
+
+#[test]
+fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
+    let test = "file systems of cards and flash";
+    let Some(kernel) = kernel_or_skip(test) else { return };
+    if !["mkfs.vfat", "mkfs.exfat", "mkfs.minix", "mkfs.f2fs"].iter().all(|program| program_or_skip(test, program)) {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    let sets: String =
+        ["create", "delete"].iter().map(|name| format!("[[workload]]\nname = '{name}'\nfiles = 50\n")).collect();
+    std::fs::write(scratch.path().join("cards.toml"), format!("{PLAN}{sets}")).unwrap();
+    let f2fs = r#"f2fs,mkfs="-O extra_attr,inode_checksum",noinline_data"#;
+    let mut command = command(scratch.path(), &["run", "cards.toml", "vfat", "exfat", "minix", f2fs]);
+    let output = command.args(["--kernel", &kernel, "--out", "run"]).env("XDG_CACHE_HOME", cache()).output().unwrap();
+    expect_code(&output, 0);
+    let run = scratch.path().join("run");
+    let (record, made) = (record(&run), trials(&run));
+    assert_eq!(made.len(), 4 * 2 * 4, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        let proved = trial["operation"] != "read" || trial["observed"]["device_read_bytes"].as_u64() >= Some(256 << 10);
+        assert!(proved, "{trial:#}");
+    }
+    let found = &record["targets"][f2fs];
+    let holds = |list: &str, word: &str| found[list].as_array().unwrap().iter().any(|entry| entry == word);
+    assert!(holds("features", "extra_attr") && holds("mount_options", "noinline_data"), "{found:#}");
+    for fs in ["vfat", "exfat", "minix"] {
+        assert!(record["targets"][fs]["mkfs_version"].as_str().is_some_and(|text| !text.is_empty()), "{record:#}");
+    }
 }
 
 #[test]

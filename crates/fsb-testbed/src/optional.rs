@@ -1,0 +1,92 @@
+//! Targets that not every machine can make: the others are measured all the same.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Kind, TestbedError};
+use crate::testbed::Setup;
+
+/// What is left of a setup, and what is not.
+#[derive(Debug, Clone)]
+pub struct Available {
+    /// The setup without those optional targets that cannot be made.
+    pub setup: Setup,
+    /// Why they cannot, by their names.
+    pub unavailable: BTreeMap<String, TestbedError>,
+}
+
+/// Asks `check` for each optional target alone whether this machine can make it. What is wrong with a request is wrong of
+/// an optional target too, and stays in. Where nothing is left the answer is the first reason.
+pub fn available(
+    setup: &Setup,
+    mut check: impl FnMut(&Setup) -> Result<(), TestbedError>,
+) -> Result<Available, TestbedError> {
+    Available { setup: setup.clone(), unavailable: BTreeMap::new() }.and(&mut check)
+}
+
+impl Available {
+    /// The same where each optional target that is left must pass `check` too.
+    pub fn and(mut self, mut check: impl FnMut(&Setup) -> Result<(), TestbedError>) -> Result<Self, TestbedError> {
+        let mut first = None;
+        for target in self.setup.targets.iter().filter(|target| target.optional) {
+            let alone = Setup { targets: vec![target.clone()], ..self.setup.clone() };
+            if let Err(error) = check(&alone)
+                && error.kind == Kind::Machine
+            {
+                first.get_or_insert_with(|| error.clone());
+                self.unavailable.insert(target.name.clone(), error);
+            }
+        }
+        self.setup.targets.retain(|target| !self.unavailable.contains_key(&target.name));
+        match first {
+            Some(first) if self.setup.targets.is_empty() => Err(first),
+            _ => Ok(self),
+        }
+    }
+
+    /// What the reader must know: which targets are left out, and why.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.unavailable.iter().map(|(name, why)| format!("{name} is not available here: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(optional: &[&str]) -> Setup {
+        let mut setup = crate::vm::setup_of(&["ext4", "xfs", "jfs"]);
+        for target in &mut setup.targets {
+            target.optional = optional.contains(&target.name.as_str());
+        }
+        setup
+    }
+
+    /// Refuses the target of that name, which is alone.
+    fn without(name: &'static str, error: TestbedError) -> impl Fn(&Setup) -> Result<(), TestbedError> {
+        move |alone| {
+            assert_eq!(alone.targets.len(), 1);
+            if alone.targets[0].name == name { Err(error.clone()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn what_is_left_passes_every_check() {
+        let machine = |why: &str| TestbedError::machine(why);
+        let here = available(&setup(&["ext4", "jfs"]), without("jfs", machine("no jfs"))).unwrap();
+        let here = here.and(without("xfs", machine("is not asked"))).unwrap();
+        let here = here.and(without("ext4", machine("no ext4"))).unwrap();
+        let left: Vec<_> = here.setup.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(left, ["xfs"]);
+        let told: Vec<_> = here.warnings().collect();
+        assert_eq!(told, ["ext4 is not available here: no ext4", "jfs is not available here: no jfs"]);
+    }
+
+    #[test]
+    fn a_wrong_request_stays_in_and_a_run_of_nothing_has_a_reason() {
+        let here = available(&setup(&["jfs"]), without("jfs", TestbedError::request("wrong"))).unwrap();
+        assert_eq!((here.setup.targets.len(), here.unavailable.len()), (3, 0));
+        let refused = |alone: &Setup| Err(TestbedError::machine(format!("no {}", alone.targets[0].name)));
+        let error = available(&setup(&["xfs", "ext4", "jfs"]), refused).unwrap_err();
+        assert_eq!(error.to_string(), "no ext4", "the first of the plan");
+    }
+}

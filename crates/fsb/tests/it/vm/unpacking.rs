@@ -1,0 +1,58 @@
+//! Packages whose unpacking ends before its time.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::*;
+
+/// A package of so many modules that nobody sees its unpacking end.
+fn package(directory: &Path) -> PathBuf {
+    const MODULES: usize = 20_000;
+    let tree = directory.join("tree");
+    let modules = tree.join("lib/modules/6.1.0-1-amd64/kernel");
+    std::fs::create_dir_all(&modules).unwrap();
+    for number in 0..MODULES {
+        std::fs::write(modules.join(format!("m{number}.ko")), [0u8; 2048]).unwrap();
+    }
+    std::fs::create_dir(tree.join("DEBIAN")).unwrap();
+    let control = "Package: linux-image-6.1.0-1-amd64\nVersion: 1\nArchitecture: all\nMaintainer: nobody <n@localhost>\n\
+                   Description: none\n";
+    std::fs::write(tree.join("DEBIAN/control"), control).unwrap();
+    let file = directory.join("k.deb");
+    let built = Command::new("dpkg-deb").args(["-Znone", "--build"]).args([&tree, &file]).output().unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    file
+}
+
+#[test]
+fn an_unpacking_that_is_interrupted_leaves_nothing_and_a_killed_one_until_the_next_use() {
+    if !program_or_skip("a package", "dpkg-deb") {
+        return;
+    }
+    let scratch = scratch();
+    let (file, home) = (package(scratch.path()), scratch.path().join("cache"));
+    let kernels = home.join("fsb/kernels");
+    let left = || std::fs::read_dir(&kernels).map_or(0, |entries| entries.count());
+    let fsb = |arguments: &[&str]| {
+        let mut command = command(scratch.path(), arguments);
+        command.env("XDG_CACHE_HOME", &home);
+        command
+    };
+    let file = file.to_str().unwrap();
+    let run = ["run", "ext4", "--in", "vm", "--kernel", file, "--out", "run"];
+    let fetch = ["kernel", "fetch", file];
+    for (arguments, signal, code) in [
+        (&run[..], Signal::INT, Some(130)),
+        (&run[..], Signal::TERM, Some(143)),
+        (&fetch[..], Signal::INT, Some(130)),
+        (&run[..], Signal::KILL, None),
+    ] {
+        let mut child = fsb(arguments).spawn().unwrap();
+        wait_until("the unpacking", LONG, || left() == 1);
+        kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), code, "{arguments:?}, {signal:?}");
+        assert_eq!(left(), usize::from(code.is_none()), "{arguments:?}, {signal:?}");
+    }
+    expect_code(&fsb(&["kernel", "list"]).output().unwrap(), 0);
+    assert_eq!(left(), 0);
+    assert!(!scratch.path().join("run").exists());
+}
