@@ -7,6 +7,7 @@ pub mod csv;
 pub mod html;
 pub mod json;
 pub mod markdown;
+mod short;
 pub mod text;
 pub mod view;
 

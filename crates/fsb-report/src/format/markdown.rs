@@ -16,6 +16,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// The headline, the table, what it rests on.
 pub fn render(view: &View) -> String {
+    let view = &view.shortened();
     let mut lines = vec![format!("**{}**", escape(&view.headline)), String::new()];
     let names = view.targets.iter().map(|target| escape(&target.name));
     lines.push(table_row(std::iter::once("workload".to_owned()).chain(names)));

@@ -113,7 +113,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let (plan, cells) = plan(&options)?;
     let turn = Turn::of(arguments.allow_concurrent);
-    let mut progress = Progress::new(options.min_log_level > Level::Info);
+    let mut progress = Progress::new(&plan.targets, options.min_log_level > Level::Info);
     let trials = front::perform_unsaved(plan, cells, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)
