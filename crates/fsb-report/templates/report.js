@@ -19,6 +19,40 @@
     return value;
   };
 
+  const pen = document.createElement("canvas").getContext("2d");
+  const wide = (texts) => Math.max(0, ...texts.map((text) => pen.measureText(text.replace("&lt;", "<")).width));
+
+  // Of labels of ticks that would run into each other, some go, from zero outwards; letters under marks, which belong
+  // to each of them, go as a whole.
+  const thin = (layout) => {
+    pen.font = `12px ${layout.font.family}`;
+    const { automargin, ticktext } = layout.yaxis ?? {};
+    const beside = !automargin ? 0 : ticktext ? wide(ticktext) + 10 : 55;
+    for (const key of Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name))) {
+      const axis = layout[key];
+      if (!axis.ticktext || axis.tickvals.length < 2) continue;
+      const log = (value) => (axis.type === "log" ? Math.log10(value) : value);
+      const places = axis.tickvals.map(log);
+      const [from, to] = axis.range ?? [Math.min(...places), Math.max(...places)];
+      const [left, right] = axis.domain ?? [0, 1];
+      const length = (layout.width - layout.margin.l - layout.margin.r - beside) * (right - left);
+      const zero = Math.max(0, axis.tickvals.indexOf(0));
+      const fits = (one, other) => {
+        const room = (Math.abs(places[one] - places[other]) / Math.abs(to - from)) * length;
+        return room > wide([axis.ticktext[one], axis.ticktext[other]]) + 6;
+      };
+      const outward = (ticks) => {
+        let last = zero;
+        return ticks.filter((tick) => fits(tick, last) && ((last = tick), true));
+      };
+      const all = places.map((_, tick) => tick);
+      let kept = [...outward(all.slice(0, zero).reverse()).reverse(), zero, ...outward(all.slice(zero + 1))];
+      if (key === "xaxis" && layout.xaxis2 && kept.length < all.length) kept = [];
+      axis.tickvals = kept.map((tick) => axis.tickvals[tick]);
+      axis.ticktext = kept.map((tick) => axis.ticktext[tick]);
+    }
+  };
+
   const figure = (chart, width) => {
     const colors = style();
     // A chart that is chosen on the page makes its own figure.
@@ -41,6 +75,7 @@
     });
     for (const key of Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name))) {
       const axis = layout[key];
+      if (key.startsWith("x")) axis.tickangle = 0;
       axis.fixedrange = true;
       axis.automargin = key.startsWith("y");
       axis.gridcolor = color("--grid");
@@ -55,8 +90,12 @@
         axis.tickfont = { size: 11, color: color("--ink") };
         axis.ticklabelstandoff = 0;
         layout.margin.l = 2;
+        // Where a row has many marks, its label stands above all of them.
+        axis.tickvals = axis.tickvals.map((place) => place - 0.36);
+        axis.range = [axis.range[0], Math.min(axis.range[1], -0.8)];
       }
     }
+    thin(layout);
     return { data, layout };
   };
 

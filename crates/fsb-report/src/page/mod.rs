@@ -7,14 +7,6 @@ pub(crate) mod axis;
 pub(crate) mod chart;
 pub(crate) mod table;
 
-/// Shapes of targets and sets in text, in the order of those in charts.
-const SHAPES: [&str; chart::STYLES] = ["●", "■", "◆", "▲", "✚", "✖", "★", "⬢"];
-
-/// The shape of a target or set in text.
-pub(crate) fn shape(place: usize) -> &'static str {
-    SHAPES[place % chart::STYLES]
-}
-
 /// Plotly's script alone. The crate hands out a page's worth of scripts, of which the second is MathJax: two megabytes
 /// that nothing here needs.
 pub(crate) fn plotly_script() -> String {

@@ -18,7 +18,7 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
         let full: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        let cut: Vec<String> = full.iter().map(|name| start(name, NAME)).collect();
+        let cut: Vec<String> = full.iter().map(|name| cut(name, NAME)).collect();
         let mut shown: Vec<String> = Vec::new();
         for (place, name) in full.iter().enumerate() {
             let alike: Vec<&str> = (0..full.len())
@@ -43,7 +43,7 @@ impl Names {
 }
 
 /// The beginning, where the whole is wider than `width`.
-fn start(name: &str, width: usize) -> String {
+pub(crate) fn cut(name: &str, width: usize) -> String {
     if display_width(name) <= width {
         return name.to_owned();
     }
@@ -76,14 +76,14 @@ fn difference(name: &str, alike: &[&str]) -> String {
     let telling = own.iter().zip(&kept).skip(1).filter(|(_, kept)| **kept).map(|(word, _)| word);
     let mut shown: Vec<String> = own.iter().take(1).chain(telling).map(|word| (*word).to_owned()).collect();
     if shown.len() < 2 {
-        return start(name, NAME);
+        return cut(name, NAME);
     }
     loop {
         let text = shown.join(&GAP.to_string());
         let longest = shown.iter_mut().max_by_key(|word| display_width(word));
         match longest {
             Some(word) if display_width(&text) > NAME && display_width(word) > SHORTEST => drop(word.pop()),
-            _ => return start(&text, NAME),
+            _ => return cut(&text, NAME),
         }
     }
 }
@@ -101,7 +101,7 @@ fn numbered(name: String, before: &[String], behind: &[String]) -> String {
     }
     let candidates = (before.len() + 1..).map(|n| {
         let number = format!("#{n}");
-        start(&name, NAME - number.len()) + &number
+        cut(&name, NAME - number.len()) + &number
     });
     candidates.into_iter().find(|name| !taken(name) && !behind.contains(name)).unwrap_or(name)
 }

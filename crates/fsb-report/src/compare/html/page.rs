@@ -8,9 +8,9 @@ use super::sizes::{self, Figures};
 use super::tables;
 use crate::compare::Page as Shown;
 use crate::compare::view::{Fixed, Row, View, is_about};
-use crate::page::chart::STYLES;
+use crate::page::chart::{hue, shape};
+use crate::page::plotly_script;
 use crate::page::table::Table;
-use crate::page::{plotly_script, shape};
 
 /// So many stand in the open, the rest below them.
 const FINDINGS: usize = 12;
@@ -91,7 +91,7 @@ impl<'a> Page<'a> {
     }
 
     fn style(&self, set: &usize) -> usize {
-        set % STYLES
+        hue(*set)
     }
 
     fn title(&self) -> String {

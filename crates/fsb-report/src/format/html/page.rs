@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::{charts, tables};
 use crate::View;
-use crate::page::chart::{Chart, STYLES};
+use crate::page::chart::{Chart, hue, shape};
 use crate::page::table::Table;
-use crate::page::{plotly_script, script_safe, shape};
+use crate::page::{plotly_script, script_safe};
 use crate::view::Row;
 
 #[derive(Template)]
@@ -60,7 +60,7 @@ impl<'a> Page<'a> {
     }
 
     fn style(&self, target: &usize) -> usize {
-        target % STYLES
+        hue(*target)
     }
 }
 
