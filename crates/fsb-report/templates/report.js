@@ -105,7 +105,8 @@
 
   const draw = (chart) => {
     const { data, layout } = figure(chart, width(chart));
-    Plotly.newPlot(chart, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
+    const drawer = data[0]?.type === "surface" ? window.fsbPlotly3d : Plotly;
+    drawer.newPlot(chart, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
     if (!drawn.has(chart)) {
       drawn.add(chart);
       window.fsbChartsDrawn = drawn.size;

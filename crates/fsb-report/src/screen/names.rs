@@ -96,7 +96,7 @@ fn words(name: &str) -> Vec<&str> {
 /// With a number behind where the name is taken, by one before it or by the name of one that follows.
 fn numbered(name: String, before: &[String], behind: &[String]) -> String {
     let taken = |name: &String| before.contains(name);
-    if !taken(&name) && !(name.contains(GAP) && behind.contains(&name)) {
+    if !(taken(&name) || name.contains(GAP) && behind.contains(&name)) {
         return name;
     }
     let candidates = (before.len() + 1..).map(|n| {

@@ -8,7 +8,7 @@ use super::{charts, tables};
 use crate::View;
 use crate::page::chart::{Chart, hue, shape};
 use crate::page::table::Table;
-use crate::page::{plotly_script, script_safe};
+use crate::page::{PLOTLY, script_safe};
 use crate::view::Row;
 
 #[derive(Template)]
@@ -22,7 +22,7 @@ pub(super) struct Page<'a> {
     environment: Vec<Table>,
     charts: usize,
     data: String,
-    plotly: String,
+    plotly: &'static str,
 }
 
 /// One workload.
@@ -51,7 +51,7 @@ impl<'a> Page<'a> {
             environment: view.environment.iter().map(tables::environment).collect(),
             charts,
             data: data(trials),
-            plotly: if charts > 0 { plotly_script() } else { String::new() },
+            plotly: PLOTLY,
         }
     }
 
