@@ -11,11 +11,10 @@ use fsb_model::nearest;
 use fsb_model::set::Set;
 use fsb_model::units::parse_percent;
 use fsb_report::compare::{FORMATS, Format, Page, text};
-use rustix::termios::tcgetwinsize;
 
 use super::COMPACT_HELP;
 use crate::progress::say;
-use crate::results::print;
+use crate::results::{print, screen_width};
 use crate::sets::Apart;
 use crate::{exit, gate, sets};
 
@@ -143,8 +142,7 @@ fn emit(arguments: &Arguments, format: &Format, page: &Page<'_>) -> anyhow::Resu
         Some(path) => fsb_store::replace(path, (format.render)(page).as_bytes())
             .with_context(|| format!("cannot write {}", path.display())),
         None if on_screen => {
-            let width = tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
-            print(&text::screen(page, width, std::env::var_os("NO_COLOR").is_none()))
+            print(&text::screen(page, screen_width().unwrap_or(0), std::env::var_os("NO_COLOR").is_none()))
         }
         None => print(&(format.render)(page)),
     }
