@@ -22,6 +22,13 @@
   const pen = document.createElement("canvas").getContext("2d");
   const wide = (texts) => Math.max(0, ...texts.map((text) => pen.measureText(text.replace("&lt;", "<")).width));
 
+  // A label in as many lines as it takes.
+  const lines = (text, room) =>
+    text.split(" ").reduce((all, word) => {
+      const last = all.slice(all.lastIndexOf("<br>") + 1);
+      return !all ? word : wide([`${last} ${word}`]) > room ? `${all}<br>${word}` : `${all} ${word}`;
+    }, "");
+
   // Of labels of ticks that would run into each other, some go, from zero outwards; letters under marks, which belong
   // to each of them, go as a whole.
   const thin = (layout) => {
@@ -85,14 +92,18 @@
       if (axis.title) axis.title.standoff = 10;
       // Long labels beside a small chart would leave nothing of it: they go above their row instead.
       if (small && key === "yaxis" && axis.ticktext?.some((text) => text.length > 16)) {
+        // Notes, for Plotly hides whatever labels within a chart come near to. Above all the marks of their row.
         axis.automargin = false;
-        axis.ticklabelposition = "inside top";
-        axis.tickfont = { size: 11, color: color("--ink") };
-        axis.ticklabelstandoff = 0;
+        axis.showticklabels = false;
         layout.margin.l = 2;
-        // Where a row has many marks, its label stands above all of them.
-        axis.tickvals = axis.tickvals.map((place) => place - 0.36);
+        pen.font = `11px ${layout.font.family}`;
+        layout.annotations = axis.ticktext.map((text, row) => ({
+          text: lines(text, width - 30), xref: "paper", x: 0, xanchor: "left", yref: "y", y: axis.tickvals[row] - 0.36,
+          yanchor: "bottom", align: "left", showarrow: false, borderpad: 0, font: { size: 11, color: color("--ink") },
+        }));
         axis.range = [axis.range[0], Math.min(axis.range[1], -0.8)];
+        // A second line takes room of its own.
+        if (layout.annotations.some(({ text }) => text.includes("<br>"))) layout.height += 14 * layout.annotations.length;
       }
     }
     thin(layout);

@@ -133,9 +133,10 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
 }
 
 fn emit(arguments: &Arguments, format: &Format, page: &Page<'_>) -> anyhow::Result<()> {
-    let on_screen = arguments.output.is_none() && format.name == TEXT && std::io::stdout().is_terminal();
-    // The first screen has the warnings on it.
-    if !on_screen {
+    let is_text = arguments.output.is_none() && format.name == TEXT;
+    let on_screen = is_text && std::io::stdout().is_terminal();
+    // The first screen has the warnings on it, wherever it goes.
+    if !is_text {
         page.document.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
