@@ -9,12 +9,14 @@
 pub mod compare;
 mod format;
 mod page;
+mod releases;
 mod screen;
 pub mod show;
 mod tally;
 pub mod view;
 
 pub use format::{FORMATS, Format, csv, find, html, json, markdown, terminal};
+pub use releases::Releases;
 pub use view::View;
 
 #[cfg(test)]

@@ -135,11 +135,38 @@ pub fn bound(text: &str) -> String {
     for sign in [" %", " KiB", " MiB", " GiB", " TiB"] {
         result = result.replace(sign, &sign.replace(' ', "\u{a0}"));
     }
+    // Of units that are words or begin one, only behind a number and before no letter.
+    for unit in ["min", "ms", "µs", "s", "h"] {
+        let sign = format!(" {unit}");
+        let mut bound = String::with_capacity(result.len());
+        let mut rest = result.as_str();
+        while let Some((before, behind)) = rest.split_once(&sign) {
+            let is_unit = before.ends_with(|c: char| c.is_ascii_digit())
+                && !behind.starts_with(|c: char| c.is_alphanumeric() || c == '/');
+            bound += before;
+            bound.push(if is_unit { '\u{a0}' } else { ' ' });
+            bound += unit;
+            rest = behind;
+        }
+        result = bound + rest;
+    }
     for sign in ["≥ ", "≤ "] {
         result = result.replace(sign, &sign.replace(' ', "\u{a0}"));
     }
     result
 }
+
+/// A term and what is said of it, in lines of `width` columns at most where that leaves room for words; those that
+/// follow the first begin below the words.
+pub fn entry(term: &str, text: &str, width: Option<usize>) -> String {
+    let indent = " ".repeat(textwrap::core::display_width(term));
+    let Some(width) = width.filter(|width| *width >= indent.len() + NARROWEST) else { return format!("{term}{text}") };
+    let options = textwrap::Options::new(width).initial_indent(term).subsequent_indent(&indent).break_words(false);
+    textwrap::fill(&bound(text), options).replace('\u{a0}', " ")
+}
+
+/// Words are not squeezed into fewer columns than this.
+const NARROWEST: usize = 24;
 
 /// Whole numbers with thin groups of three: `144 738`.
 pub fn grouped(value: f64) -> String {
@@ -192,7 +219,19 @@ mod tests {
     fn only_numbers_get_a_minus() {
         assert_eq!(minus("-31 % [-35 -27]"), "−31 % [−35 −27]");
         assert_eq!(bound("files ≥ 4 MiB: +3 %"), "files ≥\u{a0}4\u{a0}MiB: +3\u{a0}%");
+        assert_eq!(
+            bound("4 min 31 s, 100 ms; 3 sets, at 5 s"),
+            "4\u{a0}min 31\u{a0}s, 100\u{a0}ms; 3 sets, at 5\u{a0}s"
+        );
         assert_eq!(minus("small-inodes raid-0"), "small-inodes raid-0");
+    }
+
+    #[test]
+    fn what_is_said_of_a_term_stands_beside_it() {
+        let text = "read records that were fully written, in 5 s";
+        assert_eq!(entry("read  ", text, Some(34)), "read  read records that were fully\n      written, in 5 s");
+        assert_eq!(entry("read  ", text, None), format!("read  {text}"));
+        assert_eq!(entry("read  ", text, Some(20)), format!("read  {text}"));
     }
 
     #[test]

@@ -19,6 +19,47 @@
     return value;
   };
 
+  const pen = document.createElement("canvas").getContext("2d");
+  const wide = (texts) => Math.max(0, ...texts.map((text) => pen.measureText(text.replace("&lt;", "<")).width));
+
+  // A label in as many lines as it takes.
+  const lines = (text, room) =>
+    text.split(" ").reduce((all, word) => {
+      const last = all.slice(all.lastIndexOf("<br>") + 1);
+      return !all ? word : wide([`${last} ${word}`]) > room ? `${all}<br>${word}` : `${all} ${word}`;
+    }, "");
+
+  // Of labels of ticks that would run into each other, some go, from zero outwards; letters under marks, which belong
+  // to each of them, go as a whole.
+  const thin = (layout) => {
+    pen.font = `12px ${layout.font.family}`;
+    const { automargin, ticktext } = layout.yaxis ?? {};
+    const beside = !automargin ? 0 : ticktext ? wide(ticktext) + 10 : 55;
+    for (const key of Object.keys(layout).filter((name) => /^xaxis\d*$/.test(name))) {
+      const axis = layout[key];
+      if (!axis.ticktext || axis.tickvals.length < 2) continue;
+      const log = (value) => (axis.type === "log" ? Math.log10(value) : value);
+      const places = axis.tickvals.map(log);
+      const [from, to] = axis.range ?? [Math.min(...places), Math.max(...places)];
+      const [left, right] = axis.domain ?? [0, 1];
+      const length = (layout.width - layout.margin.l - layout.margin.r - beside) * (right - left);
+      const zero = Math.max(0, axis.tickvals.indexOf(0));
+      const fits = (one, other) => {
+        const room = (Math.abs(places[one] - places[other]) / Math.abs(to - from)) * length;
+        return room > wide([axis.ticktext[one], axis.ticktext[other]]) + 6;
+      };
+      const outward = (ticks) => {
+        let last = zero;
+        return ticks.filter((tick) => fits(tick, last) && ((last = tick), true));
+      };
+      const all = places.map((_, tick) => tick);
+      let kept = [...outward(all.slice(0, zero).reverse()).reverse(), zero, ...outward(all.slice(zero + 1))];
+      if (key === "xaxis" && layout.xaxis2 && kept.length < all.length) kept = [];
+      axis.tickvals = kept.map((tick) => axis.tickvals[tick]);
+      axis.ticktext = kept.map((tick) => axis.ticktext[tick]);
+    }
+  };
+
   const figure = (chart, width) => {
     const colors = style();
     // A chart that is chosen on the page makes its own figure.
@@ -41,6 +82,7 @@
     });
     for (const key of Object.keys(layout).filter((name) => /^[xy]axis\d*$/.test(name))) {
       const axis = layout[key];
+      if (key.startsWith("x")) axis.tickangle = 0;
       axis.fixedrange = true;
       axis.automargin = key.startsWith("y");
       axis.gridcolor = color("--grid");
@@ -50,13 +92,21 @@
       if (axis.title) axis.title.standoff = 10;
       // Long labels beside a small chart would leave nothing of it: they go above their row instead.
       if (small && key === "yaxis" && axis.ticktext?.some((text) => text.length > 16)) {
+        // Notes, for Plotly hides whatever labels within a chart come near to. Above all the marks of their row.
         axis.automargin = false;
-        axis.ticklabelposition = "inside top";
-        axis.tickfont = { size: 11, color: color("--ink") };
-        axis.ticklabelstandoff = 0;
+        axis.showticklabels = false;
         layout.margin.l = 2;
+        pen.font = `11px ${layout.font.family}`;
+        layout.annotations = axis.ticktext.map((text, row) => ({
+          text: lines(text, width - 30), xref: "paper", x: 0, xanchor: "left", yref: "y", y: axis.tickvals[row] - 0.36,
+          yanchor: "bottom", align: "left", showarrow: false, borderpad: 0, font: { size: 11, color: color("--ink") },
+        }));
+        axis.range = [axis.range[0], Math.min(axis.range[1], -0.8)];
+        // A second line takes room of its own.
+        if (layout.annotations.some(({ text }) => text.includes("<br>"))) layout.height += 14 * layout.annotations.length;
       }
     }
+    thin(layout);
     return { data, layout };
   };
 
@@ -66,7 +116,8 @@
 
   const draw = (chart) => {
     const { data, layout } = figure(chart, width(chart));
-    Plotly.newPlot(chart, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
+    const drawer = data[0]?.type === "surface" ? window.fsbPlotly3d : Plotly;
+    drawer.newPlot(chart, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
     if (!drawn.has(chart)) {
       drawn.add(chart);
       window.fsbChartsDrawn = drawn.size;

@@ -129,6 +129,49 @@ fn a_browser_draws_every_chart_of_a_comparison() {
     tables_download(attribute(found, "data-csv"), attribute(found, "data-buttons"), &document);
 }
 
+/// Run in a page as narrow as a telephone: draws everything and tells which labels below charts touch each other, or
+/// are turned.
+const NARROW: &str = r#"<style>body { width: 390px; overflow-x: hidden; }</style><script>
+window.fsbDrawAll();
+const bad = [];
+let seen = 0;
+for (const chart of document.querySelectorAll(".chart")) {
+  for (const axis of [".xtick text", ".x2tick text"]) {
+    const labels = Array.from(chart.querySelectorAll(axis));
+    const boxes = labels.map((label) => label.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+    seen += boxes.length;
+    if (boxes.some((box, at) => at > 0 && box.left < boxes[at - 1].right)) bad.push(`${chart.id}: they touch`);
+    if (labels.some((label) => /rotate\((?!0)/.test(label.getAttribute("transform") ?? ""))) bad.push(`${chart.id}: turned`);
+  }
+}
+const found = document.createElement("div");
+found.id = "found";
+found.dataset.bad = bad.join("; ");
+found.dataset.seen = String(seen);
+document.body.append(found);
+</script></body>"#;
+
+#[test]
+fn labels_have_room_on_a_telephone() {
+    let Some(browser) = browser() else { return };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let names =
+        ["xfs", "ext4", "btrfs", "jfs", "ext2", "ext3", "reiserfs", "f2fs", "nilfs2", "a-long-name,with=options"];
+    let sets = sample_sets::compared(&sample_sets::iozone(&names, 5, 2, 512 << 20));
+    let (record, trials) = sample::run(&names, 10);
+    let view = View::of_run(&record, &trials);
+    for html in [compare::html::render(&compare::Page::overview(&sets)), fsb_report::html::render(&view, &trials)] {
+        let page = dir.path().join("narrow.html");
+        let (start, end) = html.rsplit_once("</body>").expect("a page has a body");
+        std::fs::write(&page, format!("{start}{NARROW}{end}")).expect("the page can be written");
+        let (shown, console) = open(&browser, dir.path(), &page, "500,3000");
+        assert_eq!(console, Vec::<String>::new());
+        let found = between(&shown, "<div id=\"found\"", "</div>");
+        assert_eq!(attribute(found, "data-bad"), "");
+        assert!(attribute(found, "data-seen").parse::<usize>().expect("a number") > 20);
+    }
+}
+
 /// Every table is a good CSV file with the numbers of the document.
 fn tables_download(all: &str, buttons: &str, document: &fsb_analysis::compare::Document) {
     let all = all.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");

@@ -292,7 +292,7 @@ fn make(
     quiet: bool,
 ) -> anyhow::Result<u8> {
     let mut journal = Directory(directory);
-    let mut progress = Progress::new(quiet);
+    let mut progress = Progress::new(&record.plan.targets, quiet);
     let ended = perform(agent, &mut journal, &mut progress, record, trials, true);
     progress.finish();
     if ended.is_err() {

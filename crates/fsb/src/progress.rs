@@ -5,8 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use fsb_model::Outcome;
 use fsb_model::units::{show_count, show_duration};
+use fsb_model::{Outcome, Target};
+use fsb_report::Releases;
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,6 +18,7 @@ pub struct Progress {
     /// Where nobody watches a bar, the few lines that a log should hold are printed instead.
     lines: bool,
     quiet: bool,
+    releases: Releases,
     planned: bool,
     /// What the line says of the trial at hand, and when it was last told how far that is.
     trial: String,
@@ -26,8 +28,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `quiet` leaves only warnings.
-    pub fn new(quiet: bool) -> Self {
+    /// Of a run of these targets; `quiet` leaves only warnings.
+    pub fn new(targets: &[Target], quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
         bar.enable_steady_tick(Duration::from_millis(500));
@@ -35,6 +37,7 @@ impl Progress {
             bar,
             lines: !terminal && !quiet,
             quiet,
+            releases: Releases::of(targets.iter().map(|target| target.name.as_str())),
             planned: false,
             trial: String::new(),
             told: None,
@@ -118,6 +121,7 @@ impl Observer for Progress {
                 self.bar.set_message(progress.what.clone());
             }
             Event::Visit { block, target } => {
+                let target = self.releases.shorten(target);
                 let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
                 self.show_trials();
                 if self.lines {
@@ -143,7 +147,7 @@ impl Observer for Progress {
                 self.line(&format!("stopping rule: {rule}"));
             }
             Event::Trial { target, workload } => {
-                self.trial = format!("{target}: {workload}");
+                self.trial = format!("{}: {workload}", self.releases.shorten(target));
                 self.told = None;
                 // Booting a guest or filling its disk may have shown something else.
                 self.show_trials();
@@ -156,17 +160,18 @@ impl Observer for Progress {
                 }
             }
             Event::Ended { trial, done, of, left } => {
+                let target = self.releases.shorten(&trial.target);
                 self.ended = Some((u64::from(*done), u64::from(*of)));
                 self.show_trials();
                 if let Some(left) = left.filter(|_| self.planned) {
-                    let message = format!("{}: {}, {} left", trial.target, trial.workload, show_duration(left));
+                    let message = format!("{target}: {}, {} left", trial.workload, show_duration(left));
                     self.bar.set_message(message);
                 }
                 if !trial.disturbed.is_empty() && trial.superseded {
                     let why = trial.disturbed.join(", ");
-                    self.line(&format!("{}: {}: disturbed ({why}), made again", trial.target, trial.workload));
+                    self.line(&format!("{target}: {}: disturbed ({why}), made again", trial.workload));
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
-                    self.line(&format!("{}: {}: {}", trial.target, trial.workload, trial.reason()));
+                    self.line(&format!("{target}: {}: {}", trial.workload, trial.reason()));
                 }
             }
             Event::Warning(warning) => {

@@ -138,18 +138,30 @@ fn uncommon(sets: &[Set], tables: &[Table]) -> Vec<String> {
     if sets.len() < 2 {
         return Vec::new();
     }
-    let mut by_owners: Vec<(String, Vec<String>)> = Vec::new();
+    let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
     // What no set has a value of, somebody's zeros, is no difference between them.
     for table in tables.iter().filter(|table| (1..sets.len()).contains(&table.present())) {
         let owners = sets.iter().zip(&table.sets).filter(|(_, matrix)| matrix.is_some());
         let owners = owners.map(|(set, _)| set.name.as_str()).collect::<Vec<_>>().join(" and ");
-        match by_owners.iter_mut().find(|(other, _)| *other == owners) {
-            Some((_, operations)) => operations.push(label(&table.key)),
-            None => by_owners.push((owners, vec![label(&table.key)])),
+        let place = by_owners.iter().position(|(other, _)| *other == owners).unwrap_or(by_owners.len());
+        if place == by_owners.len() {
+            by_owners.push((owners, Vec::new()));
+        }
+        let of_key = &mut by_owners[place].1;
+        match of_key.iter_mut().find(|(other, _)| is_same_work(other, &table.key)) {
+            Some((_, metrics)) => *metrics += 1,
+            None => of_key.push((&table.key, 1)),
         }
     }
+    // Of an operation with many metrics one says it all.
+    let told = |(key, metrics): &(&Key, usize)| match metrics {
+        1 => label(key),
+        n => format!("{} ({n} metrics)", work(key)),
+    };
+    let told = |(owners, keys): (String, Vec<(&Key, usize)>)| (owners, keys.iter().map(told).collect::<Vec<_>>());
+    let by_owners = by_owners.into_iter().map(told);
     let mut warnings: Vec<String> =
-        by_owners.into_iter().map(|(owners, names)| format!("only {owners} measured {}", some(&names, 8))).collect();
+        by_owners.map(|(owners, names)| format!("only {owners} measured {}", some(&names, 8))).collect();
     let lost = |set: usize| -> usize {
         let shared = tables.iter().filter(|table| table.present() > 1 && table.sets[set].is_some());
         shared.map(|table| table.coverage[set].0 - table.cells.len()).sum()
@@ -198,8 +210,17 @@ fn named(run: &Run) -> String {
 
 /// What an operation is called: metrics tell apart what has several.
 fn label(key: &Key) -> String {
+    format!("{} ({})", work(key), key.metric)
+}
+
+/// What an operation is called, whatever is measured of it.
+fn work(key: &Key) -> String {
     let workload = key.workload.as_ref().map(|workload| format!("{workload}: ")).unwrap_or_default();
-    format!("{workload}{} ({})", key.operation, key.metric)
+    format!("{workload}{}", key.operation)
+}
+
+fn is_same_work(one: &Key, other: &Key) -> bool {
+    (&one.workload, &one.operation) == (&other.workload, &other.operation)
 }
 
 /// Values that lasted only a few ticks of the tool's clock.

@@ -8,6 +8,7 @@ mod tables;
 
 use askama::Template as _;
 
+use super::short::shortened;
 use super::view::View;
 use super::{Format, Page as Shown};
 use page::Page;
@@ -17,8 +18,11 @@ pub(super) const FORMAT: Format =
 
 /// The whole page.
 pub fn render(shown: &Shown<'_>) -> String {
-    let view = View::of(shown);
-    Page::of(shown, &view).render().expect("writing to a string does not fail") + "\n"
+    let (document, releases) = shortened(shown.document);
+    let shown = Shown { document: &document, ..*shown };
+    let mut view = View::of(&shown);
+    releases.explain(&mut view.facts);
+    Page::of(&shown, &view).render().expect("writing to a string does not fail") + "\n"
 }
 
 #[cfg(test)]

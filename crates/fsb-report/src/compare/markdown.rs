@@ -2,6 +2,7 @@
 
 use fsb_analysis::Verdict;
 
+use super::short::shortened;
 use super::view::{CellView, Row, View};
 use super::{Format, Page};
 use crate::format::markdown::{escape, table_row};
@@ -16,7 +17,9 @@ pub(super) const FORMAT: Format = Format {
 
 /// The whole text.
 pub fn render(page: &Page<'_>) -> String {
-    let view = View::of(page);
+    let (document, releases) = shortened(page.document);
+    let mut view = View::of(&Page { document: &document, ..*page });
+    releases.explain(&mut view.facts);
     let mut lines = vec![format!("**{}**", escape(&view.headline)), String::new()];
     if !view.rows.is_empty() {
         table(&mut lines, &view);

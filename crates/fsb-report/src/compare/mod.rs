@@ -7,6 +7,7 @@ pub mod csv;
 pub mod html;
 pub mod json;
 pub mod markdown;
+mod short;
 pub mod text;
 pub mod view;
 
@@ -80,7 +81,7 @@ mod tests {
                 for detail in [None, Some("write"), Some("no such operation")] {
                     let text = (format.render)(&Page { document, detail });
                     assert!(text.ends_with('\n'), "{} {detail:?}", format.name);
-                    let own = text.replace(&crate::page::plotly_script(), "");
+                    let own = text.replace(crate::page::PLOTLY, "").replace(crate::page::PLOTLY_3D, "");
                     assert!(!own.contains("NaN"), "{} {detail:?}", format.name);
                 }
             }

@@ -5,6 +5,7 @@ use fsb_analysis::compare::Slice;
 use fsb_model::units::Bytes;
 use fsb_model::{Better, Unit};
 
+use super::short::shortened;
 use super::view::{CellView, View};
 use super::{Format, Page};
 use crate::screen::{Column, Names, Part, WIDTH, paint, paragraph, tables};
@@ -23,7 +24,9 @@ const FINDINGS: usize = 10;
 /// The first screen in `width` columns (80 at least), with colours where `color` is true. Lines end without spaces;
 /// the last one with a newline.
 pub fn screen(page: &Page<'_>, width: usize, color: bool) -> String {
-    let view = View::of(page);
+    let (document, releases) = shortened(page.document);
+    let mut view = View::of(&Page { document: &document, ..*page });
+    releases.explain(&mut view.facts);
     let mut screen = Screen { width: width.max(WIDTH), color, lines: Vec::new() };
     screen.say(&view.headline, "", "");
     let names = Names::of(view.sets.iter().map(|set| set.name.as_str()));

@@ -23,7 +23,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// The whole page.
 pub fn render(view: &View, trials: &[Trial]) -> String {
-    Page::of(view, trials).render().expect("writing to a string does not fail") + "\n"
+    Page::of(&view.shortened(), trials).render().expect("writing to a string does not fail") + "\n"
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// The headline, the table, what it rests on.
 pub fn render(view: &View) -> String {
+    let view = &view.shortened();
     let mut lines = vec![format!("**{}**", escape(&view.headline)), String::new()];
     let names = view.targets.iter().map(|target| escape(&target.name));
     lines.push(table_row(std::iter::once("workload".to_owned()).chain(names)));
@@ -25,7 +26,8 @@ pub fn render(view: &View) -> String {
         lines.push(table_row(std::iter::once(escape(&row.workload)).chain(cells)));
     }
     lines.push(String::new());
-    if view.compares() {
+    let compared = view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.against.is_some());
+    if view.compares() && compared {
         let judged = if view.is_judged() {
             format!(", 95 % interval. Same letter: not told apart at {}; ? undecided.", percent(view.theta))
         } else {
@@ -135,6 +137,16 @@ mod tests {
     fn an_emulated_run_is_not_judged() {
         let (record, trials) = samples::emulated(&["reiserfs", "jfs"], 6);
         insta::assert_snapshot!(render(&View::of_run(&record, &trials)));
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_is_not_there() {
+        let (record, trials) = sample::run(&["ext4", "xfs"], 5);
+        let text = render(&View::of_run(&record, &[]));
+        assert!(!text.contains("Change against"), "{text}");
+        // Of a target that no block reached nobody needs the list of all workloads.
+        assert!(text.lines().any(|line| line.starts_with("- xfs: ") && !line.contains("write 1M")), "{text}");
+        assert!(render(&View::of_run(&record, &trials)).contains("Change against ext4, 95 % interval."));
     }
 
     #[test]

@@ -22,6 +22,7 @@ const FINDINGS: usize = 7;
 
 /// The first screen, with colours where `color` is true. Lines end without spaces; the last one with a newline.
 pub fn first_screen(view: &View, color: bool) -> String {
+    let view = &view.shortened();
     let mut lines = Vec::new();
     paragraph(&mut lines, WIDTH, &view.headline, "", "");
     let names = Names::of(view.targets.iter().map(|target| target.name.as_str()));

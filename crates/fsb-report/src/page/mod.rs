@@ -7,21 +7,11 @@ pub(crate) mod axis;
 pub(crate) mod chart;
 pub(crate) mod table;
 
-/// Shapes of targets and sets in text, in the order of those in charts.
-const SHAPES: [&str; chart::STYLES] = ["●", "■", "◆", "▲", "✚", "✖", "★", "⬢"];
+/// What draws all charts but surfaces.
+pub(crate) const PLOTLY: &str = include_str!("../../vendor/plotly/plotly-cartesian.min.js");
 
-/// The shape of a target or set in text.
-pub(crate) fn shape(place: usize) -> &'static str {
-    SHAPES[place % chart::STYLES]
-}
-
-/// Plotly's script alone. The crate hands out a page's worth of scripts, of which the second is MathJax: two megabytes
-/// that nothing here needs.
-pub(crate) fn plotly_script() -> String {
-    let all = plotly::Plot::offline_js_sources();
-    let first = all.split("</script>").next().unwrap_or_default();
-    first.split_once('>').map_or("", |(_, script)| script).to_owned()
-}
+/// What draws surfaces.
+pub(crate) const PLOTLY_3D: &str = include_str!("../../vendor/plotly/plotly-gl3d.min.js");
 
 /// JSON that can stand inside a `<script>` element, whatever names are in it.
 pub(crate) fn script_safe(json: String) -> String {

@@ -12,7 +12,7 @@ use textwrap::{Options, wrap};
 use crate::show::bound;
 
 pub(crate) use column::{Column, Part, paint};
-pub(crate) use names::Names;
+pub(crate) use names::{Names, cut};
 
 /// How wide a screen is where nothing is known about it.
 pub const WIDTH: usize = 80;
@@ -21,9 +21,10 @@ const LABEL: usize = 20;
 /// Between columns.
 const GAP: usize = 2;
 
-/// A paragraph in lines that fit, without spaces at their ends. Numbers keep their units.
+/// A paragraph in lines that fit, without spaces at their ends. Numbers keep their units; only a word wider than a line
+/// is broken.
 pub(crate) fn paragraph(lines: &mut Vec<String>, width: usize, text: &str, first: &str, rest: &str) {
-    let options = Options::new(width).initial_indent(first).subsequent_indent(rest).break_words(false);
+    let options = Options::new(width).initial_indent(first).subsequent_indent(rest);
     lines.extend(wrap(&bound(text), options).into_iter().map(|line| line.trim_end().replace('\u{a0}', " ")));
 }
 

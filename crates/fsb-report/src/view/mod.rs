@@ -12,6 +12,7 @@ mod latency;
 mod method;
 mod published;
 mod rows;
+mod short;
 mod unjudged;
 mod warnings;
 

@@ -55,6 +55,10 @@ pub(super) fn problems(view: &View) -> Vec<String> {
             }
         }
         for (reason, workloads) in by_reason {
+            if workloads.len() == view.rows.len() && workloads.len() > 1 {
+                problems.push(format!("{}: {reason}", found.name));
+                continue;
+            }
             let kinds: Vec<String> = workloads.iter().map(|workload| (*workload).to_owned()).collect();
             problems.push(format!("{}: {reason} ({})", found.name, some_of(&kinds, NAMED)));
         }

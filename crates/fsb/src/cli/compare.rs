@@ -11,11 +11,10 @@ use fsb_model::nearest;
 use fsb_model::set::Set;
 use fsb_model::units::parse_percent;
 use fsb_report::compare::{FORMATS, Format, Page, text};
-use rustix::termios::tcgetwinsize;
 
 use super::COMPACT_HELP;
 use crate::progress::say;
-use crate::results::print;
+use crate::results::{print, screen_width};
 use crate::sets::Apart;
 use crate::{exit, gate, sets};
 
@@ -134,17 +133,17 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
 }
 
 fn emit(arguments: &Arguments, format: &Format, page: &Page<'_>) -> anyhow::Result<()> {
-    let on_screen = arguments.output.is_none() && format.name == TEXT && std::io::stdout().is_terminal();
-    // The first screen has the warnings on it.
-    if !on_screen {
+    let is_text = arguments.output.is_none() && format.name == TEXT;
+    let on_screen = is_text && std::io::stdout().is_terminal();
+    // The first screen has the warnings on it, wherever it goes.
+    if !is_text {
         page.document.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
         Some(path) => fsb_store::replace(path, (format.render)(page).as_bytes())
             .with_context(|| format!("cannot write {}", path.display())),
         None if on_screen => {
-            let width = tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
-            print(&text::screen(page, width, std::env::var_os("NO_COLOR").is_none()))
+            print(&text::screen(page, screen_width().unwrap_or(0), std::env::var_os("NO_COLOR").is_none()))
         }
         None => print(&(format.render)(page)),
     }

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use fsb_report::show::entry;
 use fsb_testbed::doctor::{self, Finding, State};
 
 use super::COMPACT_HELP;
 use crate::exit;
 use crate::progress::say;
-use crate::results::print;
+use crate::results::{print, screen_width};
 
 /// Long enough to hear what comes every few seconds: journals commit every five.
 const LISTEN: Duration = Duration::from_secs(10);
@@ -50,6 +51,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 fn table(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.topic.len()).max().unwrap_or(0);
+    let columns = screen_width();
     let mut text = String::new();
     for finding in findings {
         let state = match finding.state {
@@ -57,9 +59,11 @@ fn table(findings: &[Finding]) -> String {
             State::Warning => "warning",
             State::Missing => "missing",
         };
-        text += &format!("{state}  {:width$}  {}\n", finding.topic, finding.text);
+        text += &entry(&format!("{state}  {:width$}  ", finding.topic), &finding.text, columns);
+        text.push('\n');
         if !finding.advice.is_empty() {
-            text += &format!("         {:width$}  → {}\n", "", finding.advice);
+            text += &entry(&format!("         {:width$}  → ", ""), &finding.advice, columns);
+            text.push('\n');
         }
     }
     text

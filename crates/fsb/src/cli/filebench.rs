@@ -19,16 +19,16 @@ use crate::exit;
 use crate::progress::say;
 
 const MORE: &str = "\
-FILE.f is in filebench's workload language (1.4, 1.5): set, define fileset|file|process|flowop,
-eventgen, echo, run, psrun, cvar, randvar. What is not supported is said by line.
-Sizes and picks are ours, drawn from the seed; waiting, limits and semaphores are filebench's.
-Files are made in a directory of their own in $dir, and go when a run ends; what is left of
-one that is killed, the next fsb or 'fsb clean' removes.
+FILE.f is in filebench's workload language (1.4, 1.5): set, eventgen, echo, run,
+psrun, cvar, randvar, define fileset|file|process|flowop; what is not supported
+is said by line. Sizes and picks are ours; waiting and limits are filebench's.
+Files are made in a directory of their own in $dir, and go when a run ends; what
+a killed one leaves, the next fsb or 'fsb clean' removes.
 Examples:
-  fsb filebench varmail.f                             as written: in its $dir, for its 'run 60'
-  fsb filebench --dir /srv/data --seconds 10 oltp.f   elsewhere, and shorter
-  fsb filebench --set nfiles=500 fileserver.f > a.txt a variable of the file
-  fsb compare a.txt b.txt                             results, ours and filebench's";
+  fsb filebench varmail.f                  as written: in its $dir, for its time
+  fsb filebench --dir /srv/data --seconds 10 oltp.f    elsewhere, and shorter
+  fsb filebench --set nfiles=500 fileserver.f > a.txt  a variable of the file
+  fsb compare a.txt b.txt                  results, ours and filebench's";
 
 /// Do what a filebench file says, and print results as filebench does
 #[derive(Debug, Args)]

@@ -2,11 +2,12 @@
 
 use clap::Args;
 use fsb_model::{metric, nearest};
+use fsb_report::show::entry;
 use fsb_testbed::{control, doctor, fs, medium, watch};
 
 use super::COMPACT_HELP;
 use crate::exit;
-use crate::results::print;
+use crate::results::{print, screen_width};
 
 const MORE: &str = "\
 Examples:
@@ -135,7 +136,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         }
     };
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines: String = rows.iter().map(|(name, about)| format!("{name:width$}  {about}\n")).collect();
+    let columns = screen_width();
+    let lines: String =
+        rows.iter().map(|(name, about)| format!("{}\n", entry(&format!("{name:width$}  "), about, columns))).collect();
     print(&lines)?;
     Ok(exit::DONE)
 }

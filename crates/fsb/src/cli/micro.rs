@@ -30,12 +30,12 @@ const BRIEFLY: [&str; 8] = ["output", "benchmark", "uid", "gid", "forceRootUser"
 const CONCURRENT: &str = "allow-concurrent";
 
 const MORE: &str = "\
-Also: --benchmark NAME, --uid ID, --gid ID, --force-root-user, --sink console,file, --log-file FILE,
-      --min-log-level debug|info|warning|error, --allow-concurrent
-Names are the 2023 tool's; --file-count and --fileCount are one. settings.ini here is read first.
+Also: --benchmark NAME, --uid ID, --gid ID, --force-root-user, --log-file FILE,
+--sink console,file, --min-log-level debug|info|warning|error, --allow-concurrent
+Names are the 2023 tool's, or in lower case; settings.ini here is read first.
 Examples:
   fsb micro create --output /srv/data --fileCount 1000
-  fsb micro read --output /srv/data --blockSize 4096 --random --exportOutput read.csv
+  fsb micro read --output /srv/data --blockSize 4 --random --exportOutput r.csv
   fsb micro --benchmark write --output /srv/data --iterations 20 --multiThreaded";
 
 /// What was typed; what it means is [`Options`].
@@ -113,7 +113,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let (plan, cells) = plan(&options)?;
     let turn = Turn::of(arguments.allow_concurrent);
-    let mut progress = Progress::new(options.min_log_level > Level::Info);
+    let mut progress = Progress::new(&plan.targets, options.min_log_level > Level::Info);
     let trials = front::perform_unsaved(plan, cells, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)

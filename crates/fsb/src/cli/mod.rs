@@ -138,6 +138,12 @@ mod tests {
                 let narrow = command.clone().term_width(80).render_help().to_string();
                 assert!(narrow.lines().count() <= 25, "{}: in 80 columns\n{narrow}", command.get_name());
             }
+            if ["postmark", "filebench", "micro"].contains(&command.get_name()) {
+                let narrow = command.clone().term_width(80).render_help().to_string();
+                assert!(narrow.lines().count() <= 24, "{}: in 80 columns\n{narrow}", command.get_name());
+                let wide = narrow.lines().find(|line| line.chars().count() > 80);
+                assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
+            }
             let wide = help.lines().find(|line| line.chars().count() > 100);
             assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
             let examples = help.lines().filter(|line| line.starts_with("  ") && line.contains("fsb ")).count();

@@ -17,18 +17,19 @@ use crate::cli::COMPACT_HELP;
 use session::Session;
 
 const MORE: &str = "\
-Commands are PostMark's, one a line: set size LOW HIGH | number N | transactions N | seed N
-  | subdirectories N | location [+-]DIR [WEIGHT] | read BYTES | write BYTES | buffering true|false
-  | bias read 0..10 | bias create 0..10 | report verbose|terse; show; run [FILE]; load FILE; quit.
-They come from FILE (else from .pmrc where there is one), then from standard input.
-The same seed does what PostMark 1.53 does, file by file; times are of a clock of nanoseconds.
-Files lie in the locations alone and go when a run ends; names that are taken are refused.
-SIGKILL leaves them: files whose names are numbers, and directories s0, s1, …; remove them.
+Commands are PostMark's, one a line: set size LOW HIGH | number N | seed N
+  | transactions N | subdirectories N | location [+-]DIR [WEIGHT] | read BYTES
+  | write BYTES | buffering true|false | bias read 0..10 | bias create 0..10
+  | report verbose|terse; show; run [FILE]; load FILE; quit.
+They come from FILE (else from .pmrc, if there is one), then standard input.
+The same seed does what PostMark 1.53 does, file by file.
+Files lie in the locations and go when a run ends; taken names are refused.
+SIGKILL leaves them: files called by numbers, directories s0, s1, …: remove them.
 Examples:
-  fsb postmark                                       commands as you type them
-  fsb postmark mail.pm                               commands from a file
+  fsb postmark                            commands as you type them
+  fsb postmark mail.pm                    commands from a file
   printf 'set location /srv/data\\nrun\\n' | fsb postmark > a.txt
-  fsb compare a.txt b.txt                            reports, ours and PostMark's";
+  fsb compare a.txt b.txt                 reports, ours and PostMark's";
 
 /// Simulate a mail server as PostMark does, with its commands and its report
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ pub struct Arguments {
     /// A file of commands
     #[arg(value_name = "FILE", hide = true)]
     file: Option<PathBuf>,
-    /// Compare what is read with what was written; files hold other bytes than PostMark's
+    /// Compare what is read with what was written (other bytes than PostMark's)
     #[arg(long)]
     verify: bool,
 }

@@ -8,9 +8,9 @@ use super::sizes::{self, Figures};
 use super::tables;
 use crate::compare::Page as Shown;
 use crate::compare::view::{Fixed, Row, View, is_about};
-use crate::page::chart::STYLES;
+use crate::page::chart::{hue, shape};
 use crate::page::table::Table;
-use crate::page::{plotly_script, shape};
+use crate::page::{PLOTLY, PLOTLY_3D};
 
 /// So many stand in the open, the rest below them.
 const FINDINGS: usize = 12;
@@ -29,7 +29,9 @@ pub(super) struct Page<'a> {
     parts: Vec<Part>,
     sets: Table,
     charts: usize,
-    plotly: String,
+    plotly: &'static str,
+    /// What draws surfaces, where there are any.
+    plotly_3d: Option<&'static str>,
 }
 
 /// One operation.
@@ -71,6 +73,7 @@ impl<'a> Page<'a> {
         let of_sections: usize = sections.iter().map(|section| section.charts.len()).sum();
         let of_parts: usize = parts.iter().flat_map(|part| &part.blocks).map(|block| block.charts.len()).sum();
         let charts = overview_charts.len() + panels.len() + of_sections + of_parts;
+        let plotly_3d = (!panels.is_empty()).then_some(PLOTLY_3D);
         Page {
             view,
             overview: tables::overview(view),
@@ -82,7 +85,8 @@ impl<'a> Page<'a> {
             parts,
             sets: tables::sets(view),
             charts,
-            plotly: if charts > 0 { plotly_script() } else { String::new() },
+            plotly: PLOTLY,
+            plotly_3d,
         }
     }
 
@@ -91,7 +95,7 @@ impl<'a> Page<'a> {
     }
 
     fn style(&self, set: &usize) -> usize {
-        set % STYLES
+        hue(*set)
     }
 
     fn title(&self) -> String {

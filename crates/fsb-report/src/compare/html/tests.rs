@@ -2,12 +2,12 @@ use fsb_analysis::compare::Document;
 use serde_json::Value;
 
 use super::*;
-use crate::page::plotly_script;
+use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::sample_sets::{compared, iozone, workloads};
 
 /// The page without the script of the chart library, whose text is not ours.
 fn own(document: &Document, detail: Option<&str>) -> String {
-    render(&Shown { document, detail }).replace(&plotly_script(), "")
+    render(&Shown { document, detail }).replace(PLOTLY, "").replace(PLOTLY_3D, "")
 }
 
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
@@ -162,4 +162,14 @@ fn a_large_page_stays_small() {
     let document = compared(&iozone(&["xfs", "ext4", "btrfs", "jfs"], 5, 13, 1 << 26));
     let page = own(&document, None);
     assert!(page.len() < 1_600_000, "{} bytes beside the chart library", page.len());
+}
+
+#[test]
+fn what_draws_surfaces_comes_with_surfaces_only() {
+    let bundles = |document: &Document| {
+        let html = render(&Shown::overview(document));
+        ["plotly.js (cartesian", "plotly.js (gl3d"].map(|bundle| html.matches(bundle).count())
+    };
+    assert_eq!(bundles(&compared(&iozone(&["xfs", "ext4"], 5, 3, 1 << 20))), [1, 1]);
+    assert_eq!(bundles(&compared(&workloads(&["ext4", "xfs"], 6))), [1, 0]);
 }

@@ -74,3 +74,19 @@ fn colour_adds_nothing_but_colour() {
     let trimmed: Vec<&str> = stripped.lines().map(str::trim_end).collect();
     assert_eq!(trimmed, screen(&page, WIDTH, false).lines().collect::<Vec<_>>());
 }
+
+#[test]
+fn kernels_are_shown_in_part_for_people_and_in_full_for_programs() {
+    let names = ["ext4%6.1.0-56-amd64", "ext4%6.12.117+deb12-amd64"];
+    let document = compared(&iozone(&names, 5, 3, 1 << 18));
+    let page = Page::overview(&document);
+    for format in crate::compare::FORMATS {
+        let text = (format.render)(&page);
+        // Files are named as they are.
+        let text = text.split("What was read").next().unwrap_or_default();
+        let in_full = ["csv", "json"].contains(&format.name);
+        assert_eq!(text.contains(names[0]) && text.contains(names[1]), in_full, "{}", format.name);
+        assert!(in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"), "{}", format.name);
+    }
+    assert!(screen(&page, 80, false).contains("ext4%6.1 "));
+}

@@ -8,7 +8,7 @@ use plotly::{Layout, Scatter, Trace};
 
 use crate::View;
 use crate::page::axis::{ratio_ticks, second_ticks, unit};
-use crate::page::chart::{Chart, color, json, marker, plain};
+use crate::page::chart::{Chart, brief, color, json, line, marker, plain};
 use crate::show::Change;
 use crate::view::{Quantile, Row};
 
@@ -63,7 +63,7 @@ pub(super) fn ratios(view: &View) -> Option<Chart> {
     // Wild intervals of noisy cells must not squeeze all others into a line; they run out of the picture instead.
     let (lo, hi) = (extremes.0.max(1e-3) * 0.97, extremes.1.min(1e3) * 1.03);
     let (places, texts) = ratio_ticks(lo, hi, 9);
-    let reference = plain(view.reference_name());
+    let reference = brief(view.reference_name());
     let layout = Layout::new()
         .x_axis(
             Axis::new()
@@ -214,7 +214,7 @@ fn run_order(view: &View, row: &Row, target: usize, divisor: f64) -> Vec<Box<dyn
         .name(name)
         .mode(Mode::LinesMarkers)
         .marker(marker(target, 7))
-        .line(Line::new().color(color(target)).width(0.6).shape(LineShape::Linear))
+        .line(line(target, 0.6).shape(LineShape::Linear))
         .x_axis("x2")
         .hover_text_array(texts)
         .hover_info(HoverInfo::Text);
@@ -297,7 +297,7 @@ fn curve_trace(name: &str, target: usize, curve: &[Quantile]) -> Box<dyn Trace> 
         .name(name)
         .mode(Mode::LinesMarkers)
         .marker(marker(target, 5))
-        .line(Line::new().color(color(target)).width(1.8))
+        .line(line(target, 1.8))
         .hover_text_array(texts)
         .hover_info(HoverInfo::Text)
 }

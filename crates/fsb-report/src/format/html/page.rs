@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::{charts, tables};
 use crate::View;
-use crate::page::chart::{Chart, STYLES};
+use crate::page::chart::{Chart, hue, shape};
 use crate::page::table::Table;
-use crate::page::{plotly_script, script_safe, shape};
+use crate::page::{PLOTLY, script_safe};
 use crate::view::Row;
 
 #[derive(Template)]
@@ -22,7 +22,7 @@ pub(super) struct Page<'a> {
     environment: Vec<Table>,
     charts: usize,
     data: String,
-    plotly: String,
+    plotly: &'static str,
 }
 
 /// One workload.
@@ -51,7 +51,7 @@ impl<'a> Page<'a> {
             environment: view.environment.iter().map(tables::environment).collect(),
             charts,
             data: data(trials),
-            plotly: if charts > 0 { plotly_script() } else { String::new() },
+            plotly: PLOTLY,
         }
     }
 
@@ -60,7 +60,7 @@ impl<'a> Page<'a> {
     }
 
     fn style(&self, target: &usize) -> usize {
-        target % STYLES
+        hue(*target)
     }
 }
 

@@ -85,6 +85,39 @@ fn colour_adds_nothing_but_colour() {
 fn names_that_begin_alike_stay_apart() {
     let names = ["xfs,allocsize=512k@/dev/sda1", "xfs,allocsize=512k@/dev/sdb1"];
     let screen = screen(&names, 5);
-    assert!(screen.contains("xfs,allocsize=5… is xfs,allocsize=512k@/dev/sda1"), "{screen}");
-    assert!(screen.contains("xfs,allocsize=5…#2 is xfs,allocsize=512k@/dev/sdb1"), "{screen}");
+    assert!(screen.contains("xfs…sda1 is xfs,allocsize=512k@/dev/sda1"), "{screen}");
+    assert!(screen.contains("xfs…sdb1 is xfs,allocsize=512k@/dev/sdb1"), "{screen}");
+}
+
+#[test]
+fn many_targets_with_long_options_stay_apart_within_the_screen() {
+    let options = |journal: &str, block: u32| {
+        format!("ext4,noatime,commit=30,data={journal},mkfs=\"-O ^has_journal,^metadata_csum -b {block} -I 256\"")
+    };
+    let names = ["journal", "ordered", "writeback"].map(|journal| [1024, 4096].map(|block| options(journal, block)));
+    let names: Vec<&str> = names.iter().flatten().map(String::as_str).collect();
+    let screen = screen(&names, 5);
+    assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn kernels_are_told_apart() {
+    let names = ["ext4%6.1.0-56-amd64", "ext4%6.12.117+deb12-amd64", "xfs%6.1.0-56-amd64", "xfs%6.12.117+deb12-amd64"];
+    insta::assert_snapshot!(screen(&names, 10));
+}
+
+#[test]
+fn kernels_are_in_full_for_programs_only() {
+    let names = ["ext4%6.1.0-56-amd64", "ext4%6.12.117+deb12-amd64"];
+    let (record, trials) = sample::run(&names, 6);
+    let view = View::of_run(&record, &trials);
+    for format in crate::FORMATS {
+        let text = (format.render)(&view, &trials);
+        // The sample's file systems are called like its targets.
+        let text = text.split("id=\"environment\"").next().unwrap_or_default().replace("muted\">ext4%", "");
+        let in_full = ["csv", "json"].contains(&format.name);
+        assert_eq!(text.contains(names[1]), in_full, "{}", format.name);
+        assert!(in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"), "{}", format.name);
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Chart, Draw, Kind, figure, key_of_sets, logarithmic, short};
 use crate::compare::html::numbers::Scale;
 use crate::compare::view::{Row, View};
-use crate::page::chart::{color, plain};
+use crate::page::chart::{color, fill, plain};
 
 pub(super) const KIND: Kind = Kind { name: "boxes", draw: Draw::Overview(draw) };
 
@@ -64,6 +64,6 @@ fn trace(view: &View<'_>, rows: &[&Row<'_>], set: usize, scale: Scale) -> Value 
         "q1": column(&|pooled| pooled.q1), "median": column(&|pooled| pooled.median),
         "q3": column(&|pooled| pooled.q3), "lowerfence": column(&|pooled| pooled.min),
         "upperfence": column(&|pooled| pooled.max),
-        "line": { "color": color(set), "width": 1.5 }, "fillcolor": format!("{}33", color(set)), "hoverinfo": "x",
+        "line": { "color": color(set), "width": 1.5 }, "fillcolor": fill(set), "hoverinfo": "x",
     })
 }

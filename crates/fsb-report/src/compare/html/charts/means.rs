@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Chart, Draw, Kind, figure, key_of_sets, short, size_axis};
+use super::{Chart, Draw, Kind, beside, figure, key_of_sets, short, size_axis};
 use crate::compare::html::numbers::Scale;
 use crate::compare::view::{Fixed, View};
-use crate::page::chart::{color, plain, symbol};
+use crate::page::chart::{color, dash, mark, plain};
 
 pub(super) const KIND: Kind = Kind { name: "means", draw: Draw::Detail(draw) };
 
@@ -34,15 +34,15 @@ fn trace(view: &View<'_>, fixed: &Fixed<'_>, set: usize, scale: Scale) -> Value 
     let present: Vec<_> =
         fixed.lines.iter().enumerate().filter_map(|(x, line)| Some((x, line.sets[set].as_ref()?))).collect();
     let half = |ci90: Option<[f64; 2]>| ci90.map_or(0.0, |[lo, hi]| (hi - lo) / 2.0);
-    let dodge = (set as f64 - (view.sets.len() as f64 - 1.0) / 2.0) * 0.12;
+    let dodge = beside(set, view.sets.len());
     json!({
         "type": "scatter", "mode": "lines+markers", "name": name,
         "x": present.iter().map(|(x, _)| short(*x as f64 + dodge)).collect::<Vec<_>>(),
         "y": present.iter().map(|(_, single)| short(single.mean / scale.divisor)).collect::<Vec<_>>(),
         "error_y": { "type": "data", "width": 3, "thickness": 1.5, "color": color(set),
                      "array": present.iter().map(|(_, single)| short(half(single.ci90) / scale.divisor)).collect::<Vec<_>>() },
-        "marker": { "color": color(set), "symbol": symbol(set), "size": 6 },
-        "line": { "color": color(set), "width": 1.2 },
+        "marker": mark(set, 6),
+        "line": { "color": color(set), "width": 1.2, "dash": dash(set) },
         "hovertemplate": format!("{name}: %{{y}} {}<extra></extra>", scale.name),
     })
 }

@@ -3,10 +3,10 @@
 use fsb_analysis::compare::Slice;
 use serde_json::{Value, json};
 
-use super::{Chart, Draw, Kind, figure, key_of_sets, short, size_axis, value_axis};
+use super::{Chart, Draw, Kind, beside, figure, key_of_sets, short, size_axis, value_axis};
 use crate::compare::html::numbers::Scale;
 use crate::compare::view::{Row, View};
-use crate::page::chart::{color, plain, symbol};
+use crate::page::chart::{color, dash, mark, plain};
 
 pub(super) const BY_FILE_SIZE: Kind = Kind {
     name: "medians-file",
@@ -48,7 +48,7 @@ fn chart(view: &View<'_>, row: &Row<'_>, slices: &[Slice], what: &str, name: &st
 fn trace(view: &View<'_>, slices: &[Slice], set: usize, scale: Scale) -> Value {
     let name = &view.sets[set].name;
     // Bars of several sets must not hide each other.
-    let dodge = (set as f64 - (view.sets.len() as f64 - 1.0) / 2.0) * 0.12;
+    let dodge = beside(set, view.sets.len());
     let present: Vec<_> = slices
         .iter()
         .enumerate()
@@ -64,8 +64,8 @@ fn trace(view: &View<'_>, slices: &[Slice], set: usize, scale: Scale) -> Value {
             "array": present.iter().map(|(_, pooled)| scaled(pooled.q3 - pooled.median)).collect::<Vec<_>>(),
             "arrayminus": present.iter().map(|(_, pooled)| scaled(pooled.median - pooled.q1)).collect::<Vec<_>>(),
         },
-        "marker": { "color": color(set), "symbol": symbol(set), "size": 6 },
-        "line": { "color": color(set), "width": 1.5 },
+        "marker": mark(set, 6),
+        "line": { "color": color(set), "width": 1.5, "dash": dash(set) },
         "hovertemplate": format!("{}: %{{y}} {}<extra></extra>", plain(name), scale.name),
     })
 }

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::compare::view::{Fixed, Row, View};
 use crate::page::axis::value_ticks;
-use crate::page::chart::color;
-use crate::page::{script_safe, shape};
+use crate::page::chart::{hue, shape};
+use crate::page::script_safe;
 
 /// A chart and the words that belong to it.
 pub(super) struct Chart {
@@ -125,12 +125,17 @@ fn key_of_sets(view: &View<'_>) -> Vec<Key> {
 
 /// The class of a set's mark.
 fn style(place: usize) -> String {
-    color(place).trim_start_matches("var(--").trim_end_matches(')').to_owned()
+    format!("t{}", hue(place))
 }
 
 /// A figure as it lies in the page.
 fn figure(data: &[Value], layout: &Value) -> String {
     script_safe(json!({ "data": data, "layout": layout }).to_string())
+}
+
+/// How far from its size a set stands, so that bars of several do not hide each other nor reach the next size.
+fn beside(set: usize, sets: usize) -> f64 {
+    (set as f64 - (sets as f64 - 1.0) / 2.0) * f64::min(0.12, 0.7 / sets as f64)
 }
 
 /// A value with five digits.
@@ -194,6 +199,14 @@ mod tests {
             ("1231".into(), "0.00012346".into(), "98765".into())
         );
         assert_eq!(shown(1231.06), "1231.1");
+    }
+
+    #[test]
+    fn sets_stay_at_their_size() {
+        for sets in 1..24 {
+            assert!((beside(sets - 1, sets) - beside(0, sets)).abs() < 0.7);
+            assert!((beside(0, sets) + beside(sets - 1, sets)).abs() < 1e-12);
+        }
     }
 
     #[test]

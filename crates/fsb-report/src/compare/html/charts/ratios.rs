@@ -8,7 +8,7 @@ use fsb_model::Better;
 use super::{Chart, Draw, Kind, figure, key_of_sets, short};
 use crate::compare::view::{Row, View};
 use crate::page::axis::ratio_ticks;
-use crate::page::chart::{color, plain, symbol};
+use crate::page::chart::{brief, color, mark, plain};
 use crate::show::percent;
 
 pub(super) const KIND: Kind = Kind { name: "ratios", draw: Draw::Overview(draw) };
@@ -53,7 +53,7 @@ fn trace(view: &View<'_>, set: usize, extremes: &mut (f64, f64)) -> Option<Value
     (!x.is_empty()).then(|| {
         json!({
             "type": "scatter", "mode": "markers", "name": plain(&view.sets[set].name), "x": x, "y": y,
-            "marker": { "color": color(set), "symbol": symbol(set), "size": 9 },
+            "marker": mark(set, 9),
             "error_x": { "type": "data", "symmetric": false, "array": up, "arrayminus": down, "width": 0,
                          "thickness": 2, "color": color(set) },
             "hovertext": texts, "hoverinfo": "text",
@@ -84,7 +84,7 @@ fn layout(view: &View<'_>, (lo, hi): (f64, f64)) -> Value {
     let rows = view.rows.len();
     let theta = view.document.settings.theta.ln_1p();
     json!({
-        "xaxis": { "title": { "text": format!("speed against {} (right is faster)", plain(view.baseline())) },
+        "xaxis": { "title": { "text": format!("speed against {} (right is faster)", brief(view.baseline())) },
                    "range": [lo.ln(), hi.ln()], "tickvals": places, "ticktext": texts, "zeroline": true },
         "yaxis": { "range": [rows as f64 - 0.4, -0.6], "showgrid": false, "zeroline": false,
                    "tickvals": (0..rows).collect::<Vec<_>>(),

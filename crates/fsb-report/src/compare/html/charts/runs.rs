@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Chart, Draw, Kind, figure, key_of_sets, short, value_axis};
 use crate::compare::html::numbers::Scale;
 use crate::compare::view::{Row, View};
-use crate::page::chart::{color, plain, symbol};
+use crate::page::chart::{color, dash, mark, plain};
 
 pub(super) const KIND: Kind = Kind { name: "runs", draw: Draw::Operation(draw) };
 
@@ -23,8 +23,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Option<Char
             "type": "scatter", "mode": "lines+markers", "name": plain(&summary.name),
             "x": values.iter().map(|value| value.run + 1).collect::<Vec<_>>(),
             "y": values.iter().map(|value| short(value.value / scale.divisor)).collect::<Vec<_>>(),
-            "marker": { "color": color(set), "symbol": symbol(set), "size": 7 },
-            "line": { "color": color(set), "width": 0.6 },
+            "marker": mark(set, 7),
+            "line": { "color": color(set), "width": 0.6, "dash": dash(set) },
             "hovertemplate": format!("{}, run %{{x}}: %{{y}} {}<extra></extra>", plain(&summary.name), scale.name),
         }));
     }

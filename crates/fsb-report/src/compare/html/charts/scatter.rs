@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Chart, Draw, Key, Kind, logarithmic, short, size_text};
 use crate::compare::html::numbers::Scale;
 use crate::compare::view::{Row, View, mean};
-use crate::page::chart::plain;
+use crate::page::chart::brief;
 use crate::page::script_safe;
 
 pub(super) const KIND: Kind = Kind { name: "scatter", draw: Draw::Operation(draw) };
@@ -63,7 +63,7 @@ fn candidate(view: &View<'_>, row: &Row<'_>, set: usize) -> Option<Value> {
     let mut data = regression(row.cells[set].classic, lo, hi);
     data.push(line([lo, hi], [lo, hi], "var(--muted)", "dash"));
     data.extend(LOOKS.iter().filter_map(|look| trace(&points, look, scale.name)));
-    let axis = |name: &str| logarithmic(&format!("{}, {}", plain(name), scale.name), lo, hi);
+    let axis = |name: &str| logarithmic(&format!("{}, {}", brief(name), scale.name), lo, hi);
     Some(json!({ "data": data, "layout": { "xaxis": axis(baseline), "yaxis": axis(name) } }))
 }
 

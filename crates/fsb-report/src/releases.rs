@@ -1,0 +1,166 @@
+//! Kernels short enough for a table.
+//!
+//! Several kernels give targets names such as `ext4%6.12.117+deb12-amd64`, which are identities: JSON, CSV and the
+//! journal keep them. What people read says as much of a release as tells the kernels at hand apart, and the whole of
+//! it once.
+
+/// The releases that names carry behind `%`, and what is shown of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Releases {
+    /// Full and shown, the longest first: one may begin like another.
+    pairs: Vec<(String, String)>,
+}
+
+impl Releases {
+    /// Of all names that stand beside each other.
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Releases {
+        let mut full: Vec<&str> = Vec::new();
+        for release in names.into_iter().flat_map(releases_in) {
+            if !full.contains(&release) {
+                full.push(release);
+            }
+        }
+        let mut pairs: Vec<(String, String)> =
+            full.iter().map(|release| ((*release).to_owned(), shortest(release, &full).to_owned())).collect();
+        pairs.retain(|(full, shown)| full != shown);
+        pairs.sort_by_key(|(full, _)| std::cmp::Reverse(full.len()));
+        Releases { pairs }
+    }
+
+    /// Whether nothing becomes shorter.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// A name, or a text with names in it, with every release as it is shown.
+    pub fn shorten(&self, text: &str) -> String {
+        let mut result = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find('%').filter(|_| !self.is_empty()) {
+            let (before, behind) = rest.split_at(at + 1);
+            result.push_str(before);
+            rest = behind;
+            let end = behind.find(|c: char| !is_of_release(c)).unwrap_or(behind.len());
+            let found = self.pairs.iter().find(|(full, _)| behind[..end].trim_end_matches('.') == full);
+            if let Some((full, shown)) = found {
+                result.push_str(shown);
+                rest = &behind[full.len()..];
+            }
+        }
+        result + rest
+    }
+
+    /// The facts of a run or comparison with the whole of each release: beside the kernels where they stand already,
+    /// else at the end.
+    pub(crate) fn explain(&self, facts: &mut Vec<String>) {
+        let mut pairs: Vec<&(String, String)> = self.pairs.iter().collect();
+        if pairs.is_empty() {
+            return;
+        }
+        pairs.sort();
+        let told = facts.iter_mut().find(|fact| {
+            let kernels: Vec<&str> =
+                fact.strip_prefix("Linux ").into_iter().flat_map(|all| all.split(" and ")).collect();
+            pairs.iter().all(|(full, _)| kernels.contains(&full.as_str()))
+        });
+        match told {
+            Some(fact) => {
+                let kernels: Vec<String> = fact["Linux ".len()..]
+                    .split(" and ")
+                    .map(|kernel| match pairs.iter().find(|(full, _)| full == kernel) {
+                        Some((full, shown)) => format!("{full} (%{shown})"),
+                        None => kernel.to_owned(),
+                    })
+                    .collect();
+                *fact = format!("Linux {}", kernels.join(" and "));
+            }
+            None => facts.extend(pairs.iter().map(|(full, shown)| format!("%{shown} is Linux {full}"))),
+        }
+    }
+}
+
+/// Every `%RELEASE` of a name.
+fn releases_in(name: &str) -> impl Iterator<Item = &str> {
+    name.split('%').skip(1).filter_map(|behind| {
+        let release = &behind[..behind.find(|c: char| !is_of_release(c)).unwrap_or(behind.len())];
+        let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && release.contains('.');
+        is_release.then_some(release)
+    })
+}
+
+fn is_of_release(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.+~".contains(c)
+}
+
+/// The fewest leading parts, two at least, that no other release begins with.
+fn shortest<'a>(release: &'a str, all: &[&str]) -> &'a str {
+    let ends = release.char_indices().filter(|(_, c)| "-_.+~".contains(*c)).map(|(at, _)| at).skip(1);
+    let begins = |other: &str, part: &str| {
+        other.strip_prefix(part).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+    };
+    let alone = |part: &&str| all.iter().filter(|other| **other != release).all(|other| !begins(other, part));
+    ends.map(|end| &release[..end]).find(alone).unwrap_or(release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OLD: &str = "ext4%6.1.0-56-amd64";
+    const NEW: &str = "ext4%6.12.117+deb12-amd64";
+
+    #[test]
+    fn as_much_of_a_release_is_shown_as_tells_it_from_the_others() {
+        for (names, shown) in [
+            (&[OLD, NEW][..], &["ext4%6.1", "ext4%6.12"][..]),
+            (&["a%6.1.0-55-amd64", "a%6.1.0-56-amd64"], &["a%6.1.0-55", "a%6.1.0-56"]),
+            (&["a%6.1.0-56-amd64", "a%6.1.0-56-cloud-amd64"], &["a%6.1.0-56-amd64", "a%6.1.0-56-cloud"]),
+            (&["a%6.1", "a%6.1.5", "a%6.1.50"], &["a%6.1", "a%6.1.5", "a%6.1.50"]),
+            (&["old/xfs%6.1.0-56-amd64"], &["old/xfs%6.1"]),
+            (&["ext4,x=5%", "xfs,x=50%,y", "a%b"], &["ext4,x=5%", "xfs,x=50%,y", "a%b"]),
+        ] {
+            let releases = Releases::of(names.iter().copied());
+            let found: Vec<String> = names.iter().map(|name| releases.shorten(name)).collect();
+            assert_eq!(found, shown);
+        }
+    }
+
+    #[test]
+    fn sentences_lose_nothing_else() {
+        let releases = Releases::of([OLD, NEW]);
+        let text = format!("+3 % against {OLD}. {NEW}: 4; {NEW}#2, 95 % of {OLD}");
+        assert_eq!(releases.shorten(&text), "+3 % against ext4%6.1. ext4%6.12: 4; ext4%6.12#2, 95 % of ext4%6.1");
+        // A name that only begins like one that is shown in part stays.
+        assert_eq!(releases.shorten("ext4%6.1.0-56-amd64-more"), "ext4%6.1.0-56-amd64-more");
+    }
+
+    #[test]
+    fn the_whole_release_is_told_once() {
+        let releases = Releases::of([OLD, NEW]);
+        let mut facts = vec!["vm".to_owned(), "Linux 6.1.0-56-amd64 and 6.12.117+deb12-amd64".to_owned()];
+        releases.explain(&mut facts);
+        assert_eq!(facts[1..], ["Linux 6.1.0-56-amd64 (%6.1) and 6.12.117+deb12-amd64 (%6.12)"]);
+        let mut facts = vec!["3 cells in common".to_owned()];
+        releases.explain(&mut facts);
+        assert_eq!(facts[1..], ["%6.1 is Linux 6.1.0-56-amd64", "%6.12 is Linux 6.12.117+deb12-amd64"]);
+        let mut facts = vec!["xfs: iozone".to_owned(), "Linux 6.1".to_owned()];
+        Releases::of(["ext4", "xfs"]).explain(&mut facts);
+        assert_eq!(facts, ["xfs: iozone", "Linux 6.1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn kernels_that_differ_look_different(
+            releases in proptest::collection::btree_set("[1-9]\\.[0-9]{1,2}(\\.[0-9]{1,3}(-[0-9]{1,2}(-[a-z]{1,4})?)?)?", 1..6)
+        ) {
+            let names: Vec<String> = releases.iter().map(|release| format!("ext4%{release}")).collect();
+            let short = Releases::of(names.iter().map(String::as_str));
+            let shown: std::collections::BTreeSet<String> = names.iter().map(|name| short.shorten(name)).collect();
+            prop_assert_eq!(shown.len(), names.len());
+            for name in &names {
+                prop_assert!(name.starts_with(&short.shorten(name)));
+            }
+        }
+    }
+}
