@@ -13,7 +13,7 @@ targets = [
     'holes=ext4,mkfs="-O ^has_journal"@fault:error+loop',
     "logged=ext4@fault:log-writes+loop+loop",
     "dying=ext4@fault:flakey+loop",
-    'few=ext4,mkfs="-T largefile"',
+    'few=ext4,mkfs="-T largefile4"',
     "sound=ext4",
 ]
 [repetition]
