@@ -9,7 +9,7 @@ use fsb_testbed::{Progress, Setup, TestbedError};
 use fsb_vm::{Acceleration, Disk, Machine, MachineSpec, kernel, machine};
 
 use super::kernels::{Bootable, Kernels};
-use super::{of_vm, qemu};
+use super::qemu;
 
 /// This program, wherever it lies.
 const OWN: &str = "/proc/self/exe";
@@ -62,7 +62,7 @@ impl Guests for Qemu {
         self.kernels = Kernels::prepare(setup)?;
         let first: &Bootable = self.kernels.find(None)?;
         tell(step("looking for hardware acceleration"));
-        let cache = kernel::cache().map_err(of_vm)?;
+        let cache = kernel::cache()?;
         let (acceleration, why) = machine::probe(&first.kernel, &first.initramfs, Path::new(OWN), &cache);
         (self.accelerated, self.memory, self.cpus) = (Some(acceleration), vm.memory.0, vm.cpus);
         let emulated = acceleration == Acceleration::Emulated;
@@ -93,7 +93,7 @@ impl Guests for Qemu {
             protocol,
             launcher: OWN.into(),
         };
-        let machine = Machine::boot(spec).map_err(of_vm)?;
+        let machine = Machine::boot(spec)?;
         Ok(Booted { stream, guest: Box::new(machine) })
     }
 

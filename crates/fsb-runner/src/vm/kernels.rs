@@ -9,8 +9,6 @@ use fsb_testbed::vm::needs;
 use fsb_testbed::{Setup, TestbedError};
 use fsb_vm::{Contents, Initramfs, Kernel, Origin, initramfs, kernel, machine};
 
-use super::of_vm;
-
 /// A kernel and its initramfs.
 #[derive(Debug, Clone)]
 pub(super) struct Bootable {
@@ -48,19 +46,19 @@ fn pin_text(text: &mut String, kernel: &Kernel) {
 
 fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
     if texts.is_empty() {
-        return Ok(vec![kernel::resolve(None).map_err(of_vm)?]);
+        return Ok(vec![kernel::resolve(None)?]);
     }
-    texts.iter().map(|text| kernel::resolve(Some(text)).map_err(of_vm)).collect()
+    texts.iter().map(|text| kernel::resolve(Some(text))).collect()
 }
 
 impl Kernels {
     /// Finds the kernels of `setup` and what each starts from; builds what is not in the cache.
     pub fn prepare(setup: &Setup) -> Result<Kernels, TestbedError> {
         let kernels = resolve(&setup.kernels)?;
-        let cache = kernel::cache().map_err(of_vm)?;
+        let cache = kernel::cache()?;
         let bootable = |kernel: Kernel| {
             let contents = contents(setup, &kernel.release)?;
-            let initramfs = initramfs::build(&kernel, &contents, &cache).map_err(of_vm)?;
+            let initramfs = initramfs::build(&kernel, &contents, &cache)?;
             Ok(Bootable { kernel, initramfs })
         };
         kernels.into_iter().map(bootable).collect::<Result<_, _>>().map(Kernels)

@@ -146,7 +146,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
 fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
     let in_vm = file.place.as_ref().is_some_and(|place| place.get_ref() == Place::Vm.name());
     for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| in_vm && text.ends_with(".deb")) {
-        kernel::unpacked(text, &mut say).map_err(super::kernel::failure)?;
+        kernel::unpacked(text, &mut say)?;
     }
     Ok(())
 }
