@@ -5,38 +5,10 @@ use std::path::Path;
 
 use fsb_model::{CacheState, WorkloadSpec};
 
+use super::testing::{Open, SIZING, task, with};
 use super::*;
 use crate::task::{ClockSpec, Ready, Step, StepReport, Task};
 use crate::{latency, worker};
-
-pub(super) const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
-
-/// Lets every step start at once and remembers what it was told.
-#[derive(Default)]
-struct Open(Option<Ready>);
-
-impl Gate for Open {
-    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        self.0 = Some(ready);
-        Ok(())
-    }
-}
-
-fn task(step: Step, workload: &WorkloadSpec, root: &Path, operations: u64) -> Task {
-    Task {
-        step,
-        workload: workload.clone(),
-        sizing: SIZING,
-        root: root.to_owned(),
-        seed: 42,
-        operations,
-        repetition: 0,
-        until_seconds: None,
-        evict: false,
-        backend: None,
-        clock: ClockSpec::Monotonic,
-    }
-}
 
 /// All three steps; what the measure step said and what was ready before it.
 fn run(
@@ -59,14 +31,6 @@ fn run(
 
 fn example(workload: &dyn Workload) -> WorkloadSpec {
     WorkloadSpec { name: workload.name().to_owned(), params: workload.example() }
-}
-
-/// Parameters as pairs.
-pub(super) type Pairs<'a> = &'a [(&'a str, serde_json::Value)];
-
-pub(super) fn with(name: &str, pairs: Pairs<'_>) -> WorkloadSpec {
-    let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    WorkloadSpec { name: name.to_owned(), params }
 }
 
 #[test]

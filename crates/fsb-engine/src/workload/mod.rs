@@ -8,7 +8,7 @@ mod append;
 mod cells;
 mod conduct;
 #[cfg(test)]
-pub(crate) mod conformance;
+mod conformance;
 mod create;
 mod delete;
 mod filetree;
@@ -31,6 +31,8 @@ mod scan;
 mod skeleton;
 mod spec;
 mod stat;
+#[cfg(test)]
+pub(crate) mod testing;
 mod untar_build;
 mod write;
 
