@@ -12,6 +12,7 @@ use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 
 use super::Job;
 use super::conduct::{Subject, conduct};
+use super::ending;
 use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::Kind;
@@ -127,7 +128,7 @@ impl MicroJob {
             Bench::Create => format!("micro create {} files", self.file_count),
             Bench::Read | Bench::Write => format!("micro {random}{operation} {files}{size} in {block} blocks"),
         };
-        if self.threads > 1 { format!("{what}, {} threads", self.threads) } else { what }
+        what + &ending::workers(self.threads, 1)
     }
 
     fn manner(&self, purpose: Purpose) -> Manner {

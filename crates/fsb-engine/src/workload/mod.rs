@@ -11,6 +11,7 @@ mod conduct;
 mod conformance;
 mod create;
 mod delete;
+mod ending;
 mod filetree;
 mod flow;
 mod iozone;
@@ -31,6 +32,7 @@ mod scan;
 mod skeleton;
 mod spec;
 mod stat;
+mod stretches;
 #[cfg(test)]
 pub(crate) mod testing;
 mod untar_build;
