@@ -12,6 +12,7 @@ mod lexer;
 mod lower;
 mod parser;
 mod step;
+mod syntax;
 mod value;
 
 use std::fmt;
