@@ -7,6 +7,7 @@
 
 mod compile;
 mod crew;
+mod entry;
 mod index;
 mod options;
 mod recipe;
@@ -161,12 +162,12 @@ impl Job for UntarBuildJob {
         if self.0.is_unpacked_before() {
             let (archive, index) = self.archive(context)?;
             for item in &index.items {
-                let made = crew::unpack(&root, item, &archive, 1 << 20);
-                made.map_err(|refusal| crew::refused(&set, &item.name, refusal))?;
+                let made = entry::unpack(&root, item, &archive, 1 << 20);
+                made.map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
             }
             for &directory in index.directories.iter().rev() {
                 let item = &index.items[directory];
-                crew::finish(&root, item).map_err(|refusal| crew::refused(&set, &item.name, refusal))?;
+                entry::finish(&root, item).map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
             }
         }
         fileset::sync_through(&root, &set)
