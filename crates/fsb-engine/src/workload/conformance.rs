@@ -183,7 +183,7 @@ fn amounts_that_a_job_cannot_do_are_refused() {
     let micro = example(&micro_create::MicroCreate);
     let error = run(&micro, root.path(), 1, |_| {}).unwrap_err();
     assert!(error.message.contains("1 operations, but it does 6 or none"), "{error}");
-    let create = example(&create::Create);
+    let create = example(&create::CREATE);
     let error = run(&create, root.path(), 13, |_| {}).unwrap_err();
     assert!(error.message.contains("13 operations, but one repetition has 12"), "{error}");
 }
@@ -250,7 +250,7 @@ fn what_the_kernel_refuses_names_call_path_and_error() {
 #[test]
 fn a_directory_that_hides_files_is_no_result() {
     let root = tempfile::tempdir().unwrap();
-    for workload in [&readdir::Readdir as &dyn Workload, &scan::Scan] {
+    for workload in [&readdir::READDIR as &dyn Workload, &scan::SCAN] {
         let spec = example(workload);
         worker::perform(&task(Step::Prepare, &spec, root.path(), 3), &mut Open::default()).unwrap();
         fs::remove_file(root.path().join("fsb-set/d00001/f00000007")).unwrap();

@@ -22,6 +22,7 @@ mod micro_read;
 mod micro_write;
 mod names;
 mod params;
+mod plain;
 mod postmark;
 mod read;
 mod readdir;
@@ -51,12 +52,12 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &write::WRITE,
     &read::READ,
     &append::APPEND,
-    &create::Create,
-    &stat::Stat,
-    &readdir::Readdir,
-    &scan::Scan,
-    &rename::Rename,
-    &delete::Delete,
+    &create::CREATE,
+    &stat::STAT,
+    &readdir::READDIR,
+    &scan::SCAN,
+    &rename::RENAME,
+    &delete::DELETE,
     &iozone::REWRITE,
     &iozone::REREAD,
     &iozone::RANDOM_READ,
@@ -91,7 +92,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &flow::AnyFlow,
     &untar_build::UntarBuild,
     #[cfg(test)]
-    &skeleton::Skeleton,
+    &skeleton::SKELETON,
 ];
 
 /// A member of the registry.
