@@ -20,14 +20,14 @@ use toml::Spanned;
 use crate::target_file::TargetFile;
 
 pub use print::print;
-pub use repetition::{DEFAULT_BUDGET, RepetitionFile};
+pub use repetition::RepetitionFile;
 
 /// The suite when none is named.
-pub const DEFAULT_SUITE: &str = "quick";
+pub(crate) const DEFAULT_SUITE: &str = "quick";
 /// The size of an image when none is given.
-pub const DEFAULT_SIZE: Bytes = Bytes(2 << 30);
+pub(crate) const DEFAULT_SIZE: Bytes = Bytes(2 << 30);
 /// The smallest ratio that matters when nothing is said.
-pub const DEFAULT_THETA: &str = "3%";
+pub(crate) const DEFAULT_THETA: &str = "3%";
 
 /// Why a plan is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

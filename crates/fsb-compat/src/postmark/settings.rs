@@ -59,7 +59,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The shape with the locations' weights.
-    pub fn whole_shape(&self) -> Shape {
+    pub(crate) fn whole_shape(&self) -> Shape {
         Shape { weights: self.locations.iter().map(|location| location.weight).collect(), ..self.shape.clone() }
     }
 

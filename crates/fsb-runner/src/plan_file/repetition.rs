@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::PlanError;
 
 /// The time a run may take when nothing is said.
-pub const DEFAULT_BUDGET: &str = "5m";
+const DEFAULT_BUDGET: &str = "5m";
 /// The table `[repetition]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

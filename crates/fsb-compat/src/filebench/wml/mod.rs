@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use fsb_model::flow::Flow;
 
 /// Seconds of a `run` that names none: filebench's default.
-pub const USUAL_SECONDS: u64 = 60;
+pub(crate) const USUAL_SECONDS: u64 = 60;
 
 /// Something in a file that cannot be done, or is done otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
