@@ -180,7 +180,7 @@ fn written_bytes_do_not_depend_on_how_they_were_written() {
 #[test]
 fn amounts_that_a_job_cannot_do_are_refused() {
     let root = tempfile::tempdir().unwrap();
-    let micro = example(&micro_create::MicroCreate);
+    let micro = example(&micro_create::MICRO_CREATE);
     let error = run(&micro, root.path(), 1, |_| {}).unwrap_err();
     assert!(error.message.contains("1 operations, but it does 6 or none"), "{error}");
     let create = example(&create::CREATE);
