@@ -15,6 +15,6 @@ pub mod run;
 pub mod scale;
 pub mod suite;
 pub mod sweep;
-pub(crate) mod target_file;
+pub mod target_file;
 mod values;
 pub mod vm;

@@ -26,7 +26,7 @@ pub struct Location {
 /// Everything that commands set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// What decides which operations there are. Its weights are those of the locations: [`Settings::whole_shape`].
+    /// What decides which operations there are. Its weights are those of the locations: `whole_shape`.
     pub shape: Shape,
     /// Of the generator.
     pub seed: u32,
