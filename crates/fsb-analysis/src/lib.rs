@@ -7,7 +7,7 @@
 //! * [`Comparison`]: one cell against another, paired by block or by Welch's method.
 //! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them.
 //! * [`overall`]: one ratio over many workloads.
-//! * [`blocks_to_scale`], [`blocks_for_precision`]: how much more work would narrow an interval.
+//! * [`blocks_to_scale`]: how much more work would narrow an interval.
 //!
 //! No function returns NaN or infinity: what has no value is `None`, what is no measurement is an [`AnalysisError`].
 #![forbid(unsafe_code)]
@@ -32,9 +32,9 @@ pub use error::AnalysisError;
 pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
 pub use interval::Interval;
 pub use overall::{Weighted, geometric_mean, overall};
-pub use planning::{blocks_for_precision, blocks_to_scale};
+pub use planning::blocks_to_scale;
 pub use ranking::{Outcome, Pair, Ranking, Sample};
-pub use trend::{TREND_LEVEL, Trend, trend};
+pub use trend::{Trend, trend};
 pub use verdict::Verdict;
 
 /// The confidence level of everything that is judged.

@@ -2,8 +2,8 @@
 
 use fsb_model::plan::BLOCK_LIMIT;
 
+use crate::LEVEL;
 use crate::distribution::t_quantile;
-use crate::{FEWEST_JUDGED, LEVEL};
 
 /// The fewest blocks with which an interval that now rests on `n` would be `factor` times as wide (0.5 halves it), if
 /// the scatter stays as it is. `None` below two blocks and beyond what can be asked for.
@@ -13,16 +13,6 @@ pub fn blocks_to_scale(n: usize, factor: f64) -> Option<u32> {
     }
     let wanted = width(n) * factor;
     fewest(|blocks| width(blocks) <= wanted)
-}
-
-/// The fewest blocks, at least the fewest that are judged, with which the relative half-width of the interval would
-/// be at most `half_width` (0.02 for 2 %), where the logarithms of the values scatter with `log_sd`.
-pub fn blocks_for_precision(log_sd: f64, half_width: f64) -> Option<u32> {
-    if !(log_sd.is_finite() && log_sd >= 0.0 && half_width > 0.0) {
-        return None;
-    }
-    let wanted = libm::log1p(half_width);
-    fewest(|blocks| blocks >= FEWEST_JUDGED && width(blocks) * log_sd <= wanted)
 }
 
 /// Half-width of a t-interval in standard deviations.
@@ -57,14 +47,5 @@ mod tests {
         assert_eq!(blocks_to_scale(100, 0.5), Some(393));
         assert_eq!(blocks_to_scale(10, 1.0), Some(10));
         assert_eq!((blocks_to_scale(1, 0.5), blocks_to_scale(9_000, 0.5)), (None, None));
-    }
-
-    #[test]
-    fn precision_never_asks_for_fewer_blocks_than_are_judged() {
-        assert_eq!(blocks_for_precision(0.0, 0.03), Some(5));
-        assert_eq!(blocks_for_precision(0.0001, 0.03), Some(5));
-        let blocks = blocks_for_precision(0.05, 0.02).unwrap() as usize;
-        assert!(width(blocks) * 0.05 <= libm::log1p(0.02) && width(blocks - 1) * 0.05 > libm::log1p(0.02));
-        assert_eq!((blocks_for_precision(f64::NAN, 0.03), blocks_for_precision(9.0, 1e-6)), (None, None));
     }
 }

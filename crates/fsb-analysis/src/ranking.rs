@@ -91,7 +91,7 @@ impl Ranking {
     }
 
     /// Ranks sets of which some took turns in the same blocks and others did not.
-    pub fn of_samples(samples: &[Sample], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
+    pub(crate) fn of_samples(samples: &[Sample], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
         let pairs = compare_all(samples, better, theta)?;
         let mut ranking = Ranking { pairs, letters: vec![None; samples.len()], outcome: Outcome::Nothing };
         let present: Vec<usize> = (0..samples.len()).filter(|index| !samples[*index].values.is_empty()).collect();

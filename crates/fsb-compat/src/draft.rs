@@ -78,7 +78,7 @@ impl Draft {
     }
 
     /// The same, once a run.
-    pub fn remark_once(&mut self, line: impl Into<Option<u32>>, text: &str) {
+    pub(crate) fn remark_once(&mut self, line: impl Into<Option<u32>>, text: &str) {
         if self.run.warnings.iter().all(|remark| remark.text != text) {
             self.remark(line, text);
         }

@@ -58,7 +58,7 @@ impl Line<'_> {
     }
 
     /// The start of it, for a message.
-    pub fn excerpt(&self) -> Excerpt<'_> {
+    pub(crate) fn excerpt(&self) -> Excerpt<'_> {
         Excerpt(self.bytes.trim_ascii())
     }
 }

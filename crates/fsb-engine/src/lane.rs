@@ -43,13 +43,10 @@ impl<'t> Lane<'t> {
         progress: Option<&'t AtomicU64>,
     ) -> Lane<'t> {
         let limit = until_seconds.map_or(u64::MAX, |seconds| (seconds.max(0.0) * 1e9) as u64);
-        let mut histogram = latency::empty();
-        // Writes every counter, or their pages would be faulted in against the clock.
-        histogram.reset();
         Lane {
             rank,
             clock,
-            histogram,
+            histogram: latency::touched(),
             started: None,
             stretch: 0,
             running: false,

@@ -4,7 +4,10 @@ use std::alloc::{self, Layout};
 use std::ptr;
 use std::slice;
 
+use fsb_model::units::show_bytes;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::EngineError;
 
 /// The granularity of memory, and the strictest alignment that direct I/O asks for.
 pub(crate) const PAGE: usize = 4096;
@@ -71,8 +74,20 @@ impl Drop for Memory {
     }
 }
 
+/// Refuses to keep so many bytes in memory where fewer are left; `what` takes them.
+pub(crate) fn check_room(what: &str, whole: u64) -> Result<(), EngineError> {
+    match available().filter(|available| *available < whole) {
+        None => Ok(()),
+        Some(available) => {
+            let [whole, available] = [whole, available].map(|bytes| show_bytes(bytes as f64));
+            let message = format!("{what} takes {whole} of memory and {available} are available: give a --scale");
+            Err(EngineError::new(message))
+        }
+    }
+}
+
 /// Bytes that programs may still take; `None` where the kernel does not tell.
-pub(crate) fn available() -> Option<u64> {
+fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -81,6 +96,13 @@ pub(crate) fn available() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_fit_the_memory_is_refused() {
+        check_room("the source", 0).unwrap();
+        let error = check_room("the source", u64::MAX).unwrap_err();
+        assert!(error.message.starts_with("the source takes "), "{error}");
+    }
 
     #[test]
     fn memory_starts_on_a_boundary() {

@@ -256,7 +256,8 @@ mod tests {
 
     use super::*;
     use crate::clock::Kind;
-    use crate::{Sizing, Step, Task, workload};
+    use crate::workload::testing::{SIZING, task};
+    use crate::{Step, Task, workload};
 
     /// What each thread is told to do.
     #[derive(Clone, Copy, PartialEq)]
@@ -317,21 +318,9 @@ mod tests {
     fn run_fated(fates: &[Fate], gate: &mut Counted) -> Result<Outcome<u32>, EngineError> {
         let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
         let spec = WorkloadSpec { name: "read".to_owned(), params };
-        let sizing = Sizing { size: 8 << 20, cpus: 1 };
-        let profile = workload::parse(&spec, &sizing).unwrap().profile();
-        let task = Task {
-            step: Step::Measure,
-            workload: spec,
-            sizing,
-            root: "/nowhere".into(),
-            seed: 1,
-            operations: 1,
-            repetition: 0,
-            until_seconds: None,
-            evict: false,
-            backend: None,
-            clock: ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 },
-        };
+        let profile = workload::parse(&spec, &SIZING).unwrap().profile();
+        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 };
+        let task = Task { clock, ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1) };
         let context = Context::new(&task).unwrap();
         run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)
     }

@@ -30,7 +30,7 @@ impl Place {
     }
 
     /// Whether it is this machine.
-    pub fn is_host(&self) -> bool {
+    pub(crate) fn is_host(&self) -> bool {
         *self == Place::Host
     }
 }

@@ -88,17 +88,17 @@ impl Basis<'_> {
     }
 
     /// Seconds that each cell takes in a block, on all targets together, where stretches last as long as they should.
-    pub fn seconds_of_cells(&self) -> BTreeMap<&str, f64> {
+    pub(crate) fn seconds_of_cells(&self) -> BTreeMap<&str, f64> {
         self.cases().iter().map(|case| (case.label, case.expected(case.amount(self.stretch, 1.0)))).collect()
     }
 
     /// Seconds of the budget that blocks may fill.
-    pub fn to_fill(&self) -> f64 {
+    pub(crate) fn to_fill(&self) -> f64 {
         self.left * FILL
     }
 
     /// Seconds of a budget that holds blocks of so many seconds in all.
-    pub fn to_hold(&self, seconds: f64) -> f64 {
+    pub(crate) fn to_hold(&self, seconds: f64) -> f64 {
         seconds / FILL
     }
 
@@ -208,7 +208,7 @@ impl Case<'_> {
 }
 
 /// Seconds that a trial should take, by what warm-up saw of its cell on its target.
-pub fn expected_seconds(profile: &Profile, amount: Amount, sample: &Sample) -> f64 {
+pub(crate) fn expected_seconds(profile: &Profile, amount: Amount, sample: &Sample) -> f64 {
     let repetitions = f64::from(amount.repetitions);
     let operations = amount.operations as f64 * repetitions;
     let timed = sample.seconds * operations / (sample.operations.max(1) as f64);
@@ -238,12 +238,12 @@ pub fn shortened(stretch: f64, scale: f64) -> f64 {
 }
 
 /// Seconds that a stretch of this job should last, where those that reach the device last `stretch`.
-pub fn stretch_seconds(profile: &Profile, stretch: f64) -> f64 {
+pub(crate) fn stretch_seconds(profile: &Profile, stretch: f64) -> f64 {
     seconds(profile, stretch, 1.0)
 }
 
 /// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
-pub fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
+pub(crate) fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
     seconds(profile, plan.stretch, 1.0).min(share).max(MEMORY_SECONDS.min(plan.stretch))

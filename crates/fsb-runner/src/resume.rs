@@ -49,7 +49,10 @@ pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
 }
 
 /// Numbers of two devices do not belong in one run either. `before` and `now` are the record's media and the new ones.
-pub fn same_media(before: &BTreeMap<String, MediumRecord>, now: &BTreeMap<String, MediumRecord>) -> Result<(), String> {
+pub(crate) fn same_media(
+    before: &BTreeMap<String, MediumRecord>,
+    now: &BTreeMap<String, MediumRecord>,
+) -> Result<(), String> {
     for (medium, old) in before {
         let Some(new) = now.get(medium) else { continue };
         let (old, new) = (identity(&old.device), identity(&new.device));

@@ -222,7 +222,7 @@ fn holder(file: &mut File) -> String {
 }
 
 /// Who measures on this machine now; absent where nobody does.
-pub fn current_holder() -> Option<String> {
+pub(crate) fn current_holder() -> Option<String> {
     candidates().into_iter().find_map(|path| {
         let look = |path: &Path| File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(path).ok();
         let mut file = look(&path)?;

@@ -1,67 +1,9 @@
-//! The one error of this crate: what failed, what was tried, what to do next.
+//! The one error of this crate, under its name, and what fills it where the operating system refused a step.
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Whose fault it is, and so how the program ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The request is wrong (exit code 2).
-    Request,
-    /// The machine cannot: a tool, a kernel, a privilege or space is missing (exit code 3).
-    Machine,
-}
-
-/// What failed, what was tried, what to do next. Parts that say nothing are empty.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct VmError {
-    /// Whose fault it is.
-    pub kind: Kind,
-    /// What failed.
-    pub what: String,
-    /// What was tried, with the answer.
-    pub tried: String,
-    /// What the user can do.
-    pub advice: String,
-}
-
-impl fmt::Display for VmError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
-        if !self.tried.is_empty() {
-            write!(f, ": {}", self.tried)?;
-        }
-        if !self.advice.is_empty() {
-            write!(f, "; {}", self.advice)?;
-        }
-        Ok(())
-    }
-}
-
-impl VmError {
-    /// A wrong request.
-    pub fn request(what: impl Into<String>) -> Self {
-        VmError { kind: Kind::Request, what: what.into(), tried: String::new(), advice: String::new() }
-    }
-
-    /// Something that the machine cannot do.
-    pub fn machine(what: impl Into<String>) -> Self {
-        VmError { kind: Kind::Machine, ..VmError::request(what) }
-    }
-
-    /// The same with what was tried.
-    pub fn tried(mut self, tried: impl Into<String>) -> Self {
-        self.tried = tried.into();
-        self
-    }
-
-    /// The same with what the user can do.
-    pub fn advice(mut self, advice: impl Into<String>) -> Self {
-        self.advice = advice.into();
-        self
-    }
-}
+pub use fsb_model::error::{Error as VmError, Kind};
 
 /// `cannot read /boot/vmlinuz: Permission denied (os error 13)`, for a step that the operating system refused.
 pub(crate) fn refused(verb: &str, path: &Path, error: impl Into<io::Error>) -> VmError {
@@ -83,10 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_reads_as_a_sentence() {
-        let error = VmError::machine("no QEMU").tried("looked on PATH").advice("install it");
-        assert_eq!(error.to_string(), "no QEMU: looked on PATH; install it");
-        assert_eq!((error.kind, VmError::request("a").kind), (Kind::Machine, Kind::Request));
+    fn a_step_that_was_refused_reads_as_a_sentence() {
         let error = refused("read", Path::new("/x"), io::Error::from_raw_os_error(13));
         assert_eq!(error.to_string(), "cannot read /x: Permission denied (os error 13)");
     }

@@ -1,19 +1,17 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
 mod space;
+mod stage;
 mod turn;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fsb_model::run::{SCHEMA, Segment};
 use fsb_model::{Cell, Place, Plan, RunRecord, TargetKind, Trial};
-use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
+use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::resume as resuming;
 use fsb_runner::run::{self, Run, RunError};
@@ -21,22 +19,16 @@ use fsb_runner::vm;
 use fsb_store::RunDirectory;
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
-use fsb_testbed::sandbox::{self, Launched};
 use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger};
 
 use crate::exit::{self, Failure};
 use crate::journal::{Directory, hand_to_caller};
 use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
+use stage::Stage;
 
+pub use stage::catch_signals;
 pub use turn::{Turn, company};
-
-/// The signals that end a run early, with the exit code each stands for.
-const SIGNALS: [(i32, u8); 2] =
-    [(signal_hook::consts::SIGINT, exit::INTERRUPTED), (signal_hook::consts::SIGTERM, exit::TERMINATED)];
-
-/// How long an interrupted run waits for the kernel to take everything down before it says goodbye.
-const GOODBYE: Duration = Duration::from_millis(1200);
 
 /// Hardware threads that this process may use.
 pub fn cpus() -> u32 {
@@ -68,66 +60,6 @@ pub fn run_name(plan: &Plan) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
     let name: String = names.join("-").chars().map(plain).take(60).collect();
     name.trim_matches(['-', '.']).to_owned()
-}
-
-/// Whatever holds a measuring run together; dropping it takes everything down.
-struct Stage {
-    lock: RunLock,
-    launched: Launched,
-    interrupted: Arc<AtomicBool>,
-    signal: Arc<AtomicUsize>,
-}
-
-impl Stage {
-    /// Cleans up after the dead and starts the supervisor. Until it runs, this process must have one thread.
-    fn set(lock: RunLock, place: Place) -> anyhow::Result<(Stage, Agent)> {
-        for line in replay().0 {
-            say(&line);
-        }
-        let owner = serde_json::to_string(&Owner::current())?;
-        let agent = match place {
-            Place::Host => AGENT_ARGUMENT,
-            Place::Vm => vm::VM_AGENT_ARGUMENT,
-        };
-        let arguments = [SUPERVISOR_ARGUMENT, agent, &owner].map(OsString::from);
-        let launched = sandbox::launch(&arguments)?;
-        let (interrupted, signal) = catch_signals()?;
-        let stream = launched.stream.try_clone()?;
-        let agent = Agent::connect(stream, Arc::clone(&interrupted)).map_err(RunError::from)?;
-        Ok((Stage { lock, launched, interrupted, signal }, agent))
-    }
-
-    /// Undoes what the agent left to this process because it lives in another mount namespace. The answer holds what
-    /// could not be undone.
-    fn undo_rest(&self) -> Vec<String> {
-        let replayed = ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current());
-        let failed = replayed.into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
-        failed.map(|entry| entry.to_string()).collect()
-    }
-
-    /// Takes everything down, at once.
-    fn strike(&mut self) {
-        self.launched.kill(GOODBYE);
-        // Whatever the kernel does not take back stands in the ledger, and its owner is this process, still alive.
-        // What cannot be undone yet, because the kernel still holds it, stays there for the next run or `fsb clean`.
-        ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current());
-    }
-}
-
-/// From now on a signal sets the flag and leaves its exit code in the number. A second signal ends the program at once:
-/// the kernel takes the rest down. Asked again it answers with the same flag: what came in between is not lost.
-pub fn catch_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicUsize>)> {
-    static CAUGHT: OnceLock<(Arc<AtomicBool>, Arc<AtomicUsize>)> = OnceLock::new();
-    if let Some(caught) = CAUGHT.get() {
-        return Ok(caught.clone());
-    }
-    let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    for (number, code) in SIGNALS {
-        signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(&interrupted))?;
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
-        signal_hook::flag::register(number, Arc::clone(&interrupted))?;
-    }
-    Ok(CAUGHT.get_or_init(|| (interrupted, signal)).clone())
 }
 
 /// Undoes what dead runs left: what was done, in lines, and whether all of it could be.
@@ -361,7 +293,7 @@ pub fn perform_unsaved(
         Err(error) => {
             stage.strike();
             let message = error.to_string();
-            let code = ending(&stage, &error.into());
+            let code = stage.ending(&error.into());
             std::mem::forget(stage);
             Err(Failure { code, message }.into())
         }
@@ -393,7 +325,7 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
 fn saved(stage: &mut Stage, directory: &RunDirectory, error: RunError) -> anyhow::Error {
     let path = directory.path().display().to_string();
     let mut message = error.to_string();
-    let code = ending(stage, &error.into());
+    let code = stage.ending(&error.into());
     if let Ok(mut contents) = fsb_store::read(directory.path()) {
         contents.record.warnings.extend(company(&mut stage.lock));
         // A report of what there is: it must not keep the reason from being told.
@@ -405,11 +337,4 @@ fn saved(stage: &mut Stage, directory: &RunDirectory, error: RunError) -> anyhow
     }
     hand_to_caller(directory.path());
     Failure { code, message }.into()
-}
-
-fn ending(stage: &Stage, error: &anyhow::Error) -> u8 {
-    let signal = stage.signal.load(Ordering::Relaxed) as u8;
-    let interrupted = stage.interrupted.load(Ordering::Relaxed)
-        && matches!(error.downcast_ref::<RunError>(), Some(RunError::Agent(AgentError::Interrupted)));
-    if interrupted && signal != 0 { signal } else { exit::code(error) }
 }

@@ -4,6 +4,8 @@
 //! the same binary the supervisor, the agent and the workers of a run; they come before everything else here, so that
 //! a worker starts in a millisecond.
 
+#![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
+
 mod cli;
 mod exit;
 mod front;

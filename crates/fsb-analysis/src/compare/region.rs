@@ -100,7 +100,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Whether the candidate took turns with the baseline.
-    pub fn is_paired(&self, candidate: usize) -> bool {
+    pub(crate) fn is_paired(&self, candidate: usize) -> bool {
         self.pairing[candidate].is_some() && self.pairing[candidate] == self.pairing[self.baseline]
     }
 
@@ -143,12 +143,12 @@ impl<'a> Frame<'a> {
     }
 
     /// One entry a candidate, under its name.
-    pub fn by_candidate<T>(&self, mut of: impl FnMut(usize) -> T) -> BySet<T> {
+    pub(crate) fn by_candidate<T>(&self, mut of: impl FnMut(usize) -> T) -> BySet<T> {
         self.candidates().map(|set| (self.names[set].to_owned(), of(set))).collect()
     }
 
     /// One entry a set, under its name.
-    pub fn by_set<T>(&self, of: impl FnMut(usize) -> T) -> BySet<T> {
+    pub(crate) fn by_set<T>(&self, of: impl FnMut(usize) -> T) -> BySet<T> {
         self.names.iter().map(|name| (*name).to_owned()).zip((0..self.sets.len()).map(of)).collect()
     }
 }

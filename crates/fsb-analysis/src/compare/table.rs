@@ -63,7 +63,7 @@ impl Matrix {
 
 impl Table {
     /// Whether both sizes are known, so that cells form a grid.
-    pub fn is_grid(&self) -> bool {
+    pub(crate) fn is_grid(&self) -> bool {
         !self.cells.is_empty() && self.cells.iter().all(|size| size.file.is_some() && size.record.is_some())
     }
 

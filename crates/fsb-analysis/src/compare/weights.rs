@@ -38,7 +38,7 @@ impl Weights {
     }
 
     /// Random directions in the space of block differences, the diagonal first.
-    pub fn of_blocks(blocks: usize) -> Weights {
+    pub(crate) fn of_blocks(blocks: usize) -> Weights {
         let mut generator = Pcg64::seed_from_u64(SEED);
         let mut direction = || {
             let drawn: Vec<f64> = (0..blocks).map(|_| StandardNormal.sample(&mut generator)).collect();

@@ -49,7 +49,7 @@ impl<'a> Merged<'a> {
     }
 
     /// Whether the job was to do that at all.
-    pub fn asks_for(&self, way: Way) -> bool {
+    pub(crate) fn asks_for(&self, way: Way) -> bool {
         let rw = self.rw();
         let both = matches!(rw, "rw" | "readwrite" | "randrw");
         match way {

@@ -322,7 +322,7 @@ pub(super) fn unknown(name: &str) -> OptionsError {
 
 impl Known {
     /// Whether it does anything here.
-    pub fn is_supported(&self) -> bool {
+    pub(crate) fn is_supported(&self) -> bool {
         !matches!(self.effect, Not)
     }
 

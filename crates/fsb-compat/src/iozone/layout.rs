@@ -88,7 +88,7 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = Word<'_>> {
 
 impl Layout {
     /// The columns that a heading line announces; none if it is no heading.
-    pub fn of_heading(line: &[u8]) -> Option<Layout> {
+    pub(crate) fn of_heading(line: &[u8]) -> Option<Layout> {
         let mut found = words(line);
         let first = found.next()?;
         let second = found.next()?;

@@ -212,7 +212,7 @@ pub fn rows(options: &Options) -> Vec<Row> {
 }
 
 /// The record sizes that head the reports of `-R`: those of automatic mode where none was chosen, whatever was measured.
-pub fn report_records(options: &Options) -> Vec<u64> {
+pub(crate) fn report_records(options: &Options) -> Vec<u64> {
     match options.record_sizes.list.as_slice() {
         [] => automatic_records(options),
         _ => record_sizes(options),

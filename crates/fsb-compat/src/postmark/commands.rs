@@ -11,7 +11,7 @@ use fsb_model::postmark::{LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF};
 use super::settings::{Location, Settings, Style};
 
 /// Every command with what `help` says of it.
-pub const COMMANDS: [(&str, &str); 17] = [
+pub(crate) const COMMANDS: [(&str, &str); 17] = [
     ("set size", "Sets low and high bounds of files"),
     ("set number", "Sets number of simultaneous files"),
     ("set seed", "Sets seed for random number generator"),

@@ -11,7 +11,7 @@ mod settings;
 mod source;
 mod twister;
 
-pub use commands::{COMMANDS, Command, LANGUAGE_NEXT, parse};
+pub use commands::{Command, LANGUAGE_NEXT, parse};
 pub use published::{BENAS, DORDEVIC, PublishedRate, benas, dordevic};
 pub(crate) use reader::TOOL;
 pub use settings::{Location, Settings, Style};

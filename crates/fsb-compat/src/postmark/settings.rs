@@ -26,7 +26,7 @@ pub struct Location {
 /// Everything that commands set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// What decides which operations there are. Its weights are those of the locations: [`Settings::whole_shape`].
+    /// What decides which operations there are. Its weights are those of the locations: `whole_shape`.
     pub shape: Shape,
     /// Of the generator.
     pub seed: u32,
@@ -59,7 +59,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The shape with the locations' weights.
-    pub fn whole_shape(&self) -> Shape {
+    pub(crate) fn whole_shape(&self) -> Shape {
         Shape { weights: self.locations.iter().map(|location| location.weight).collect(), ..self.shape.clone() }
     }
 

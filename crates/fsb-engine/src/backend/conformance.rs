@@ -9,19 +9,11 @@ use serde_json::json;
 
 use super::*;
 use crate::data::{Data, Memory};
-use crate::task::{ClockSpec, Gate, Ready, Sizing, Step, Task};
+use crate::task::Step;
+use crate::workload::testing::{Open, SEED, SIZING, task};
 use crate::{worker, workload};
 
 const FILE_SIZE: usize = 80 << 10;
-const SEED: u64 = 42;
-
-struct Open;
-
-impl Gate for Open {
-    fn ready(&mut self, _: Ready) -> Result<(), EngineError> {
-        Ok(())
-    }
-}
 
 /// Members that touch files, but for those that this kernel (io_uring can be forbidden) or the file system of the
 /// temporary directory (O_DIRECT) refuses.
@@ -62,23 +54,9 @@ fn depths(backend: &dyn Backend) -> impl Iterator<Item = u32> {
 /// Does the steps of a workload, all operations of it.
 fn perform(root: &Path, steps: &[Step], workload: &serde_json::Value) -> Result<(), EngineError> {
     let workload: fsb_model::WorkloadSpec = serde_json::from_value(workload.clone()).unwrap();
-    let sizing = Sizing { size: 64 << 20, cpus: 2 };
-    let job = workload::parse(&workload, &sizing).map_err(|error| EngineError::new(error.to_string()))?;
+    let job = workload::parse(&workload, &SIZING).map_err(|error| EngineError::new(error.to_string()))?;
     for &step in steps {
-        let task = Task {
-            step,
-            workload: workload.clone(),
-            sizing,
-            root: root.to_owned(),
-            seed: SEED,
-            operations: job.profile().operations,
-            repetition: 0,
-            until_seconds: None,
-            evict: false,
-            backend: None,
-            clock: ClockSpec::Monotonic,
-        };
-        worker::perform(&task, &mut Open)?;
+        worker::perform(&task(step, &workload, root, job.profile().operations), &mut Open::default())?;
     }
     Ok(())
 }

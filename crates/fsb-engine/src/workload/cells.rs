@@ -1,7 +1,7 @@
 //! Which cells can be asked for: what is refused, what they are called, what the runner is told of them.
 
-use super::conformance::{Pairs, SIZING, with};
 use super::parse;
+use super::testing::{Pairs, SIZING, with};
 
 /// What is wrong, the parameter it is found in, and what is said about it.
 #[test]

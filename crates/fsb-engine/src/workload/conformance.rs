@@ -5,38 +5,10 @@ use std::path::Path;
 
 use fsb_model::{CacheState, WorkloadSpec};
 
+use super::testing::{Open, SIZING, task, with};
 use super::*;
 use crate::task::{ClockSpec, Ready, Step, StepReport, Task};
 use crate::{latency, worker};
-
-pub(super) const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
-
-/// Lets every step start at once and remembers what it was told.
-#[derive(Default)]
-struct Open(Option<Ready>);
-
-impl Gate for Open {
-    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        self.0 = Some(ready);
-        Ok(())
-    }
-}
-
-fn task(step: Step, workload: &WorkloadSpec, root: &Path, operations: u64) -> Task {
-    Task {
-        step,
-        workload: workload.clone(),
-        sizing: SIZING,
-        root: root.to_owned(),
-        seed: 42,
-        operations,
-        repetition: 0,
-        until_seconds: None,
-        evict: false,
-        backend: None,
-        clock: ClockSpec::Monotonic,
-    }
-}
 
 /// All three steps; what the measure step said and what was ready before it.
 fn run(
@@ -59,14 +31,6 @@ fn run(
 
 fn example(workload: &dyn Workload) -> WorkloadSpec {
     WorkloadSpec { name: workload.name().to_owned(), params: workload.example() }
-}
-
-/// Parameters as pairs.
-pub(super) type Pairs<'a> = &'a [(&'a str, serde_json::Value)];
-
-pub(super) fn with(name: &str, pairs: Pairs<'_>) -> WorkloadSpec {
-    let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    WorkloadSpec { name: name.to_owned(), params }
 }
 
 #[test]
@@ -216,10 +180,10 @@ fn written_bytes_do_not_depend_on_how_they_were_written() {
 #[test]
 fn amounts_that_a_job_cannot_do_are_refused() {
     let root = tempfile::tempdir().unwrap();
-    let micro = example(&micro_create::MicroCreate);
+    let micro = example(&micro_create::MICRO_CREATE);
     let error = run(&micro, root.path(), 1, |_| {}).unwrap_err();
     assert!(error.message.contains("1 operations, but it does 6 or none"), "{error}");
-    let create = example(&create::Create);
+    let create = example(&create::CREATE);
     let error = run(&create, root.path(), 13, |_| {}).unwrap_err();
     assert!(error.message.contains("13 operations, but one repetition has 12"), "{error}");
 }
@@ -286,7 +250,7 @@ fn what_the_kernel_refuses_names_call_path_and_error() {
 #[test]
 fn a_directory_that_hides_files_is_no_result() {
     let root = tempfile::tempdir().unwrap();
-    for workload in [&readdir::Readdir as &dyn Workload, &scan::Scan] {
+    for workload in [&readdir::READDIR as &dyn Workload, &scan::SCAN] {
         let spec = example(workload);
         worker::perform(&task(Step::Prepare, &spec, root.path(), 3), &mut Open::default()).unwrap();
         fs::remove_file(root.path().join("fsb-set/d00001/f00000007")).unwrap();

@@ -1,12 +1,13 @@
 //! Creating files: the name, the inode and, where files are not empty, their data.
 
 use fsb_model::metric::OPERATION_RATE;
-use fsb_model::{Access, CacheState, Durability, Params};
+use fsb_model::{Access, CacheState, Durability};
 
 use super::conduct::{Subject, conduct};
 use super::params;
+use super::plain::Plain;
 use super::spec::{Records, Rules, Spec};
-use super::{Job, Workload};
+use crate::EngineError;
 use crate::backend::{Flush, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;
@@ -15,74 +16,37 @@ use crate::lane::Lane;
 use crate::order::Visits;
 use crate::profile::{Profile, Renewal};
 use crate::pump::{Pump, Stage};
-use crate::task::{Gate, Measurement};
 use crate::team::Crew;
-use crate::{EngineError, ParamError, Sizing};
-
-const RULES: Rules = Rules {
-    name: "create",
-    files: "min(10000, size/64K)",
-    file_size: "4K",
-    records: Records::WholeFile,
-    access: &[Access::Sequential],
-    durability: Durability::ALL,
-    cache: &[CacheState::Any],
-};
 
 /// The member.
-pub(super) struct Create;
-
-impl Workload for Create {
-    fn name(&self) -> &'static str {
-        RULES.name
-    }
-
-    fn about(&self) -> &'static str {
-        "create files with their data: open, write, close, and fsync where each is durable"
-    }
-
-    fn example(&self) -> Params {
-        params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())])
-    }
-
-    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(CreateJob(Spec::parse(RULES, params, sizing)?)))
-    }
-}
-
-struct CreateJob(Spec);
-
-impl Job for CreateJob {
-    fn profile(&self) -> Profile {
-        Profile {
-            renewal: Renewal::Recreate,
-            repeats_in_place: false,
-            primary: &OPERATION_RATE,
-            cold_bytes_per_operation: 0,
-            ..self.0.profile("create", self.0.files_label("create"))
-        }
-    }
-
-    fn params(&self) -> Params {
-        self.0.params()
-    }
-
-    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        self.0.prepare(context, Content::Directories)
-    }
-
-    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
-        let stage = self.0.stage(context)?;
-        let crew = Creators { spec: &self.0, stage: &stage, context };
-        let verb = (self.0.layout.file_size > 0).then_some(Verb::Write);
+pub(super) static CREATE: Plain = Plain {
+    rules: Rules {
+        name: "create",
+        files: "min(10000, size/64K)",
+        file_size: "4K",
+        records: Records::WholeFile,
+        access: &[Access::Sequential],
+        durability: Durability::ALL,
+        cache: &[CacheState::Any],
+    },
+    about: "create files with their data: open, write, close, and fsync where each is durable",
+    example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
+    content: Content::Directories,
+    profile: |spec| Profile {
+        renewal: Renewal::Recreate,
+        repeats_in_place: false,
+        primary: &OPERATION_RATE,
+        cold_bytes_per_operation: 0,
+        ..spec.profile("create", spec.files_label("create"))
+    },
+    measure: |spec, profile, context, gate| {
+        let stage = spec.stage(context)?;
+        let crew = Creators { spec, stage: &stage, context };
+        let verb = (spec.layout.file_size > 0).then_some(Verb::Write);
         let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
-        Ok(conduct(&crew, &stage, subject, &self.profile(), context, gate)?.0)
-    }
-
-    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        self.0.cleanup(context)
-    }
-}
+        Ok(conduct(&crew, &stage, subject, profile, context, gate)?.0)
+    },
+};
 
 struct Creators<'s> {
     spec: &'s Spec,

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fsb_model::metric::ITERATION_TIME;
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 
-use super::Job;
 use super::conduct::{Subject, conduct};
+use super::ending;
 use super::params::{self, Reader};
+use super::{Job, Workload};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;
@@ -37,7 +38,7 @@ pub(super) enum Bench {
 }
 
 impl Bench {
-    pub(super) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Bench::Create => "micro-create",
             Bench::Read => "micro-read",
@@ -54,8 +55,33 @@ impl Bench {
     }
 }
 
+/// A member of the registry.
+pub(super) struct Member {
+    pub(super) bench: Bench,
+    pub(super) about: &'static str,
+    pub(super) example: fn() -> Params,
+}
+
+impl Workload for Member {
+    fn name(&self) -> &'static str {
+        self.bench.name()
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn example(&self) -> Params {
+        (self.example)()
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(MicroJob::parse(self.bench, params, sizing)?))
+    }
+}
+
 /// A micro-benchmark with its parameters.
-pub(super) struct MicroJob {
+struct MicroJob {
     bench: Bench,
     file_count: u64,
     block_size: u64,
@@ -70,7 +96,7 @@ pub(super) struct MicroJob {
 }
 
 impl MicroJob {
-    pub(super) fn parse(bench: Bench, params: &Params, sizing: &Sizing) -> Result<MicroJob, ParamError> {
+    fn parse(bench: Bench, params: &Params, sizing: &Sizing) -> Result<MicroJob, ParamError> {
         let mut reader = Reader::new(bench.name(), params, sizing);
         let files = if bench == Bench::Create { "1000" } else { "1" };
         let file_count = reader.number("file_count", files, 1..=1_000_000)?;
@@ -127,7 +153,7 @@ impl MicroJob {
             Bench::Create => format!("micro create {} files", self.file_count),
             Bench::Read | Bench::Write => format!("micro {random}{operation} {files}{size} in {block} blocks"),
         };
-        if self.threads > 1 { format!("{what}, {} threads", self.threads) } else { what }
+        what + &ending::workers(self.threads, 1)
     }
 
     fn manner(&self, purpose: Purpose) -> Manner {

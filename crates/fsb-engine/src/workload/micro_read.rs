@@ -1,24 +1,13 @@
 //! Reading files that were just written, as the 2023 tool does it.
 
-use fsb_model::Params;
-
-use super::micro::{Bench, MicroJob};
-use super::{Job, Workload, params};
-use crate::{ParamError, Sizing};
+use super::micro::{Bench, Member};
+use super::params;
 
 /// The member.
-pub(super) struct MicroRead;
-
-impl Workload for MicroRead {
-    fn name(&self) -> &'static str {
-        Bench::Read.name()
-    }
-
-    fn about(&self) -> &'static str {
-        "the 2023 micro-benchmark: read files that were just written, block by block; microseconds an iteration, one sample a cycle"
-    }
-
-    fn example(&self) -> Params {
+pub(super) static MICRO_READ: Member = Member {
+    bench: Bench::Read,
+    about: "the 2023 micro-benchmark: read files that were just written, block by block; microseconds an iteration, one sample a cycle",
+    example: || {
         params::of([
             ("block_size", "4K".into()),
             ("block_count", 4.into()),
@@ -28,9 +17,5 @@ impl Workload for MicroRead {
             ("warmup_cycles", 1.into()),
             ("threads", 2.into()),
         ])
-    }
-
-    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(MicroJob::parse(Bench::Read, params, sizing)?))
-    }
-}
+    },
+};

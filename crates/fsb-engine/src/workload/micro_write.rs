@@ -1,24 +1,13 @@
 //! Writing new files, as the 2023 tool does it.
 
-use fsb_model::Params;
-
-use super::micro::{Bench, MicroJob};
-use super::{Job, Workload, params};
-use crate::{ParamError, Sizing};
+use super::micro::{Bench, Member};
+use super::params;
 
 /// The member.
-pub(super) struct MicroWrite;
-
-impl Workload for MicroWrite {
-    fn name(&self) -> &'static str {
-        Bench::Write.name()
-    }
-
-    fn about(&self) -> &'static str {
-        "the 2023 micro-benchmark: write new files, block by block; microseconds an iteration, one sample a cycle"
-    }
-
-    fn example(&self) -> Params {
+pub(super) static MICRO_WRITE: Member = Member {
+    bench: Bench::Write,
+    about: "the 2023 micro-benchmark: write new files, block by block; microseconds an iteration, one sample a cycle",
+    example: || {
         params::of([
             ("block_size", "4K".into()),
             ("block_count", 4.into()),
@@ -28,9 +17,5 @@ impl Workload for MicroWrite {
             ("warmup_cycles", 1.into()),
             ("threads", 2.into()),
         ])
-    }
-
-    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(MicroJob::parse(Bench::Write, params, sizing)?))
-    }
-}
+    },
+};

@@ -8,9 +8,10 @@ mod append;
 mod cells;
 mod conduct;
 #[cfg(test)]
-pub(crate) mod conformance;
+mod conformance;
 mod create;
 mod delete;
+mod ending;
 mod filetree;
 mod flow;
 mod iozone;
@@ -21,6 +22,7 @@ mod micro_read;
 mod micro_write;
 mod names;
 mod params;
+mod plain;
 mod postmark;
 mod read;
 mod readdir;
@@ -31,6 +33,9 @@ mod scan;
 mod skeleton;
 mod spec;
 mod stat;
+mod stretches;
+#[cfg(test)]
+pub(crate) mod testing;
 mod untar_build;
 mod write;
 
@@ -47,12 +52,12 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &write::WRITE,
     &read::READ,
     &append::APPEND,
-    &create::Create,
-    &stat::Stat,
-    &readdir::Readdir,
-    &scan::Scan,
-    &rename::Rename,
-    &delete::Delete,
+    &create::CREATE,
+    &stat::STAT,
+    &readdir::READDIR,
+    &scan::SCAN,
+    &rename::RENAME,
+    &delete::DELETE,
     &iozone::REWRITE,
     &iozone::REREAD,
     &iozone::RANDOM_READ,
@@ -73,9 +78,9 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &iozone::REPWRITEV,
     &iozone::PREADV,
     &iozone::REPREADV,
-    &micro_create::MicroCreate,
-    &micro_read::MicroRead,
-    &micro_write::MicroWrite,
+    &micro_create::MICRO_CREATE,
+    &micro_read::MICRO_READ,
+    &micro_write::MICRO_WRITE,
     &postmark::Postmark,
     &filetree::FileTree,
     &flow::FILESERVER,
@@ -87,7 +92,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &flow::AnyFlow,
     &untar_build::UntarBuild,
     #[cfg(test)]
-    &skeleton::Skeleton,
+    &skeleton::SKELETON,
 ];
 
 /// A member of the registry.

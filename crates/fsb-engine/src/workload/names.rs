@@ -24,13 +24,13 @@ pub(super) fn measure(
     spec: &Spec,
     kind: Kind,
     act: Act<'_>,
-    stage: &Stage,
     profile: &Profile,
     context: &Context,
     gate: &mut dyn Gate,
 ) -> Result<Measurement, EngineError> {
-    let crew = Callers { spec, kind, act, stage, context };
-    Ok(conduct(&crew, stage, Subject::NAMES, profile, context, gate)?.0)
+    let stage = spec.stage(context)?;
+    let crew = Callers { spec, kind, act, stage: &stage, context };
+    Ok(conduct(&crew, &stage, Subject::NAMES, profile, context, gate)?.0)
 }
 
 struct Callers<'a> {

@@ -4,6 +4,7 @@ use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use serde_json::Value;
 
+use super::ending;
 use super::params::Reader;
 use crate::backend::{self, Backend, Capabilities, Demands};
 use crate::fileset::{Layout, MOST_DIRECTORIES, MOST_FILES};
@@ -292,11 +293,7 @@ impl Spec {
             CacheState::Warm => label += ", warm",
             CacheState::Out => label += ", out of cache",
         }
-        match self.durability {
-            Durability::None => {}
-            Durability::End => label += ", durable",
-            Durability::Each => label += ", durable each",
-        }
+        label += ending::durable(self.durability);
         if self.backend.name() != self.usual_backend {
             label = format!("{label}, {}", self.backend.name());
         }
@@ -306,13 +303,7 @@ impl Spec {
         if self.batch > 1 {
             label = format!("{label} by {}", self.batch);
         }
-        if self.threads > 1 {
-            label = format!("{label}, {} threads", self.threads);
-        }
-        if self.processes > 1 {
-            label = format!("{label}, {} processes", self.processes);
-        }
-        label
+        label + &ending::workers(self.threads, self.processes)
     }
 
     /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; of a matrix `read 64K, 1M file`.

@@ -37,7 +37,7 @@ pub const MOST_FILES: u64 = 100_000_000;
 /// The most threads of a flow, all processes together.
 pub const MOST_THREADS: u64 = 1024;
 /// The most descriptors that the steps of a thread may name.
-pub const MOST_DESCRIPTORS: u32 = 64;
+pub(crate) const MOST_DESCRIPTORS: u32 = 64;
 
 /// A whole flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

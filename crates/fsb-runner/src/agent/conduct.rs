@@ -43,7 +43,7 @@ pub const MAKING: &str = "making files";
 /// What is told of the measured work.
 pub const OPERATIONS: &str = "operations";
 /// What is told of a step that removes files.
-pub const REMOVING: &str = "removing files";
+pub(crate) const REMOVING: &str = "removing files";
 
 struct Conduct<'a, 'b> {
     stage: &'a mut Stage<'b>,

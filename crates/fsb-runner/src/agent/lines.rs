@@ -51,7 +51,7 @@ impl Lines {
     }
 
     /// Sends bytes as they are.
-    pub fn send_raw(&mut self, line: &[u8]) -> Result<(), LineError> {
+    pub(crate) fn send_raw(&mut self, line: &[u8]) -> Result<(), LineError> {
         let mut stream = self.reader.get_ref();
         stream.set_write_timeout(Some(Duration::from_secs(60)))?;
         match stream.write_all(line) {

@@ -72,7 +72,7 @@ impl Seen {
     }
 
     /// What the device read since the caches were emptied, the mount included.
-    pub fn since_cold(&mut self, read: u64) {
+    pub(crate) fn since_cold(&mut self, read: u64) {
         *self.since_cold.get_or_insert(0) += read;
     }
 

@@ -181,7 +181,7 @@ impl Drop for Worker {
 }
 
 /// Runs a step that is not measured to its end.
-pub fn run_step(
+pub(crate) fn run_step(
     task: &Task,
     confinement: Option<&Confinement>,
     held: &Held,

@@ -16,10 +16,10 @@ const DEVICE: f64 = 200e6;
 /// Where a worker restores the state between passes, this takes as long as the passes do.
 const RESTORED: f64 = 1.0;
 /// Seconds of formatting, mounting and taking down a target.
-pub const VISIT: f64 = 1.5;
+pub(crate) const VISIT: f64 = 1.5;
 
 /// Seconds that one trial should take.
-pub fn trial_seconds(profile: &Profile, stretch: f64) -> f64 {
+pub(crate) fn trial_seconds(profile: &Profile, stretch: f64) -> f64 {
     let bytes = (profile.files * profile.file_size) as f64;
     let timed = stretch_seconds(profile, stretch);
     let around = if profile.renewal == Renewal::Inside { timed * RESTORED } else { 0.0 };

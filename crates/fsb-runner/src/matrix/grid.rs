@@ -48,7 +48,7 @@ impl Grid {
     }
 
     /// All cells.
-    pub fn spots(&self) -> &[Spot] {
+    pub(crate) fn spots(&self) -> &[Spot] {
         &self.spots
     }
 
@@ -68,7 +68,7 @@ impl Grid {
     }
 
     /// The cells by the work that they share.
-    pub fn by_work(&self) -> BTreeMap<&str, Vec<&Spot>> {
+    pub(crate) fn by_work(&self) -> BTreeMap<&str, Vec<&Spot>> {
         let mut works: BTreeMap<&str, Vec<&Spot>> = BTreeMap::new();
         for spot in &self.spots {
             works.entry(&spot.work).or_default().push(spot);
@@ -78,7 +78,7 @@ impl Grid {
 
     /// The cells that warm-up need not visit: all but those with the smallest, the middle and the largest record in the
     /// smallest and the middle file, and with the smallest and the largest in the largest file, which costs most.
-    pub fn unvisited(&self) -> BTreeSet<&str> {
+    pub(crate) fn unvisited(&self) -> BTreeSet<&str> {
         let mut unvisited = BTreeSet::new();
         for spots in self.by_work().values().filter(|spots| spots.len() > FEW) {
             let files = ends_and_middle(spots.iter().map(|spot| spot.file));

@@ -68,7 +68,7 @@ impl PlanFile {
 fn refused(error: &VmError) -> PlanError {
     match error.kind {
         Kind::Request => PlanError::Request(error.to_string()),
-        Kind::Machine => PlanError::Machine(error.to_string()),
+        Kind::Machine | Kind::Trial => PlanError::Machine(error.to_string()),
     }
 }
 

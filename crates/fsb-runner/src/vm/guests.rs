@@ -12,7 +12,7 @@ use fsb_vm::machine::Patience;
 use fsb_vm::{Acceleration, Disk, Machine, MachineSpec, kernel, machine};
 
 use super::kernels::{Bootable, Kernels};
-use super::{PATIENCE_VARIABLE, of_vm, on_this_machine, qemu};
+use super::{PATIENCE_VARIABLE, on_this_machine, qemu};
 
 /// This program, wherever it lies.
 const OWN: &str = "/proc/self/exe";
@@ -72,7 +72,7 @@ impl Guests for Qemu {
         self.kernels = kernels;
         let first: &Bootable = self.kernels.find(None)?;
         tell(step("looking for hardware acceleration"));
-        let cache = kernel::cache().map_err(of_vm)?;
+        let cache = kernel::cache()?;
         let (acceleration, why) = machine::probe(&first.kernel, &first.initramfs, Path::new(OWN), &cache);
         (self.accelerated, self.memory, self.cpus) = (Some(acceleration), vm.memory.0, vm.cpus);
         let emulated = acceleration == Acceleration::Emulated;
@@ -104,7 +104,7 @@ impl Guests for Qemu {
             patience: patience(),
             launcher: OWN.into(),
         };
-        let machine = Machine::boot(spec).map_err(of_vm)?;
+        let machine = Machine::boot(spec)?;
         Ok(Booted { stream, guest: Box::new(machine) })
     }
 

@@ -10,8 +10,6 @@ use fsb_testbed::vm::needs;
 use fsb_testbed::{Setup, TestbedError};
 use fsb_vm::{Contents, Initramfs, Kernel, Origin, initramfs, kernel, machine};
 
-use super::of_vm;
-
 /// A kernel and its initramfs.
 #[derive(Debug, Clone)]
 pub(super) struct Bootable {
@@ -49,9 +47,9 @@ fn pin_text(text: &mut String, kernel: &Kernel) {
 
 fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
     if texts.is_empty() {
-        return Ok(vec![kernel::resolve(None).map_err(of_vm)?]);
+        return Ok(vec![kernel::resolve(None)?]);
     }
-    texts.iter().map(|text| kernel::resolve(Some(text)).map_err(of_vm)).collect()
+    texts.iter().map(|text| kernel::resolve(Some(text))).collect()
 }
 
 impl Kernels {
@@ -60,10 +58,10 @@ impl Kernels {
     pub fn prepare(available: Available) -> Result<(Kernels, Available), TestbedError> {
         let kernels = resolve(&available.setup.kernels)?;
         let available = available.and(|alone| check(&kernels, alone))?;
-        let cache = kernel::cache().map_err(of_vm)?;
+        let cache = kernel::cache()?;
         let bootable = |kernel: Kernel| {
             let contents = contents(&available.setup, &kernel.release)?;
-            let initramfs = initramfs::build(&kernel, &contents, &cache).map_err(of_vm)?;
+            let initramfs = initramfs::build(&kernel, &contents, &cache)?;
             Ok(Bootable { kernel, initramfs })
         };
         let kernels = kernels.into_iter().map(bootable).collect::<Result<_, _>>().map(Kernels)?;
@@ -117,7 +115,7 @@ impl Kernels {
 fn check(kernels: &[Kernel], setup: &Setup) -> Result<(), TestbedError> {
     let mut kernels =
         kernels.iter().filter(|kernel| setup.targets.iter().any(|target| runs_on(target, &kernel.release)));
-    kernels.try_for_each(|kernel| initramfs::check(kernel, &contents(setup, &kernel.release)?).map_err(of_vm))
+    kernels.try_for_each(|kernel| initramfs::check(kernel, &contents(setup, &kernel.release)?))
 }
 
 /// Whether the target is one of that kernel's.

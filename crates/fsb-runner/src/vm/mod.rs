@@ -24,8 +24,7 @@ mod tests;
 use std::os::unix::net::UnixStream;
 
 use fsb_testbed::optional::{self, Available};
-use fsb_testbed::{Kind, Setup, TestbedError};
-use fsb_vm::VmError;
+use fsb_testbed::{Setup, TestbedError};
 
 pub use guest::serve as serve_in_guest;
 pub use kernels::{pin, releases};
@@ -61,13 +60,4 @@ fn on_this_machine(setup: &Setup) -> Result<Available, TestbedError> {
 pub fn serve(stream: UnixStream) -> Result<(), String> {
     let mut guests = guests::Qemu::default();
     relay::Relay::new(&mut guests).serve(stream)
-}
-
-/// The same error in the words of the testbed.
-fn of_vm(error: VmError) -> TestbedError {
-    let kind = match error.kind {
-        fsb_vm::Kind::Request => Kind::Request,
-        fsb_vm::Kind::Machine => Kind::Machine,
-    };
-    TestbedError { kind, what: error.what, tried: error.tried, advice: error.advice }
 }

@@ -5,11 +5,9 @@ use std::process::{Command, Stdio};
 use fsb_testbed::TestbedError;
 use fsb_vm::machine::{Architecture, find_qemu};
 
-use super::of_vm;
-
 /// What the program says of its version, or the package that brings it.
 pub(super) fn version() -> Result<String, TestbedError> {
-    let program = find_qemu(Architecture::HERE).map_err(of_vm)?;
+    let program = find_qemu(Architecture::HERE)?;
     let answer = Command::new(&program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
     let answer = answer.map_err(|error| {
         TestbedError::machine(format!("{} cannot be executed", program.display()))

@@ -25,7 +25,7 @@ pub(crate) struct ActiveControls {
 impl ActiveControls {
     /// Sets every control of `scope` to what was asked for, else to its default. What was set before an error stays set
     /// until it is restored.
-    pub fn set_all(
+    pub(crate) fn set_all(
         &mut self,
         scope: Scope,
         requested: &BTreeMap<String, String>,

@@ -129,7 +129,7 @@ impl<'a> Context<'a> {
     }
 
     /// The same where the way back is what the file holds now.
-    pub fn change_file(&mut self, path: &Path, value: &str) -> Result<(), Stop> {
+    pub(crate) fn change_file(&mut self, path: &Path, value: &str) -> Result<(), Stop> {
         let before = read_trimmed(path).ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path.display())))?;
         if before == value {
             return Ok(());
@@ -138,12 +138,12 @@ impl<'a> Context<'a> {
     }
 
     /// Undoes the last change that was recorded, because it could not be made whole.
-    pub fn take_back(&mut self) -> Result<(), TestbedError> {
+    pub(crate) fn take_back(&mut self) -> Result<(), TestbedError> {
         self.tickets.pop().map_or(Ok(()), |ticket| self.ledger.undo(ticket).map(drop))
     }
 
     /// How to undo everything, the first change first.
-    pub fn into_tickets(self) -> Vec<Ticket> {
+    pub(crate) fn into_tickets(self) -> Vec<Ticket> {
         self.tickets
     }
 }

@@ -41,7 +41,7 @@ impl Set {
 
 impl Job {
     /// Whether it starts in this minute. Where both days are restricted either is enough.
-    pub fn runs_at(&self, now: Minute) -> bool {
+    pub(crate) fn runs_at(&self, now: Minute) -> bool {
         let (day, weekday) = (self.days.has(now.day), self.weekdays.has(now.weekday));
         let today = if self.days.any || self.weekdays.any { day && weekday } else { day || weekday };
         self.minutes.has(now.minute) && self.hours.has(now.hour) && self.months.has(now.month) && today

@@ -4,18 +4,19 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use super::age::{self, Feature, Version};
-use super::{Idle, Inspection, ask_about};
+use super::{FileSystem, Idle, Inspection, Tools, ask_about};
+use crate::error::TestbedError;
 use crate::sys::{Roots, block};
 
 /// Before the user's arguments: overwrite without asking, be quiet, discard nothing, and initialise inode tables and
 /// journal now and not behind the first measurement.
-pub(super) const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
+const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"];
 
 /// Smaller images leave no room for files beside the tables.
-pub(super) const MINIMUM_SIZE: u64 = 8 << 20;
+const MINIMUM_SIZE: u64 = 8 << 20;
 
 /// The checksum that it asks the kernel's cryptography for, the fast one too.
-pub(super) const HELPER_MODULES: &[&str] = &["crc32c_generic", "crc32c_intel"];
+pub(super) const CHECKSUMS: &[&str] = &["crc32c_generic", "crc32c_intel"];
 
 /// From Linux' fs/ext4/ext4.h and the release notes of e2fsprogs: both are defaults since its version 1.47.0.
 /// Kernels before 5.15 would mount a file system with an orphan file but not use it.
@@ -29,8 +30,74 @@ static NEW: &[Feature] = &[
     Feature { name: "orphan_file", off: ("-O", "^orphan_file"), kernel: Version(5, 15), program: Version(1, 47) },
 ];
 
+/// A member of the family.
+pub(super) struct Ext {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) tools: &'static Tools,
+    pub(super) helpers: &'static [&'static str],
+    /// It has a journal, and mkfs gives it features that only newer kernels know.
+    pub(super) journal: bool,
+    /// ext4's driver may serve it.
+    pub(super) older: bool,
+}
+
+/// e2fsprogs, with this mkfs program.
+pub(super) const fn tools(mkfs: &'static str) -> Tools {
+    Tools { package: "e2fsprogs", mkfs, arguments: ARGUMENTS, version: "-V", others: &["dumpe2fs"] }
+}
+
+impl FileSystem for Ext {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        Some(self.tools)
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        &["ext4"]
+    }
+
+    fn helper_modules(&self) -> &'static [&'static str] {
+        self.helpers
+    }
+
+    fn minimum_size(&self) -> u64 {
+        MINIMUM_SIZE
+    }
+
+    fn inodes(&self, bytes: u64, user: &[String]) -> Option<u64> {
+        inodes(bytes, user)
+    }
+
+    fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
+        if self.journal {
+            checkpoint(idle);
+        }
+        Ok(())
+    }
+
+    fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+        if self.journal { mkfs_for(user, oldest, program) } else { user.to_vec() }
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        parse(&ask_about("dumpe2fs", &["-h"], device))
+    }
+
+    fn served_by(&self, device: &Path) -> Option<String> {
+        if self.older { served_by(device) } else { None }
+    }
+}
+
 /// The user's arguments, and what `oldest` needs beside them.
-pub(super) fn mkfs_for(user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+fn mkfs_for(user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
     age::joined(user, age::switched_off(NEW, user, oldest, program))
 }
 
@@ -40,7 +107,7 @@ const INODE_RATIOS: [(u64, u64); 4] = [(512 << 20, 4096), (4 << 40, 16_384), (16
 
 /// Inodes that mke2fs makes: as many as `-N` says, one for as many bytes as `-i` says, or by the ratio of its own table.
 /// Nothing where `-T` names another row of that table.
-pub(super) fn inodes(bytes: u64, user: &[String]) -> Option<u64> {
+fn inodes(bytes: u64, user: &[String]) -> Option<u64> {
     let option = |letter: &str| {
         let at = user.iter().rposition(|word| word.starts_with(letter))?;
         let joined = user[at].strip_prefix(letter).filter(|rest| !rest.is_empty()).map(str::to_owned);
@@ -52,10 +119,6 @@ pub(super) fn inodes(bytes: u64, user: &[String]) -> Option<u64> {
         (None, None, Some(_)) => None,
         (None, None, None) => INODE_RATIOS.iter().find(|(below, _)| bytes < *below).map(|(_, ratio)| bytes / ratio),
     }
-}
-
-pub(super) fn inspect(device: &Path) -> Inspection {
-    parse(&ask_about("dumpe2fs", &["-h"], device))
 }
 
 fn parse(text: &str) -> Inspection {
@@ -72,7 +135,7 @@ fn parse(text: &str) -> Inspection {
 const CHECKPOINT: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<u32>(b'f', 43);
 
 /// Writes what is in the journal to its place and empties it, which ext3 and ext4 put off until the journal is full.
-pub(super) fn checkpoint(idle: &Idle<'_>) {
+fn checkpoint(idle: &Idle<'_>) {
     let Ok(directory) = std::fs::File::open(idle.point) else { return };
     let flags: u32 = 0;
     // SAFETY: reads one u32 that lives here. Older kernels, and file systems without a journal, refuse it and nothing
@@ -81,7 +144,7 @@ pub(super) fn checkpoint(idle: &Idle<'_>) {
 }
 
 /// ext4's driver serves the older two where the kernel was built so; then the mount shows among its own in /sys.
-pub(super) fn served_by(device: &Path) -> Option<String> {
+fn served_by(device: &Path) -> Option<String> {
     let roots = Roots::default();
     let directory = block::number_of(device)?.directory(&roots)?;
     let name = directory.file_name()?;

@@ -37,9 +37,9 @@ pub(crate) use null::Null;
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[
-    &ext2::Ext2,
-    &ext3::Ext3,
-    &ext4::Ext4,
+    &ext2::EXT2,
+    &ext3::EXT3,
+    &ext4::EXT4,
     &xfs::Xfs,
     &btrfs::Btrfs,
     &reiserfs::Reiserfs,

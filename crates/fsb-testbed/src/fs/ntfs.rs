@@ -169,7 +169,7 @@ impl Server {
     }
 
     /// The same with as much time as a server may need.
-    pub fn end_patiently(&mut self) -> bool {
+    pub(crate) fn end_patiently(&mut self) -> bool {
         self.end(PATIENCE)
     }
 }

@@ -36,7 +36,7 @@ const QUEUE: [&str; 19] = [
 ];
 
 /// The device of that number (major, minor), with what is beneath it down to the disks.
-pub fn device_manifest(roots: &Roots, number: (u32, u32)) -> DeviceManifest {
+pub(crate) fn device_manifest(roots: &Roots, number: (u32, u32)) -> DeviceManifest {
     match DeviceNumber(number.0, number.1).directory(roots) {
         Some(directory) => of_directory(&directory, DEPTH),
         None => DeviceManifest { name: format!("{}:{}", number.0, number.1), ..DeviceManifest::default() },

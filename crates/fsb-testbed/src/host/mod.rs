@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::host::HostManifest;
 
-pub use device::device_manifest;
+pub(crate) use device::device_manifest;
 pub(crate) use device::device_of_mount;
 
 use crate::sys::{Roots, memory};
@@ -28,12 +28,12 @@ pub fn boot_id() -> String {
 }
 
 /// Whether a hypervisor is beneath: memory may then be a promise.
-pub fn is_virtual_machine(roots: &Roots) -> bool {
+pub(crate) fn is_virtual_machine(roots: &Roots) -> bool {
     virtualization::hypervisor(roots).is_some()
 }
 
 /// The machine as the trees under `roots` show it.
-pub fn manifest_at(roots: &Roots) -> HostManifest {
+pub(crate) fn manifest_at(roots: &Roots) -> HostManifest {
     let kernel = |file: &str| roots.proc_text(&format!("sys/kernel/{file}"));
     HostManifest {
         kernel: kernel("osrelease").unwrap_or_default(),

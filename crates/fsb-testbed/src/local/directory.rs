@@ -77,7 +77,7 @@ impl DirectoryVisit {
         &self.root
     }
 
-    pub fn device_directory(&self) -> Option<&Path> {
+    pub(crate) fn device_directory(&self) -> Option<&Path> {
         self.device_directory.as_deref()
     }
 

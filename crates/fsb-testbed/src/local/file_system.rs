@@ -93,7 +93,7 @@ impl FileSystemVisit {
         &self.root
     }
 
-    pub fn device_directory(&self) -> Option<&Path> {
+    pub(crate) fn device_directory(&self) -> Option<&Path> {
         self.device_directory.as_deref()
     }
 

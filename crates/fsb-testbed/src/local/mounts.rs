@@ -24,7 +24,7 @@ pub(super) struct MountRoot {
 
 impl MountRoot {
     /// Mounts the tmpfs where a target needs it. Directories alone can do without.
-    pub fn make_if_needed(setup: &Setup) -> Result<Option<MountRoot>, TestbedError> {
+    pub(crate) fn make_if_needed(setup: &Setup) -> Result<Option<MountRoot>, TestbedError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
         }

@@ -60,7 +60,7 @@ impl AttachedImage {
     }
 
     /// Who holds the image: the device under a file, with what is beneath it.
-    pub fn set_backing(&mut self, backing: String, beneath: Option<DeviceNumber>) {
+    pub(crate) fn set_backing(&mut self, backing: String, beneath: Option<DeviceNumber>) {
         self.record.device.backing = Some(backing);
         let roots = Roots::default();
         self.record.device.beneath =

@@ -22,7 +22,7 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// Options of both sorts, each once, in the kernel's order.
-    pub fn all_options(&self) -> Vec<String> {
+    pub(crate) fn all_options(&self) -> Vec<String> {
         let mut all = self.options.clone();
         for option in &self.super_options {
             if !all.contains(option) {

@@ -38,9 +38,9 @@ pub type Seen = BTreeMap<String, f64>;
 pub const LEAST: &str = "_least";
 
 /// Wall seconds between go and result.
-pub const WATCHED_SECONDS: &str = "watched_seconds";
+pub(crate) const WATCHED_SECONDS: &str = "watched_seconds";
 /// Wall seconds times processors: the CPU time that there was.
-pub const AVAILABLE_CPU_SECONDS: &str = "available_cpu_seconds";
+pub(crate) const AVAILABLE_CPU_SECONDS: &str = "available_cpu_seconds";
 
 /// What is watched, and from where.
 #[derive(Debug, Clone, Copy)]

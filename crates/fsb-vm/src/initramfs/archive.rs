@@ -87,7 +87,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Reads the names, modes and contents back.
-    pub fn read_back(bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
+    pub(crate) fn read_back(bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
         let mut rest = bytes;
         let mut entries = Vec::new();
         loop {

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use fsb_vm::kernel::{self, Kernel};
-use fsb_vm::{Kind, VmError};
 
 use super::COMPACT_HELP;
 use crate::exit::{self, Failure};
@@ -76,11 +75,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 }
 
 /// What was begun goes away with whoever is interrupted.
-pub fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, VmError>) -> anyhow::Result<Kernel> {
+pub fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>) -> anyhow::Result<Kernel> {
     let (interrupted, signal) = front::catch_signals()?;
     get(&|| interrupted.load(Ordering::Relaxed)).map_err(|error| match u8::try_from(signal.load(Ordering::Relaxed)) {
         Ok(code) if code != 0 => Failure { code, message: "interrupted: nothing was fetched".to_owned() }.into(),
-        _ => failure(error),
+        _ => error.into(),
     })
 }
 
@@ -125,14 +124,6 @@ fn at_home(path: &Path) -> String {
     match home.and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => Path::new("~").join(rest).display().to_string(),
         None => path.display().to_string(),
-    }
-}
-
-/// The exit code that the error deserves.
-pub(super) fn failure(error: VmError) -> anyhow::Error {
-    match error.kind {
-        Kind::Request => exit::request(error.to_string()),
-        Kind::Machine => exit::machine(error.to_string()),
     }
 }
 

@@ -1,25 +1,19 @@
 //! From commands to flows: what was defined when `run` comes.
 
-use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+mod sets;
+mod threads;
+
+use std::collections::HashMap;
 
 use fsb_model::Bytes;
-use fsb_model::flow::{FileSet, Flow, Pick, Quit, Spread, Step, Thread, Width};
+use fsb_model::flow::{Flow, Quit};
 use fsb_model::nearest::{shortened, unknown};
 
-use super::parser::{At, Attribute, Command, FlowOp, Parsed, Thread as Threads, Written};
-use super::step::{self, KINDS};
+use super::step;
+use super::syntax::{At, Attribute, Command, FlowOp, Parsed, Thread as Threads, Written};
 use super::value::{Given, Scope, Value};
 use super::{Reading, Remark, Run, Script, USUAL_SECONDS};
 
-/// Flow operations made of others lie within each other at most so deep.
-const DEEPEST: usize = 8;
-/// A thread's steps, when all that is made of others is taken apart.
-const MOST_STEPS: usize = 4096;
-/// Bytes of a file of which nothing is said: filebench's default.
-const USUAL_SIZE: u64 = 1024;
-/// A gamma distribution's shape where nothing is said, in thousandths.
-const USUAL_GAMMA: u64 = 1500;
 /// No run lasts longer.
 const LONGEST: u64 = 30 * 86_400;
 
@@ -187,201 +181,6 @@ impl<'c> Lower<'c> {
         given.finish();
         // None at all: nothing is waited for.
         rate.filter(|rate| *rate > 0).map(|rate| rate as f64)
-    }
-
-    fn filesets(&mut self, line: usize, places: &mut Places) -> Vec<FileSet> {
-        let files = self.files.clone();
-        if files.is_empty() && !self.scope.incomplete {
-            self.say(line, "run: no file or fileset is defined");
-        }
-        let sets = files.into_iter().map(|(line, one, attributes)| {
-            let set = self.fileset(line, one, attributes);
-            places.put(format!("fileset {}", set.name), line);
-            set
-        });
-        sets.collect()
-    }
-
-    fn fileset(&mut self, line: usize, one: bool, attributes: &[Attribute]) -> FileSet {
-        let mut notes = Vec::new();
-        let mut note = |line, message: &str| notes.push(Remark { line, message: message.to_owned() });
-        let what = if one { "file" } else { "fileset" };
-        let mut given = Given::new(what, line, attributes, &self.scope, &mut self.problems);
-        let name = given.word("name").unwrap_or_default();
-        // Where all sets lie is asked for elsewhere.
-        given.word("path");
-        let size = given.spread("size").or_else(|| given.spread("filesize"));
-        let size = size.unwrap_or(Spread::Exact(Bytes(USUAL_SIZE)));
-        let prealloc = match given.value("prealloc") {
-            None | Some((_, Value::Flag(false))) => 0,
-            Some((_, Value::Flag(true))) => 100,
-            Some((_, Value::Number(share @ 0..=100))) => share,
-            Some((line, other)) => {
-                given.say(line, format!("prealloc={} is no percentage", other.text()));
-                0
-            }
-        };
-        // Files are made by several threads anyway.
-        given.flag("paralloc");
-        if let Some((line, true)) = given.flag("reuse") {
-            note(line, "reuse: the files are made anew, and removed at the end");
-        }
-        if let Some((line, true)) = given.flag("cached") {
-            note(line, "cached: what was made is in the page cache as far as it fits, and nothing more is done");
-        }
-        let read_only = given.flag("readonly").is_some_and(|(_, flag)| flag);
-        let mut set = FileSet {
-            name,
-            files: 1,
-            directories: 0,
-            size,
-            width: Width::default(),
-            preallocated: prealloc as f64 / 100.0,
-            pick: Pick::Rotate,
-            read_only,
-        };
-        if !one {
-            set.files = given.number("entries").unwrap_or(0);
-            set.directories = given.number("leafdirs").unwrap_or(0);
-            if let Some((line, true)) = given.flag("trusttree") {
-                note(line, "trusttree: the files are made anew, and removed at the end");
-            }
-            // 1.4 spreads by these two.
-            if let Some(gamma) = given.number("filesizegamma").filter(|gamma| *gamma > 0) {
-                set.size = Spread::Gamma { mean: Bytes(set.size.mean()), shape: gamma as f64 / 1000.0 };
-            }
-            let gamma = given.number("dirgamma").unwrap_or(USUAL_GAMMA);
-            if let Some(mean) = given.number("dirwidth").filter(|mean| *mean > 0) {
-                set.width = Width { mean, shape: gamma as f64 / 1000.0 };
-            }
-        }
-        given.finish();
-        self.script.notes.extend(notes);
-        set
-    }
-
-    /// The one directory that all sets lie in.
-    fn directory(&mut self, line: usize) -> PathBuf {
-        let mut found: Option<(usize, PathBuf)> = None;
-        for (line, one, attributes) in self.files.clone() {
-            let what = if one { "file" } else { "fileset" };
-            let mut ignored = Vec::new();
-            // What is wrong with the others was said already.
-            let mut given = Given::new(what, line, attributes, &self.scope, &mut ignored);
-            let Some(path) = given.word("path").map(PathBuf::from) else {
-                self.say(line, format!("{what}: it needs a path"));
-                continue;
-            };
-            match &found {
-                Some((first, other)) if *other != path => {
-                    let (first, other) = (*first, other.display().to_string());
-                    let message = format!(
-                        "{what}: path={}, and that of line {first} is {other}: all sets must lie in one directory",
-                        path.display()
-                    );
-                    self.say(line, message);
-                }
-                Some(_) => {}
-                None => found = Some((line, path)),
-            }
-        }
-        if found.is_none() && self.problems.is_empty() {
-            self.say(line, "run: no directory is named");
-        }
-        found.map(|(_, path)| path).unwrap_or_default()
-    }
-
-    fn threads(&mut self, places: &mut Places) -> Vec<Thread> {
-        let mut threads = Vec::new();
-        for (line, attributes, inner) in self.processes.clone() {
-            let mut given = Given::new("process", line, attributes, &self.scope, &mut self.problems);
-            let process = given.word("name").unwrap_or_else(|| "process".to_owned());
-            let processes = given.small("instances").unwrap_or(1);
-            if let Some(nice) = given.number("nice").filter(|nice| *nice != 0) {
-                given.say(line, format!("nice={nice}: priorities are not changed"));
-            }
-            given.finish();
-            for thread in inner {
-                threads.push(self.thread(thread, &process, processes, places));
-            }
-        }
-        threads
-    }
-
-    fn thread(&mut self, thread: &Threads, process: &str, processes: u32, places: &mut Places) -> Thread {
-        let mut given = Given::new("thread", thread.line, &thread.attributes, &self.scope, &mut self.problems);
-        let name = given.word("name").unwrap_or_else(|| "thread".to_owned());
-        let threads = given.small("instances").unwrap_or(1);
-        // Memory is as large as the largest record.
-        given.number("memsize");
-        given.flag("useism");
-        if let Some(priority) = given.number("ioprio").filter(|priority| *priority != 0) {
-            given.say(thread.line, format!("ioprio={priority}: priorities are not changed"));
-        }
-        given.finish();
-        let mut steps = Vec::new();
-        let scope = self.scope.clone();
-        for flowop in &thread.steps {
-            self.expand(flowop, &scope, 0, &mut steps);
-        }
-        places.put(format!("thread {name}"), thread.line);
-        for (index, (line, step)) in steps.iter().enumerate() {
-            places.put(format!("thread {name}, step {} ({})", index + 1, step.title()), *line);
-        }
-        let steps = steps.into_iter().map(|(_, step)| step).collect();
-        Thread { name, process: process.to_owned(), processes, threads, steps }
-    }
-
-    /// The steps of a flow operation: one, or those that it is made of.
-    fn expand(&mut self, flowop: &FlowOp, scope: &Scope, depth: usize, steps: &mut Vec<(usize, Step)>) {
-        let Some((_, parameters, inner)) = self.composites.get(&flowop.kind).copied() else {
-            if step::op(&flowop.kind).is_none() {
-                // It may be one that was not understood where it was defined.
-                if self.scope.incomplete {
-                    return;
-                }
-                let own = self.composites.keys().map(String::as_str);
-                let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).chain(own).collect();
-                let message = unknown("flowop", &flowop.kind, known);
-                return self.say(flowop.line, message);
-            }
-            let step = step::step(flowop, scope, &mut self.problems, &mut self.script.notes);
-            return steps.extend(step.map(|step| (flowop.line, step)));
-        };
-        let line = flowop.line;
-        self.expanded += 1;
-        if depth == DEEPEST || self.expanded > 64 * MOST_STEPS {
-            return self.say(line, format!("{}: flowops lie within each other too deep", flowop.kind));
-        }
-        let mut own = scope.clone();
-        let mut defaults = Given::new("define flowop", line, parameters, scope, &mut self.problems);
-        let names = defaults.variables();
-        let wanted: BTreeSet<String> = names.iter().map(|(name, _)| name.clone()).collect();
-        own.own = names.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-        let what = format!("flowop {}", flowop.kind);
-        let mut given = Given::new(what, line, &flowop.attributes, scope, &mut self.problems);
-        given.word("name");
-        let times = given.number("iters").unwrap_or(1);
-        for (name, value) in given.variables() {
-            if wanted.contains(&name) {
-                own.own.extend(value.map(|value| (name, value)));
-            } else {
-                given.say(line, unknown("variable", &name, wanted.iter().map(String::as_str)));
-            }
-        }
-        given.finish();
-        for _ in 0..times {
-            if steps.len() > MOST_STEPS {
-                let message = format!("{}: {times} times its steps are more than {MOST_STEPS}", flowop.kind);
-                return self.say(line, message);
-            }
-            let before = (self.problems.len(), steps.len());
-            inner.iter().for_each(|flowop| self.expand(flowop, &own, depth + 1, steps));
-            // What is wrong, or nothing, is so each time.
-            if self.problems.len() > before.0 || steps.len() == before.1 {
-                return;
-            }
-        }
     }
 }
 

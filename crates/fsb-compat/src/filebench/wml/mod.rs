@@ -1,7 +1,7 @@
 //! filebench's workload model language: files that end in `.f`.
 //!
-//! A file is read in three steps, each of which knows where everything stood: [`lexer`] makes words of it, [`parser`]
-//! makes commands of these, and [`lower`] makes a [`Flow`] of what was defined when `run` comes, as filebench binds a
+//! A file is read in three steps, each of which knows where everything stood: `lexer` makes words of it, `parser`
+//! makes commands of these, and `lower` makes a [`Flow`] of what was defined when `run` comes, as filebench binds a
 //! variable when it is used and not when it is named. What filebench knows and we do not is said by line, and then
 //! nothing is run: half a workload would be another one.
 //!
@@ -12,6 +12,7 @@ mod lexer;
 mod lower;
 mod parser;
 mod step;
+mod syntax;
 mod value;
 
 use std::fmt;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 use fsb_model::flow::Flow;
 
 /// Seconds of a `run` that names none: filebench's default.
-pub const USUAL_SECONDS: u64 = 60;
+pub(crate) const USUAL_SECONDS: u64 = 60;
 
 /// Something in a file that cannot be done, or is done otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]

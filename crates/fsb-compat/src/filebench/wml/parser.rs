@@ -1,90 +1,12 @@
 //! From tokens to commands. What is not known is noted and left out, so that one reading tells of all of it.
 
+mod values;
+
 use fsb_model::nearest::{shortened, unknown};
 
 use super::Remark;
 use super::lexer::{Piece, Token, Tokens};
-
-/// Something with the line that it stands on.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct At<T> {
-    pub(super) line: usize,
-    pub(super) value: T,
-}
-
-/// What stands after an `=`.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Written {
-    Number(u64),
-    Word(String),
-    Text(Vec<Piece>),
-    Variable(String),
-    /// `$a * $b`.
-    Sum(Box<Written>, char, Box<Written>),
-    /// `randvar(…)` and 1.4's `define randvar`.
-    Random(Vec<Attribute>),
-    /// `cvar(…)`.
-    Custom(Vec<Attribute>),
-    /// `{{…}, …}`, whose contents nobody needs.
-    Table,
-}
-
-/// `name`, or `name = value`.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Attribute {
-    pub(super) line: usize,
-    /// Of a variable with its dollar.
-    pub(super) name: String,
-    pub(super) value: Option<Written>,
-}
-
-/// `flowop KIND attributes`.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct FlowOp {
-    pub(super) line: usize,
-    pub(super) kind: String,
-    pub(super) attributes: Vec<Attribute>,
-}
-
-/// `thread attributes { flowops }`.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Thread {
-    pub(super) line: usize,
-    pub(super) attributes: Vec<Attribute>,
-    pub(super) steps: Vec<FlowOp>,
-}
-
-/// What a file is made of.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Command {
-    Set(String, Written),
-    Mode(String),
-    /// A `file` or a `fileset`.
-    Files {
-        one: bool,
-        attributes: Vec<Attribute>,
-    },
-    Process(Vec<Attribute>, Vec<Thread>),
-    /// A flow operation made of others.
-    Composite(Vec<Attribute>, Vec<FlowOp>),
-    EventGenerator(Vec<Attribute>),
-    Echo(Vec<Piece>),
-    Run(Option<Written>),
-    /// With the seconds between reports.
-    PeriodicRun(Option<u64>, Option<Written>),
-    Quit,
-    /// Nothing that a run depends on.
-    Nothing,
-}
-
-/// What came out.
-#[derive(Debug, Default)]
-pub(super) struct Parsed {
-    pub(super) commands: Vec<At<Command>>,
-    pub(super) problems: Vec<Remark>,
-    /// Something may have been defined that was not understood.
-    pub(super) incomplete: bool,
-}
+use super::syntax::{At, Command, FlowOp, Parsed, Thread, Written};
 
 /// The commands that are known; those that are not done are known too, so as to say so.
 const COMMANDS: [&str; 14] = [
@@ -137,9 +59,6 @@ struct Parser<'t> {
     depth: usize,
     parsed: Parsed,
 }
-
-/// Values within values, and operators of one value: more make no sense.
-const DEEPEST: usize = 16;
 
 type Read<T> = Result<T, Remark>;
 
@@ -328,96 +247,6 @@ impl Parser<'_> {
                 }
             }
             _ => self.expected("a variable such as $dir, or 'mode'"),
-        }
-    }
-
-    fn value(&mut self) -> Read<Written> {
-        if self.depth == DEEPEST {
-            return self.wrong("values lie too deep within each other");
-        }
-        self.depth += 1;
-        let value = self.sum();
-        self.depth -= 1;
-        value
-    }
-
-    fn sum(&mut self) -> Read<Written> {
-        let mut value = self.operand()?;
-        for _ in 0..DEEPEST {
-            let operator = match self.peek() {
-                Some(Token::Symbol(operator @ ('*' | '+'))) => *operator,
-                Some(Token::Word(word)) if word == "-" || word == "/" => word.as_str().chars().next().unwrap_or('-'),
-                _ => return Ok(value),
-            };
-            self.next += 1;
-            value = Written::Sum(Box::new(value), operator, Box::new(self.operand()?));
-        }
-        self.wrong("a value is put together of too many others")
-    }
-
-    fn operand(&mut self) -> Read<Written> {
-        let written = match self.peek() {
-            Some(Token::Number(number)) => Written::Number(*number),
-            Some(Token::Variable(name)) => Written::Variable(name.clone()),
-            Some(Token::Text(pieces)) => Written::Text(pieces.clone()),
-            Some(Token::Word(word)) if word == "randvar" || word == "cvar" => {
-                let custom = word == "cvar";
-                self.next += 1;
-                self.symbol('(')?;
-                let attributes = self.attributes()?;
-                self.symbol(')')?;
-                return Ok(if custom { Written::Custom(attributes) } else { Written::Random(attributes) });
-            }
-            Some(Token::Word(word)) => Written::Word(word.clone()),
-            Some(Token::Symbol('{')) => {
-                self.skip_braces()?;
-                return Ok(Written::Table);
-            }
-            _ => return self.expected("a value"),
-        };
-        self.next += 1;
-        Ok(written)
-    }
-
-    /// `{{1, 2, 3}, …}`.
-    fn skip_braces(&mut self) -> Read<()> {
-        let begun = self.line();
-        let mut depth = 0usize;
-        loop {
-            match self.take() {
-                Some(Token::Symbol('{')) => depth += 1,
-                Some(Token::Symbol('}')) => depth -= 1,
-                Some(_) => {}
-                None => return Err(Remark { line: begun, message: "the '{' has no '}'".to_owned() }),
-            }
-            if depth == 0 {
-                return Ok(());
-            }
-        }
-    }
-
-    /// `name=value, name, $variable=value`.
-    fn attributes(&mut self) -> Read<Vec<Attribute>> {
-        let mut attributes = Vec::new();
-        loop {
-            let line = self.line();
-            let name = match self.peek() {
-                Some(Token::Word(word)) => word.clone(),
-                Some(Token::Variable(name)) => format!("${name}"),
-                _ => return self.expected("an attribute"),
-            };
-            self.next += 1;
-            let value = if self.is_symbol('=') {
-                self.next += 1;
-                Some(self.value()?)
-            } else {
-                None
-            };
-            attributes.push(Attribute { line, name, value });
-            if !self.is_symbol(',') {
-                return Ok(attributes);
-            }
-            self.next += 1;
         }
     }
 

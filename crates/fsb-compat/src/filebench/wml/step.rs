@@ -5,7 +5,7 @@ use fsb_model::flow::{Op, Spread, Step};
 use fsb_model::nearest::unknown;
 
 use super::Remark;
-use super::parser::FlowOp;
+use super::syntax::FlowOp;
 use super::value::{Given, Scope};
 
 /// filebench's operations and ours.

@@ -8,7 +8,7 @@ use fsb_model::nearest::{shortened, unknown};
 
 use super::Remark;
 use super::lexer::Piece;
-use super::parser::{Attribute, Written};
+use super::syntax::{Attribute, Written};
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]

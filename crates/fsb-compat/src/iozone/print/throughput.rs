@@ -39,7 +39,7 @@ impl Crew {
 }
 
 /// `kB` or `ops`.
-pub fn unit_name(options: &Options) -> &'static str {
+pub(crate) fn unit_name(options: &Options) -> &'static str {
     if options.unit == Unit::Operations { "ops" } else { "kB" }
 }
 

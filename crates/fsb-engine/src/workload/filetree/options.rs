@@ -5,6 +5,7 @@ use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
 use super::recipe::{self, Set};
+use crate::workload::ending::ending;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -182,15 +183,6 @@ impl Options {
         if self.operation != Operation::Delete && self.copy == Way::ReadWrite && self.block_size != 128 << 10 {
             label = format!("{label} {}", Bytes(self.block_size));
         }
-        if self.durability == Durability::End {
-            label += ", durable";
-        }
-        if self.verify {
-            label += ", verified";
-        }
-        if self.threads > 1 {
-            label = format!("{label}, {} threads", self.threads);
-        }
-        label
+        label + &ending(self.durability, self.verify, self.threads, 1)
     }
 }

@@ -4,50 +4,12 @@ use std::path::Path;
 use fsb_model::WorkloadSpec;
 
 use super::*;
-use crate::task::{Step, StepReport, Task};
-use crate::worker;
+use crate::workload::testing::{Pairs, label, run_once, with};
 
-const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
 const SHAPE: &str = "-:100,5000;0:;1:0,300000;0:4096,1";
 
-struct Before<'a>(&'a mut dyn FnMut(Ready));
-
-impl Gate for Before<'_> {
-    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        self.0(ready);
-        Ok(())
-    }
-}
-
-fn spec(pairs: &[(&str, serde_json::Value)]) -> WorkloadSpec {
-    let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    WorkloadSpec { name: "filetree".to_owned(), params }
-}
-
-fn task(step: Step, workload: &WorkloadSpec, root: &Path) -> Task {
-    let operations = crate::workload::parse(workload, &SIZING).unwrap().profile().operations;
-    Task {
-        step,
-        workload: workload.clone(),
-        sizing: SIZING,
-        root: root.to_owned(),
-        seed: 42,
-        operations,
-        repetition: 0,
-        until_seconds: None,
-        evict: false,
-        backend: None,
-        clock: ClockSpec::Monotonic,
-    }
-}
-
-/// Prepares and measures; `before` is called when all is ready.
-fn run(workload: &WorkloadSpec, root: &Path, mut before: impl FnMut(Ready)) -> Result<Measurement, EngineError> {
-    worker::perform(&task(Step::Prepare, workload, root), &mut Before(&mut |_| {}))?;
-    match worker::perform(&task(Step::Measure, workload, root), &mut Before(&mut before))? {
-        StepReport::Measured(measured) => Ok(*measured),
-        StepReport::Done => panic!("the measure step measures"),
-    }
+fn spec(pairs: Pairs<'_>) -> WorkloadSpec {
+    with("filetree", pairs)
 }
 
 /// Every file below a directory, by its path, with its contents.
@@ -83,7 +45,7 @@ fn copies_hold_what_the_source_held_however_they_were_made() {
                 ("threads", threads.into()),
             ]);
             let mut ready = Ready::default();
-            let measured = run(&workload, root.path(), |found| ready = found).unwrap();
+            let measured = run_once(&workload, root.path(), |found| ready = found).unwrap();
             assert_eq!((measured.operations, measured.bytes), (6, 100 + 5000 + 300_000 + 4096 + 1));
             assert_eq!(measured.counts["files_copied"], 6);
             assert_eq!(measured.counts["directories_made"], 4);
@@ -109,7 +71,8 @@ fn what_is_deleted_is_gone_and_counted() {
         let root = tempfile::tempdir().unwrap();
         let workload = spec(&[("shape", SHAPE.into()), ("operation", "delete".into()), ("threads", threads.into())]);
         let mut there = 0;
-        let measured = run(&workload, root.path(), |_| there = contents(&root.path().join("fsb-set")).len()).unwrap();
+        let measured =
+            run_once(&workload, root.path(), |_| there = contents(&root.path().join("fsb-set")).len()).unwrap();
         assert_eq!(there, 10);
         assert_eq!(fs::read_dir(root.path().join("fsb-set")).unwrap().count(), 0);
         assert_eq!((measured.counts["files_deleted"], measured.counts["directories_deleted"]), (6, 4));
@@ -136,7 +99,7 @@ fn a_source_that_was_damaged_a_file_that_vanished_and_one_in_the_way_end_the_tri
     ];
     for (harm, said) in cases {
         let root = tempfile::tempdir().unwrap();
-        let error = run(&workload, root.path(), |_| harm(&root.path().join(file))).unwrap_err();
+        let error = run_once(&workload, root.path(), |_| harm(&root.path().join(file))).unwrap_err();
         assert!(error.message.contains(said), "{said}: {error}");
         assert!(!error.inapplicable);
     }
@@ -147,16 +110,14 @@ fn what_the_file_system_cannot_share_is_not_applicable() {
     // A file system in memory shares no blocks.
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
     let workload = spec(&[("shape", SHAPE.into()), ("operation", "copy-within".into()), ("copy", "reflink".into())]);
-    let error = run(&workload, root.path(), |_| {}).unwrap_err();
+    let error = run_once(&workload, root.path(), |_| {}).unwrap_err();
     assert!(error.inapplicable && error.message.contains("reflink is not supported"), "{error}");
     assert_eq!(fs::read_dir(root.path().join("fsb-set")).unwrap().count(), 0, "the probe is gone");
 }
 
 #[test]
 fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
-    let label = |pairs: &[(&str, serde_json::Value)]| {
-        crate::workload::parse(&spec(pairs), &SIZING).map(|job| job.profile().label).map_err(|error| error.to_string())
-    };
+    let label = |pairs: Pairs<'_>| label(&spec(pairs));
     assert_eq!(label(&[]).unwrap(), "copy music into, read-write, durable");
     let within = [("set", "iso".into()), ("operation", "copy-within".into()), ("copy", "reflink".into())];
     assert_eq!(label(&within).unwrap(), "copy iso within, reflink, durable");

@@ -14,7 +14,7 @@ use rustix::fs::MemfdFlags;
 use crate::EngineError;
 use crate::data::{Data, Memory, PAGE};
 use crate::fileset::{EXAMINED_FILES, resident_bytes};
-use crate::memory::available;
+use crate::memory::check_room;
 use crate::task::Ready;
 
 /// Bytes of one call where nothing is timed.
@@ -105,11 +105,7 @@ fn write(file: &File, leaf: &Leaf, offset: u64, data: &mut Data) -> std::io::Res
 
 /// The bytes of all files in memory and nowhere else: a file without a name, of the kernel's own tmpfs.
 pub(super) fn in_memory(leaves: &[Leaf], whole: u64, seed: u64) -> Result<File, EngineError> {
-    if let Some(available) = available().filter(|available| *available < whole) {
-        let [whole, available] = [whole, available].map(|bytes| show_bytes(bytes as f64));
-        let message = format!("the source takes {whole} of memory and {available} are available: give a --scale");
-        return Err(EngineError::new(message));
-    }
+    check_room("the source", whole)?;
     let refused = |errno| EngineError::system("make a file in memory", errno);
     let file = File::from(rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC).map_err(refused)?);
     let failed = |error: std::io::Error| EngineError::new(format!("write the source into memory: {error}"));

@@ -4,6 +4,7 @@ use fsb_model::flow::{Flow, MOST_FILES, MOST_THREADS, Pick, Problem};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, Durability, Params};
 
+use crate::workload::ending;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -111,13 +112,10 @@ impl Options {
             label += &flow.rate.map_or(", no limit".to_owned(), |rate| format!(", rate {rate}"));
         }
         label += match self.durability {
-            Durability::None => "",
-            Durability::End => ", durable",
             Durability::Each => ", each write synced",
+            other => ending::durable(other),
         };
-        if self.verify {
-            label += ", verified";
-        }
+        label += ending::verified(self.verify);
         let kind = most_numerous(published);
         let threads = instances(flow, kind);
         if threads != instances(published, kind) {

@@ -1,21 +1,20 @@
 //! The operations on files: the calls that they are made of, and nothing beside them.
 
-use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+mod transfer;
+
+use std::os::fd::{IntoRawFd, OwnedFd};
 
 use fsb_model::flow::{Op, Spread};
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, SeekFrom};
+use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use super::actor::{Actor, Rotor};
-use super::aio;
 use super::draw;
 use super::entries::{Nothing, Taken, Want};
 use super::program::Act;
-use super::sets::Set;
 use super::stage::Stage;
 use crate::EngineError;
 use crate::clock::Kind;
-use crate::data::Data;
 
 /// How an operation ended.
 pub(super) enum Did {
@@ -158,163 +157,6 @@ impl Actor {
         Ok(Did::Done(Kind::Close, 0))
     }
 
-    fn read_whole(&mut self, act: &Act, stage: &Stage) -> Result<Did, EngineError> {
-        let Some(open) = &self.slots[act.fd].open else { return Ok(Did::Skipped) };
-        let set = &stage.sets[open.set];
-        let least = set.files.size(open.file);
-        let refused = |errno| stage.refused("read from", open.set, open.file, errno);
-        let mut bytes = 0;
-        match &open.fd {
-            None => bytes = least,
-            Some(fd) => {
-                rustix::fs::seek(fd, SeekFrom::Start(0)).map_err(refused)?;
-                let buffer = &mut self.memory.as_mut()[..act.record as usize];
-                loop {
-                    let count = read(fd, buffer).map_err(refused)?;
-                    if count == 0 {
-                        break;
-                    }
-                    if stage.verify {
-                        compare(&mut self.data, stage, open, bytes, &buffer[..count])?;
-                    }
-                    bytes += count as u64;
-                }
-                if bytes < least && !open.orphan {
-                    return Err(shorter(stage, open, bytes, least));
-                }
-            }
-        }
-        self.report.tally.bytes_read += bytes;
-        self.report.tally.transfers += 1;
-        Ok(Did::Done(Kind::Read, bytes))
-    }
-
-    fn write_whole(&mut self, act: &Act, stage: &Stage) -> Result<Did, EngineError> {
-        let source = act.from.unwrap_or(act.fd);
-        let Some((set, file)) = self.slots[source].open.as_ref().map(|open| (open.set, open.file)) else {
-            return Ok(Did::Skipped);
-        };
-        let whole = stage.sets[set].size(file);
-        let Some(open) = &self.slots[act.fd].open else { return Ok(Did::Skipped) };
-        let mut offset = 0;
-        while offset < whole {
-            let length = act.record.min(whole - offset) as usize;
-            offset += write_at(&mut self.data, stage, open, offset, length)?;
-        }
-        stage.sets[open.set].files.grown(open.file, whole);
-        self.report.tally.bytes_written += whole;
-        self.report.tally.transfers += 1;
-        Ok(Did::Done(Kind::Write, whole))
-    }
-
-    fn append(&mut self, act: &Act, stage: &Stage) -> Result<Did, EngineError> {
-        let size = self.drawn_size(&act.size);
-        let Some(open) = &self.slots[act.fd].open else { return Ok(Did::Skipped) };
-        self.report.tally.transfers += 1;
-        if size == 0 {
-            return Ok(Did::Done(Kind::Write, 0));
-        }
-        let set = &stage.sets[open.set];
-        let end = match &open.fd {
-            Some(fd) => rustix::fs::seek(fd, SeekFrom::End(0))
-                .map_err(|errno| stage.refused("seek in", open.set, open.file, errno))?,
-            None => set.files.size(open.file),
-        };
-        let largest = draw::largest(&act.size);
-        let mut written = 0;
-        while written < size {
-            let length = largest.min(size - written) as usize;
-            written += write_on(&mut self.data, stage, open, end + written, length)?;
-        }
-        set.files.grown(open.file, end + size);
-        self.report.tally.bytes_written += size;
-        Ok(Did::Done(Kind::Write, size))
-    }
-
-    /// Where the next record of a file begins.
-    #[inline]
-    fn place(act: &Act, stage: &Stage, open: &Opened, length: u64, bits: u64) -> u64 {
-        if !act.random {
-            return open.position;
-        }
-        let span = act.working_set.unwrap_or_else(|| stage.sets[open.set].size(open.file));
-        draw::below((span / length.max(1)).max(1), bits) * length
-    }
-
-    fn read(&mut self, act: &Act, stage: &Stage) -> Result<Did, EngineError> {
-        let size = self.drawn_size(&act.size).clamp(1, draw::largest(&act.size));
-        let bits = if act.random { self.draw() } else { 0 };
-        let Some(open) = chosen(&mut self.slots, &mut self.rotors, act) else { return Ok(Did::Skipped) };
-        let mut offset = Self::place(act, stage, open, size, bits);
-        let count = match &open.fd {
-            None => {
-                let whole = stage.sets[open.set].files.size(open.file);
-                if offset >= whole && !act.random {
-                    offset = 0;
-                }
-                size.min(whole.saturating_sub(offset))
-            }
-            Some(fd) => {
-                let refused = |errno| stage.refused("read from", open.set, open.file, errno);
-                let buffer = &mut self.memory.as_mut()[..size as usize];
-                let mut count = read_at(fd, buffer, offset).map_err(refused)?;
-                if count == 0 && offset > 0 && !act.random {
-                    // At the end: it begins again.
-                    offset = 0;
-                    count = read_at(fd, buffer, 0).map_err(refused)?;
-                }
-                if stage.verify {
-                    compare(&mut self.data, stage, open, offset, &buffer[..count])?;
-                }
-                count as u64
-            }
-        };
-        open.position = offset + count;
-        self.report.tally.bytes_read += count;
-        self.report.tally.transfers += 1;
-        Ok(Did::Done(Kind::Read, count))
-    }
-
-    fn write(&mut self, act: &Act, stage: &Stage) -> Result<Did, EngineError> {
-        let size = self.drawn_size(&act.size).clamp(1, draw::largest(&act.size));
-        let bits = if act.random { self.draw() } else { 0 };
-        let Some(open) = chosen(&mut self.slots, &mut self.rotors, act) else { return Ok(Did::Skipped) };
-        let offset = Self::place(act, stage, open, size, bits);
-        let mut written = 0;
-        while written < size {
-            written += write_at(&mut self.data, stage, open, offset + written, (size - written) as usize)?;
-        }
-        open.position = offset + size;
-        stage.sets[open.set].files.grown(open.file, offset + size);
-        self.report.tally.bytes_written += size;
-        self.report.tally.transfers += 1;
-        Ok(Did::Done(Kind::Write, size))
-    }
-
-    /// A write that is not waited for.
-    fn write_aside(&mut self, act: &Act, stage: &Stage) -> Result<Did, EngineError> {
-        let size = self.drawn_size(&act.size).clamp(1, draw::largest(&act.size));
-        let bits = if act.random { self.draw() } else { 0 };
-        let Some(open) = chosen(&mut self.slots, &mut self.rotors, act) else { return Ok(Did::Skipped) };
-        let offset = Self::place(act, stage, open, size, bits);
-        open.position = offset + size;
-        let set = &stage.sets[open.set];
-        if let (Some(fd), Some(aio)) = (&open.fd, &mut self.aio) {
-            let slot = aio::Slot::new(open.set, open.file, offset + size);
-            let address = set.address(open.file, open.generation) + offset;
-            let data = &self.data;
-            aio.write(fd.as_fd(), (slot, offset, size as usize), |memory| {
-                data.fill(memory, address, None);
-            })
-            .map_err(|(slot, errno)| stage.refused("write to", slot.set, slot.file, errno))?;
-        } else {
-            set.files.grown(open.file, offset + size);
-        }
-        self.report.tally.bytes_written += size;
-        self.report.tally.transfers += 1;
-        Ok(Did::Done(Kind::Write, size))
-    }
-
     fn delete(&mut self, act: &Act, stage: &Stage) -> Result<Did, EngineError> {
         let slot = self.slots.get(act.fd).filter(|_| act.names_fd);
         let own = slot.and_then(|slot| slot.open.as_ref().map(|open| (open.set, open.file)));
@@ -444,16 +286,6 @@ impl Actor {
     }
 }
 
-/// The open file that an act works on.
-#[inline]
-fn chosen<'a>(slots: &'a mut [super::actor::Slot], rotors: &'a mut [Rotor], act: &Act) -> Option<&'a mut Opened> {
-    let Some(rotor) = act.rotor else { return slots[act.fd].open.as_mut() };
-    let rotor = &mut rotors[rotor];
-    let next = rotor.next;
-    rotor.next = if next + 1 == rotor.files.len() { 0 } else { next + 1 };
-    rotor.files.get_mut(next)
-}
-
 fn close(open: Opened, stage: &Stage) -> Result<(), EngineError> {
     if let Some(fd) = open.fd {
         // A file system may tell only now that it could not write.
@@ -470,60 +302,4 @@ fn close(open: Opened, stage: &Stage) -> Result<(), EngineError> {
 fn sync(open: &Opened, stage: &Stage) -> Result<(), EngineError> {
     let Some(fd) = &open.fd else { return Ok(()) };
     rustix::fs::fsync(fd).map_err(|errno| stage.refused("fsync", open.set, open.file, errno))
-}
-
-#[inline]
-fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-    rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut *buffer))
-}
-
-#[inline]
-fn read_at(fd: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    rustix::io::retry_on_intr(|| rustix::io::pread(fd, &mut *buffer, offset))
-}
-
-/// The bytes that belong at a place of a file.
-#[inline]
-fn content<'d>(data: &'d mut Data, set: &Set, open: &Opened, offset: u64, length: usize) -> &'d [u8] {
-    data.window(set.address(open.file, open.generation) + offset, length)
-}
-
-/// Writes at a place, perhaps less than asked for.
-#[inline]
-fn write_at(data: &mut Data, stage: &Stage, open: &Opened, offset: u64, length: usize) -> Result<u64, EngineError> {
-    let Some(fd) = &open.fd else { return Ok(length as u64) };
-    let bytes = content(data, &stage.sets[open.set], open, offset, length);
-    let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(fd, bytes, offset));
-    written.map(|written| written as u64).map_err(|errno| stage.refused("write to", open.set, open.file, errno))
-}
-
-/// Writes where the file's own position is, which is known.
-#[inline]
-fn write_on(data: &mut Data, stage: &Stage, open: &Opened, offset: u64, length: usize) -> Result<u64, EngineError> {
-    let Some(fd) = &open.fd else { return Ok(length as u64) };
-    let bytes = content(data, &stage.sets[open.set], open, offset, length);
-    let written = rustix::io::retry_on_intr(|| rustix::io::write(fd, bytes));
-    written.map(|written| written as u64).map_err(|errno| stage.refused("write to", open.set, open.file, errno))
-}
-
-/// Compares what was read with what was written.
-fn compare(data: &mut Data, stage: &Stage, open: &Opened, offset: u64, found: &[u8]) -> Result<(), EngineError> {
-    let set = &stage.sets[open.set];
-    let expected = content(data, set, open, offset, found.len());
-    match Data::difference(expected, found) {
-        None => Ok(()),
-        Some(place) => {
-            let path = set.tree.show(&stage.path, open.file);
-            Err(EngineError::corrupted(&path, offset + place as u64, expected[place], found[place]))
-        }
-    }
-}
-
-/// A file has lost bytes.
-#[cold]
-fn shorter(stage: &Stage, open: &Opened, bytes: u64, least: u64) -> EngineError {
-    let path = stage.sets[open.set].tree.show(&stage.path, open.file);
-    let message =
-        format!("read from {}: it ended after {bytes} of the {least} bytes that were written", path.display());
-    EngineError { path: Some(path), ..EngineError::new(message) }
 }

@@ -33,13 +33,9 @@ pub(super) struct Tally {
 impl Report {
     /// An empty one, whose memory was touched.
     pub(super) fn new(program: &Program) -> Report {
-        let histograms = program.titles.iter().map(|_| {
-            let mut histogram = latency::empty();
-            histogram.reset();
-            histogram
-        });
+        let histograms = program.titles.iter().map(|_| latency::touched()).collect();
         let moved = vec![0; program.titles.len()];
-        Report { histograms: histograms.collect(), moved, tally: Tally::default() }
+        Report { histograms, moved, tally: Tally::default() }
     }
 
     /// An operation took so many nanoseconds and moved so many bytes.

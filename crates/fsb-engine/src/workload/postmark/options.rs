@@ -4,6 +4,7 @@ use fsb_model::postmark::{LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF, Shape};
 use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
+use crate::workload::ending::ending;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -122,18 +123,6 @@ impl Options {
         if (self.read, self.write) != (512, 512) {
             label = format!("{label}, blocks {} and {}", Bytes(u64::from(self.read)), Bytes(u64::from(self.write)));
         }
-        match self.durability {
-            Durability::None => {}
-            Durability::End => label += ", durable",
-            Durability::Each => label += ", durable each",
-        }
-        if self.verify {
-            label += ", verified";
-        }
-        match (self.threads, self.processes) {
-            (1, 1) => label,
-            (threads, 1) => format!("{label}, {threads} threads"),
-            (_, processes) => format!("{label}, {processes} processes"),
-        }
+        label + &ending(self.durability, self.verify, self.threads, self.processes)
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Kind;
 use crate::task::{Amount, Measurement};
+use crate::workload::stretches::Stretches;
 use crate::{EngineError, latency};
 
 /// The stages, in their order.
@@ -45,8 +46,7 @@ pub(super) fn kind(act: Act) -> Kind {
 /// Of one worker, or of all.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    /// Start and end of each stage.
-    stages: [(u64, u64); 3],
+    stages: Stretches<3>,
     pub(super) tally: Tally,
     /// Files that were created before and deleted after the transactions.
     pub(super) alone: [u64; 2],
@@ -65,12 +65,12 @@ struct Said {
 impl Report {
     /// An empty one, whose memory was touched.
     pub(super) fn new() -> Report {
-        let histograms = std::array::from_fn(|_| {
-            let mut histogram = latency::empty();
-            histogram.reset();
-            histogram
-        });
-        Report { stages: [(u64::MAX, 0); 3], tally: Tally::default(), alone: [0; 2], histograms }
+        Report {
+            stages: Stretches::new(),
+            tally: Tally::default(),
+            alone: [0; 2],
+            histograms: std::array::from_fn(|_| latency::touched()),
+        }
     }
 
     /// An operation took so many nanoseconds.
@@ -80,20 +80,18 @@ impl Report {
     }
 
     pub(super) fn begun(&mut self, stage: Stage, ns: u64) {
-        self.stages[stage as usize].0 = ns;
+        self.stages.begun(stage as usize, ns);
     }
 
     pub(super) fn ended(&mut self, stage: Stage, ns: u64) {
-        self.stages[stage as usize].1 = ns;
+        self.stages.ended(stage as usize, ns);
     }
 
     /// All of them as one: each stage from the first start to the last end.
     pub(super) fn sum(reports: &[Report]) -> Report {
-        let mut sum = Report::new();
+        let stages = Stretches::of_all(reports.iter().map(|report| report.stages));
+        let mut sum = Report { stages, ..Report::new() };
         for report in reports {
-            for (stage, (start, end)) in sum.stages.iter_mut().zip(report.stages) {
-                *stage = (stage.0.min(start), stage.1.max(end));
-            }
             let (all, one) = (&mut sum.tally, &report.tally);
             all.created += one.created;
             all.read += one.read;
@@ -113,7 +111,7 @@ impl Report {
 
     /// The stretch that targets are compared by, what PostMark reports beside it, and the latencies.
     pub(super) fn add_to(&self, measurement: &mut Measurement) {
-        let [creation, transactions, deletion] = self.stages.map(|(start, end)| end.saturating_sub(start));
+        let [creation, transactions, deletion] = self.stages.durations();
         let total = creation + transactions + deletion;
         let tally = &self.tally;
         measurement.timed_ns = transactions;
@@ -148,7 +146,7 @@ impl Report {
     pub(super) fn to_text(&self) -> String {
         let Tally { created, read, appended, deleted, bytes_read, bytes_written, .. } = self.tally;
         let said = Said {
-            stages: self.stages,
+            stages: self.stages.0,
             counts: [created, read, appended, deleted, bytes_read, bytes_written],
             alone: self.alone,
             histograms: self.histograms.each_ref().map(latency::encode),
@@ -162,7 +160,7 @@ impl Report {
         let said: Said = serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
         let [created, read, appended, deleted, bytes_read, bytes_written] = said.counts;
         let tally = Tally { created, read, appended, deleted, bytes_read, bytes_written, ..Tally::default() };
-        let mut report = Report { stages: said.stages, tally, alone: said.alone, ..Report::new() };
+        let mut report = Report { stages: Stretches(said.stages), tally, alone: said.alone, ..Report::new() };
         for (histogram, text) in report.histograms.iter_mut().zip(&said.histograms) {
             *histogram = latency::decode(text).map_err(|error| garbled(error.to_string()))?;
         }

@@ -7,6 +7,7 @@ use super::{Act, Mover, Spec};
 use crate::ParamError;
 use crate::order::STRIDE;
 use crate::pump::{HELD_FILES, Lock};
+use crate::workload::ending;
 use crate::workload::params::Reader;
 
 /// Reads among the operations of a mix, where nothing is said.
@@ -82,10 +83,7 @@ impl Options {
         if self.close {
             label += ", with close";
         }
-        if self.verify {
-            label += ", verified";
-        }
-        label
+        label + ending::verified(self.verify)
     }
 
     /// Adds what is not usual: a plan of an earlier version resolves to the same cell.

@@ -9,18 +9,10 @@ use serde_json::json;
 use super::recorder::Recorder;
 use crate::context::Context;
 use crate::profile::Renewal;
-use crate::task::{ClockSpec, Gate, Measurement, Ready, Step, Task};
-use crate::workload::conformance::SIZING;
+use crate::task::{ClockSpec, Measurement, Step};
+use crate::workload::testing::{Open, SIZING, task};
 use crate::workload::{self, Job};
 use crate::{EngineError, backend};
-
-struct Open;
-
-impl Gate for Open {
-    fn ready(&mut self, _ready: Ready) -> Result<(), EngineError> {
-        Ok(())
-    }
-}
 
 fn job(workload: &serde_json::Value) -> (WorkloadSpec, Box<dyn Job>) {
     let spec: WorkloadSpec = serde_json::from_value(workload.clone()).unwrap();
@@ -29,20 +21,7 @@ fn job(workload: &serde_json::Value) -> (WorkloadSpec, Box<dyn Job>) {
 }
 
 fn context(spec: &WorkloadSpec, root: &Path, operations: u64) -> Context {
-    let task = Task {
-        step: Step::Measure,
-        workload: spec.clone(),
-        sizing: SIZING,
-        root: root.to_owned(),
-        seed: 42,
-        operations,
-        repetition: 0,
-        until_seconds: None,
-        evict: false,
-        backend: None,
-        clock: ClockSpec::Monotonic,
-    };
-    Context::new(&task).unwrap()
+    Context::new(&task(Step::Measure, spec, root, operations)).unwrap()
 }
 
 /// Prepares and measures so many passes.
@@ -50,7 +29,7 @@ fn run(workload: &serde_json::Value, root: &Path, passes: u64) -> Result<Measure
     let (spec, job) = job(workload);
     let context = context(&spec, root, job.profile().operations * passes);
     job.prepare(&context)?;
-    job.measure(&context, &mut Open)
+    job.measure(&context, &mut Open::default())
 }
 
 /// What a backend is asked when so many operations are done.
@@ -58,7 +37,7 @@ fn asked(workload: &serde_json::Value, operations: u64) -> String {
     let (spec, job) = job(workload);
     let recorder = Recorder::leaked();
     let context = Context { backend: Some(recorder), ..context(&spec, Path::new("/nowhere"), operations) };
-    job.measure(&context, &mut Open).unwrap();
+    job.measure(&context, &mut Open::default()).unwrap();
     recorder.calls().join(" ")
 }
 
@@ -158,7 +137,7 @@ fn members_run_on_every_backend_that_fits_and_verify_their_bytes() {
             let context = context(&spec, root.path(), 16 * passes);
             job.prepare(&context).unwrap();
             let name = format!("{} through {}", member.name(), backend.name());
-            match job.measure(&context, &mut Open) {
+            match job.measure(&context, &mut Open::default()) {
                 Ok(measured) => {
                     assert_eq!((measured.operations, measured.bytes), (16 * passes, passes << 16), "{name}")
                 }
@@ -197,7 +176,7 @@ fn one_wrong_byte_is_found_and_placed() {
         bytes[33_333] ^= 0x10;
         let (found, written) = (bytes[33_333], bytes[33_333] ^ 0x10);
         fs::write(&file, bytes).unwrap();
-        let error = job.measure(&context, &mut Open).unwrap_err();
+        let error = job.measure(&context, &mut Open::default()).unwrap_err();
         let expected = format!(
             "corrupted: {} holds {found:#04x} at offset 33333, where {written:#04x} was written",
             file.display()
@@ -243,13 +222,13 @@ fn a_process_that_fails_ends_the_others_and_says_why() {
     job.prepare(&context).unwrap();
     let file = root.path().join("fsb-set/d00000/f00000001");
     fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(10_000).unwrap();
-    let error = job.measure(&context, &mut Open).unwrap_err();
+    let error = job.measure(&context, &mut Open::default()).unwrap_err();
     assert!(error.message.contains("f00000001: 1808 bytes came instead of 4096 at offset 8192"), "{error}");
     // One that cannot even be equipped.
     fs::remove_file(&file).unwrap();
     let cold = json!({"name": "read", "file_size": "64K", "block_size": "4K", "processes": 3, "cache": "any"});
     let (_, job) = self::job(&cold);
-    assert_eq!(job.measure(&context, &mut Open).unwrap_err().errno, Some(libc::ENOENT));
+    assert_eq!(job.measure(&context, &mut Open::default()).unwrap_err().errno, Some(libc::ENOENT));
 }
 
 #[test]
@@ -263,7 +242,7 @@ fn runs_on_nothing_repeat_to_the_last_digit_in_processes_and_rounds() {
             let context = context(&spec, Path::new("/nowhere"), job.profile().operations * passes);
             let clock = ClockSpec::Fake { seed: 7, slowdown: 1.0, noise: 0.05 };
             let context = Context { backend: backend::find("null").ok(), clock, ..context };
-            job.measure(&context, &mut Open).unwrap()
+            job.measure(&context, &mut Open::default()).unwrap()
         };
         let first = fake();
         assert_eq!(first, fake(), "{workload}");

@@ -7,6 +7,7 @@
 
 mod compile;
 mod crew;
+mod entry;
 mod index;
 mod options;
 mod recipe;
@@ -19,7 +20,6 @@ use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::AtomicBool;
 
 use fsb_model::metric::TREE_TIME;
-use fsb_model::units::show_bytes;
 use fsb_model::{CacheState, Durability, Params};
 
 use super::conduct::check_operations;
@@ -29,7 +29,7 @@ use crate::context::Context;
 use crate::data::Data;
 use crate::fileset::NOTE;
 use crate::hash::{Stream, hash};
-use crate::memory::available;
+use crate::memory::check_room;
 use crate::profile::{Profile, Renewal};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, team};
@@ -76,7 +76,10 @@ impl UntarBuildJob {
                 if !context.is_real() {
                     return Ok((Vec::new(), Index::of_plan(&planned)));
                 }
-                enough_memory(planned.iter().map(|one| one.size.unwrap_or(0).next_multiple_of(512) + 512).sum())?;
+                check_room(
+                    "the archive",
+                    planned.iter().map(|one| one.size.unwrap_or(0).next_multiple_of(512) + 512).sum(),
+                )?;
                 let mut data = Data::new(context.seed, 1 << 20);
                 let (seed, mut address) = (hash(context.seed, Stream::Data, 1), 0);
                 let fill = |bytes: &mut Vec<u8>, number, size: u64| match content {
@@ -102,7 +105,7 @@ impl UntarBuildJob {
                 let mut file = fs::File::open(path).map_err(failed)?;
                 let mut archive = Vec::new();
                 if context.is_real() {
-                    enough_memory(file.metadata().map_err(failed)?.len())?;
+                    check_room("the archive", file.metadata().map_err(failed)?.len())?;
                     file.read_to_end(&mut archive).map_err(failed)?;
                     let index = Index::read(Cursor::new(&archive)).map_err(EngineError::new)?;
                     return Ok((archive, index));
@@ -110,18 +113,6 @@ impl UntarBuildJob {
                 let index = Index::read(std::io::BufReader::new(file)).map_err(EngineError::new)?;
                 Ok((archive, index))
             }
-        }
-    }
-}
-
-/// Refuses what would not fit the memory that is left.
-fn enough_memory(whole: u64) -> Result<(), EngineError> {
-    match available().filter(|available| *available < whole) {
-        None => Ok(()),
-        Some(available) => {
-            let [whole, available] = [whole, available].map(|bytes| show_bytes(bytes as f64));
-            let message = format!("the archive takes {whole} of memory and {available} are available: give a --scale");
-            Err(EngineError::new(message))
         }
     }
 }
@@ -171,12 +162,12 @@ impl Job for UntarBuildJob {
         if self.0.is_unpacked_before() {
             let (archive, index) = self.archive(context)?;
             for item in &index.items {
-                let made = crew::unpack(&root, item, &archive, 1 << 20);
-                made.map_err(|refusal| crew::refused(&set, &item.name, refusal))?;
+                let made = entry::unpack(&root, item, &archive, 1 << 20);
+                made.map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
             }
             for &directory in index.directories.iter().rev() {
                 let item = &index.items[directory];
-                crew::finish(&root, item).map_err(|refusal| crew::refused(&set, &item.name, refusal))?;
+                entry::finish(&root, item).map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
             }
         }
         fileset::sync_through(&root, &set)

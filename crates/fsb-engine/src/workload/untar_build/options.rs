@@ -10,6 +10,7 @@ use super::compile;
 use super::index::Index;
 use super::recipe::{self, Content};
 use crate::fileset::BLOCK;
+use crate::workload::ending::ending;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -269,16 +270,7 @@ impl Options {
         if self.block_size != 10 << 10 {
             label = format!("{label}, {}", Bytes(self.block_size));
         }
-        if self.durability == Durability::End {
-            label += ", durable";
-        }
-        if self.verify {
-            label += ", verified";
-        }
-        if self.threads > 1 {
-            label = format!("{label}, {} threads", self.threads);
-        }
-        label
+        label + &ending(self.durability, self.verify, self.threads, 1)
     }
 }
 

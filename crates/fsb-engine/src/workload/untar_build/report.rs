@@ -6,11 +6,12 @@ use hdrhistogram::Histogram;
 use super::options::{Options, Phase};
 use crate::latency;
 use crate::task::{Amount, Measurement};
+use crate::workload::stretches::Stretches;
 
 /// Of one worker.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    stretches: [(u64, u64); 5],
+    stretches: Stretches<5>,
     histograms: [Histogram<u64>; 5],
 }
 
@@ -27,12 +28,7 @@ fn rate(phase: Phase) -> &'static MetricKind {
 impl Report {
     /// An empty one, whose memory was touched.
     pub(super) fn new() -> Report {
-        let histograms = std::array::from_fn(|_| {
-            let mut histogram = latency::empty();
-            histogram.reset();
-            histogram
-        });
-        Report { stretches: [(u64::MAX, 0); 5], histograms }
+        Report { stretches: Stretches::new(), histograms: std::array::from_fn(|_| latency::touched()) }
     }
 
     #[inline]
@@ -41,21 +37,20 @@ impl Report {
     }
 
     pub(super) fn begun(&mut self, phase: Phase, ns: u64) {
-        self.stretches[phase as usize].0 = ns;
+        self.stretches.begun(phase as usize, ns);
     }
 
     pub(super) fn ended(&mut self, phase: Phase, ns: u64) {
-        self.stretches[phase as usize].1 = ns;
+        self.stretches.ended(phase as usize, ns);
     }
 
     /// The time of all phases, from the first start to the last end of each, the rates, and the latencies.
     pub(super) fn add_to(reports: &[Report], options: &Options, measurement: &mut Measurement) {
         measurement.timed_ns = 0;
+        let durations = Stretches::of_all(reports.iter().map(|report| report.stretches)).durations();
         let phases = options.phases();
         for &phase in &phases {
-            let stretches = || reports.iter().map(|report| report.stretches[phase as usize]);
-            let first = stretches().map(|(begun, _)| begun).min().unwrap_or(0);
-            let timed_ns = stretches().map(|(_, ended)| ended).max().unwrap_or(0).saturating_sub(first);
+            let timed_ns = durations[phase as usize];
             measurement.timed_ns += timed_ns;
             let mut histogram = latency::empty();
             for report in reports {

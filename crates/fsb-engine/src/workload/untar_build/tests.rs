@@ -3,49 +3,11 @@ use std::path::Path;
 use fsb_model::WorkloadSpec;
 
 use super::*;
-use crate::task::{Step, StepReport, Task};
-use crate::{latency, worker};
+use crate::latency;
+use crate::workload::testing::{Pairs, SIZING, label, run_once, with};
 
-const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
-
-struct Before<'a>(&'a mut dyn FnMut());
-
-impl Gate for Before<'_> {
-    fn ready(&mut self, _: Ready) -> Result<(), EngineError> {
-        self.0();
-        Ok(())
-    }
-}
-
-fn spec(pairs: &[(&str, serde_json::Value)]) -> WorkloadSpec {
-    let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    WorkloadSpec { name: "untar-build".to_owned(), params }
-}
-
-fn task(step: Step, workload: &WorkloadSpec, root: &Path) -> Task {
-    let operations = crate::workload::parse(workload, &SIZING).unwrap().profile().operations;
-    Task {
-        step,
-        workload: workload.clone(),
-        sizing: SIZING,
-        root: root.to_owned(),
-        seed: 42,
-        operations,
-        repetition: 0,
-        until_seconds: None,
-        evict: false,
-        backend: None,
-        clock: ClockSpec::Monotonic,
-    }
-}
-
-/// Prepares and measures; `before` is called when all is ready.
-fn run(workload: &WorkloadSpec, root: &Path, mut before: impl FnMut()) -> Result<Measurement, EngineError> {
-    worker::perform(&task(Step::Prepare, workload, root), &mut Before(&mut || {}))?;
-    match worker::perform(&task(Step::Measure, workload, root), &mut Before(&mut before))? {
-        StepReport::Measured(measured) => Ok(*measured),
-        StepReport::Done => panic!("the measure step measures"),
-    }
+fn spec(pairs: Pairs<'_>) -> WorkloadSpec {
+    with("untar-build", pairs)
 }
 
 fn latencies(measured: &Measurement) -> Vec<(String, u64)> {
@@ -58,7 +20,7 @@ fn the_phases_follow_each_other_and_are_told_apart() {
     for threads in [1, 3] {
         let root = tempfile::tempdir().unwrap();
         let workload = spec(&[("files", 100.into()), ("threads", threads.into()), ("verify", true.into())]);
-        let measured = run(&workload, root.path(), || {}).unwrap();
+        let measured = run_once(&workload, root.path(), |_| {}).unwrap();
         // 100 files in 6 directories.
         assert_eq!(measured.operations, 3 * 106 + 100);
         let expected = [("read", 100), ("remove", 106), ("stat", 106), ("unpack", 106), ("untar-build", 418)];
@@ -79,7 +41,7 @@ fn each_phase_alone_finds_the_tree_that_it_needs() {
     for (phase, operations, left) in [("unpack", 106, 1), ("stat", 106, 1), ("read", 100, 1), ("remove", 106, 0)] {
         let root = tempfile::tempdir().unwrap();
         let workload = spec(&[("files", 100.into()), ("phase", phase.into()), ("durability", "none".into())]);
-        let measured = run(&workload, root.path(), || {}).unwrap();
+        let measured = run_once(&workload, root.path(), |_| {}).unwrap();
         assert_eq!(measured.operations, operations, "{phase}");
         assert_eq!(fs::read_dir(root.path().join("fsb-set")).unwrap().count(), left, "{phase}");
     }
@@ -106,7 +68,7 @@ fn an_archive_of_somebodys_is_unpacked_as_tar_does_it() {
         let root = tempfile::tempdir().unwrap();
         let archive = path.to_str().unwrap();
         let workload = spec(&[("archive", archive.into()), ("phase", "unpack".into()), ("threads", threads.into())]);
-        let measured = run(&workload, root.path(), || {}).unwrap();
+        let measured = run_once(&workload, root.path(), |_| {}).unwrap();
         assert_eq!(measured.operations, 7);
         let made = root.path().join("fsb-set/project");
         assert_eq!(fs::read(made.join("src/deep/main.c")).unwrap(), [7; 70_000]);
@@ -116,7 +78,7 @@ fn an_archive_of_somebodys_is_unpacked_as_tar_does_it() {
             assert_eq!((made.mtime(), made.mode() & 0o700), (original.mtime(), original.mode() & 0o700), "{name}");
         }
         let whole = spec(&[("archive", archive.into()), ("threads", threads.into()), ("verify", true.into())]);
-        assert!(run(&whole, root.path(), || {}).unwrap().counts["entries_removed"] == 7);
+        assert!(run_once(&whole, root.path(), |_| {}).unwrap().counts["entries_removed"] == 7);
     }
     assert!(tree.join("src/deep/main.c").exists(), "the archive's own tree is left alone");
 }
@@ -131,7 +93,7 @@ fn compiling_is_asked_for_and_its_objects_go_too() {
     let job = crate::workload::parse(&workload, &SIZING).unwrap();
     let sources = job.profile().operations;
     assert!(job.profile().label.contains("(CPU), 2 jobs"), "{}", job.profile().label);
-    let measured = run(&workload, root.path(), || {}).unwrap();
+    let measured = run_once(&workload, root.path(), |_| {}).unwrap();
     let compiled = measured.counts["sources_compiled"];
     assert!(compiled > 3 && measured.operations == sources, "{measured:?}");
     assert_eq!(latencies(&measured)[0], ("compile".to_owned(), compiled));
@@ -157,26 +119,24 @@ fn a_tree_that_was_damaged_or_hides_something_ends_the_trial() {
                 pairs.push(("verify", true.into()));
             }
             let source = root.path().join("fsb-set/source");
-            let harm = || {
+            let harm = |_| {
                 let files = fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path());
                 harm(&files.filter(|path| path.is_file()).min().unwrap());
             };
-            let error = run(&spec(&pairs), root.path(), harm).unwrap_err();
+            let error = run_once(&spec(&pairs), root.path(), harm).unwrap_err();
             assert!(error.message.contains(said), "{phase}: {error}");
         }
     }
     // Something in the way of what is unpacked.
     let root = tempfile::tempdir().unwrap();
-    let in_the_way = || fs::create_dir(root.path().join("fsb-set/source")).unwrap();
-    let error = run(&spec(&[("files", 30.into())]), root.path(), in_the_way).unwrap_err();
+    let in_the_way = |_| fs::create_dir(root.path().join("fsb-set/source")).unwrap();
+    let error = run_once(&spec(&[("files", 30.into())]), root.path(), in_the_way).unwrap_err();
     assert!(error.message.contains("source: File exists (EEXIST)"), "{error}");
 }
 
 #[test]
 fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
-    let label = |pairs: &[(&str, serde_json::Value)]| {
-        crate::workload::parse(&spec(pairs), &SIZING).map(|job| job.profile().label).map_err(|error| error.to_string())
-    };
+    let label = |pairs: Pairs<'_>| label(&spec(pairs));
     assert_eq!(label(&[]).unwrap(), "untar-build, 20000 files, durable");
     let part = [("phase", "unpack".into()), ("scale", 0.5.into()), ("content", "text".into()), ("threads", 2.into())];
     assert_eq!(label(&part).unwrap(), "unpack 10000 files of text, durable, 2 threads");

@@ -1,0 +1,85 @@
+//! What a file in the workload language is made of, as it is written.
+
+use super::Remark;
+use super::lexer::Piece;
+
+/// Something with the line that it stands on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct At<T> {
+    pub(super) line: usize,
+    pub(super) value: T,
+}
+
+/// What stands after an `=`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Written {
+    Number(u64),
+    Word(String),
+    Text(Vec<Piece>),
+    Variable(String),
+    /// `$a * $b`.
+    Sum(Box<Written>, char, Box<Written>),
+    /// `randvar(…)` and 1.4's `define randvar`.
+    Random(Vec<Attribute>),
+    /// `cvar(…)`.
+    Custom(Vec<Attribute>),
+    /// `{{…}, …}`, whose contents nobody needs.
+    Table,
+}
+
+/// `name`, or `name = value`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Attribute {
+    pub(super) line: usize,
+    /// Of a variable with its dollar.
+    pub(super) name: String,
+    pub(super) value: Option<Written>,
+}
+
+/// `flowop KIND attributes`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FlowOp {
+    pub(super) line: usize,
+    pub(super) kind: String,
+    pub(super) attributes: Vec<Attribute>,
+}
+
+/// `thread attributes { flowops }`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Thread {
+    pub(super) line: usize,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) steps: Vec<FlowOp>,
+}
+
+/// What a file is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Command {
+    Set(String, Written),
+    Mode(String),
+    /// A `file` or a `fileset`.
+    Files {
+        one: bool,
+        attributes: Vec<Attribute>,
+    },
+    Process(Vec<Attribute>, Vec<Thread>),
+    /// A flow operation made of others.
+    Composite(Vec<Attribute>, Vec<FlowOp>),
+    EventGenerator(Vec<Attribute>),
+    Echo(Vec<Piece>),
+    Run(Option<Written>),
+    /// With the seconds between reports.
+    PeriodicRun(Option<u64>, Option<Written>),
+    Quit,
+    /// Nothing that a run depends on.
+    Nothing,
+}
+
+/// What came out.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub(super) commands: Vec<At<Command>>,
+    pub(super) problems: Vec<Remark>,
+    /// Something may have been defined that was not understood.
+    pub(super) incomplete: bool,
+}

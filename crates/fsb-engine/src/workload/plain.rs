@@ -1,0 +1,68 @@
+//! Workloads that take the shared parameters and no others: their rules, and what they do to a set of files.
+
+use fsb_model::Params;
+
+use super::spec::{Rules, Spec};
+use super::{Job, Workload};
+use crate::context::Context;
+use crate::fileset::Content;
+use crate::profile::Profile;
+use crate::task::{Gate, Measurement};
+use crate::{EngineError, ParamError, Sizing};
+
+/// A member of the registry.
+#[derive(Clone, Copy)]
+pub(super) struct Plain {
+    pub(super) rules: Rules,
+    pub(super) about: &'static str,
+    pub(super) example: fn() -> Params,
+    /// What is there before the clock starts.
+    pub(super) content: Content,
+    pub(super) profile: fn(&Spec) -> Profile,
+    pub(super) measure: fn(&Spec, &Profile, &Context, &mut dyn Gate) -> Result<Measurement, EngineError>,
+}
+
+impl Workload for Plain {
+    fn name(&self) -> &'static str {
+        self.rules.name
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
+    }
+
+    fn example(&self) -> Params {
+        (self.example)()
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(PlainJob { member: *self, spec: Spec::parse(self.rules, params, sizing)? }))
+    }
+}
+
+struct PlainJob {
+    member: Plain,
+    spec: Spec,
+}
+
+impl Job for PlainJob {
+    fn profile(&self) -> Profile {
+        (self.member.profile)(&self.spec)
+    }
+
+    fn params(&self) -> Params {
+        self.spec.params()
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        self.spec.prepare(context, self.member.content)
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        (self.member.measure)(&self.spec, &self.profile(), context, gate)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        self.spec.cleanup(context)
+    }
+}

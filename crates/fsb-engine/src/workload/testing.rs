@@ -1,0 +1,81 @@
+//! What tests of workloads begin with: a task as a plan would make it, and gates.
+
+use std::path::Path;
+
+use fsb_model::WorkloadSpec;
+
+use super::parse;
+use crate::task::{ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
+use crate::{EngineError, worker};
+
+/// The machine that parameters are resolved for.
+pub(crate) const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
+
+/// The seed of every task.
+pub(crate) const SEED: u64 = 42;
+
+/// Parameters as pairs.
+pub(crate) type Pairs<'a> = &'a [(&'a str, serde_json::Value)];
+
+/// A workload with parameters.
+pub(crate) fn with(name: &str, pairs: Pairs<'_>) -> WorkloadSpec {
+    let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    WorkloadSpec { name: name.to_owned(), params }
+}
+
+/// What the workload is called in reports, or why it is refused.
+pub(crate) fn label(workload: &WorkloadSpec) -> Result<String, String> {
+    parse(workload, &SIZING).map(|job| job.profile().label).map_err(|error| error.to_string())
+}
+
+/// One step, as a plan would have it.
+pub(crate) fn task(step: Step, workload: &WorkloadSpec, root: &Path, operations: u64) -> Task {
+    Task {
+        step,
+        workload: workload.clone(),
+        sizing: SIZING,
+        root: root.to_owned(),
+        seed: SEED,
+        operations,
+        repetition: 0,
+        until_seconds: None,
+        evict: false,
+        backend: None,
+        clock: ClockSpec::Monotonic,
+    }
+}
+
+/// Lets every step start at once and remembers what it was told.
+#[derive(Default)]
+pub(crate) struct Open(pub(crate) Option<Ready>);
+
+impl Gate for Open {
+    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
+        self.0 = Some(ready);
+        Ok(())
+    }
+}
+
+/// Lets every step start when something was done.
+struct Before<'a>(&'a mut dyn FnMut(Ready));
+
+impl Gate for Before<'_> {
+    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
+        self.0(ready);
+        Ok(())
+    }
+}
+
+/// Prepares and measures one repetition; `before` is called when all is ready.
+pub(crate) fn run_once(
+    workload: &WorkloadSpec,
+    root: &Path,
+    mut before: impl FnMut(Ready),
+) -> Result<Measurement, EngineError> {
+    let operations = parse(workload, &SIZING).unwrap().profile().operations;
+    worker::perform(&task(Step::Prepare, workload, root, operations), &mut Open::default())?;
+    match worker::perform(&task(Step::Measure, workload, root, operations), &mut Before(&mut before))? {
+        StepReport::Measured(measured) => Ok(*measured),
+        StepReport::Done => panic!("the measure step measures"),
+    }
+}
