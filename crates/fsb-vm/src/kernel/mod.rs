@@ -6,6 +6,7 @@ mod fetch;
 mod find;
 mod header;
 mod resolve;
+pub(crate) mod tree;
 mod unpack;
 
 use std::fs::{self, File};
@@ -51,7 +52,7 @@ pub struct Kernel {
     pub release: String,
     /// The image that QEMU boots.
     pub image: PathBuf,
-    /// The directory that holds `kernel/` and `modules.builtin`.
+    /// The directory that holds `kernel/` and `modules.builtin`, or in which it was built.
     pub modules: PathBuf,
     /// Where it was found.
     pub origin: Origin,

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::find::Places;
-use super::{FETCH, Kernel, Origin, has_modules, header, look_for_modules, readable, unpacked};
+use super::{FETCH, Kernel, Origin, has_modules, header, look_for_modules, readable, tree, unpacked};
 use crate::error::{VmError, refused};
 
 /// The kernel that `--kernel` names; without one the host's if it and its modules can be read, else the newest
 /// installed or fetched one.
 ///
 /// A name is a release (`6.1.0-56-amd64`), the beginning of one (`6.1`; the newest that fits), the path of an image
-/// (its modules are those of its release, installed or fetched, or `IMAGE:DIRECTORY` says where they are), or a Debian
-/// package (`….deb`), which is unpacked into the user's cache.
+/// (its modules are those of its release, installed or fetched, or `IMAGE:DIRECTORY` says where they are), the directory
+/// in which one was built, or a Debian package (`….deb`), which is unpacked into the user's cache.
 pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
     let places = Places::here();
     match text {
@@ -23,7 +23,8 @@ pub fn resolve(text: Option<&str>) -> Result<Kernel, VmError> {
 }
 
 /// The next step where a name is none.
-const NAMES: &str = "name a release (fsb kernel list), an image (IMAGE or IMAGE:DIRECTORY-OF-MODULES) or a .deb";
+const NAMES: &str = "name a release (fsb kernel list), an image (IMAGE or IMAGE:DIRECTORY-OF-MODULES), the \
+                     directory in which one was built, or a .deb";
 
 fn default(places: &Places) -> Result<Kernel, VmError> {
     let mut kernels = places.list();
@@ -59,6 +60,9 @@ fn named(text: &str, places: &Places) -> Option<Result<Kernel, VmError>> {
 fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<Kernel, VmError> {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let image = absolute(image);
+    if image.is_dir() && directory.is_none() && tree::is_one(&image) {
+        return tree::kernel(&image);
+    }
     if image.is_dir() {
         let text = format!("{} is a directory, and --kernel names an image", image.display());
         return Err(
@@ -79,9 +83,12 @@ fn by_files(image: &Path, directory: Option<&Path>, places: &Places) -> Result<K
     Ok(kernel)
 }
 
-/// Modules of that release: installed, beside the image, or fetched.
+/// Modules of that release: where the image was built, installed, beside the image, or fetched.
 fn modules_of(image: &Path, release: &str, places: &Places) -> Result<PathBuf, VmError> {
-    let mut candidates: Vec<_> = places.modules.iter().map(|directory| directory.join(release)).collect();
+    // Of `TREE/arch/x86/boot/bzImage`.
+    let mut candidates: Vec<_> =
+        image.ancestors().nth(4).filter(|tree| tree::is_one(tree)).map(Path::to_path_buf).into_iter().collect();
+    candidates.extend(places.modules.iter().map(|directory| directory.join(release)));
     candidates.extend(image.parent().map(|parent| parent.join("modules")));
     candidates.extend(places.cache.as_ref().map(|kernels| kernels.join(release).join("modules")));
     let mut unread = None;
@@ -99,7 +106,7 @@ fn modules_of(image: &Path, release: &str, places: &Places) -> Result<PathBuf, V
     Err(match unread {
         Some((directory, error)) => refused("read the modules in", &directory, error).advice(advice),
         None => VmError::machine(format!("no modules of the kernel {release} were found"))
-            .tried("looked at those installed, beside the image and in the cache")
+            .tried("looked where it was built, at those installed, beside the image and in the cache")
             .advice(advice),
     })
 }
@@ -229,6 +236,19 @@ mod tests {
         };
         // Of the very release that was fetched.
         assert_eq!(image("6.12.1-amd64").unwrap().modules, directory.path().join("kernels/6.12.1-amd64/modules"));
+        let tree = directory.path().join("linux");
+        for (name, bytes) in
+            [("arch/x86/boot/bzImage", header::fake("6.12.1-amd64")), ("include/config/kernel.release", vec![])]
+        {
+            let path = tree.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        fs::write(tree.join("modules.builtin"), "").unwrap();
+        for named_so in ["linux", "linux/arch/x86/boot/bzImage"] {
+            let text = directory.path().join(named_so);
+            assert_eq!(named(text.to_str().unwrap(), &places).unwrap().unwrap().modules, tree, "{named_so}");
+        }
         let error = image("6.13.0").unwrap_err();
         assert_eq!(error.kind, Kind::Machine);
         let text = error.to_string();

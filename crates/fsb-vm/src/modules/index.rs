@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::modinfo::{self, Info};
 use super::{name_of, normal};
 use crate::error::{VmError, refused};
+use crate::kernel::tree;
 
 /// One module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,25 +78,15 @@ impl Index {
         index
     }
 
-    /// Reads every module below the directory.
+    /// Asks the modules themselves.
     fn scan(directory: &Path) -> Result<Index, VmError> {
         let mut index = Index::default();
-        let mut directories = vec![directory.join("kernel"), directory.join("extra"), directory.join("updates")];
-        let mut files: Vec<PathBuf> = Vec::new();
-        while let Some(next) = directories.pop() {
-            let Ok(entries) = fs::read_dir(&next) else { continue };
-            for entry in entries {
-                let entry = entry.map_err(|error| refused("read", &next, error))?;
-                let kind = entry.file_type().map_err(|error| refused("read", &next, error))?;
-                if kind.is_dir() { directories.push(entry.path()) } else { files.push(entry.path()) }
-            }
-        }
-        files.sort();
+        let files = if tree::is_one(directory) { tree::modules(directory) } else { below(directory)? };
         for file in files {
             let path = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
             // What is no module (a signature, a stray file) is nobody's dependency.
             if let Some(name) = name_of(&path)
-                && let Some(info) = modinfo::read(&super::read(&file)?)
+                && let Some(info) = modinfo::of(&file)?
             {
                 index.add(name, path, info);
             }
@@ -132,6 +123,22 @@ impl Index {
         }
         Ok(())
     }
+}
+
+/// All files below a directory of modules that may be some.
+fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
+    let mut directories = ["kernel", "extra", "updates"].map(|name| directory.join(name)).to_vec();
+    let mut files = Vec::new();
+    while let Some(next) = directories.pop() {
+        let Ok(entries) = fs::read_dir(&next) else { continue };
+        for entry in entries {
+            let entry = entry.map_err(|error| refused("read", &next, error))?;
+            let kind = entry.file_type().map_err(|error| refused("read", &next, error))?;
+            if kind.is_dir() { directories.push(entry.path()) } else { files.push(entry.path()) }
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! A module's own words: its `.modinfo` section, `key=value` texts that end with a zero byte.
 
-use object::{Object, ObjectSection};
+use std::fs::File;
+use std::path::Path;
+
+use object::{Object, ObjectSection, ReadCache, ReadRef};
+
+use crate::error::{VmError, refused};
 
 /// What of them matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,8 +20,17 @@ pub(super) struct Info {
     pub after: Vec<String>,
 }
 
-/// Reads it; absent where that is no module.
-pub(super) fn read(module: &[u8]) -> Option<Info> {
+/// Reads that of a file; absent where that is no module. Of one that is not packed only the parts that matter are read:
+/// modules with debug information have hundreds of megabytes.
+pub(super) fn of(path: &Path) -> Result<Option<Info>, VmError> {
+    if path.extension().is_some_and(|extension| extension == "ko") {
+        let file = File::open(path).map_err(|error| refused("read", path, error))?;
+        return Ok(read(&ReadCache::new(file)));
+    }
+    Ok(read(super::read(path)?.as_slice()))
+}
+
+fn read<'d>(module: impl ReadRef<'d>) -> Option<Info> {
     let file = object::File::parse(module).ok()?;
     Some(parse(file.section_by_name(".modinfo")?.data().ok()?))
 }
@@ -82,7 +96,7 @@ mod tests {
         #[test]
         fn garbage_is_no_module(bytes: Vec<u8>) {
             parse(&bytes);
-            prop_assert_eq!(read(&bytes), None);
+            prop_assert_eq!(read(bytes.as_slice()), None);
         }
     }
 }

@@ -1,0 +1,92 @@
+//! The directory in which a kernel was built, as whoever works on one has it: nothing in it is installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Kernel, Origin, header};
+use crate::error::{VmError, refused};
+
+/// What `make` writes first, of any version: the release of the kernel that is built here.
+const MARK: &str = "include/config/kernel.release";
+
+/// Where a build leaves images that QEMU boots.
+const IMAGES: [&str; 2] = ["arch/x86/boot/bzImage", "arch/arm64/boot/Image"];
+
+/// Whether kernels are built in that directory: the sources themselves, or what `make O=DIRECTORY` made.
+pub(crate) fn is_one(directory: &Path) -> bool {
+    directory.join(MARK).is_file()
+}
+
+/// The kernel that was built there.
+pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
+    let Some(image) = IMAGES.map(|image| directory.join(image)).into_iter().find(|image| image.is_file()) else {
+        return Err(VmError::request(format!("{} holds no kernel that was built", directory.display()))
+            .tried(format!("looked for {}", IMAGES.join(" and ")))
+            .advice("build it first: make, which makes its modules too"));
+    };
+    super::readable(&image)?;
+    // An image says itself what it is; the file may be of a build that was begun later.
+    let release = header::release(&image).or_else(|_| {
+        let mark = directory.join(MARK);
+        let text = fs::read_to_string(&mark).map_err(|error| refused("read", &mark, error))?;
+        Ok(text.trim().to_owned())
+    })?;
+    let kernel = Kernel { release, image, modules: directory.to_path_buf(), origin: Origin::Named };
+    kernel.usable()?;
+    Ok(kernel)
+}
+
+/// The modules that were built there. The list of them names modules, or their object files since Linux 6.3; one that
+/// is not there was never built.
+pub(crate) fn modules(directory: &Path) -> Vec<PathBuf> {
+    let list = fs::read_to_string(directory.join("modules.order")).unwrap_or_default();
+    let paths = list.lines().map(|line| directory.join(line.trim()).with_extension("ko"));
+    paths.filter(|path| path.is_file()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(directory: &Path, name: &str, bytes: &[u8]) {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn what_was_built_is_found_in_place() {
+        let scratch = tempfile::tempdir().unwrap();
+        let tree = scratch.path();
+        assert!(!is_one(tree));
+        write(tree, MARK, b"6.19.0-rc1+\n");
+        assert!(is_one(tree));
+        let error = kernel(tree).unwrap_err().to_string();
+        assert!(error.contains("holds no kernel that was built") && error.contains("make"), "{error}");
+        write(tree, IMAGES[0], &header::fake("6.19.0-rc1-dirty"));
+        write(tree, "modules.builtin", b"kernel/fs/ext4/ext4.ko\n");
+        let found = kernel(tree).unwrap();
+        assert_eq!((found.release.as_str(), found.modules.as_path()), ("6.19.0-rc1-dirty", tree));
+    }
+
+    #[test]
+    fn images_that_do_not_say_what_they_are_are_what_was_built() {
+        let tree = tempfile::tempdir().unwrap();
+        write(tree.path(), MARK, b"6.19.0-arm\n");
+        write(tree.path(), "kernel/fork.c", b"");
+        let mut image = vec![0; 0x100];
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        write(tree.path(), IMAGES[1], &image);
+        assert_eq!(kernel(tree.path()).unwrap().release, "6.19.0-arm");
+    }
+
+    #[test]
+    fn its_modules_are_those_of_its_list_that_are_there() {
+        let tree = tempfile::tempdir().unwrap();
+        write(tree.path(), "modules.order", b"fs/xfs/xfs.o\nfs/jfs/jfs.ko\nfs/gone.o\n");
+        for name in ["fs/xfs/xfs.ko", "fs/jfs/jfs.ko", "fs/stray.ko"] {
+            write(tree.path(), name, b"");
+        }
+        assert_eq!(modules(tree.path()), ["fs/xfs/xfs.ko", "fs/jfs/jfs.ko"].map(|name| tree.path().join(name)));
+    }
+}
