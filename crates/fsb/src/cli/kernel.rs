@@ -26,7 +26,8 @@ Examples:
   fsb run ext4 --in vm                       with the first that can be used, the host's own before all
   fsb run ext4 --in vm --kernel 6.1          with the newest of the 6.1s
   fsb run ext4 --in vm --kernel IMAGE:DIRECTORY
-                                             with that bzImage and the modules in that directory";
+                                             with that bzImage and the modules in that directory
+  fsb run ext4 --in vm --kernel ~/linux      where a kernel was built, with the modules built there";
 
 const FETCH_EXAMPLES: &str = "\
 A metapackage is followed to the image that it stands for; drivers that no guest has a device for

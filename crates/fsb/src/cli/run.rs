@@ -64,7 +64,7 @@ pub struct Arguments {
     /// On this kernel, or in a virtual machine: vm
     #[arg(long = "in", value_name = "PLACE")]
     place: Option<String>,
-    /// Of the vm: a release, image or .deb; repeatable
+    /// vm: a release, image, .deb or tree; repeatable
     #[arg(long, value_name = "K")]
     kernel: Vec<String>,
     /// Memory of the virtual machine [1G]
