@@ -115,11 +115,28 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     }
 }
 
+/// The fetched kernel as a build would leave it: nothing installed, no index of modules.
+fn build_tree(kernel: &str) -> tempfile::TempDir {
+    let fetched = cache().join("fsb/kernels").join(kernel);
+    let tree = scratch();
+    for directory in ["arch/x86/boot", "include/config"] {
+        std::fs::create_dir_all(tree.path().join(directory)).unwrap();
+    }
+    std::os::unix::fs::symlink(fetched.join("vmlinuz"), tree.path().join("arch/x86/boot/bzImage")).unwrap();
+    std::os::unix::fs::symlink(fetched.join("modules/kernel"), tree.path().join("kernel")).unwrap();
+    std::fs::write(tree.path().join("include/config/kernel.release"), format!("{kernel}\n")).unwrap();
+    let order = std::fs::read_to_string(fetched.join("modules/modules.order")).unwrap();
+    std::fs::write(tree.path().join("modules.order"), order.replace(".ko\n", ".o\n")).unwrap();
+    std::fs::copy(fetched.join("modules/modules.builtin"), tree.path().join("modules.builtin")).unwrap();
+    tree
+}
+
 #[test]
-fn a_block_device_is_lent_to_the_guest_when_it_was_given_up() {
-    let Some(kernel) = kernel_or_skip("a block device in a guest") else { return };
+fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_lie_where_it_was_built() {
+    let Some(release) = kernel_or_skip("a block device in a guest") else { return };
     let _turn = turn();
-    let scratch = scratch();
+    let (scratch, tree) = (scratch(), build_tree(&release));
+    let kernel = tree.path().to_str().unwrap();
     let image = scratch.path().join("disk");
     std::fs::File::create(&image).unwrap().set_len(96 << 20).unwrap();
     let shell = |text: &str, argument: &Path| {
@@ -129,13 +146,14 @@ fn a_block_device_is_lent_to_the_guest_when_it_was_given_up() {
     };
     let device = shell("mkfs.ext4 -q -F \"$1\" && losetup -f --show \"$1\"", &image);
     let target = format!("ext4@{device}");
-    let refused = run(scratch.path(), &kernel, &[&target, "--out", "run"]).output().unwrap();
-    let made = run(scratch.path(), &kernel, &[&target, "--out", "run", "--wipe", &device]).output().unwrap();
+    let refused = run(scratch.path(), kernel, &[&target, "--out", "run"]).output().unwrap();
+    let made = run(scratch.path(), kernel, &[&target, "--out", "run", "--wipe", &device]).output().unwrap();
     shell("losetup -d \"$1\"", Path::new(&device));
     expect_code(&refused, 2);
     assert!(stderr(&refused).contains("--wipe"), "{}", stderr(&refused));
     expect_code(&made, 0);
     let record = record(&scratch.path().join("run"));
     assert_eq!(record["targets"][&target]["medium"], device.as_str());
+    assert_eq!(record["targets"][&target]["kernel"], release.as_str());
     assert!(record["media"][&device]["summary"].as_str().unwrap().starts_with(&device), "{}", record["media"]);
 }
