@@ -25,7 +25,7 @@
   // A label in as many lines as it takes.
   const lines = (text, room) =>
     text.split(" ").reduce((all, word) => {
-      const last = all.slice(all.lastIndexOf("<br>") + 1);
+      const last = all.split("<br>").pop();
       return !all ? word : wide([`${last} ${word}`]) > room ? `${all}<br>${word}` : `${all} ${word}`;
     }, "");
 

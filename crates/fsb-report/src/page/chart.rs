@@ -8,6 +8,8 @@ use plotly::common::{DashType, Line, Marker, MarkerSymbol};
 use plotly::{Layout, Plot, Trace};
 use serde_json::Value;
 
+use crate::screen::Names;
+
 /// A chart and the words that belong to it.
 pub(crate) struct Chart {
     pub(crate) id: String,
@@ -108,9 +110,10 @@ pub(crate) fn mark(place: usize, size: usize) -> Value {
     mark
 }
 
-/// A name short enough for the title of an axis, on a telephone too.
-pub(crate) fn brief(name: &str) -> String {
-    plain(&crate::screen::cut(name, 18))
+/// A name short enough for the title of an axis, on a telephone too, and no other of `all` is called so.
+pub(crate) fn brief<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> String {
+    let names = Names::of(all);
+    plain(names.short(name).unwrap_or(name))
 }
 
 /// Plotly reads a little markup in texts; names must not become any.
@@ -152,7 +155,9 @@ mod tests {
 
     #[test]
     fn long_names_do_not_fill_an_axis() {
-        assert_eq!(brief("ext4,noatime,data=<journal>,discard"), "ext4,noatime,data…");
-        assert_eq!(brief("a<b"), "a&lt;b");
+        let all = ["ext4,noatime,data=<journal>,discard", "a<b", "ext4,noatime,data=ordered,discard"];
+        assert_eq!(brief(all[1], all), "a&lt;b");
+        assert_eq!(brief(all[0], all[..2].iter().copied()), "ext4,noatime,data…");
+        assert_ne!(brief(all[0], all), brief(all[2], all));
     }
 }

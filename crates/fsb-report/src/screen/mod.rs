@@ -12,7 +12,7 @@ use textwrap::{Options, wrap};
 use crate::show::bound;
 
 pub(crate) use column::{Column, Part, paint};
-pub(crate) use names::{Names, cut};
+pub(crate) use names::Names;
 
 /// How wide a screen is where nothing is known about it.
 pub const WIDTH: usize = 80;

@@ -35,6 +35,11 @@ impl Names {
         self.shown.get(place).map_or("", String::as_str)
     }
 
+    /// As a table shows the name.
+    pub(crate) fn short(&self, name: &str) -> Option<&str> {
+        self.full.iter().position(|full| full == name).map(|place| self.shown(place))
+    }
+
     /// One line for every name that was shortened.
     pub(crate) fn legend(&self) -> Vec<String> {
         let pairs = self.shown.iter().zip(&self.full);
@@ -43,7 +48,7 @@ impl Names {
 }
 
 /// The beginning, where the whole is wider than `width`.
-pub(crate) fn cut(name: &str, width: usize) -> String {
+fn cut(name: &str, width: usize) -> String {
     if display_width(name) <= width {
         return name.to_owned();
     }

@@ -10,8 +10,8 @@
 //! trial that it was in; the next target boots another one. That a guest hangs is noticed by asking it, after a silence
 //! of half a minute, over a port of its own.
 //!
-//! Between a worker's `go` and its answer no line of the protocol passes: agent and relay wait in `read`, and so do the threads that
-//! carry the bytes of the port. What the clock of a trial sees of all this is nothing.
+//! Between a worker's `go` and its answer no line of the protocol passes, but for what long trials tell of their rate on
+//! any machine: agent and relay wait in `read`, and so do the threads that carry the bytes of the port. What the clock of a trial sees of all this is nothing.
 
 mod guest;
 mod guests;

@@ -63,7 +63,7 @@ pub(super) fn ratios(view: &View) -> Option<Chart> {
     // Wild intervals of noisy cells must not squeeze all others into a line; they run out of the picture instead.
     let (lo, hi) = (extremes.0.max(1e-3) * 0.97, extremes.1.min(1e3) * 1.03);
     let (places, texts) = ratio_ticks(lo, hi, 9);
-    let reference = brief(view.reference_name());
+    let reference = brief(view.reference_name(), view.targets.iter().map(|target| target.name.as_str()));
     let layout = Layout::new()
         .x_axis(
             Axis::new()

@@ -83,8 +83,9 @@ fn layout(view: &View<'_>, (lo, hi): (f64, f64)) -> Value {
     let (places, texts) = ratio_ticks(lo, hi, 9);
     let rows = view.rows.len();
     let theta = view.document.settings.theta.ln_1p();
+    let baseline = brief(view.baseline(), view.sets.iter().map(|set| set.name.as_str()));
     json!({
-        "xaxis": { "title": { "text": format!("speed against {} (right is faster)", brief(view.baseline())) },
+        "xaxis": { "title": { "text": format!("speed against {baseline} (right is faster)") },
                    "range": [lo.ln(), hi.ln()], "tickvals": places, "ticktext": texts, "zeroline": true },
         "yaxis": { "range": [rows as f64 - 0.4, -0.6], "showgrid": false, "zeroline": false,
                    "tickvals": (0..rows).collect::<Vec<_>>(),

@@ -63,7 +63,8 @@ fn candidate(view: &View<'_>, row: &Row<'_>, set: usize) -> Option<Value> {
     let mut data = regression(row.cells[set].classic, lo, hi);
     data.push(line([lo, hi], [lo, hi], "var(--muted)", "dash"));
     data.extend(LOOKS.iter().filter_map(|look| trace(&points, look, scale.name)));
-    let axis = |name: &str| logarithmic(&format!("{}, {}", brief(name), scale.name), lo, hi);
+    let names = || view.sets.iter().map(|set| set.name.as_str());
+    let axis = |name: &str| logarithmic(&format!("{}, {}", brief(name, names()), scale.name), lo, hi);
     Some(json!({ "data": data, "layout": { "xaxis": axis(baseline), "yaxis": axis(name) } }))
 }
 
