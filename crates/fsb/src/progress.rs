@@ -32,8 +32,7 @@ impl Progress {
     pub fn new(targets: &[Target], quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
-        bar.enable_steady_tick(Duration::from_millis(500));
-        Progress {
+        let progress = Progress {
             bar,
             lines: !terminal && !quiet,
             quiet,
@@ -42,7 +41,10 @@ impl Progress {
             trial: String::new(),
             told: None,
             ended: None,
-        }
+        };
+        progress.show_trials();
+        progress.bar.enable_steady_tick(Duration::from_millis(500));
+        progress
     }
 
     /// Takes the line away.
