@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use fsb_model::units::show_duration;
 use rustix::fs::{Access, access};
@@ -22,17 +22,23 @@ const SILENCE: Duration = Duration::from_secs(5);
 /// How long it may take to come up.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// How long it is remembered that no guest came up: a busy host may have been all that was wrong.
+const DOUBT: Duration = Duration::from_secs(3600);
+
 /// What was found, until the host boots again.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Memory {
     boot_id: String,
     acceleration: Acceleration,
     how: String,
+    /// Seconds since 1970.
+    #[serde(default)]
+    found: u64,
 }
 
 /// How this host can run guests: boots that kernel with KVM if it is there, for a bounded time, and settles for
-/// emulation if it does not come up. Remembered below `cache` until the host boots again. The text says how it was
-/// found, for the record.
+/// emulation if it does not come up. Remembered below `cache` until the host boots again, a failure for an hour. The text
+/// says how it was found, for the record.
 pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Path) -> (Acceleration, String) {
     if !Path::new(DEVICE).exists() {
         return (Acceleration::Emulated, format!("there is no {DEVICE}"));
@@ -43,21 +49,24 @@ pub fn probe(kernel: &Kernel, initramfs: &Initramfs, launcher: &Path, cache: &Pa
     }
     let path = cache.join("acceleration.json");
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    if let Some(known) = recall(&path, boot_id.trim()) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    if let Some(known) = recall(&path, boot_id.trim(), now) {
         return (known.acceleration, known.how);
     }
     let (acceleration, how) = match boots(kernel, initramfs, launcher) {
         Ok(time) => (Acceleration::Kvm, format!("a guest came up with KVM in {}", show_duration(time))),
         Err(why) => (Acceleration::Emulated, format!("{DEVICE} is there, but {why}")),
     };
-    let memory = Memory { boot_id: boot_id.trim().to_owned(), acceleration, how: how.clone() };
+    let memory = Memory { boot_id: boot_id.trim().to_owned(), acceleration, how: how.clone(), found: now };
     remember(&path, &memory);
     (acceleration, how)
 }
 
-fn recall(path: &Path, boot_id: &str) -> Option<Memory> {
+fn recall(path: &Path, boot_id: &str, now: u64) -> Option<Memory> {
     let memory: Memory = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
-    (!boot_id.is_empty() && memory.boot_id == boot_id).then_some(memory)
+    // A clock that was set back is no reason to trust it longer.
+    let holds = memory.acceleration == Acceleration::Kvm || now.abs_diff(memory.found) < DOUBT.as_secs();
+    (!boot_id.is_empty() && memory.boot_id == boot_id && holds).then_some(memory)
 }
 
 /// A cache that cannot be written costs a probe the next time.
@@ -131,12 +140,22 @@ mod tests {
     fn what_was_found_holds_until_the_next_boot() {
         let cache = tempfile::tempdir().unwrap();
         let path = cache.path().join("deep/acceleration.json");
-        let memory = Memory { boot_id: "a".into(), acceleration: Acceleration::Kvm, how: "it came up".into() };
-        remember(&path, &memory);
-        assert_eq!(recall(&path, "a"), Some(memory));
-        assert_eq!(recall(&path, "b"), None);
+        let kvm =
+            Memory { boot_id: "a".into(), acceleration: Acceleration::Kvm, how: "it came up".into(), found: 1_000_000 };
+        remember(&path, &kvm);
+        assert_eq!(recall(&path, "b", 1_000_000), None);
+        assert_eq!(recall(&path, "a", 9_000_000), Some(kvm));
+        let none = Memory {
+            boot_id: "a".into(),
+            acceleration: Acceleration::Emulated,
+            how: "it did not".into(),
+            found: 1_000_000,
+        };
+        remember(&path, &none);
+        assert_eq!((recall(&path, "a", 1_003_600), recall(&path, "a", 996_000)), (None, None));
+        assert_eq!(recall(&path, "a", 1_003_599), Some(none));
         fs::write(&path, "garbage").unwrap();
-        assert_eq!(recall(&path, "a"), None);
-        assert_eq!(recall(&path, ""), None);
+        assert_eq!(recall(&path, "a", 1_000_000), None);
+        assert_eq!(recall(&path, "", 1_000_000), None);
     }
 }
