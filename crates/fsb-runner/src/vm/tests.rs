@@ -12,7 +12,7 @@ use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::control::Held;
 use fsb_testbed::optional;
 use fsb_testbed::vm::HostDisk;
-use fsb_testbed::{Abilities, Opened, Progress, Provisioned, Setup, TestbedError};
+use fsb_testbed::{Abilities, Kind, Opened, Progress, Provisioned, Setup, TestbedError};
 
 use super::guests::{Booted, Guest, Guests, Prepared, step};
 use super::relay::Relay;
@@ -26,6 +26,10 @@ enum Fate {
     Answers,
     Panics,
     Hangs,
+    /// It ends before it says hello.
+    DiesBooting,
+    /// QEMU does not even start.
+    IsNotBooted,
 }
 
 struct Script {
@@ -67,6 +71,9 @@ impl Guests for Script {
         let mut booted = self.booted.lock().unwrap();
         let fate = self.fates[booted.len()];
         booted.push(release.unwrap().to_owned());
+        if fate == Fate::IsNotBooted {
+            return Err(TestbedError::machine("too little memory"));
+        }
         let (stream, theirs) = UnixStream::pair().unwrap();
         let gone = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&gone);
@@ -86,6 +93,7 @@ fn live(stream: UnixStream, fate: Fate) {
     let mut lines = Lines::new(stream).unwrap();
     while let Ok(request) = lines.receive::<Request>(None, &|| false) {
         let reply = match request {
+            Request::Hello { .. } if fate == Fate::DiesBooting => return,
             Request::Hello { version } => Reply::Hello { version },
             Request::Open(setup) => {
                 assert!(setup.targets.iter().all(|target| !target.optional), "it was left out");
@@ -98,6 +106,7 @@ fn live(stream: UnixStream, fate: Fate) {
                 Fate::Answers => Reply::Trial(Box::new(crate::agent::refused_lost("as scripted".to_owned()))),
                 Fate::Panics => return,
                 Fate::Hangs => continue,
+                Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
             Request::Release | Request::Close => Reply::Done,
         };
@@ -196,6 +205,20 @@ fn a_target_that_no_guest_can_make_costs_no_boot() {
         provision(agent, None);
     });
     assert_eq!(booted, ["6.1"]);
+}
+
+#[test]
+fn a_guest_that_does_not_come_up_is_a_failure_and_no_lack_of_this_machine() {
+    let booted = play(&[Fate::Answers, Fate::DiesBooting, Fate::IsNotBooted, Fate::Answers], |agent| {
+        for why in ["the guest with Linux 6.12 does not start", "too little memory"] {
+            let Err(AgentError::Refused(error)) = agent.provision(&target(Some("6.12")), &mut |_| {}) else {
+                panic!("it was made")
+            };
+            assert!(error.kind == Kind::Trial && error.what == why, "{error:?}");
+        }
+        provision(agent, Some("6.12"));
+    });
+    assert_eq!(booted, ["6.1", "6.12", "6.12", "6.12"]);
 }
 
 #[test]
