@@ -253,6 +253,16 @@ fn a_guest_that_hangs_is_ended_by_its_deadline() {
 }
 
 #[test]
+fn memory_that_runs_short_makes_no_optional_target_unavailable() {
+    let vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
+    let targets = vec![Target { optional: true, ..target(None) }, target(None)];
+    let short = Setup { vm, targets, ..setup() };
+    assert_eq!(super::on_this_machine(&short).unwrap().setup.targets.len(), 2);
+    let refusal = super::check(&short).unwrap_err();
+    assert!(refusal.what.contains("too little memory"), "{refusal}");
+}
+
+#[test]
 fn without_a_virtual_machine_nothing_is_booted() {
     let (front, back) = UnixStream::pair().unwrap();
     std::thread::spawn(move || super::serve(back));
