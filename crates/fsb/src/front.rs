@@ -27,7 +27,7 @@ use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
 use stage::Stage;
 
-pub use stage::catch_signals;
+pub use stage::{catch_signals, let_go_of_signals};
 pub use turn::{Turn, company};
 
 /// Hardware threads that this process may use.
@@ -138,7 +138,11 @@ fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
 
 /// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
 pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
-    let mut record = resumable(fsb_store::read(path)?, path)?.0;
+    let contents = fsb_store::read(path)?;
+    if contents.record.plan.place == Place::Vm {
+        fsb_vm::kernel::tidy();
+    }
+    let mut record = resumable(contents, path)?.0;
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
     let lock = check(&record, turn)?;

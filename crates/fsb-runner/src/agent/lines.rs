@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// How long one wait for bytes lasts at most, so that an interruption is noticed soon.
-const SLICE: Duration = Duration::from_millis(50);
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
 /// One end of a conversation.
 #[derive(Debug)]

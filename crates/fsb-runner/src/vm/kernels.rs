@@ -54,7 +54,7 @@ fn resolve(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
 
 impl Kernels {
     /// Finds the kernels of a setup and what each starts from; builds what is not in the cache. Optional targets whose
-    /// kernel has no driver of theirs are left out.
+    /// kernel has no driver of theirs are left out, and so is a kernel that no target is left for.
     pub fn prepare(available: Available) -> Result<(Kernels, Available), TestbedError> {
         let kernels = resolve(&available.setup.kernels)?;
         let available = available.and(|alone| check(&kernels, alone))?;
@@ -64,6 +64,7 @@ impl Kernels {
             let initramfs = initramfs::build(&kernel, &contents, &cache)?;
             Ok(Bootable { kernel, initramfs })
         };
+        let kernels = wanted(kernels, &available.setup.targets);
         let kernels = kernels.into_iter().map(bootable).collect::<Result<_, _>>().map(Kernels)?;
         Ok((kernels, available))
     }
@@ -118,6 +119,15 @@ fn check(kernels: &[Kernel], setup: &Setup) -> Result<(), TestbedError> {
     kernels.try_for_each(|kernel| initramfs::check(kernel, &contents(setup, &kernel.release)?))
 }
 
+/// The kernels that the targets are measured on; the first stands for targets that name none.
+fn wanted(kernels: Vec<Kernel>, targets: &[Target]) -> Vec<Kernel> {
+    let is_wanted = |index: usize, kernel: &Kernel| {
+        targets.iter().any(|target| target.kernel.as_ref().map_or(index == 0, |release| *release == kernel.release))
+    };
+    let kernels = kernels.into_iter().enumerate().filter(|(index, kernel)| is_wanted(*index, kernel));
+    kernels.map(|(_, kernel)| kernel).collect()
+}
+
 /// Whether the target is one of that kernel's.
 fn runs_on(target: &Target, release: &str) -> bool {
     target.kernel.as_deref().is_none_or(|kernel| kernel == release)
@@ -151,10 +161,29 @@ fn version(release: &str) -> Vec<u64> {
 mod tests {
     use super::*;
 
+    fn kernel(release: &str, origin: Origin) -> Kernel {
+        Kernel { release: release.into(), image: "/v".into(), modules: "/m".into(), origin }
+    }
+
+    #[test]
+    fn kernels_whose_targets_were_all_left_out_are_not_booted() {
+        let left = |on: &[Option<&str>]| -> Vec<String> {
+            let target =
+                |release: &Option<&str>| Target { kernel: release.map(str::to_owned), .."ext4".parse().unwrap() };
+            let kernels = ["6.12", "6.1"].map(|release| kernel(release, Origin::Named)).to_vec();
+            let targets: Vec<Target> = on.iter().map(target).collect();
+            wanted(kernels, &targets).into_iter().map(|kernel| kernel.release).collect()
+        };
+        assert_eq!(left(&[Some("6.1"), Some("6.12")]), ["6.12", "6.1"]);
+        assert_eq!(left(&[Some("6.1"), Some("6.1")]), ["6.1"]);
+        assert_eq!(left(&[None]), ["6.12"]);
+        assert_eq!(left(&[None, Some("6.1")]), ["6.12", "6.1"]);
+    }
+
     #[test]
     fn a_plan_names_the_release_that_was_found() {
         let pinned = |text: &str, origin: Origin| {
-            let kernel = Kernel { release: "6.1.0-56-amd64".into(), image: "/v".into(), modules: "/m".into(), origin };
+            let kernel = kernel("6.1.0-56-amd64", origin);
             let mut text = text.to_owned();
             pin_text(&mut text, &kernel);
             text

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fsb_model::Target;
 use fsb_testbed::optional::Available;
 use fsb_testbed::vm::Disks;
-use fsb_testbed::{Opened, Setup, TestbedError};
+use fsb_testbed::{Kind, Opened, Setup, TestbedError};
 
 use super::FAULT_VARIABLE;
 use super::guests::{Booted, Guest, Guests, step};
@@ -169,7 +169,9 @@ impl<'a> Relay<'a> {
         // Dropping a guest ends it: the disks are free before the next one gets them.
         self.running = self.running.take().filter(|running| running.release == release && !running.has_stopped());
         if self.running.is_none() {
-            self.running = Some(self.boot(Some(&release), front)?);
+            // That no guest came up says nothing about what one could make: it is a failure of optional targets too.
+            let failed = |error| TestbedError { kind: Kind::Trial, ..error };
+            self.running = Some(self.boot(Some(&release), front).map_err(failed)?);
         }
         let request = Request::Provision(self.disks.for_guest(target));
         match self.ask(&request, PROVISION, front) {

@@ -1,7 +1,7 @@
 //! The relay between a runner and guests that follow a script.
 
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::control::Held;
 use fsb_testbed::optional;
 use fsb_testbed::vm::HostDisk;
-use fsb_testbed::{Abilities, Opened, Progress, Provisioned, Setup, TestbedError};
+use fsb_testbed::{Abilities, Kind, Opened, Progress, Provisioned, Setup, TestbedError};
 
 use super::guests::{Booted, Guest, Guests, Prepared, step};
 use super::relay::Relay;
-use crate::agent::lines::Lines;
+use crate::agent::lines::{Lines, SLICE};
 use crate::agent::protocol::{Reply, Request};
 use crate::agent::{Agent, AgentError, TrialReply, TrialRequest};
 
@@ -26,15 +26,26 @@ enum Fate {
     Answers,
     Panics,
     Hangs,
+    /// It answers trials, and says hello late.
+    BootsSlowly,
+    /// It ends before it says hello.
+    DiesBooting,
+    /// QEMU does not even start.
+    IsNotBooted,
 }
 
 struct Script {
     fates: Vec<Fate>,
     booted: Arc<Mutex<Vec<String>>>,
+    looked: Arc<AtomicUsize>,
 }
 
 struct Scripted {
     gone: Arc<AtomicBool>,
+    /// Whether it was asked to say hello and is about to.
+    up: Arc<AtomicBool>,
+    /// How often guests were looked after.
+    looked: Arc<AtomicUsize>,
 }
 
 impl Guest for Scripted {
@@ -42,7 +53,10 @@ impl Guest for Scripted {
         self.gone.load(Ordering::SeqCst).then(|| "kernel panic: sysrq triggered crash".to_owned())
     }
 
-    fn look_after(&mut self) {}
+    fn look_after(&mut self) {
+        assert!(self.up.load(Ordering::SeqCst), "one that boots has nothing that could answer");
+        self.looked.fetch_add(1, Ordering::SeqCst);
+    }
 
     fn heard(&mut self) {}
 
@@ -67,14 +81,19 @@ impl Guests for Script {
         let mut booted = self.booted.lock().unwrap();
         let fate = self.fates[booted.len()];
         booted.push(release.unwrap().to_owned());
+        if fate == Fate::IsNotBooted {
+            return Err(TestbedError::machine("too little memory"));
+        }
         let (stream, theirs) = UnixStream::pair().unwrap();
         let gone = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&gone);
+        let up = Arc::new(AtomicBool::new(false));
+        let (end, begin) = (Arc::clone(&gone), Arc::clone(&up));
         std::thread::spawn(move || {
-            live(theirs, fate);
-            flag.store(true, Ordering::SeqCst);
+            live(theirs, fate, &begin);
+            end.store(true, Ordering::SeqCst);
         });
-        Ok(Booted { stream, guest: Box::new(Scripted { gone }) })
+        let looked = Arc::clone(&self.looked);
+        Ok(Booted { stream, guest: Box::new(Scripted { gone, up, looked }) })
     }
 
     fn release(&self, release: Option<&str>) -> String {
@@ -82,11 +101,18 @@ impl Guests for Script {
     }
 }
 
-fn live(stream: UnixStream, fate: Fate) {
+fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
     let mut lines = Lines::new(stream).unwrap();
     while let Ok(request) = lines.receive::<Request>(None, &|| false) {
         let reply = match request {
-            Request::Hello { version } => Reply::Hello { version },
+            Request::Hello { .. } if fate == Fate::DiesBooting => return,
+            Request::Hello { version } => {
+                if fate == Fate::BootsSlowly {
+                    std::thread::sleep(SLICE * 4);
+                }
+                up.store(true, Ordering::SeqCst);
+                Reply::Hello { version }
+            }
             Request::Open(setup) => {
                 assert!(setup.targets.iter().all(|target| !target.optional), "it was left out");
                 assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
@@ -95,9 +121,12 @@ fn live(stream: UnixStream, fate: Fate) {
             }
             Request::Provision(_) => Reply::Provisioned(Box::new(provisioned())),
             Request::Trial(_) => match fate {
-                Fate::Answers => Reply::Trial(Box::new(crate::agent::refused_lost("as scripted".to_owned()))),
+                Fate::Answers | Fate::BootsSlowly => {
+                    Reply::Trial(Box::new(crate::agent::refused_lost("as scripted".to_owned())))
+                }
                 Fate::Panics => return,
                 Fate::Hangs => continue,
+                Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
             Request::Release | Request::Close => Reply::Done,
         };
@@ -150,9 +179,15 @@ fn trial() -> TrialRequest {
 
 /// Plays `act` against guests with these fates; the kernels that were booted.
 fn play(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> Vec<String> {
+    play_and_count(fates, act).0
+}
+
+/// As [`play`], with how often guests were looked after.
+fn play_and_count(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> (Vec<String>, usize) {
     let (front, back) = UnixStream::pair().unwrap();
     let booted = Arc::new(Mutex::new(Vec::new()));
-    let mut script = Script { fates: fates.to_vec(), booted: Arc::clone(&booted) };
+    let looked = Arc::new(AtomicUsize::new(0));
+    let mut script = Script { fates: fates.to_vec(), booted: Arc::clone(&booted), looked: Arc::clone(&looked) };
     let relay = std::thread::spawn(move || {
         let mut relay = Relay::new(&mut script);
         relay.patience = Duration::from_millis(50);
@@ -166,7 +201,7 @@ fn play(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> Vec<String> {
     act(&mut agent);
     agent.close().unwrap();
     relay.join().unwrap();
-    Arc::into_inner(booted).expect("the relay is gone").into_inner().unwrap()
+    (Arc::into_inner(booted).expect("the relay is gone").into_inner().unwrap(), looked.load(Ordering::SeqCst))
 }
 
 fn provision(agent: &mut Agent, kernel: Option<&str>) -> Provisioned {
@@ -199,6 +234,20 @@ fn a_target_that_no_guest_can_make_costs_no_boot() {
 }
 
 #[test]
+fn a_guest_that_does_not_come_up_is_a_failure_and_no_lack_of_this_machine() {
+    let booted = play(&[Fate::Answers, Fate::DiesBooting, Fate::IsNotBooted, Fate::Answers], |agent| {
+        for why in ["the guest with Linux 6.12 does not start", "too little memory"] {
+            let Err(AgentError::Refused(error)) = agent.provision(&target(Some("6.12")), &mut |_| {}) else {
+                panic!("it was made")
+            };
+            assert!(error.kind == Kind::Trial && error.what == why, "{error:?}");
+        }
+        provision(agent, Some("6.12"));
+    });
+    assert_eq!(booted, ["6.1", "6.12", "6.12", "6.12"]);
+}
+
+#[test]
 fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
     let booted = play(&[Fate::Panics, Fate::Answers], |agent| {
         provision(agent, None);
@@ -220,13 +269,30 @@ fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
 
 #[test]
 fn a_guest_that_hangs_is_ended_by_its_deadline() {
-    play(&[Fate::Hangs, Fate::Answers], |agent| {
+    let (_, looked) = play_and_count(&[Fate::Hangs, Fate::Answers], |agent| {
         provision(agent, None);
         let error = agent.trial(trial(), &mut |_| {}).unwrap().error.unwrap();
         assert!(error.starts_with("guest stopped: it did not answer within 0 s, and was killed"), "{error}");
         agent.release().unwrap();
         provision(agent, None);
     });
+    assert!(looked > 0, "it was looked after while it owed an answer");
+}
+
+#[test]
+fn a_guest_that_boots_is_not_looked_after() {
+    let booted = play(&[Fate::BootsSlowly], |agent| drop(provision(agent, None)));
+    assert_eq!(booted, ["6.1"]);
+}
+
+#[test]
+fn memory_that_runs_short_makes_no_optional_target_unavailable() {
+    let vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
+    let targets = vec![Target { optional: true, ..target(None) }, target(None)];
+    let short = Setup { vm, targets, ..setup() };
+    assert_eq!(super::on_this_machine(&short).unwrap().setup.targets.len(), 2);
+    let refusal = super::check(&short).unwrap_err();
+    assert!(refusal.what.contains("too little memory"), "{refusal}");
 }
 
 #[test]

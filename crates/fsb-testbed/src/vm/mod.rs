@@ -7,8 +7,8 @@ mod check;
 mod disks;
 mod needs;
 
-pub use check::check;
 #[cfg(test)]
 pub(crate) use check::tests::setup as setup_of;
+pub use check::{check, check_targets};
 pub use disks::{Disks, HostDisk};
 pub use needs::{Needs, needs};

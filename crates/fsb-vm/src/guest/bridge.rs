@@ -12,6 +12,9 @@ use crate::error::VmError;
 
 const CHUNK: usize = 32 * 1024;
 
+/// Between two tries to be heard by the host.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Ends when all that was said has reached the port.
 pub(super) struct Moved(Receiver<()>);
 
@@ -41,11 +44,11 @@ pub(super) fn connect(port: File, stream: UnixStream) -> Result<Moved, VmError> 
     start().map_err(unserved)
 }
 
-/// Answers whoever asks whether this guest lives.
+/// Answers whoever asks whether this guest lives, as long as it does.
 pub(super) fn give_back(port: File) -> Result<(), VmError> {
     let start = || -> io::Result<()> {
         let out = port.try_clone()?;
-        std::thread::Builder::new().name("pulse".into()).spawn(move || copy(port, out))?;
+        std::thread::Builder::new().name("pulse".into()).spawn(move || echo(port, out, PAUSE))?;
         Ok(())
     };
     start().map_err(unserved)
@@ -63,6 +66,66 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
             Ok(count) => to.write_all(&buffer[..count])?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Gives back what comes. The question is put once, and a guest that leaves it open is taken for one that hangs: a read
+/// or write that fails, for want of memory say, is made again.
+fn echo(mut from: impl Read, mut to: impl Write, pause: Duration) {
+    let mut buffer = [0; 64];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(count) if count > 0 => {
+                while to.write_all(&buffer[..count]).is_err() {
+                    std::thread::sleep(pause);
+                }
+            }
+            // Nothing comes where nobody listens, and somebody may again.
+            _ => std::thread::sleep(pause),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails every other time.
+    struct Failing(UnixStream, u32);
+
+    impl Failing {
+        fn turn(&mut self) -> io::Result<&mut UnixStream> {
+            self.1 += 1;
+            if self.1 % 2 == 1 { Err(rustix::io::Errno::NOMEM.into()) } else { Ok(&mut self.0) }
+        }
+    }
+
+    impl Read for Failing {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.turn()?.read(buffer)
+        }
+    }
+
+    impl Write for Failing {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            self.turn()?.write(buffer)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_guest_short_of_memory_answers_all_the_same() {
+        let (mut host, guest) = UnixStream::pair().unwrap();
+        host.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let (port, out) = (Failing(guest.try_clone().unwrap(), 0), Failing(guest, 0));
+        std::thread::spawn(move || echo(port, out, Duration::from_millis(1)));
+        for _ in 0..5 {
+            host.write_all(b"?").unwrap();
+            host.read_exact(&mut [0]).unwrap();
         }
     }
 }

@@ -18,14 +18,6 @@ pub(super) enum Trouble {
     Hang(String),
 }
 
-impl Trouble {
-    pub fn into_text(self) -> String {
-        match self {
-            Trouble::Panic(why) | Trouble::Hang(why) => why,
-        }
-    }
-}
-
 /// How a kernel begins to say that it went wrong.
 const OOPS: [&str; 10] = [
     "BUG: kernel NULL pointer dereference",

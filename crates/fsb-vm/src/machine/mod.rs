@@ -89,8 +89,9 @@ pub enum Stop {
     Panicked(String),
     /// Its kernel's watchdog found it hanging: the reason.
     Hung(String),
-    /// It gave no sign of life for so long, was asked, and was ended.
-    Silent(Duration),
+    /// It gave no sign of life for so long, was asked, and was ended. Its kernel's watchdog may have spoken before; under
+    /// emulation one does for less.
+    Silent(Duration, Option<String>),
     /// QEMU ended by itself: status and last words.
     Failed(String),
     /// QEMU was killed by a signal: its number.
@@ -104,11 +105,23 @@ impl fmt::Display for Stop {
             Stop::Refused(why) => f.write_str(why),
             Stop::Panicked(why) => write!(f, "kernel panic: {why}"),
             Stop::Hung(why) => write!(f, "its kernel hangs: {why}"),
-            Stop::Silent(time) => {
-                write!(f, "it hangs: no sign of life for {}, so it was ended", show_duration(*time))
+            Stop::Silent(time, hang) => {
+                write!(f, "it hangs: no sign of life for {}, so it was ended", show_duration(*time))?;
+                hang.as_ref().map_or(Ok(()), |hang| write!(f, " (its kernel said: {hang})"))
             }
             Stop::Failed(why) => write!(f, "QEMU failed: {why}"),
             Stop::Killed(signal) => write!(f, "QEMU was killed by signal {signal}"),
+        }
+    }
+}
+
+impl Stop {
+    /// Of a machine that was ended because it said nothing for so long, with what its console told.
+    fn of_silence(time: Duration, trouble: Option<Trouble>) -> Stop {
+        match trouble {
+            Some(Trouble::Panic(why)) => Stop::Panicked(why),
+            Some(Trouble::Hang(why)) => Stop::Silent(time, Some(why)),
+            None => Stop::Silent(time, None),
         }
     }
 }
@@ -204,7 +217,7 @@ impl Machine {
         {
             self.kill();
             let trouble = lock(&self.console).trouble();
-            self.stop = Some(trouble.map_or(Stop::Silent(time), |trouble| Stop::Hung(trouble.into_text())));
+            self.stop = Some(Stop::of_silence(time, trouble));
         }
     }
 
@@ -276,4 +289,19 @@ fn listen(mut from: impl Read, mut take: impl FnMut(&[u8])) {
 /// Nothing panics while it holds one of these locks, and if it did, what is behind them would still be whole.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_is_told_with_what_the_console_said_before() {
+        let told = |trouble: Option<Trouble>| Stop::of_silence(Duration::from_secs(120), trouble).to_string();
+        let silence = told(None);
+        assert!(silence.starts_with("it hangs: no sign of life for ") && silence.ends_with("so it was ended"));
+        let stall = "rcu: INFO: rcu_preempt self-detected stall on CPU";
+        assert_eq!(told(Some(Trouble::Hang(stall.into()))), format!("{silence} (its kernel said: {stall})"));
+        assert_eq!(told(Some(Trouble::Panic("Fatal exception".into()))), "kernel panic: Fatal exception");
+    }
 }

@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fsb_vm::machine::Patience;
 use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Stop, initramfs, kernel, machine};
 
 tests! {
@@ -18,6 +19,9 @@ tests! {
 }
 
 const MIB: u64 = 1 << 20;
+
+/// Less of it than a run has: guests of which nothing is expected are not looked after.
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(1), answer: Duration::from_secs(10) };
 
 /// A kernel to boot, or nothing where there is none: then the test has nothing to say.
 fn kernel() -> Option<Kernel> {
@@ -62,7 +66,7 @@ impl Guest {
             disks,
             acceleration: Acceleration::Emulated,
             protocol,
-            patience: machine::Patience::default(),
+            patience: PATIENCE,
             launcher: PathBuf::from("/proc/self/exe"),
         };
         let machine = Machine::boot(spec).expect("QEMU starts");
@@ -76,6 +80,17 @@ impl Guest {
             .read_line(&mut line)
             .unwrap_or_else(|error| panic!("{error}: {:?}", self.machine.console_tail(30)));
         line.trim_end().to_owned()
+    }
+
+    /// Looks after it for longer than one that gives no sign of life would be left to itself.
+    fn is_silent_and_lives(&mut self) {
+        self.machine.heard();
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE.silence + PATIENCE.answer + Duration::from_secs(3) {
+            self.machine.look_after();
+            assert_eq!(self.machine.stopped(), None, "after {:?}", begin.elapsed());
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     fn wait(&mut self) -> Stop {
@@ -123,6 +138,7 @@ fn a_guest_answers() {
     assert_eq!(guest.ask("run /bin/cat /etc/hostname"), "exit status: 0 guest");
     let orphan = guest.ask("orphan");
     assert_eq!(guest.ask(&format!("gone /proc/{orphan}")), "true");
+    guest.is_silent_and_lives();
     // Large messages, both ways.
     let long = "x".repeat(300_000);
     assert_eq!(guest.ask(&format!("echo {long}")), long);

@@ -152,7 +152,7 @@ fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
     for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
         super::kernel::interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
     }
-    Ok(())
+    front::let_go_of_signals()
 }
 
 /// The command line laid over the plan file, if one is named.

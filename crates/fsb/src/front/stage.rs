@@ -15,7 +15,7 @@ use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched};
 
 use super::replay;
-use crate::exit;
+use crate::exit::{self, Failure};
 use crate::progress::say;
 
 /// The signals that end a run early, with the exit code each stands for.
@@ -77,18 +77,46 @@ impl Stage {
     }
 }
 
+/// What signals do once they are caught.
+#[derive(Clone)]
+struct Caught {
+    /// Set by the first signal.
+    interrupted: Arc<AtomicBool>,
+    /// Its exit code.
+    signal: Arc<AtomicUsize>,
+    /// While nobody looks at the flag.
+    at_once: Arc<AtomicBool>,
+}
+
+static CAUGHT: OnceLock<Caught> = OnceLock::new();
+
 /// From now on a signal sets the flag and leaves its exit code in the number. A second signal ends the program at once:
 /// the kernel takes the rest down. Asked again it answers with the same flag: what came in between is not lost.
 pub fn catch_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicUsize>)> {
-    static CAUGHT: OnceLock<(Arc<AtomicBool>, Arc<AtomicUsize>)> = OnceLock::new();
     if let Some(caught) = CAUGHT.get() {
-        return Ok(caught.clone());
+        caught.at_once.store(false, Ordering::SeqCst);
+        return Ok((Arc::clone(&caught.interrupted), Arc::clone(&caught.signal)));
     }
-    let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let flag = || Arc::new(AtomicBool::new(false));
+    let (interrupted, signal, at_once) = (flag(), Arc::new(AtomicUsize::new(0)), flag());
     for (number, code) in SIGNALS {
-        signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(&interrupted))?;
+        for now in [&interrupted, &at_once] {
+            signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(now))?;
+        }
         signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
         signal_hook::flag::register(number, Arc::clone(&interrupted))?;
     }
-    Ok(CAUGHT.get_or_init(|| (interrupted, signal)).clone())
+    let caught = CAUGHT.get_or_init(|| Caught { interrupted, signal, at_once }).clone();
+    Ok((caught.interrupted, caught.signal))
+}
+
+/// Until they are caught again signals end the program at once, for nobody looks at the flag. Where one has come already
+/// the answer is the end.
+pub fn let_go_of_signals() -> anyhow::Result<()> {
+    let Some(caught) = CAUGHT.get() else { return Ok(()) };
+    caught.at_once.store(true, Ordering::SeqCst);
+    match u8::try_from(caught.signal.load(Ordering::SeqCst)) {
+        Ok(code) if code != 0 => Err(Failure { code, message: "interrupted: nothing was begun".to_owned() }.into()),
+        _ => Ok(()),
+    }
 }
