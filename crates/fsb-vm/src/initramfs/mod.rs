@@ -12,7 +12,7 @@ use archive::Archive;
 
 use crate::error::{VmError, refused};
 use crate::guest;
-use crate::kernel::{FETCH, Kernel, Origin};
+use crate::kernel::{FETCH, Kernel, Origin, tree};
 use crate::modules::{self, Index, Order};
 
 /// What an initramfs is made of.
@@ -162,11 +162,10 @@ fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<
     let mut list = String::new();
     for step in &order.steps {
         let path = format!("/usr/lib/modules/{}.ko", step.name);
-        archive.file(
-            &path,
-            modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?,
-            0o644,
-        );
+        let module = modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?;
+        // Installed ones are as their distribution made them.
+        let module = if tree::is_one(&kernel.modules) { modules::without_debug(module) } else { module };
+        archive.file(&path, module, 0o644);
         list.push_str(&guest::module_line(&path, step.required));
     }
     archive.file(guest::MODULES, list.into(), 0o644);
