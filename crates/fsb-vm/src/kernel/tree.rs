@@ -49,8 +49,9 @@ pub(crate) fn modules(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
 }
 
 fn built(directory: &Path, line: &str) -> Option<PathBuf> {
-    let path = directory.join(line).with_extension("ko");
-    path.is_file().then_some(path)
+    // Before Linux 5.3 the list says where they will be installed.
+    let lines = [Some(line), line.strip_prefix("kernel/")];
+    lines.into_iter().flatten().map(|line| directory.join(line).with_extension("ko")).find(|path| path.is_file())
 }
 
 /// All modules below the directory. What links lead to is not below it, as the `source` of `make O=DIRECTORY`.
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn its_modules_are_those_of_its_list_that_are_there() {
         let tree = tempfile::tempdir().unwrap();
-        write(tree.path(), "modules.order", b"fs/xfs/xfs.o\nfs/jfs/jfs.ko\nfs/gone.o\n");
+        write(tree.path(), "modules.order", b"fs/xfs/xfs.o\nkernel/fs/jfs/jfs.ko\nfs/gone.o\n");
         for name in ["fs/xfs/xfs.ko", "fs/jfs/jfs.ko", "fs/stray.ko"] {
             write(tree.path(), name, b"");
         }
