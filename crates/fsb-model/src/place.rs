@@ -72,4 +72,8 @@ pub struct VmKernel {
     pub image: String,
     /// The name of its initramfs, which is a hash of what that holds.
     pub initramfs: String,
+    /// The first 128 bits of the image's SHA-256, in hexadecimal digits. (Empty in records that are older.)
+    pub image_hash: String,
+    /// Those of the modules in the initramfs, by name.
+    pub module_hashes: BTreeMap<String, String>,
 }

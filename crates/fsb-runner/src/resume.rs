@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::host::DeviceManifest;
+use fsb_model::place::VmRecord;
 use fsb_model::run::MediumRecord;
 use fsb_model::{Phase, Place, RunRecord, Trial};
 
@@ -48,6 +49,27 @@ pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
     Err(format!("the run was begun on Linux {before} and this is {kernel}: {advice}"))
 }
 
+/// Nor do numbers of two kernels of one release: who builds one anew often keeps the release. Modules that only one of
+/// the two loaded are not compared, for another version of this program may choose others.
+pub(crate) fn same_files(before: Option<&VmRecord>, now: Option<&VmRecord>) -> Result<(), String> {
+    let (Some(before), Some(now)) = (before, now) else { return Ok(()) };
+    for (release, old) in &before.kernels {
+        let Some(new) = now.kernels.get(release) else { continue };
+        let image = (!old.image_hash.is_empty() && old.image_hash != new.image_hash).then_some("its image");
+        let other = |(name, hash): &(&String, &String)| new.module_hashes.get(*name).is_some_and(|new| new != *hash);
+        let modules = old.module_hashes.iter().filter(other).map(|(name, _)| name.as_str());
+        let changed: Vec<_> = image.into_iter().chain(modules).collect();
+        if !changed.is_empty() {
+            return Err(format!(
+                "the kernel {release} was built anew or replaced since the run was begun (changed: {}): put the old one \
+                 back, or begin a new run",
+                changed.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Numbers of two devices do not belong in one run either. `before` and `now` are the record's media and the new ones.
 pub(crate) fn same_media(
     before: &BTreeMap<String, MediumRecord>,
@@ -71,4 +93,28 @@ fn identity(device: &DeviceManifest) -> String {
         (None, None) => device.name.clone(),
     };
     format!("{own}, {} bytes", device.size_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use fsb_model::place::VmKernel;
+
+    use super::*;
+
+    #[test]
+    fn kernels_of_one_release_are_told_apart_by_their_files() {
+        let record = |image: &str, modules: &[(&str, &str)]| {
+            let module_hashes = modules.iter().map(|(name, hash)| ((*name).to_owned(), (*hash).to_owned())).collect();
+            let kernel = VmKernel { image_hash: image.to_owned(), module_hashes, ..VmKernel::default() };
+            VmRecord { kernels: [("6.19.0-rc1+".to_owned(), kernel)].into(), ..VmRecord::default() }
+        };
+        let old = record("1", &[("xfs", "2"), ("crc16", "3")]);
+        let compare = |new: &VmRecord| same_files(Some(&old), Some(new));
+        assert_eq!(compare(&record("1", &[("xfs", "2"), ("ext4", "4")])), Ok(()));
+        let text = compare(&record("1", &[("xfs", "5")])).unwrap_err();
+        assert!(text.contains("6.19.0-rc1+ was built anew") && text.contains("(changed: xfs)"), "{text}");
+        assert!(compare(&record("6", &[("xfs", "5")])).unwrap_err().contains("its image, xfs"));
+        assert_eq!(same_files(Some(&record("", &[])), Some(&old)), Ok(()));
+        assert_eq!(same_files(None, Some(&old)), Ok(()));
+    }
 }

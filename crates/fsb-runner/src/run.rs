@@ -32,6 +32,9 @@ pub enum RunError {
     /// A run is resumed on another device.
     #[error("{0}")]
     OtherDevice(String),
+    /// A run is resumed on a kernel that was built anew.
+    #[error("{0}")]
+    OtherKernel(String),
     /// A trial could not be written down.
     #[error("the run stopped, for a trial could not be saved: {0}")]
     Journal(String),
@@ -103,6 +106,7 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
         run.agent.open(&setup(&run.record), &mut |progress| observer.event(&Event::Opening(&progress)))?
     };
     resume::same_media(&run.record.media, &opened.media).map_err(RunError::OtherDevice)?;
+    resume::same_files(run.record.vm.as_ref(), opened.vm.as_ref()).map_err(RunError::OtherKernel)?;
     run.record.media = opened.media;
     run.record.controls = opened.controls;
     run.record.host = opened.host;

@@ -6,7 +6,7 @@ use fsb_model::nearest;
 use fsb_model::place::VmSize;
 use fsb_model::{Bytes, Place, Target};
 use fsb_testbed::control::processors_left;
-use fsb_vm::{Kind, VmError};
+use fsb_vm::{Kernel, Kind, Origin, VmError};
 
 use super::{PlanError, PlanFile};
 
@@ -53,9 +53,13 @@ impl PlanFile {
         let mut releases: Vec<String> = Vec::new();
         for text in &self.kernels {
             let kernel = fsb_vm::kernel::resolve(Some(text.get_ref()));
-            let release = kernel.map_err(|error| refused(&error))?.release;
+            let Kernel { release, origin, .. } = kernel.map_err(|error| refused(&error))?;
             if releases.contains(&release) {
-                let message = format!("kernel {}: its release {release} is named twice", text.get_ref());
+                let advice = match origin {
+                    Origin::Named => ": build one with another (CONFIG_LOCALVERSION, or make LOCALVERSION=-NAME)",
+                    _ => "",
+                };
+                let message = format!("kernel {}: its release {release} is named twice{advice}", text.get_ref());
                 return Err(self.error_at(text.span(), &message));
             }
             releases.push(release);
@@ -151,6 +155,29 @@ mod tests {
     fn a_file_that_is_no_kernel_is_a_wrong_request() {
         let error = resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']").unwrap_err();
         assert!(matches!(&error, PlanError::Request(text) if text.contains("/etc/passwd is no kernel")), "{error}");
+    }
+
+    #[test]
+    fn kernels_that_were_built_under_one_release_need_another() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut image = vec![0; 0x100];
+        image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+        let tree = |name: &str| {
+            let tree = scratch.path().join(name);
+            let files = [
+                ("include/config/kernel.release", &b"6.19.0-rc1+"[..]),
+                ("arch/arm64/boot/Image", &image),
+                ("modules.builtin", b""),
+            ];
+            for (name, bytes) in files {
+                std::fs::create_dir_all(tree.join(name).parent().unwrap()).unwrap();
+                std::fs::write(tree.join(name), bytes).unwrap();
+            }
+            tree.display().to_string()
+        };
+        let text = format!("in = 'vm'\ntargets = ['ext4']\nkernel = ['{}', '{}']", tree("good"), tree("bad"));
+        let error = resolve(&text).unwrap_err().to_string();
+        assert!(error.contains("6.19.0-rc1+ is named twice") && error.contains("LOCALVERSION=-NAME"), "{error}");
     }
 
     #[test]

@@ -92,7 +92,9 @@ impl Kernels {
         let record = |Bootable { kernel, initramfs }: &Bootable| {
             let name = initramfs.path.file_stem().map(|name| name.to_string_lossy().into_owned());
             let image = kernel.image.display().to_string();
-            (kernel.release.clone(), VmKernel { image, initramfs: name.unwrap_or_default() })
+            let (image_hash, module_hashes) = (initramfs.image_hash.clone(), initramfs.module_hashes.clone());
+            let initramfs = name.unwrap_or_default();
+            (kernel.release.clone(), VmKernel { image, initramfs, image_hash, module_hashes })
         };
         self.0.iter().map(record).collect()
     }

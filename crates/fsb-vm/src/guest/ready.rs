@@ -49,7 +49,8 @@ pub(super) fn mount_all() -> Result<(), VmError> {
     Ok(())
 }
 
-/// Loads the modules of the list, in its order.
+/// Loads the modules of the list, in its order. Their files go: the root file system is memory, and guests of two
+/// kernels shall have the same.
 pub(super) fn load_modules(list: &Path) -> Result<(), VmError> {
     let text = fs::read_to_string(list).map_err(|error| refused("read", list, error))?;
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -60,6 +61,7 @@ pub(super) fn load_modules(list: &Path) -> Result<(), VmError> {
             // One of several implementations, for another processor.
             Err(_) => {}
         }
+        let _ = fs::remove_file(path);
     }
     Ok(())
 }
@@ -100,6 +102,16 @@ fn find_port(class: &Path, name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_modules_do_not_stay_in_memory() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (list, module) = (scratch.path().join("modules"), scratch.path().join("x.ko"));
+        fs::write(&module, "no module").unwrap();
+        fs::write(&list, format!("-{}\n", module.display())).unwrap();
+        load_modules(&list).unwrap();
+        assert!(!module.exists() && list.exists());
+    }
 
     #[test]
     fn a_port_is_found_by_its_name() {

@@ -4,6 +4,7 @@ mod archive;
 mod closure;
 mod shelf;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use archive::Archive;
 
 use crate::error::{VmError, refused};
 use crate::guest;
-use crate::kernel::{FETCH, Kernel, Origin};
+use crate::kernel::{FETCH, Kernel, Origin, tree};
 use crate::modules::{self, Index, Order};
 
 /// What an initramfs is made of.
@@ -35,10 +36,14 @@ pub struct Contents {
 pub struct Initramfs {
     /// The archive that QEMU hands to the kernel.
     pub path: PathBuf,
-    /// The kernel as QEMU starts it: unpacked where that can be done here, which halves an emulated boot.
+    /// The kernel as QEMU starts it: unpacked where that can be done here, which halves an emulated boot; else a copy.
     pub kernel: PathBuf,
     /// The modules in it, in the order in which the guest loads them.
     pub modules: Vec<String>,
+    /// The beginning of the SHA-256 of the kernel's image,
+    pub image_hash: String,
+    /// and of each module, by name.
+    pub module_hashes: BTreeMap<String, String>,
     /// Those of the optional modules that this kernel does not have.
     pub missing: Vec<String>,
     /// The bytes that it takes of the guest's memory.
@@ -102,23 +107,25 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
     for program in &contents.programs {
         closure::add_program(&mut archive, program)?;
     }
-    add_modules(&mut archive, kernel, &order)?;
+    let module_hashes = add_modules(&mut archive, kernel, &order)?;
     for (name, path) in &contents.files {
         let mode = fs::metadata(path).map_err(|error| refused("read", path, error))?.permissions().mode() & 0o7777;
         let bytes = fs::read(path).map_err(|error| refused("read", path, error))?;
         archive.file(&closure::guest_path(name), bytes, mode);
     }
     let kept = shelf::keep(&archive, cache)?;
-    let (image, hold) = shelf::keep_kernel(&kernel.image, cache)?;
+    let image = shelf::keep_kernel(&kernel.image, cache)?;
     let modules = order.steps.into_iter().map(|step| step.name).collect();
     Ok(Initramfs {
         path: kept.path,
-        kernel: image,
+        kernel: image.path,
         modules,
+        image_hash: image.hash,
+        module_hashes,
         missing: order.missing,
         size: kept.size,
         reused: kept.reused,
-        held: Held(kept.hold.into_iter().chain(hold).collect()),
+        held: Held(kept.hold.into_iter().chain(image.hold).collect()),
     })
 }
 
@@ -157,20 +164,20 @@ fn base(archive: &mut Archive) {
     archive.character("/dev/null", 1, 3);
 }
 
-/// Modules lie unpacked and by name alone: not every kernel can unpack them itself.
-fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<(), VmError> {
-    let mut list = String::new();
+/// Modules lie unpacked and by name alone: not every kernel can unpack them itself. Returns their hashes.
+fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<BTreeMap<String, String>, VmError> {
+    let (mut list, mut hashes) = (String::new(), BTreeMap::new());
     for step in &order.steps {
         let path = format!("/usr/lib/modules/{}.ko", step.name);
-        archive.file(
-            &path,
-            modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?,
-            0o644,
-        );
+        let module = modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?;
+        hashes.insert(step.name.clone(), shelf::hash(&module));
+        // Installed ones are as their distribution made them.
+        let module = if tree::is_one(&kernel.modules) { modules::without_debug(module) } else { module };
+        archive.file(&path, module, 0o644);
         list.push_str(&guest::module_line(&path, step.required));
     }
     archive.file(guest::MODULES, list.into(), 0o644);
-    Ok(())
+    Ok(hashes)
 }
 
 /// A file that the index of the modules names cannot be read.

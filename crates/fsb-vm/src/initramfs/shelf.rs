@@ -70,20 +70,36 @@ pub(super) fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
     Ok(Kept { path, size, reused, hold })
 }
 
-/// The kernel as QEMU starts it soonest: unpacked below `cache` where that can be done, else the image itself.
-pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<(PathBuf, Option<Hold>), VmError> {
+/// A kernel in the cache.
+#[derive(Debug)]
+pub(super) struct KeptKernel {
+    pub path: PathBuf,
+    /// Of the image that it was made from.
+    pub hash: String,
+    pub hold: Option<Hold>,
+}
+
+/// The kernel as QEMU starts it soonest: unpacked below `cache` where that can be done, else a copy of the image, which
+/// may be built anew while the run lasts.
+pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmError> {
     let bytes = fs::read(image).map_err(|error| refused("read the kernel", image, error))?;
     let directory = shelf(cache)?;
-    let path = directory.join(format!("{}.{KERNEL}", name(Sha256::new_with_prefix(&bytes))));
+    let hash = hash(&bytes);
+    let path = directory.join(format!("{hash}.{KERNEL}"));
     let mut hold = Hold::take(&path);
     if hold.is_some() {
         touch(&path);
     } else {
-        let Some(bare) = bare::inside(&bytes) else { return Ok((image.to_path_buf(), None)) };
+        let bare = bare::inside(&bytes).unwrap_or(bytes);
         hold = put(&directory, &path, |out| out.write_all(&bare))?;
     }
     prune(&directory, &path);
-    Ok((path, hold))
+    Ok(KeptKernel { path, hash, hold })
+}
+
+/// What tells bytes from others: the beginning of their SHA-256.
+pub(super) fn hash(bytes: &[u8]) -> String {
+    name(Sha256::new_with_prefix(bytes))
 }
 
 fn shelf(cache: &Path) -> Result<PathBuf, VmError> {
@@ -199,7 +215,13 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let image = cache.path().join("vmlinuz");
         fs::write(&image, "not packed").unwrap();
-        assert_eq!(keep_kernel(&image, cache.path()).unwrap().0, image);
+        let kept = keep_kernel(&image, cache.path()).unwrap();
+        // What is built there later is another kernel.
+        fs::write(&image, "another").unwrap();
+        let later = keep_kernel(&image, cache.path()).unwrap();
+        assert_eq!(fs::read_to_string(&kept.path).unwrap(), "not packed");
+        assert_eq!(fs::read_to_string(&later.path).unwrap(), "another");
+        assert_ne!(kept.hash, later.hash);
         assert!(keep_kernel(&cache.path().join("absent"), cache.path()).is_err());
     }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 pub use fetch::{fetch, tidy, unpacked};
 pub use find::list;
-pub use resolve::resolve;
+pub use resolve::{is_path, resolve};
 
 use crate::error::{VmError, cache_advice, refused};
 use crate::modules::{Index, normal};

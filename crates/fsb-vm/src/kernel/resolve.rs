@@ -43,9 +43,13 @@ fn default(places: &Places) -> Result<Kernel, VmError> {
     }))
 }
 
+/// Whether that names a file, or the directory in which a kernel was built, and no release.
+pub fn is_path(text: &str) -> bool {
+    text.contains('/') || Path::new(text).is_file() || tree::is_one(Path::new(text))
+}
+
 /// An image that is named by its path, if that is what the text is.
 fn named(text: &str, places: &Places) -> Option<Result<Kernel, VmError>> {
-    let is_path = |text: &str| text.contains('/') || Path::new(text).is_file();
     if !is_path(text) && !text.split_once(':').is_some_and(|(image, _)| is_path(image)) {
         return None;
     }
@@ -221,7 +225,9 @@ mod tests {
         let error = named(directory.path().to_str().unwrap(), &places).unwrap().unwrap_err().to_string();
         assert!(error.contains("is a directory") && error.contains("IMAGE:/"), "{error}");
         assert_eq!(resolve(Some("")).unwrap_err().kind, Kind::Request);
-        assert!(named("6.1", &places).is_none());
+        assert!(named("6.1", &places).is_none() && !is_path("6.1"));
+        // Where tests run lies no tree of a kernel.
+        assert!(named(".", &places).is_none() && is_path("./linux") && is_path("Cargo.toml"));
     }
 
     #[test]

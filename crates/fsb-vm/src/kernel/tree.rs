@@ -1,7 +1,7 @@
 //! The directory in which a kernel was built, as whoever works on one has it: nothing in it is installed.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use super::{Kernel, Origin, header};
 use crate::error::{VmError, refused};
@@ -37,11 +37,41 @@ pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
 }
 
 /// The modules that were built there. The list of them names modules, or their object files since Linux 6.3; one that
-/// is not there was never built.
-pub(crate) fn modules(directory: &Path) -> Vec<PathBuf> {
-    let list = fs::read_to_string(directory.join("modules.order")).unwrap_or_default();
-    let paths = list.lines().map(|line| directory.join(line.trim()).with_extension("ko"));
-    paths.filter(|path| path.is_file()).collect()
+/// is not there was never built. `make fs/x/x.ko` removes the list: then all modules are taken that there are.
+pub(crate) fn modules(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
+    let path = directory.join("modules.order");
+    let list = match fs::read_to_string(&path) {
+        Ok(list) => list,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return below(directory),
+        Err(error) => return Err(refused("read", &path, error)),
+    };
+    Ok(list.lines().filter_map(|line| built(directory, line.trim())).collect())
+}
+
+fn built(directory: &Path, line: &str) -> Option<PathBuf> {
+    // Before Linux 5.3 the list says where they will be installed.
+    let lines = [Some(line), line.strip_prefix("kernel/")];
+    lines.into_iter().flatten().map(|line| directory.join(line).with_extension("ko")).find(|path| path.is_file())
+}
+
+/// All modules below the directory. What links lead to is not below it, as the `source` of `make O=DIRECTORY`.
+fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
+    let mut directories = vec![directory.to_path_buf()];
+    let mut modules = Vec::new();
+    while let Some(next) = directories.pop() {
+        let failed = |error| refused("read", &next, error);
+        for entry in fs::read_dir(&next).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let (name, path) = (entry.file_name(), entry.path());
+            if !entry.file_type().map_err(failed)?.is_dir() {
+                modules.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == "ko")));
+            } else if !name.as_encoded_bytes().starts_with(b".") && name != "Documentation" {
+                directories.push(path);
+            }
+        }
+    }
+    modules.sort();
+    Ok(modules)
 }
 
 #[cfg(test)]
@@ -83,10 +113,22 @@ mod tests {
     #[test]
     fn its_modules_are_those_of_its_list_that_are_there() {
         let tree = tempfile::tempdir().unwrap();
-        write(tree.path(), "modules.order", b"fs/xfs/xfs.o\nfs/jfs/jfs.ko\nfs/gone.o\n");
+        write(tree.path(), "modules.order", b"fs/xfs/xfs.o\nkernel/fs/jfs/jfs.ko\nfs/gone.o\n");
         for name in ["fs/xfs/xfs.ko", "fs/jfs/jfs.ko", "fs/stray.ko"] {
             write(tree.path(), name, b"");
         }
-        assert_eq!(modules(tree.path()), ["fs/xfs/xfs.ko", "fs/jfs/jfs.ko"].map(|name| tree.path().join(name)));
+        let found = |names: &[&str]| {
+            let expected: Vec<_> = names.iter().map(|name| tree.path().join(name)).collect();
+            assert_eq!(modules(tree.path()).unwrap(), expected);
+        };
+        found(&["fs/xfs/xfs.ko", "fs/jfs/jfs.ko"]);
+        fs::remove_file(tree.path().join("modules.order")).unwrap();
+        for name in [".git/x.ko", "Documentation/x.ko", "fs/xfs/xfs.o"] {
+            write(tree.path(), name, b"");
+        }
+        std::os::unix::fs::symlink(tree.path(), tree.path().join("source")).unwrap();
+        found(&["fs/jfs/jfs.ko", "fs/stray.ko", "fs/xfs/xfs.ko"]);
+        fs::create_dir(tree.path().join("modules.order")).unwrap();
+        assert!(modules(tree.path()).unwrap_err().to_string().contains("modules.order"));
     }
 }

@@ -54,6 +54,8 @@ mod tests {
             kernel: path.clone(),
             path,
             modules: Vec::new(),
+            image_hash: String::new(),
+            module_hashes: Default::default(),
             missing: Vec::new(),
             size: 40 * MIB,
             reused: false,

@@ -81,7 +81,7 @@ impl Index {
     /// Asks the modules themselves.
     fn scan(directory: &Path) -> Result<Index, VmError> {
         let mut index = Index::default();
-        let files = if tree::is_one(directory) { tree::modules(directory) } else { below(directory)? };
+        let files = if tree::is_one(directory) { tree::modules(directory)? } else { below(directory)? };
         for file in files {
             let path = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
             // What is no module (a signature, a stray file) is nobody's dependency.

@@ -6,6 +6,7 @@
 mod index;
 mod modinfo;
 mod order;
+mod strip;
 
 use std::fs;
 use std::io::{self, Read};
@@ -13,6 +14,7 @@ use std::path::Path;
 
 pub(crate) use index::Index;
 pub(crate) use order::Order;
+pub(crate) use strip::without_debug;
 
 use crate::error::{VmError, refused};
 

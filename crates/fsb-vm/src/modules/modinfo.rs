@@ -25,7 +25,19 @@ pub(super) struct Info {
 pub(super) fn of(path: &Path) -> Result<Option<Info>, VmError> {
     if path.extension().is_some_and(|extension| extension == "ko") {
         let file = File::open(path).map_err(|error| refused("read", path, error))?;
-        return Ok(read(&ReadCache::new(file)));
+        if let Some(info) = read(&ReadCache::new(file)) {
+            return Ok(Some(info));
+        }
+        // Which hides why it could not read.
+        let bytes = super::read(path)?;
+        if bytes.starts_with(&object::elf::ELFMAG)
+            && let Err(error) = object::File::parse(bytes.as_slice())
+        {
+            let error =
+                VmError::machine(format!("the module {} is not whole", path.display())).tried(error.to_string());
+            return Err(error.advice("wait for its build to end, or build it anew: make modules"));
+        }
+        return Ok(read(bytes.as_slice()));
     }
     Ok(read(super::read(path)?.as_slice()))
 }
@@ -90,6 +102,23 @@ mod tests {
         assert_eq!(info.aliases, ["fs-ext4"]);
         assert_eq!((info.before, info.after), (vec!["crc32c".to_owned()], vec!["late".to_owned()]));
         assert_eq!(parse(b"depends=\0").depends, Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_absent() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("x.ko");
+        std::fs::write(&path, "no module").unwrap();
+        assert_eq!(of(&path), Ok(None));
+        // Of a build under way.
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        std::fs::write(&path, &own[..own.len().min(1000)]).unwrap();
+        let text = of(&path).unwrap_err().to_string();
+        assert!(text.contains("x.ko is not whole") && text.contains("make modules"), "{text}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        let text = of(&path).unwrap_err().to_string();
+        assert!(text.contains("cannot read") && text.contains("x.ko") && text.contains("directory"), "{text}");
     }
 
     proptest! {

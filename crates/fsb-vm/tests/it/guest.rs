@@ -36,7 +36,18 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         let (path, kernel_image) = (nothing.clone(), nothing);
         let (modules, missing) = (Vec::new(), Vec::new());
         let held = Default::default();
-        let initramfs = Initramfs { path, kernel: kernel_image, modules, missing, size: 0, reused: false, held };
+        let (image_hash, module_hashes) = Default::default();
+        let initramfs = Initramfs {
+            path,
+            kernel: kernel_image,
+            modules,
+            image_hash,
+            module_hashes,
+            missing,
+            size: 0,
+            reused: false,
+            held,
+        };
         let (acceleration, how) = machine::probe(&kernel, &initramfs, Path::new("/proc/self/exe"), cache);
         println!("{acceleration:?}: {how}");
         return Some(ExitCode::SUCCESS);

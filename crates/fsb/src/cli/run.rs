@@ -200,12 +200,12 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
 
 /// A run may be resumed from another working directory: files that name a kernel must be found from there, both of
 /// `IMAGE:MODULES`.
-fn absolute(kernel: &str) -> String {
+fn absolute(text: &str) -> String {
     let path = |text: &str| match std::path::absolute(text) {
-        Ok(path) if text.contains('/') || text.ends_with(".deb") => path.to_string_lossy().into_owned(),
+        Ok(path) if kernel::is_path(text) || text.ends_with(".deb") => path.to_string_lossy().into_owned(),
         _ => text.to_owned(),
     };
-    kernel.split(':').map(path).collect::<Vec<_>>().join(":")
+    text.split(':').map(path).collect::<Vec<_>>().join(":")
 }
 
 fn is_plan(text: &str) -> bool {
