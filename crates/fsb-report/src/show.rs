@@ -19,6 +19,12 @@ pub fn listed<S: AsRef<str>>(items: &[S]) -> String {
     }
 }
 
+/// As [`listed`], or how many there are where a headline would be nothing but their names.
+pub fn listed_or_counted<S: AsRef<str>>(items: &[S], noun: &str) -> String {
+    const MOST: usize = 5;
+    if items.len() <= MOST { listed(items) } else { counted(items.len(), noun) }
+}
+
 /// The first few items and how many more there are, so that a line stays a line.
 pub fn some_of(items: &[String], most: usize) -> String {
     if items.len() <= most {
@@ -185,6 +191,13 @@ pub fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_names_are_a_number() {
+        let names: Vec<String> = (0..6).map(|place| format!("t{place}")).collect();
+        assert_eq!(listed_or_counted(&names, "target"), "6 targets");
+        assert_eq!(listed_or_counted(&names[..5], "target"), "t0, t1, t2, t3 and t4");
+    }
     use fsb_analysis::Method;
 
     fn comparison(ratio: f64, lo: f64, hi: f64, verdict: Verdict) -> Comparison {

@@ -120,7 +120,9 @@ fn surroundings(roots: &Roots) -> Vec<Finding> {
     let manifest = host::manifest_at(roots);
     let mut findings = Vec::new();
     if let Some(hypervisor) = manifest.hypervisor {
-        let text = format!("a virtual machine ({hypervisor}): others may share its processors and disks");
+        // What only says that there is one has no name.
+        let name = if hypervisor == "yes" { String::new() } else { format!(" ({hypervisor})") };
+        let text = format!("a virtual machine{name}: others may share its processors and disks");
         findings.push(finding("virtual machine", State::Warning, text, "compare only results of the same machine"));
     }
     if let Some(container) = manifest.container {

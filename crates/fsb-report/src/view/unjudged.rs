@@ -3,7 +3,7 @@
 use fsb_analysis::{Outcome, Ranking};
 
 use super::{Paragraph, View};
-use crate::show::{counted, listed};
+use crate::show::{counted, listed_or_counted};
 
 /// Takes away what compares targets: ranks, letters, ratios, findings. What was measured stays.
 pub(super) fn strip(view: &mut View) {
@@ -25,7 +25,8 @@ pub(super) fn strip(view: &mut View) {
 pub(super) fn headline(view: &View, why: &str) -> String {
     let names: Vec<&str> = view.targets.iter().map(|target| target.name.as_str()).collect();
     let (workloads, blocks) = (counted(view.rows.len(), "workload"), counted(view.blocks as usize, "block"));
-    format!("{}. {workloads} in {blocks} on {}: numbers, nothing is judged.", capital(why), listed(&names))
+    let targets = listed_or_counted(&names, "target");
+    format!("{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.", capital(why))
 }
 
 /// What stands by the table.

@@ -5,7 +5,7 @@ use fsb_analysis::{FEWEST_JUDGED, Outcome, Verdict};
 use fsb_model::Better;
 
 use super::{Row, View};
-use crate::show::{counted, listed, percent};
+use crate::show::{counted, listed, listed_or_counted, percent};
 use crate::tally::{Words, tally};
 use crate::view::capital;
 
@@ -23,7 +23,7 @@ pub(super) fn headline(view: &View<'_>) -> String {
             let names: Vec<&str> = view.sets.iter().map(|set| set.name.as_str()).collect();
             let why = capital(view.document.unjudged.as_deref().unwrap_or_default());
             let rows = counted(rows.len(), word);
-            return format!("{why}. {rows} of {}: numbers, nothing is judged.", listed(&names));
+            return format!("{why}. {rows} of {}: numbers, nothing is judged.", listed_or_counted(&names, "set"));
         }
         _ if !view.is_comparison() => {
             let runs = counted(view.sets[0].runs, "run");
