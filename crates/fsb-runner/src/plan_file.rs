@@ -1,7 +1,7 @@
 //! Plans as people write them: TOML with everything optional, and what it resolves to.
 //!
-//! What was typed (a plan file, a suite, the command line) and what it means ([`Plan`]) are two types. Layers of the
-//! first kind are laid over each other; only the resolved plan is ever run.
+//! What was typed (a plan file, a suite, the command line) and what it means ([`fsb_model::Plan`]) are two types. Layers of
+//! the first kind are laid over each other; only the resolved plan is ever run.
 
 mod place;
 mod print;
