@@ -1,7 +1,7 @@
 //! What a worker is asked and what it answers: the data of the protocol, all of it plain.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fsb_model::WorkloadSpec;
 use fsb_model::trial::WorkerSpan;
@@ -74,6 +74,25 @@ pub struct Task {
     pub backend: Option<String>,
     /// Which clock.
     pub clock: ClockSpec,
+}
+
+impl Task {
+    /// A step of a first repetition on the kernel's clock, as the workload itself has it: all of it, with nothing evicted.
+    pub fn plain(step: Step, workload: WorkloadSpec, sizing: Sizing, root: &Path, seed: u64, operations: u64) -> Task {
+        Task {
+            step,
+            workload,
+            sizing,
+            root: root.to_owned(),
+            seed,
+            operations,
+            repetition: 0,
+            until_seconds: None,
+            evict: false,
+            backend: None,
+            clock: ClockSpec::Monotonic,
+        }
+    }
 }
 
 /// A measure step is ready to start.

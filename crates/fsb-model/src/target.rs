@@ -93,6 +93,11 @@ pub enum TargetError {
 }
 
 impl Target {
+    /// Whether it is measured on the kernel of that release, as one that names none is on any.
+    pub fn runs_on(&self, release: &str) -> bool {
+        self.kernel.as_deref().is_none_or(|kernel| kernel == release)
+    }
+
     /// The file system of the target, unless it is a directory.
     pub fn file_system(&self) -> Option<&FileSystemSpec> {
         match &self.kind {

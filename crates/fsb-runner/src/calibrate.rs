@@ -2,9 +2,10 @@
 //!
 //! A timed stretch should last 2 s where something reaches the device and 0.1 s where nothing does (DESIGN §5.6). The
 //! fastest target decides, so that no target's stretch is shorter. But where restoring the state takes much longer than
-//! the stretch (a remount for a read of milliseconds), a trial ends after five times the stretch. And where five blocks of that do not fit the budget, all
-//! stretches are made shorter together, never below one repetition, and the run says so: five blocks of a shorter
-//! stretch tell more than two of a long one, for the spread between blocks is what an interval is made of.
+//! the stretch (a remount for a read of milliseconds), a trial ends after five times the stretch. And where five blocks of
+//! that do not fit the budget, all stretches are made shorter together, never below one repetition, and the run says so:
+//! five blocks of a shorter stretch tell more than two of a long one, for the spread between blocks is what an interval
+//! is made of.
 
 use std::collections::BTreeMap;
 

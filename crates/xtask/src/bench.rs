@@ -168,19 +168,7 @@ impl Engine<'_> {
         let workload: WorkloadSpec = serde_json::from_value(json!({
             "name": "read", "file_size": self.size.0, "block_size": BLOCK_SIZE, "access": "random", "cache": "warm",
         }))?;
-        let task = Task {
-            step,
-            workload,
-            sizing: Sizing { size: self.size.0, cpus: 1 },
-            root: self.root.to_owned(),
-            seed: 42,
-            operations,
-            repetition: 0,
-            until_seconds: None,
-            evict: false,
-            backend: None,
-            clock: ClockSpec::Monotonic,
-        };
+        let task = Task::plain(step, workload, Sizing { size: self.size.0, cpus: 1 }, self.root, 42, operations);
         Ok(worker::perform(&task, &mut Open)?)
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_model::WorkloadSpec;
 
 use super::parse;
-use crate::task::{ClockSpec, Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
+use crate::task::{Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
 use crate::{EngineError, worker};
 
 /// The machine that parameters are resolved for.
@@ -30,19 +30,7 @@ pub(crate) fn label(workload: &WorkloadSpec) -> Result<String, String> {
 
 /// One step, as a plan would have it.
 pub(crate) fn task(step: Step, workload: &WorkloadSpec, root: &Path, operations: u64) -> Task {
-    Task {
-        step,
-        workload: workload.clone(),
-        sizing: SIZING,
-        root: root.to_owned(),
-        seed: SEED,
-        operations,
-        repetition: 0,
-        until_seconds: None,
-        evict: false,
-        backend: None,
-        clock: ClockSpec::Monotonic,
-    }
+    Task::plain(step, workload.clone(), SIZING, root, SEED, operations)
 }
 
 /// Lets every step start at once and remembers what it was told.

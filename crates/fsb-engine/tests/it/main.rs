@@ -28,19 +28,7 @@ impl Gate for Open {
 /// A task as a plan would make it; `workload` is `{"name": …, parameters}`.
 pub fn task(step: Step, root: &Path, operations: u64, workload: &serde_json::Value) -> Task {
     let workload: WorkloadSpec = serde_json::from_value(workload.clone()).expect("a workload");
-    Task {
-        step,
-        workload,
-        sizing: Sizing { size: 64 << 20, cpus: 2 },
-        root: root.to_owned(),
-        seed: 42,
-        operations,
-        repetition: 0,
-        until_seconds: None,
-        evict: false,
-        backend: None,
-        clock: ClockSpec::Monotonic,
-    }
+    Task::plain(step, workload, Sizing { size: 64 << 20, cpus: 2 }, root, 42, operations)
 }
 
 /// Prepares or cleans up.

@@ -117,7 +117,7 @@ impl Kernels {
 /// Whether the kernels have the drivers of their targets.
 fn check(kernels: &[Kernel], setup: &Setup) -> Result<(), TestbedError> {
     let mut kernels =
-        kernels.iter().filter(|kernel| setup.targets.iter().any(|target| runs_on(target, &kernel.release)));
+        kernels.iter().filter(|kernel| setup.targets.iter().any(|target| target.runs_on(&kernel.release)));
     kernels.try_for_each(|kernel| initramfs::check(kernel, &contents(setup, &kernel.release)?))
 }
 
@@ -130,15 +130,10 @@ fn wanted(kernels: Vec<Kernel>, targets: &[Target]) -> Vec<Kernel> {
     kernels.map(|(_, kernel)| kernel).collect()
 }
 
-/// Whether the target is one of that kernel's.
-fn runs_on(target: &Target, release: &str) -> bool {
-    target.kernel.as_deref().is_none_or(|kernel| kernel == release)
-}
-
 /// What the targets of that kernel need: another kernel may lack the driver of another target.
 fn contents(setup: &Setup, release: &str) -> Result<Contents, TestbedError> {
     let mut own = setup.clone();
-    own.targets.retain(|target| runs_on(target, release));
+    own.targets.retain(|target| target.runs_on(release));
     let needs = needs(&own)?;
     let init = std::env::current_exe().map_err(|error| {
         TestbedError::machine("the program's own file is unknown").tried(format!("/proc/self/exe: {error}"))

@@ -11,7 +11,8 @@
 //! of half a minute, over a port of its own.
 //!
 //! Between a worker's `go` and its answer no line of the protocol passes, but for what long trials tell of their rate on
-//! any machine: agent and relay wait in `read`, and so do the threads that carry the bytes of the port. What the clock of a trial sees of all this is nothing.
+//! any machine: agent and relay wait in `read`, and so do the threads that carry the bytes of the port. What the clock of
+//! a trial sees of all this is nothing.
 
 mod guest;
 mod guests;

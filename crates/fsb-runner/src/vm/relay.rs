@@ -134,7 +134,7 @@ impl<'a> Relay<'a> {
             return Err(machine("a guest was asked for before its disks", "nothing was opened"));
         };
         let release = self.guests.release(release);
-        setup.targets.retain(|target| target.kernel.as_deref().is_none_or(|kernel| kernel == release));
+        setup.targets.retain(|target| target.runs_on(&release));
         let what = format!("booting Linux {release}");
         let _ = front.send(&Reply::Progress(step(&what)));
         let Booted { stream, guest } = self.guests.boot(Some(&release), self.disks.lend()?)?;

@@ -113,8 +113,8 @@ impl Ledger {
         Ok((path, ticket))
     }
 
-    /// Like [`Ledger::record`], for a change that `control` makes to what the whole machine shares. Nothing where another run has
-    /// changed it: each would restore what the other one set.
+    /// Like [`Ledger::record`], for a change that `control` makes to what the whole machine shares. Nothing where another
+    /// run has changed it: each would restore what the other one set.
     pub fn claim(&self, control: &str, action: Action) -> Result<Option<Ticket>, TestbedError> {
         // Two runs that claim at once must not both find nothing.
         let _turn = File::open(&self.directory).and_then(|directory| {

@@ -1,8 +1,8 @@
 //! What fsb does as PID 1 of the guest.
 //!
 //! PID 1 only looks after the machine: it mounts, loads modules, moves the bytes between the port and its one child,
-//! gives back those of the port that asks whether it lives, reaps whoever is left to it, and switches off. The child is this program again and serves the run; it waits for its
-//! own children, which a PID 1 that reaps everybody could not.
+//! gives back those of the port that asks whether it lives, reaps whoever is left to it, and switches off. The child is
+//! this program again and serves the run; it waits for its own children, which a PID 1 that reaps everybody could not.
 
 mod bridge;
 mod ready;

@@ -83,19 +83,8 @@ impl<'p> Ours<'p> {
     }
 
     fn step(&self, step: Step, operations: u64) -> anyhow::Result<StepReport> {
-        let task = Task {
-            step,
-            workload: self.workload.clone(),
-            sizing: Sizing { size: self.size.0, cpus: 1 },
-            root: self.root.to_owned(),
-            seed: 42,
-            operations,
-            repetition: 0,
-            until_seconds: None,
-            evict: false,
-            backend: None,
-            clock: ClockSpec::Monotonic,
-        };
+        let sizing = Sizing { size: self.size.0, cpus: 1 };
+        let task = Task::plain(step, self.workload.clone(), sizing, self.root, 42, operations);
         let mut child = Command::new(std::env::current_exe()?);
         child.arg(STEP).arg(serde_json::to_string(&task)?);
         // SAFETY: setsid is one call that a forked process may make.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fsb_compat::filebench::print;
 use fsb_compat::filebench::wml::{Run, Script};
-use fsb_engine::{ClockSpec, Measurement, Sizing, Step, Task};
+use fsb_engine::{Measurement, Sizing, Step, Task};
 use fsb_model::{Durability, WorkloadSpec};
 use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
 use fsb_testbed::lock::RunLock;
@@ -53,19 +53,8 @@ impl Request {
 
     fn task(&self, run: &Run, step: Step, root: &Path) -> Task {
         let (workload, sizing) = self.workload(run);
-        Task {
-            step,
-            workload,
-            sizing,
-            root: root.to_owned(),
-            seed: self.seed,
-            operations: u64::MAX,
-            repetition: 0,
-            until_seconds: Some(run.seconds as f64),
-            evict: false,
-            backend: None,
-            clock: ClockSpec::Monotonic,
-        }
+        let whole = Task::plain(step, workload, sizing, root, self.seed, u64::MAX);
+        Task { until_seconds: Some(run.seconds as f64), ..whole }
     }
 }
 
