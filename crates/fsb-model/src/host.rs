@@ -50,6 +50,18 @@ pub struct HostManifest {
     pub fsb_commit: Option<String>,
 }
 
+/// Which block device a name led to. Names are links and may lead elsewhere a moment later; numbers are given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DeviceId {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+    /// The kernel's count of disks: another one when the number was given to another disk, or a loop device to another
+    /// file. Absent before Linux 5.15.
+    pub sequence: Option<u64>,
+}
+
 /// A block device and what it stands on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -1,11 +1,12 @@
 //! The record of a run: `run.json`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::host::{DeviceManifest, HostManifest};
+use crate::host::{DeviceId, DeviceManifest, HostManifest};
 use crate::place::VmRecord;
 use crate::plan::Plan;
 use crate::target::Target;
@@ -67,6 +68,9 @@ pub struct RunRecord {
     /// How many blocks were made and why no more; absent until the run is complete.
     #[serde(default)]
     pub finished: Option<String>,
+    /// Which devices the plan's names led to when this process resolved them, once. Not stored: numbers last for a boot.
+    #[serde(skip)]
+    pub devices: BTreeMap<PathBuf, DeviceId>,
     /// Fields of newer minor versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -1,11 +1,13 @@
 //! Going on with a run that was interrupted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use fsb_model::host::DeviceManifest;
 use fsb_model::place::VmRecord;
 use fsb_model::run::MediumRecord;
 use fsb_model::{Phase, Place, RunRecord, Trial};
+use fsb_testbed::host;
 
 /// Marks the trials of the unfinished block, which is made again whole. Returns how many were marked.
 ///
@@ -77,12 +79,34 @@ pub(crate) fn same_media(
 ) -> Result<(), String> {
     for (medium, old) in before {
         let Some(new) = now.get(medium) else { continue };
-        let (old, new) = (identity(&old.device), identity(&new.device));
-        if old != new {
-            return Err(format!("the run was begun on another device under '{medium}': {old}, and this is {new}"));
+        same(medium, &old.device, &new.device)?;
+    }
+    Ok(())
+}
+
+/// Before anything is written: the devices that the plan's names lead to now are those that the run was begun on.
+pub(crate) fn same_named(record: &RunRecord) -> Result<(), String> {
+    for (medium, old) in &record.media {
+        let members: Vec<(&str, &DeviceManifest)> = match medium.strip_prefix("raid0:") {
+            Some(members) => members.split('+').zip(&old.device.beneath).collect(),
+            None => vec![(medium.as_str(), &old.device)],
+        };
+        for (path, old) in members {
+            // A device without a serial number has the guest's name for it, in the record of a virtual machine.
+            let unknown = record.plan.place == Place::Vm && old.serial.is_none() && old.backing.is_none();
+            let Some(id) = record.devices.get(Path::new(path)).filter(|_| !unknown) else { continue };
+            same(path, old, &host::device(*id))?;
         }
     }
     Ok(())
+}
+
+fn same(medium: &str, old: &DeviceManifest, new: &DeviceManifest) -> Result<(), String> {
+    let (old, new) = (identity(old), identity(new));
+    if old == new {
+        return Ok(());
+    }
+    Err(format!("the run was begun on another device under '{medium}': {old}, and this is {new}"))
 }
 
 /// What tells a device from another one: the number of a loop device is chance, what holds its image is not.

@@ -86,6 +86,7 @@ pub fn setup(record: &RunRecord) -> Setup {
         size: plan.size.0,
         dir: plan.dir.clone(),
         wipe: plan.wipe.clone(),
+        devices: record.devices.clone(),
         controls: plan.controls.clone(),
         identity: plan.identity.clone(),
         seed: plan.seed,
@@ -101,6 +102,7 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     if run.record.amounts.is_empty() {
         amounts::say_estimate(&mut run);
     }
+    resume::same_named(&run.record).map_err(RunError::OtherDevice)?;
     let opened = {
         let observer = &mut *run.observer;
         run.agent.open(&setup(&run.record), &mut |progress| observer.event(&Event::Opening(&progress)))?

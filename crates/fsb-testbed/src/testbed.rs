@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fsb_model::host::HostManifest;
+use fsb_model::host::{DeviceId, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
 use fsb_model::{Identity, Target};
@@ -24,6 +24,10 @@ pub struct Setup {
     pub dir: PathBuf,
     /// Block devices whose content the user gave up.
     pub wipe: Vec<PathBuf>,
+    /// Which devices the names among targets and `wipe` led to when the front resolved them: what leads elsewhere later is
+    /// refused. Empty where nobody looked before.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices: BTreeMap<PathBuf, DeviceId>,
     /// Controls that were asked for, by name; all others take their defaults. Targets may differ from them.
     pub controls: BTreeMap<String, String>,
     /// Whom the workers run as.

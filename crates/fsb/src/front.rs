@@ -19,7 +19,7 @@ use fsb_runner::vm;
 use fsb_store::RunDirectory;
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
-use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger};
+use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger, medium};
 
 use crate::exit::{self, Failure};
 use crate::journal::{Directory, hand_to_caller};
@@ -145,6 +145,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     let mut record = resumable(contents, path)?.0;
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
+    record.devices = medium::named_devices(&record.plan.targets, &record.plan.wipe);
     let lock = check(&record, turn)?;
     // Only now, with the lock held, does nobody else write there.
     let (mut directory, contents) = RunDirectory::resume(path)?;
@@ -177,6 +178,7 @@ fn new_record(plan: Plan, cells: Vec<Cell>) -> anyhow::Result<RunRecord> {
         schema: SCHEMA.to_owned(),
         name: format!("{} · {}", run_name(&plan), plan.name),
         segments: vec![segment(&plan)?],
+        devices: medium::named_devices(&plan.targets, &plan.wipe),
         plan,
         cells,
         amounts: Default::default(),

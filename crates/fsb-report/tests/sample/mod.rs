@@ -257,6 +257,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         vm: None,
         emulated: false,
         finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
+        devices: BTreeMap::new(),
         extra: Map::new(),
         plan: Plan {
             scale: 1.0,

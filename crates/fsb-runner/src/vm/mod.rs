@@ -25,7 +25,7 @@ mod tests;
 use std::os::unix::net::UnixStream;
 
 use fsb_testbed::optional::{self, Available};
-use fsb_testbed::{Setup, TestbedError};
+use fsb_testbed::{Roots, Setup, TestbedError, sandbox};
 
 pub use guest::serve as serve_in_guest;
 pub use kernels::{pin, releases};
@@ -60,6 +60,8 @@ fn on_this_machine(setup: &Setup) -> Result<Available, TestbedError> {
 
 /// Serves a runner until it closes the connection. Guests and disks are gone in the end, whatever happened.
 pub fn serve(stream: UnixStream) -> Result<(), String> {
-    let mut guests = guests::Qemu::default();
-    relay::Relay::new(&mut guests).serve(stream)
+    let (mut guests, host_proc) = (guests::Qemu::default(), sandbox::host_proc());
+    let mut relay = relay::Relay::new(&mut guests);
+    relay.outside = host_proc.as_ref().map(Roots::through);
+    relay.serve(stream)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fsb_model::Target;
 use fsb_testbed::optional::Available;
 use fsb_testbed::vm::Disks;
-use fsb_testbed::{Kind, Opened, Setup, TestbedError};
+use fsb_testbed::{Kind, Opened, Roots, Setup, TestbedError};
 
 use super::FAULT_VARIABLE;
 use super::guests::{Booted, Guest, Guests, step};
@@ -40,6 +40,8 @@ pub(super) struct Relay<'a> {
     told: Vec<String>,
     /// Beyond what a trial's own steps may take.
     pub patience: Duration,
+    /// Where all processes of this machine are seen.
+    pub outside: Option<Roots>,
 }
 
 /// A guest that was opened.
@@ -55,7 +57,16 @@ struct Running {
 impl<'a> Relay<'a> {
     pub fn new(guests: &'a mut dyn Guests) -> Self {
         let (disks, patience) = (Disks::default(), RELEASE);
-        Relay { guests, disks, setup: None, unavailable: BTreeMap::new(), running: None, told: Vec::new(), patience }
+        Relay {
+            guests,
+            disks,
+            setup: None,
+            unavailable: BTreeMap::new(),
+            running: None,
+            told: Vec::new(),
+            patience,
+            outside: None,
+        }
     }
 
     pub fn serve(&mut self, stream: UnixStream) -> Result<(), String> {
@@ -102,7 +113,7 @@ impl<'a> Relay<'a> {
         let prepared = self.guests.prepare(setup, tell)?;
         let Available { setup, unavailable } = prepared.available;
         self.unavailable = unavailable;
-        self.disks = Disks::open(&setup, tell)?;
+        self.disks = Disks::open(&setup, self.outside.as_ref(), tell)?;
         let mut controls = setup.controls.clone();
         controls.entry("guest-memory".to_owned()).or_insert_with(|| "backed".to_owned());
         self.setup = Some(Setup {
@@ -110,6 +121,7 @@ impl<'a> Relay<'a> {
             targets: setup.targets.iter().map(|target| self.disks.for_guest(target)).collect(),
             dir: "/".into(),
             wipe: Vec::new(),
+            devices: Default::default(),
             controls,
             vm: None,
             kernels: Vec::new(),

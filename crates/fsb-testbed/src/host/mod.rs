@@ -5,7 +5,7 @@ mod virtualization;
 
 use std::collections::BTreeMap;
 
-use fsb_model::host::HostManifest;
+use fsb_model::host::{DeviceId, DeviceManifest, HostManifest};
 
 pub(crate) use device::device_manifest;
 pub(crate) use device::device_of_mount;
@@ -15,6 +15,11 @@ use crate::sys::{Roots, memory};
 /// Bytes of memory that the machine has, where the kernel says so.
 pub fn memory_bytes() -> Option<u64> {
     memory::meminfo(&Roots::default(), "MemTotal")
+}
+
+/// The device of that number, with what is beneath it.
+pub fn device(id: DeviceId) -> DeviceManifest {
+    device_manifest(&Roots::default(), (id.major, id.minor))
 }
 
 /// The machine as it is now.

@@ -118,12 +118,11 @@ pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
         media
             .entry(spec.medium.to_string())
             .or_insert_with(|| MediumRequest {
-                medium: &spec.medium,
                 size: setup.size / GRANULE * GRANULE,
-                dir: &setup.dir,
                 seed: setup.seed,
                 wipe: &setup.wipe,
-                keep_discard: false,
+                devices: (!setup.devices.is_empty()).then_some(&setup.devices),
+                ..MediumRequest::new(&spec.medium, &setup.dir)
             })
             .keep_discard |= discards;
     }

@@ -38,6 +38,8 @@ pub(super) struct FileSystemVisit {
     member: &'static dyn FileSystem,
     medium: Option<String>,
     source: PathBuf,
+    /// As people know the source.
+    shown: PathBuf,
     point: PathBuf,
     root: PathBuf,
     options: Vec<String>,
@@ -57,6 +59,7 @@ impl FileSystemVisit {
     ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
         let VisitRequest { member, spec, point, size, user, page_cache, held, oldest } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
+        let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
         let (formatted, inspection) = match medium.as_deref_mut() {
             Some(medium) => format(*member, spec, *oldest, medium)?,
             None => (Formatted::default(), member.inspect(&source)),
@@ -71,14 +74,17 @@ impl FileSystemVisit {
             point: point.clone(),
             options: options(*member, spec, medium.as_deref()),
             source,
+            shown,
             size: *size,
             user: *user,
             mounted: None,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
             held: (*held).clone(),
         };
-        let provisioned =
-            visit.mount().and_then(|()| visit.make_root()).and_then(|()| visit.describe(spec, formatted, inspection));
+        let provisioned = visit
+            .mount(again(&mut medium))
+            .and_then(|()| visit.make_root())
+            .and_then(|()| visit.describe(spec, formatted, inspection));
         match provisioned {
             Ok(provisioned) => Ok((visit, provisioned)),
             Err(error) => {
@@ -102,7 +108,12 @@ impl FileSystemVisit {
         self.medium.as_deref()
     }
 
-    fn mount(&mut self) -> Result<(), TestbedError> {
+    /// The claim is given up for the mount alone, which makes one of its own.
+    fn mount(&mut self, mut medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
+        if let Some(medium) = again(&mut medium) {
+            medium.verify()?;
+            medium.lock();
+        }
         let request = MountRequest {
             source: &self.source,
             point: &self.point,
@@ -110,7 +121,9 @@ impl FileSystemVisit {
             size: self.size,
             owner: self.user,
         };
-        let mounted = self.mounted.insert(self.member.mount(&request)?);
+        let made = self.member.mount(&request).map_err(|error| as_shown(error, &self.source, &self.shown))?;
+        let mounted = self.mounted.insert(made);
+        medium.map_or(Ok(()), |medium| medium.verify())?;
         if let (Some(memory), Some(server)) = (&self.held.memory, &mounted.server) {
             // What it reads for a worker is the worker's.
             memory.add(server.id())?;
@@ -204,8 +217,7 @@ impl FileSystemVisit {
                 self.unmount()?;
                 medium.take_back()?;
                 quiet::drop_caches(&roots)?;
-                medium.lock();
-                self.mount()
+                self.mount(Some(medium))
             }
         }
     }
@@ -240,6 +252,14 @@ impl FileSystemVisit {
     }
 }
 
+/// The medium once more: an `Option` around the reference does not lend it by itself.
+fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn OpenMedium> {
+    match medium {
+        Some(medium) => Some(&mut **medium),
+        None => None,
+    }
+}
+
 fn format(
     member: &dyn FileSystem,
     spec: &FileSystemSpec,
@@ -249,17 +269,23 @@ fn format(
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default())) };
     let program = fs::version(tools).and_then(|text| Version::find(&text));
     let arguments = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
+    medium.verify()?;
     medium.lend();
     let formatted = fs::format(tools, medium.device(), &arguments);
-    medium.lock();
-    match formatted {
-        Ok(formatted) => Ok((formatted, member.inspect(medium.device()))),
-        Err(error) => {
-            // The first error is the one that explains.
-            let _ = medium.take_back();
-            Err(error)
-        }
+    let taken = medium.take_back().and_then(|()| medium.verify());
+    // The first error is the one that explains.
+    let mut formatted = formatted.map_err(|error| as_shown(error, medium.device(), medium.shown()))?;
+    taken?;
+    for word in &mut formatted.command {
+        *word = word.replace(&*medium.device().to_string_lossy(), &medium.shown().to_string_lossy());
     }
+    Ok((formatted, member.inspect(medium.device())))
+}
+
+/// In words of who reads it: programs complain about the private node that they were given.
+fn as_shown(error: TestbedError, node: &Path, shown: &Path) -> TestbedError {
+    let reword = |text: String| text.replace(&*node.to_string_lossy(), &shown.to_string_lossy());
+    TestbedError { what: reword(error.what), tried: reword(error.tried), advice: reword(error.advice), ..error }
 }
 
 /// The user's options, and what keeps the file system from discarding on a device that can.

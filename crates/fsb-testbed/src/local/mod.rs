@@ -9,7 +9,7 @@ mod place;
 mod quiet;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use fsb_model::run::ControlRecord;
@@ -95,7 +95,7 @@ impl LocalTestbed {
     #[must_use]
     pub fn seeing(mut self, host_proc: Option<OwnedFd>) -> LocalTestbed {
         if let Some(proc) = &host_proc {
-            self.outside.proc = PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd()));
+            self.outside = Roots::through(proc);
         }
         self._host_proc = host_proc;
         self
@@ -104,7 +104,9 @@ impl LocalTestbed {
     fn open_media(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
         let mut opened = Opened::default();
         let Some(ledger) = &self.ledger else { return Ok(opened) };
-        for (text, request) in check::media(setup) {
+        for (text, mut request) in check::media(setup) {
+            request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
+            request.outside = Some(&self.outside);
             let medium = medium::find(&request.medium.name)?.open(&request, ledger, progress)?;
             if medium.can_discard() && !request.keep_discard {
                 opened.warnings.push(format!("{text} can discard: mkfs and mount options keep discards out"));

@@ -19,6 +19,8 @@ const OTHERS: [&str; 2] = ["/mnt", "/media"];
 /// The private tmpfs with the mount points.
 pub(super) struct MountRoot {
     path: PathBuf,
+    /// Below it, for private device nodes.
+    nodes: PathBuf,
     next: u32,
 }
 
@@ -43,13 +45,18 @@ impl MountRoot {
                 continue;
             }
             match make_directory(&place).and_then(|()| mount_tmpfs(&place)) {
-                Ok(()) => return Ok(MountRoot { path: place, next: 0 }),
+                Ok(nodes) => return Ok(MountRoot { path: place, nodes, next: 0 }),
                 Err(refusal) => refusals.push(refusal),
             }
         }
         Err(TestbedError::machine("there is no place for mount points")
             .tried(refusals.join("; "))
             .advice("run as root outside a container that forbids mounting, or measure a directory (fsb run /path)"))
+    }
+
+    /// Where private device nodes are made. Nobody but root looks in there, and workers can open no device anyway.
+    pub fn nodes(&self) -> &Path {
+        &self.nodes
     }
 
     /// A new, empty directory to mount on.
@@ -98,7 +105,15 @@ fn make_directory(place: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn mount_tmpfs(place: &Path) -> Result<(), String> {
-    let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "nodev".to_owned()];
-    kernel::mount("tmpfs", Path::new("fsb"), place, &options).map_err(|error| error.to_string())
+/// Not `nodev`: the device nodes on it are opened. The answer is the directory for those.
+fn mount_tmpfs(place: &Path) -> Result<PathBuf, String> {
+    let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "noexec".to_owned()];
+    kernel::mount("tmpfs", Path::new("fsb"), place, &options).map_err(|error| error.to_string())?;
+    let nodes = place.join("dev");
+    let made = std::fs::DirBuilder::new().mode(0o700).create(&nodes);
+    made.map_err(|error| {
+        let _ = unmount(place, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+        attempt("make", &nodes, &error)
+    })?;
+    Ok(nodes)
 }

@@ -3,12 +3,14 @@
 //! Its `discard_max_bytes` stays as it is: since Linux 6.9 a 0 there also makes the discard granularity 0, and no later
 //! value is accepted until the device goes away. mkfs and mount options keep discards out instead.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fsb_model::Target;
+use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use rustix::fs::OFlags;
@@ -18,7 +20,9 @@ use crate::error::{TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::sys::block::{self, DeviceNumber};
-use crate::sys::{Roots, fill, mountinfo, poll_until, program};
+use crate::sys::node::Node;
+use crate::sys::pinned::{self, Pinned, Unpinned};
+use crate::sys::{Roots, fill, poll_until, program, stack};
 use crate::testbed::Progress;
 
 pub(super) struct Device;
@@ -45,17 +49,19 @@ impl MediumKind for Device {
         _: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
-        let Claimed { path, file: claim, record } = claim(request, progress)?;
+        let Claimed { device, file: claim, record } = claim(request, progress)?;
         let limit = record.device.queue.get("discard_max_bytes");
         let can_discard = limit.is_some_and(|text| text != "0");
-        Ok(Box::new(OpenDevice { path, claim: Some(claim), can_discard, record }))
+        let device = OpenDevice::new(device, request.nodes, Some(claim), can_discard, record)?;
+        device.device.lock_against_udev();
+        Ok(Box::new(device))
     }
 }
 
 /// A device that is ours and written over once.
 pub(crate) struct Claimed {
-    /// Its path.
-    pub path: PathBuf,
+    /// What it is, whatever its name leads to by now.
+    pub device: Pinned,
     /// Opened O_EXCL, for direct I/O.
     pub file: OwnedFd,
     /// What it is.
@@ -65,18 +71,19 @@ pub(crate) struct Claimed {
 /// Claims the device and writes it over once.
 pub(crate) fn claim(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Claimed, TestbedError> {
     // Again, for minutes may lie between the check and now; and from here on it is ours.
-    let Candidate { path, number, size, claim } = examine(request)?;
+    let Candidate { device, size, claim } = examine(request)?;
+    let name = device.shown().display().to_string();
     let failed = |error: &io::Error| {
-        TestbedError::machine(format!("{} could not be written over", path.display()))
-            .tried(attempt("write to", &path, error))
+        TestbedError::machine(format!("{name} could not be written over"))
+            .tried(attempt("write to", device.shown(), error))
             .advice("check the device (dmesg)")
     };
     let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
     rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
-    let name = path.display().to_string();
     fill::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress)).map_err(|error| failed(&error))?;
     block::flush_buffers(&claim).map_err(|error| failed(&error))?;
     let shown = show_bytes(size as f64);
+    let number = device.number();
     let record = MediumRecord {
         device: host::device_manifest(&Roots::default(), (number.0, number.1)),
         direct: None,
@@ -84,112 +91,164 @@ pub(crate) fn claim(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progre
         summary: format!("{name} {shown}"),
         unjudged: None,
     };
-    Ok(Claimed { path, file: claim, record })
+    Ok(Claimed { device, file: claim, record })
+}
+
+/// Which devices the names in targets and in the consent to wipe lead to now. Names that lead to none are left out: the
+/// check says so.
+pub fn named_devices(targets: &[Target], wipe: &[PathBuf]) -> BTreeMap<PathBuf, DeviceId> {
+    let roots = Roots::default();
+    let specs = targets.iter().filter_map(Target::file_system);
+    let arguments = specs.filter_map(|spec| spec.medium.argument.as_deref());
+    // Of an array, each of its members.
+    let named = arguments.flat_map(|argument| argument.split('+')).filter(|text| text.starts_with('/'));
+    let paths = named.map(PathBuf::from).chain(wipe.iter().cloned());
+    paths.filter_map(|path| Some((path.clone(), pinned::id_at(&path, &roots)?))).collect()
 }
 
 /// A device that passed every check, claimed.
 struct Candidate {
-    path: PathBuf,
-    number: DeviceNumber,
+    device: Pinned,
     size: u64,
     /// Opened O_EXCL.
     claim: OwnedFd,
 }
 
-/// Every reason to keep one's hands off a device, the strongest first.
+/// Every reason to keep one's hands off a device, the strongest first. The name is followed once; all else is asked of
+/// the device that it led to.
 fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
     let path = PathBuf::from(request.medium.argument.as_deref().unwrap_or_default());
     let shown = path.display();
-    let number = block::number_of(&path).ok_or_else(|| {
-        let what = if path.exists() { "is no block device" } else { "does not exist" };
-        TestbedError::request(format!("{shown} {what}")).advice("name a block device such as /dev/sdb1 (see lsblk)")
+    let cannot_open = |error: &io::Error| {
+        TestbedError::machine(format!("{shown} cannot be opened for writing"))
+            .tried(attempt("open", &path, error))
+            .advice("formatting needs root: run with sudo, or measure a directory (fsb run /path)")
+    };
+    let device = Pinned::open(&path).map_err(|why| match why {
+        Unpinned::Refused(error) => cannot_open(&error),
+        Unpinned::Missing(error) if error.raw_os_error() == Some(libc::EACCES) => cannot_open(&error),
+        Unpinned::Missing(_) => no_device(&path, "does not exist"),
+        Unpinned::NoBlockDevice => no_device(&path, "is no block device"),
     })?;
-    refuse_mounted(&path, number)?;
-    let claim = block::open(&path, true, true).map_err(|error| match error.raw_os_error() {
-        Some(libc::EBUSY) => in_use(&path, number),
+    refuse_another(request, &device)?;
+    refuse_used(request, &device)?;
+    let claim = device.open_again(true, true).map_err(|error| match error.raw_os_error() {
+        Some(libc::EBUSY) => claimed_by_others(&device),
         Some(libc::EROFS) => read_only(&path),
-        _ => TestbedError::machine(format!("{shown} cannot be opened for writing"))
-            .tried(attempt("open", &path, &error))
-            .advice("formatting needs root: run with sudo, or measure a directory (fsb run /path)"),
+        _ => cannot_open(&error),
     })?;
+    // Now nobody else can mount it; but what needs no claim may have come while it was made.
+    refuse_used(request, &device)?;
     if block::is_read_only(&claim).unwrap_or(true) {
         return Err(read_only(&path));
     }
-    if !request.wipe.iter().any(|wiped| block::number_of(wiped) == Some(number)) {
-        refuse_signatures(&path)?;
+    if !is_given_up(request, &device) {
+        refuse_signatures(&device)?;
     }
-    let directory = number.directory(&Roots::default());
+    let directory = device.number().directory(&Roots::default());
     let size = directory.and_then(|directory| block::size(&directory)).unwrap_or(0);
     if size == 0 {
         return Err(TestbedError::machine(format!("{shown} has no size")).advice("is a medium inserted?"));
     }
-    Ok(Candidate { path, number, size, claim })
+    Ok(Candidate { device, size, claim })
+}
+
+fn no_device(path: &Path, what: &str) -> TestbedError {
+    TestbedError::request(format!("{} {what}", path.display()))
+        .advice("name a block device such as /dev/sdb1 (see lsblk)")
 }
 
 fn read_only(path: &Path) -> TestbedError {
     TestbedError::machine(format!("{} is read-only", path.display())).advice("choose another device")
 }
 
-/// The kernel's claim holds in every mount namespace, also those that we cannot see.
-fn in_use(path: &Path, number: DeviceNumber) -> TestbedError {
-    let roots = Roots::default();
-    let holders = number.directory(&roots).and_then(|directory| std::fs::read_dir(directory.join("holders")).ok());
-    let names: Vec<_> = holders
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-        .collect();
-    let by = match names[..] {
-        [] => "mounted somewhere, swap, part of an array, or a disk with a partition in use".to_owned(),
-        _ => format!("part of {}", names.join(", ")),
+/// A link that somebody changed since the names were resolved leads to a device that nobody named.
+fn refuse_another(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), TestbedError> {
+    let Some(known) = request.devices else { return Ok(()) };
+    let (before, now) = (known.get(device.shown()).copied(), device.id(&Roots::default()));
+    if before == Some(now) {
+        return Ok(());
+    }
+    let describe = |id: &DeviceId| {
+        let disk = id.sequence.map_or_else(String::new, |sequence| format!(", disk {sequence} of this boot"));
+        format!("device {}:{}{disk}", id.major, id.minor)
     };
-    TestbedError::request(format!("{} is in use: nothing was changed", path.display()))
-        .tried(format!("open with O_EXCL: Device or resource busy (EBUSY): {by}"))
+    let before = before.as_ref().map_or_else(|| "nothing".to_owned(), describe);
+    let shown = device.shown().display();
+    Err(TestbedError::request(format!("{shown} leads to another device than when it was named: nothing was changed"))
+        .tried(format!("it led to {before}, and now leads to {}", describe(&now)))
+        .advice("name the device itself (see lsblk), not a link that others can change"))
+}
+
+/// Whether the user gave up the content of this very device, then and now.
+fn is_given_up(request: &MediumRequest<'_>, device: &Pinned) -> bool {
+    let roots = Roots::default();
+    let own = device.id(&roots);
+    request.wipe.iter().any(|wiped| {
+        let then = request.devices.is_none_or(|known| known.get(wiped) == Some(&own));
+        then && pinned::id_at(wiped, &roots) == Some(own)
+    })
+}
+
+/// How long a program that only looks at a new device may keep it open: udev does so whenever one is closed.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Who uses the device, or any device that shares its bytes.
+fn refuse_used(request: &MediumRequest<'_>, device: &Pinned) -> Result<(), TestbedError> {
+    let usual = Roots::default();
+    let roots = request.outside.unwrap_or(&usual);
+    let (mut uses, mut openers) = (Vec::new(), Vec::new());
+    poll_until(LOOK, || {
+        let stack = stack::look(device.number(), roots);
+        openers = stack::openers(&stack.shares, roots);
+        uses = stack.uses;
+        !uses.is_empty() || openers.is_empty()
+    });
+    let advice = match (&uses[..], &openers[..]) {
+        ([], []) => return Ok(()),
+        ([], _) => "end it, or choose another device; --wipe does not change this",
+        _ => "unmount or detach it first, or choose another device; --wipe does not change this",
+    };
+    let what = format!("{} is in use: nothing was changed", device.shown().display());
+    Err(TestbedError::request(what).tried([uses, openers].concat().join("; ")).advice(advice))
+}
+
+/// The kernel's claim holds in every mount namespace, also those that we cannot see, and for users that it does not name.
+fn claimed_by_others(device: &Pinned) -> TestbedError {
+    let found = signatures(device).unwrap_or_default();
+    let holds = if found.is_empty() { String::new() } else { format!("; it holds {}", found.join(", ")) };
+    TestbedError::request(format!("{} is in use: nothing was changed", device.shown().display()))
+        .tried(format!(
+            "open with O_EXCL: Device or resource busy (EBUSY): mounted somewhere, swap, part of an array or pool, or a \
+             disk with a partition in use{holds}"
+        ))
         .advice("choose another device; --wipe does not change this")
 }
 
-/// By number, by the path it was mounted from (btrfs hides the number), and for a disk by its partitions' numbers.
-fn refuse_mounted(path: &Path, number: DeviceNumber) -> Result<(), TestbedError> {
-    for mount in mountinfo::read_everywhere() {
-        let same = DeviceNumber(mount.device.0, mount.device.1) == number
-            || (mount.source.is_absolute() && block::number_of(&mount.source) == Some(number));
-        if same {
-            return Err(TestbedError::request(format!("{} is mounted: nothing was changed", path.display()))
-                .tried(format!("it is mounted at {}", mount.point.display()))
-                .advice("unmount it first, or choose another device; --wipe does not change this"));
-        }
-    }
-    Ok(())
-}
-
 /// What is known to be on the device: `wipefs` knows best; `blkid` knows the same in older places.
-fn refuse_signatures(path: &Path) -> Result<(), TestbedError> {
+fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
+    let shown = device.shown().display();
     let refused = |what: String, tried: String| {
-        TestbedError::request(what)
-            .tried(tried)
-            .advice(format!("to destroy all that is on it: --wipe {}", path.display()))
+        TestbedError::request(what).tried(tried).advice(format!("to destroy all that is on it: --wipe {shown}"))
     };
-    match signatures(path) {
+    match signatures(device) {
         Ok(found) if found.is_empty() => Ok(()),
-        Ok(found) => Err(refused(
-            format!("{} is not empty: nothing was changed", path.display()),
-            format!("it holds {}", found.join(", ")),
-        )),
-        Err(tried) => Err(refused(format!("cannot tell whether {} is empty", path.display()), tried)),
+        Ok(found) => {
+            Err(refused(format!("{shown} is not empty: nothing was changed"), format!("it holds {}", found.join(", "))))
+        }
+        Err(tried) => Err(refused(format!("cannot tell whether {shown} is empty"), tried)),
     }
 }
 
 /// Names of the signatures on a device; an error where nothing could look.
-fn signatures(path: &Path) -> Result<Vec<String>, String> {
+fn signatures(device: &Pinned) -> Result<Vec<String>, String> {
     let mut tried = Vec::new();
     for (name, arguments) in [("wipefs", ["-n", "-p"].as_slice()), ("blkid", &["-p", "-o", "udev"])] {
         let Some(program) = program::find(name) else {
             tried.push(format!("{name} is missing (package util-linux)"));
             continue;
         };
-        let mut words: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-        words.push(path.as_os_str());
-        let output = program::run(&program, &words).map_err(|error| error.to_string())?;
+        let output = program::run_on(&program, arguments, device.descriptor()).map_err(|error| error.to_string())?;
         match (name, output.status.code()) {
             ("wipefs", Some(0)) => return Ok(wipefs_types(&String::from_utf8_lossy(&output.stdout))),
             // 0: found, 8: found several, 2: found nothing, but also where it could not read.
@@ -214,17 +273,37 @@ fn blkid_type(text: &str) -> String {
 
 /// A device that is ours until it is closed.
 pub(super) struct OpenDevice {
-    path: PathBuf,
-    /// Exclusive and locked while idle, only locked while mounted, absent while it is formatted.
+    device: Pinned,
+    node: Node,
+    /// Exclusive; absent while mkfs or a mount has it.
     claim: Option<OwnedFd>,
     can_discard: bool,
     record: MediumRecord,
 }
 
 impl OpenDevice {
-    /// Takes a device that needs no checks and no filling.
-    pub(super) fn adopt(path: PathBuf, can_discard: bool, record: MediumRecord) -> Result<Self, TestbedError> {
-        let mut device = OpenDevice { path, claim: None, can_discard, record };
+    fn new(
+        device: Pinned,
+        nodes: Option<&Path>,
+        claim: Option<OwnedFd>,
+        can_discard: bool,
+        record: MediumRecord,
+    ) -> Result<Self, TestbedError> {
+        let node = Node::make(nodes, device.number(), device.shown())?;
+        Ok(OpenDevice { device, node, claim, can_discard, record })
+    }
+
+    /// Takes a device that needs no checks and no filling: the kernel's own of that name and number.
+    pub(super) fn adopt(
+        (path, number): (&Path, DeviceNumber),
+        nodes: Option<&Path>,
+        can_discard: bool,
+        record: MediumRecord,
+    ) -> Result<Self, TestbedError> {
+        let device = Pinned::known(path, number).map_err(|error| {
+            TestbedError::machine(format!("{} cannot be used", path.display())).tried(attempt("open", path, &error))
+        })?;
+        let mut device = OpenDevice::new(device, nodes, None, can_discard, record)?;
         device.take_back()?;
         Ok(device)
     }
@@ -232,7 +311,15 @@ impl OpenDevice {
 
 impl OpenMedium for OpenDevice {
     fn device(&self) -> &Path {
-        &self.path
+        self.node.path()
+    }
+
+    fn shown(&self) -> &Path {
+        self.device.shown()
+    }
+
+    fn verify(&self) -> Result<(), TestbedError> {
+        self.node.verify(self.device.shown())
     }
 
     fn record(&self) -> &MediumRecord {
@@ -245,36 +332,37 @@ impl OpenMedium for OpenDevice {
 
     fn lend(&mut self) {
         self.claim = None;
+        self.device.unlock();
     }
 
     fn lock(&mut self) {
-        self.claim = block::open(&self.path, true, false).ok();
-        if let Some(claim) = &self.claim {
-            super::lock_against_udev(claim);
-        }
+        self.claim = None;
+        self.device.lock_against_udev();
     }
 
     fn take_back(&mut self) -> Result<(), TestbedError> {
         self.claim = None;
         let mut answer = Err(io::ErrorKind::TimedOut.into());
         poll_until(IDLE, || {
-            answer = block::open(&self.path, true, true);
+            answer = self.device.open_again(true, true);
             answer.is_ok()
         });
+        let shown = self.device.shown();
         let claim = answer.map_err(|error| {
-            TestbedError::machine(format!("{} was taken by somebody else", self.path.display())).tried(attempt(
+            TestbedError::machine(format!("{} was taken by somebody else", shown.display())).tried(attempt(
                 "open with O_EXCL",
-                &self.path,
+                shown,
                 &error,
             ))
         })?;
-        super::lock_against_udev(&claim);
+        self.device.lock_against_udev();
         self.claim = Some(claim);
         Ok(())
     }
 
     fn close(&mut self, _: &Ledger) -> Vec<String> {
         self.claim = None;
+        self.device.unlock();
         Vec::new()
     }
 }

@@ -138,7 +138,7 @@ impl MediumKind for Fault {
             unjudged: Some("a disk that fails on purpose".to_owned()),
             ..MediumRecord::default()
         };
-        let device = OpenDevice::adopt(mapped.path.clone(), false, record)?;
+        let device = OpenDevice::adopt((&mapped.path, number), request.nodes, false, record)?;
         Ok(Box::new(Failing { device, mapped, members: opened }))
     }
 }
@@ -152,6 +152,14 @@ struct Failing {
 impl OpenMedium for Failing {
     fn device(&self) -> &Path {
         self.device.device()
+    }
+
+    fn shown(&self) -> &Path {
+        self.device.shown()
+    }
+
+    fn verify(&self) -> Result<(), TestbedError> {
+        self.device.verify()
     }
 
     fn record(&self) -> &MediumRecord {
@@ -187,7 +195,7 @@ mod tests {
     use super::*;
 
     fn request(medium: &Medium) -> MediumRequest<'_> {
-        MediumRequest { medium, size: 64 << 20, dir: Path::new("/"), seed: 1, wipe: &[], keep_discard: false }
+        MediumRequest { size: 64 << 20, seed: 1, ..MediumRequest::new(medium, Path::new("/")) }
     }
 
     fn fault(argument: &str) -> Medium {

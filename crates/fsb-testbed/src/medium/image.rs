@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
-use rustix::fs::{FlockOperation, flock};
 
-use super::OpenMedium;
+use super::{MediumRequest, OpenMedium};
 use crate::error::{TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, Ledger, Ticket};
-use crate::sys::block::{self, DeviceNumber};
+use crate::sys::block::DeviceNumber;
 use crate::sys::loopdev::{self, LoopDevice, Mode};
+use crate::sys::node::Node;
+use crate::sys::pinned::Pinned;
 use crate::sys::{Roots, poll_until, read_trimmed};
 
 /// How long the last user may take to go after an unmount.
@@ -21,9 +22,10 @@ const IDLE: Duration = Duration::from_secs(10);
 /// An image that is attached to a loop device.
 pub(super) struct AttachedImage {
     /// Closed before the image, or the device would outlive it.
-    device: Option<LoopDevice>,
+    device: Option<Pinned>,
     image: Option<OwnedFd>,
-    path: PathBuf,
+    node: Node,
+    shown: PathBuf,
     ticket: Option<Ticket>,
     can_discard: bool,
     pub record: MediumRecord,
@@ -31,30 +33,38 @@ pub(super) struct AttachedImage {
 
 impl AttachedImage {
     /// Attaches `image`, and switches discard off unless it is the subject.
-    pub fn attach(image: OwnedFd, mode: Mode, keep_discard: bool, ledger: &Ledger) -> Result<Self, TestbedError> {
-        let roots = Roots::default();
-        let device = attach(&image, mode)?;
-        let path = device.path();
-        let queue = roots.sys.join(format!("block/loop{}/queue", device.index));
+    pub fn attach(
+        image: OwnedFd,
+        mode: Mode,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+    ) -> Result<Self, TestbedError> {
+        let (roots, keep_discard) = (Roots::default(), request.keep_discard);
+        let LoopDevice { index, fd, is_new } = attach(&image, mode)?;
+        let shown = loopdev::path(index);
+        let device = Pinned::of(fd, shown.clone())
+            .map_err(|error| TestbedError::machine(attempt("cannot use", &shown, &error)))?;
+        let node = Node::make(request.nodes, device.number(), &shown)?;
+        let queue = roots.sys.join(format!("block/loop{index}/queue"));
         let mut attached = AttachedImage {
             device: None,
             image: Some(image),
-            path,
+            node,
+            shown,
             ticket: None,
             can_discard: true,
             record: MediumRecord::default(),
         };
         let limit = queue.join("discard_max_bytes");
         let discards = read_trimmed(&limit).is_some_and(|text| text != "0");
-        if device.is_new || !keep_discard {
-            let action = Action::RemoveLoop { index: device.index, again: !device.is_new };
+        if is_new || !keep_discard {
+            let action = Action::RemoveLoop { index, again: !is_new };
             attached.ticket = Some(ledger.record(action)?);
         }
         attached.can_discard = discards && (keep_discard || std::fs::write(&limit, "0").is_err());
-        attached.record.direct = Some(is_direct(&roots, device.index));
-        if let Some(number) = block::number_of(&attached.path) {
-            attached.record.device = host::device_manifest(&roots, (number.0, number.1));
-        }
+        attached.record.direct = Some(is_direct(&roots, index));
+        let number = device.number();
+        attached.record.device = host::device_manifest(&roots, (number.0, number.1));
         attached.device = Some(device);
         Ok(attached)
     }
@@ -90,7 +100,15 @@ fn attach(image: &OwnedFd, mode: Mode) -> Result<LoopDevice, TestbedError> {
 
 impl OpenMedium for AttachedImage {
     fn device(&self) -> &Path {
-        &self.path
+        self.node.path()
+    }
+
+    fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    fn verify(&self) -> Result<(), TestbedError> {
+        self.node.verify(&self.shown)
     }
 
     fn record(&self) -> &MediumRecord {
@@ -103,28 +121,29 @@ impl OpenMedium for AttachedImage {
 
     fn lend(&mut self) {
         if let Some(device) = &self.device {
-            // Unlocking what is ours cannot fail.
-            let _ = flock(&device.fd, FlockOperation::Unlock);
+            device.unlock();
         }
     }
 
     fn lock(&mut self) {
         if let Some(device) = &self.device {
-            super::lock_against_udev(&device.fd);
+            device.lock_against_udev();
         }
     }
 
     /// Nobody else knows of it; but a mount that lingers in another namespace would make the next one warm.
     fn take_back(&mut self) -> Result<(), TestbedError> {
+        let Some(device) = &self.device else { return Ok(()) };
         let mut answer = Ok(());
         poll_until(IDLE, || {
-            answer = block::open(&self.path, false, true).map(drop);
+            answer = device.open_again(false, true).map(drop);
             answer.is_ok()
         });
+        device.lock_against_udev();
         answer.map_err(|error| {
             TestbedError::trial("the target is still in use after it was unmounted").tried(attempt(
                 "open with O_EXCL",
-                &self.path,
+                &self.shown,
                 &error,
             ))
         })

@@ -76,7 +76,7 @@ impl MediumKind for LoopImage {
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
         let size = request.size;
         let image = make_filled_image(request, progress)?;
-        let mut attached = AttachedImage::attach(image, Mode::Direct, request.keep_discard, ledger)?;
+        let mut attached = AttachedImage::attach(image, Mode::Direct, request, ledger)?;
         if attached.record.direct != Some(true) {
             let refusal = not_direct(request.dir).tried("/sys/block/loopN/loop/dio reads 0");
             attached.close(ledger);

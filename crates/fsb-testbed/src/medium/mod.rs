@@ -8,23 +8,24 @@ mod raid0;
 mod ram;
 mod vm_disk;
 
-use std::os::fd::OwnedFd;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fsb_model::Medium;
+use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::error::TestbedError;
 use crate::ledger::Ledger;
+use crate::sys::Roots;
 use crate::testbed::Progress;
 
 /// Every medium that fsb can make.
 pub static REGISTRY: &[&dyn MediumKind] =
     &[&loop_image::LoopImage, &ram::Ram, &device::Device, &raid0::Raid0, &vm_disk::VmDisk];
 
+pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
 pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
@@ -49,6 +50,20 @@ pub struct MediumRequest<'a> {
     pub wipe: &'a [PathBuf],
     /// A target mounts with `discard`, so it is the subject and stays possible.
     pub keep_discard: bool,
+    /// Which devices the names led to when they were resolved; absent where nobody looked before.
+    pub devices: Option<&'a BTreeMap<PathBuf, DeviceId>>,
+    /// Where private device nodes are made; absent where nothing is formatted.
+    pub nodes: Option<&'a Path>,
+    /// Where all processes of the machine are seen; absent where the usual places show them.
+    pub outside: Option<&'a Roots>,
+}
+
+impl<'a> MediumRequest<'a> {
+    /// Of no size, filled with the bytes of seed 0; nothing was resolved before and nothing given up.
+    pub fn new(medium: &'a Medium, dir: &'a Path) -> Self {
+        let (size, seed, wipe, keep_discard) = (0, 0, [].as_slice(), false);
+        MediumRequest { medium, size, dir, seed, wipe, keep_discard, devices: None, nodes: None, outside: None }
+    }
 }
 
 /// A sort of medium.
@@ -74,17 +89,21 @@ pub trait MediumKind: Sync {
 
 /// A medium in use. Dropping it lets go of device and image, but leaves the ledger's entries.
 pub trait OpenMedium {
-    /// The block device.
+    /// A private node of the device: what programs and the kernel are given to open.
     fn device(&self) -> &Path;
+    /// The device as people know it: as it was named, or `/dev/loop3`.
+    fn shown(&self) -> &Path;
+    /// Whether the node is still the device's: asked before and after others open it.
+    fn verify(&self) -> Result<(), TestbedError>;
     /// What it is.
     fn record(&self) -> &MediumRecord;
     /// Whether the device would obey a discard.
     fn can_discard(&self) -> bool;
     /// Lets mkfs open it exclusively, and lock it.
     fn lend(&mut self);
-    /// Locks it against udev, after mkfs and before the mount.
+    /// Lets mount open it exclusively; locked against udev it stays.
     fn lock(&mut self);
-    /// Makes it ours alone after an unmount. Fails where somebody else holds it.
+    /// Makes it ours alone after mkfs or an unmount. Fails where somebody else holds it.
     fn take_back(&mut self) -> Result<(), TestbedError>;
     /// Lets go of everything and undoes what was changed. The answer holds what could not be undone.
     fn close(&mut self, ledger: &Ledger) -> Vec<String>;
@@ -105,14 +124,6 @@ pub fn find(name: &str) -> Result<&'static dyn MediumKind, TestbedError> {
         TestbedError::request(fsb_model::nearest::unknown("medium", name, known))
             .advice("use @loop (an image in a file), @ram (in memory), @/dev/NAME (a block device) or @raid0:loop+loop")
     })
-}
-
-/// udev leaves locked devices alone. It may hold the lock itself for an instant; that it looks at the device once more
-/// is not worth a failure.
-fn lock_against_udev(device: &OwnedFd) {
-    crate::sys::poll_until(Duration::from_secs(5), || {
-        flock(device, FlockOperation::NonBlockingLockExclusive) != Err(Errno::AGAIN)
-    });
 }
 
 /// Says how far the filling is, in the words of all media, and not more often than anybody reads.

@@ -182,7 +182,8 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     let mut numbers = Vec::new();
     for member in &array.members {
         let number = block::number_of(member.device());
-        numbers.push(number.ok_or_else(|| fail(format!("{} is no block device", member.device().display())))?);
+        member.verify()?;
+        numbers.push(number.ok_or_else(|| fail(format!("{} is no block device", member.shown().display())))?);
     }
     let sizes: Vec<Option<u64>> =
         numbers.iter().map(|number| number.directory(&roots).and_then(|directory| block::size(&directory))).collect();
@@ -199,8 +200,9 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     array.members.iter_mut().for_each(|member| member.lock());
 
     let path = md::path(number);
-    let device = block::number_of(&path).map(|number| host::device_manifest(&roots, (number.0, number.1)));
-    let mut device = device.ok_or_else(|| fail(format!("{} did not appear", path.display())))?;
+    let found = block::number_in(&roots.sys.join(format!("block/md{number}")));
+    let found = found.ok_or_else(|| fail(format!("{} did not appear", path.display())))?;
+    let mut device = host::device_manifest(&roots, (found.0, found.1));
     let chunk = read_trimmed(&roots.sys.join(format!("block/md{number}/md/chunk_size")));
     if chunk.as_deref() != Some(&CHUNK.to_string()) {
         return Err(fail(format!("its chunks are {} bytes", chunk.unwrap_or_default())));
@@ -222,7 +224,7 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     };
     let limit = array.record.device.queue.get("discard_max_bytes");
     let can_discard = limit.is_some_and(|text| text != "0");
-    array.device = Some(OpenDevice::adopt(path, can_discard, array.record.clone())?);
+    array.device = Some(OpenDevice::adopt((&path, found), request.nodes, can_discard, array.record.clone())?);
     Ok(())
 }
 
@@ -280,6 +282,14 @@ impl OpenMedium for Array {
         self.device.as_ref().map_or(Path::new("/nonexistent"), |device| device.device())
     }
 
+    fn shown(&self) -> &Path {
+        self.device.as_ref().map_or(Path::new("/nonexistent"), |device| device.shown())
+    }
+
+    fn verify(&self) -> Result<(), TestbedError> {
+        self.device.as_ref().map_or(Ok(()), |device| device.verify())
+    }
+
     fn record(&self) -> &MediumRecord {
         &self.record
     }
@@ -325,7 +335,7 @@ mod tests {
     use super::*;
 
     fn request<'a>(medium: &'a Medium, dir: &'a Path) -> MediumRequest<'a> {
-        MediumRequest { medium, size: 64 << 20, dir, seed: 1, wipe: &[], keep_discard: false }
+        MediumRequest { size: 64 << 20, seed: 1, ..MediumRequest::new(medium, dir) }
     }
 
     fn array(argument: &str) -> Medium {

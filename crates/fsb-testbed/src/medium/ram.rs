@@ -63,7 +63,7 @@ impl MediumKind for Ram {
         rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
         fill::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress))
             .map_err(|error| fail(&error))?;
-        let mut attached = AttachedImage::attach(image, Mode::Buffered, request.keep_discard, ledger)?;
+        let mut attached = AttachedImage::attach(image, Mode::Buffered, request, ledger)?;
         let shown = show_bytes(size as f64);
         attached.record.filled = Some(format!("{shown} of incompressible bytes"));
         attached.record.summary = format!("ram {shown}");

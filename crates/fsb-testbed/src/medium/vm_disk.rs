@@ -49,7 +49,7 @@ impl MediumKind for VmDisk {
         };
         let limit = record.device.queue.get("discard_max_bytes");
         let can_discard = limit.is_some_and(|text| text != "0");
-        Ok(Box::new(OpenDevice::adopt(path, can_discard, record)?))
+        Ok(Box::new(OpenDevice::adopt((&path, number), request.nodes, can_discard, record)?))
     }
 }
 
@@ -70,7 +70,7 @@ fn find(request: &MediumRequest<'_>, roots: &Roots) -> Result<Disk, TestbedError
     })?;
     let path = Path::new("/dev").join(directory.file_name().unwrap_or_default());
     let missing = |what: &str| TestbedError::machine(format!("{} {what}", path.display()));
-    let number = block::number_of(&path).ok_or_else(|| missing("is no block device"))?;
+    let number = block::number_in(&directory).ok_or_else(|| missing("is no block device"))?;
     let size = block::size(&directory).filter(|size| *size > 0).ok_or_else(|| missing("has no size"))?;
     Ok(Disk { path, number, size })
 }
@@ -99,8 +99,7 @@ mod tests {
     #[test]
     fn on_a_host_there_is_none() {
         let medium = fsb_model::Medium { name: "vm".to_owned(), argument: Some("77".to_owned()) };
-        let (size, dir) = (0, Path::new("/"));
-        let request = MediumRequest { medium: &medium, size, dir, seed: 0, wipe: &[], keep_discard: false };
+        let request = MediumRequest::new(&medium, Path::new("/"));
         let error = VmDisk.check(&request).unwrap_err();
         assert_eq!(error.kind, crate::Kind::Request);
         assert!(error.to_string().contains("--in vm"), "{error}");

@@ -38,6 +38,13 @@ pub(crate) fn number_of(path: &Path) -> Option<DeviceNumber> {
     is_block.then(|| DeviceNumber::from_raw(stat.st_rdev))
 }
 
+/// The number of the device whose directory below /sys this is.
+pub(crate) fn number_in(directory: &Path) -> Option<DeviceNumber> {
+    let text = read_trimmed(&directory.join("dev"))?;
+    let (major, minor) = text.split_once(':')?;
+    Some(DeviceNumber(major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// What a device did since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Activity {
@@ -78,7 +85,7 @@ pub(crate) fn whole_disk(directory: &Path) -> PathBuf {
 /// Names of partitions of `disk`, other than the one at `own`, that are mounted anywhere, swap, or held by another
 /// device.
 pub(crate) fn partitions_in_use(disk: &Path, own: &Path) -> Vec<String> {
-    let mounts = super::mountinfo::read_everywhere();
+    let mounts = super::mountinfo::read_everywhere(&Roots::default());
     let swaps = super::swap::active(&Roots::default());
     let is_used = |partition: &Path, name: &str| {
         let number = read_trimmed(&partition.join("dev"));
@@ -106,14 +113,19 @@ pub(crate) fn size(directory: &Path) -> Option<u64> {
     Some(read_trimmed(&directory.join("size"))?.parse::<u64>().ok()? * SECTOR)
 }
 
-/// Opens a block device close-on-exec. `exclusive` fails with EBUSY where the kernel itself uses it: mounted in any
+/// What a block device is opened with: close-on-exec. `exclusive` fails with EBUSY where the kernel itself uses it: mounted in any
 /// namespace, swap, member of an array, or a disk with a partition in use.
-pub(crate) fn open(path: &Path, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
+pub(crate) fn flags(write: bool, exclusive: bool) -> OFlags {
     let mut flags = OFlags::CLOEXEC | if write { OFlags::RDWR } else { OFlags::RDONLY };
     if exclusive {
         flags |= OFlags::EXCL;
     }
-    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+    flags
+}
+
+/// Opens a file below /dev that the kernel or root named, with [`flags`].
+pub(crate) fn open(path: &Path, write: bool, exclusive: bool) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(path, flags(write, exclusive), Mode::empty())?)
 }
 
 /// Whether the kernel refuses writing to an open device.
@@ -154,7 +166,7 @@ mod tests {
         let tree = tempfile::tempdir().unwrap();
         let disk = tree.path().join("sda");
         // The device of some mount, so that it is in use; and one that nobody has.
-        let mounted = super::super::mountinfo::read_everywhere().first().unwrap().device;
+        let mounted = super::super::mountinfo::read_everywhere(&Roots::default()).first().unwrap().device;
         for (name, number) in [("sda1", format!("{}:{}", mounted.0, mounted.1)), ("sda2", "4095:1".to_owned())] {
             let partition = disk.join(name);
             std::fs::create_dir_all(partition.join("holders")).unwrap();

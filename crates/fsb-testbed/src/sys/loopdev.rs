@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::{Roots, block, poll_until};
 
 // linux/loop.h
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
 const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
@@ -54,12 +55,6 @@ pub(crate) struct LoopDevice {
     pub is_new: bool,
 }
 
-impl LoopDevice {
-    pub fn path(&self) -> PathBuf {
-        path(self.index)
-    }
-}
-
 pub(crate) fn path(index: u32) -> PathBuf {
     PathBuf::from(format!("/dev/loop{index}"))
 }
@@ -81,7 +76,7 @@ pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Resu
         let before = existing(&Roots::default());
         let index = free_index(&control)?;
         let is_new = !before.contains(&index);
-        let device = match block::open(&path(index), true, false) {
+        let device = match open_device(index) {
             Ok(device) => device,
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
             Err(error) => return Err(crate::error::attempt("open", &path(index), &error)),
@@ -94,6 +89,16 @@ pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Resu
         }
     }
     Err(format!("{ATTEMPTS} free loop devices in a row were taken by somebody else"))
+}
+
+/// The node of that name must be the kernel's device of that name.
+fn open_device(index: u32) -> io::Result<OwnedFd> {
+    let device = super::pinned::Pinned::of(block::open(&path(index), true, false)?, path(index))?;
+    let directory = Roots::default().sys.join(format!("block/loop{index}"));
+    match block::number_in(&directory) {
+        Some(number) if number != device.number() => Err(io::Error::other("this is another device")),
+        _ => Ok(device.into_descriptor()),
+    }
 }
 
 /// The loop devices that there are, attached or not.
@@ -136,6 +141,43 @@ fn configure(device: &OwnedFd, image: BorrowedFd<'_>, flags: u32, block_size: u3
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// What stands behind a loop device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Backing {
+    /// The path that it had when it was attached.
+    pub path: PathBuf,
+    /// The block device that it is, where it is one.
+    pub device: Option<block::DeviceNumber>,
+    /// File system and inode of the file that it is; absent where the device may not be asked.
+    pub file: Option<(u64, u64)>,
+}
+
+/// What stands behind the loop device of that directory below /sys; absent where nothing is attached. The device is asked
+/// itself, for the path may be another file's by now; trees of tests have but the path.
+pub(crate) fn backing(directory: &std::path::Path) -> Option<Backing> {
+    let path = PathBuf::from(super::read_trimmed(&directory.join("loop/backing_file"))?);
+    let info = status(directory);
+    let device = info.as_ref().filter(|info| info.rdevice != 0);
+    Some(Backing {
+        device: device.map(|info| block::DeviceNumber::from_raw(info.rdevice)),
+        file: info.as_ref().filter(|info| info.rdevice == 0).map(|info| (info.device, info.inode)),
+        path,
+    })
+}
+
+fn status(directory: &std::path::Path) -> Option<Info> {
+    if !directory.starts_with(Roots::default().sys) {
+        return None;
+    }
+    let name = std::path::Path::new("/dev").join(directory.file_name()?);
+    let device = super::pinned::Pinned::known(&name, block::number_in(directory)?).ok()?;
+    // SAFETY: all its fields are numbers, for which zero is a value.
+    let mut info: Info = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is laid out as linux/loop.h has it, and the kernel writes one.
+    let answer = unsafe { libc::ioctl(device.descriptor().as_raw_fd(), LOOP_GET_STATUS64 as _, &mut info) };
+    (answer == 0).then_some(info)
 }
 
 /// How long a loop device may take to let go of its image after the last close.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::block::{self, DeviceNumber};
+use super::pinned::Pinned;
 use super::{Roots, poll_until, program, read_trimmed};
 use crate::error::{attempt, describe};
 
@@ -114,7 +115,17 @@ fn make(number: u32) -> Result<OwnedFd, String> {
     std::fs::write(parameter, format!("md{number}")).map_err(|error| attempt("write to", parameter, &error))?;
     let node = path(number);
     poll_until(PATIENCE, || block::number_of(&node).is_some());
-    block::open(&node, true, false).map_err(|error| attempt("open", &node, &error))
+    open(number)
+}
+
+/// The node of that name must be the array's: the kernel numbers arrays as it names them.
+fn open(number: u32) -> Result<OwnedFd, String> {
+    /// MD_MAJOR of linux/major.h.
+    const MAJOR: u32 = 9;
+    let node = path(number);
+    let refused = |error: io::Error| attempt("open", &node, &error);
+    let device = Pinned::known(&node, DeviceNumber(MAJOR, number)).map_err(refused)?;
+    device.open_again(true, false).map_err(refused)
 }
 
 fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(), String> {
@@ -172,7 +183,7 @@ pub(crate) fn stop(number: u32, names: &[String]) -> Result<String, String> {
     if !found.is_empty() && found != names {
         return Ok(format!("{} is another array now", shown.display()));
     }
-    let device = block::open(&shown, true, false).map_err(|error| attempt("open", &shown, &error))?;
+    let device = open(number)?;
     let mut answer = Ok(());
     poll_until(PATIENCE, || {
         answer = call(&device, STOP_ARRAY, std::ptr::null::<Param>());

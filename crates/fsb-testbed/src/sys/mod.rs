@@ -10,11 +10,15 @@ pub(crate) mod md;
 pub(crate) mod memory;
 pub(crate) mod mount;
 pub(crate) mod mountinfo;
+pub(crate) mod node;
+pub(crate) mod pinned;
 pub(crate) mod program;
 pub(crate) mod remount;
+pub(crate) mod stack;
 pub(crate) mod swap;
 pub(crate) mod systemd;
 
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Where /proc and /sys are: elsewhere only in tests, which bring their own trees.
@@ -33,6 +37,12 @@ impl Default for Roots {
 }
 
 impl Roots {
+    /// The machine as it is seen through a /proc that [`sandbox::host_proc`](crate::sandbox::host_proc) kept open. It
+    /// must stay open.
+    pub fn through(proc: &OwnedFd) -> Roots {
+        Roots { proc: PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd())), ..Roots::default() }
+    }
+
     /// A file below /proc, trimmed; absent where it cannot be read or is empty.
     pub(crate) fn proc_text(&self, path: &str) -> Option<String> {
         read_trimmed(&self.proc.join(path))

@@ -3,6 +3,8 @@
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use super::Roots;
+
 /// One mount, as proc_pid_mountinfo(5) has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
@@ -39,9 +41,9 @@ pub(crate) fn read() -> Vec<Mount> {
 }
 
 /// The mounts in every mount namespace whose processes we can see, each namespace once.
-pub(crate) fn read_everywhere() -> Vec<Mount> {
+pub(crate) fn read_everywhere(roots: &Roots) -> Vec<Mount> {
     let mut seen = std::collections::BTreeSet::new();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let processes = std::fs::read_dir(&roots.proc).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let mut mounts = read();
     for process in processes {
         // Kernel threads and processes that may not be looked at have no readable link.

@@ -1,6 +1,7 @@
 //! Other programs: where they are, what they say, why they fail.
 
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -41,6 +42,21 @@ pub(crate) fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Out
         .stdin(Stdio::null())
         .output()
         .map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
+}
+
+/// The same for a program that looks at a file that is open here: its last argument is the file, under no name that leads
+/// elsewhere.
+pub(crate) fn run_on(program: &Path, arguments: &[&str], file: &OwnedFd) -> Result<Output, TestbedError> {
+    let failed = |error: std::io::Error| TestbedError::machine(attempt("cannot execute", program, &error));
+    let file = file.try_clone().map_err(failed)?;
+    Command::new(program)
+        .args(arguments)
+        .arg("/proc/self/fd/0")
+        .env("LC_ALL", "C")
+        .current_dir("/")
+        .stdin(file)
+        .output()
+        .map_err(failed)
 }
 
 /// Standard output of a program that is only asked something; absent where it cannot be run or fails.

@@ -99,6 +99,7 @@ pub(super) mod tests {
             size: 64 << 20,
             dir: "/var/tmp".into(),
             wipe: Vec::new(),
+            devices: Default::default(),
             controls: Default::default(),
             identity: Identity::default(),
             seed: 1,

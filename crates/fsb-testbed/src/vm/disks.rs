@@ -53,10 +53,15 @@ pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError
 }
 
 impl Disks {
-    /// Makes images and claims devices, and writes each over once.
-    pub fn open(setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Disks, TestbedError> {
+    /// Makes images and claims devices, and writes each over once. `outside` shows all processes of the machine.
+    pub fn open(
+        setup: &Setup,
+        outside: Option<&Roots>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Disks, TestbedError> {
         let mut disks = Disks::default();
         for (text, request) in local::media(setup) {
+            let request = MediumRequest { outside, ..request };
             let medium = disks.medium(&request, progress)?;
             disks.names.push((text, medium));
         }
@@ -208,7 +213,7 @@ mod tests {
         let mut setup = setup(&["ext4", "xfs", "ext4@ram"]);
         setup.dir = dir.path().to_owned();
         setup.size = 1 << 20;
-        let disks = Disks::open(&setup, &mut |_| {}).unwrap();
+        let disks = Disks::open(&setup, None, &mut |_| {}).unwrap();
         let texts: Vec<_> = setup.targets.iter().map(|target| disks.for_guest(target).to_string()).collect();
         assert!(texts[0].ends_with("ext4@vm:0") && texts[1].ends_with("xfs@vm:0"), "one image for both: {texts:?}");
         assert!(texts[2].ends_with("ext4@ram"), "{texts:?}");

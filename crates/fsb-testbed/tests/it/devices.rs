@@ -1,9 +1,10 @@
 //! A block device is refused for every reason there is, and used only when there is none.
 
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::{Kind, LocalTestbed, Setup, Testbed, TestbedError};
+use fsb_testbed::{Kind, LocalTestbed, Setup, Testbed, TestbedError, medium};
 use rustix::fs::{Mode, OFlags};
 
 use crate::stage::{TestDevice, directory, find, is_root, must, run, setup};
@@ -19,6 +20,10 @@ tests! {
     a_read_only_device_is_refused,
     what_is_no_block_device_is_refused,
     two_names_of_one_device_are_refused,
+    a_name_that_leads_elsewhere_since_it_was_resolved_is_refused,
+    consent_to_wipe_is_for_the_device_that_was_named,
+    a_device_under_a_mounted_loop_device_is_refused,
+    an_image_that_is_mounted_through_another_loop_device_is_refused,
 }
 
 const SIZE: u64 = 32 << 20;
@@ -106,7 +111,8 @@ fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {
     must("mount", &[&partition, point.to_str().unwrap()]);
     let refusal = check(&wiping);
     must("umount", &[point.to_str().unwrap()]);
-    assert!(refusal.unwrap_err().to_string().contains("a partition in use"));
+    let refusal = refusal.unwrap_err().to_string();
+    assert!(refusal.contains(&format!("{} is mounted at", partition.trim_start_matches("/dev/"))), "{refusal}");
     check(&wiping).unwrap();
     must("delpart", &[device.path.to_str().unwrap(), "1"]);
 }
@@ -206,4 +212,138 @@ fn two_names_of_one_device_are_refused() {
     let targets = [format!("ext4@{}", device.path.display()), format!("ext2@{}", alias.display())];
     let refusal = check(&setup(&[&targets[0], &targets[1]], SIZE, dir.path())).unwrap_err();
     assert!(refusal.to_string().contains("the same device"), "{refusal}");
+}
+
+/// Two devices, and a link to the first that somebody else may change.
+struct Links {
+    dir: tempfile::TempDir,
+    first: TestDevice,
+    second: TestDevice,
+    link: PathBuf,
+}
+
+impl Links {
+    fn new() -> Links {
+        let dir = directory();
+        let first = TestDevice::new(dir.path(), SIZE, &[]);
+        let second = TestDevice::new(dir.path(), SIZE, &[]);
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&first.path, &link).unwrap();
+        Links { dir, first, second, link }
+    }
+
+    fn lead_to(&self, device: &TestDevice) {
+        let next = self.dir.path().join("next");
+        std::os::unix::fs::symlink(&device.path, &next).unwrap();
+        std::fs::rename(&next, &self.link).unwrap();
+    }
+
+    /// As the front makes it: each name is resolved now.
+    fn resolved(&self, target: &Path, wipe: &[&Path]) -> Setup {
+        let mut setup = setup(&[&format!("ext4@{}", target.display())], SIZE, self.dir.path());
+        setup.wipe = wipe.iter().map(|path| path.to_path_buf()).collect();
+        setup.devices = medium::named_devices(&setup.targets, &setup.wipe);
+        setup
+    }
+}
+
+fn content(device: &TestDevice) -> Vec<u8> {
+    std::fs::read(&device.path).unwrap()
+}
+
+fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let links = Links::new();
+    let setup = links.resolved(&links.link, &[]);
+    check(&setup).unwrap();
+    // Empty, so that nothing else would refuse it.
+    links.lead_to(&links.second);
+    let refusal = check(&setup).unwrap_err();
+    assert_eq!(refusal.kind, Kind::Request);
+    assert!(refusal.to_string().contains("leads to another device than when it was named"), "{refusal}");
+    let before = content(&links.second);
+    let lines = run(&setup, |_| {});
+    assert!(find(&lines, "error")["what"].as_str().unwrap().contains("leads to another device"), "{lines:#?}");
+    assert!(content(&links.second) == before, "nothing was written");
+    links.lead_to(&links.first);
+    check(&setup).unwrap();
+
+    // The same name and number, and another file behind it.
+    let path = links.first.path.to_str().unwrap().to_owned();
+    let image = links.dir.path().join("image");
+    std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();
+    must("losetup", &["-d", &path]);
+    crate::stage::eventually("it is free", || {
+        std::process::Command::new("losetup").args([&path, image.to_str().unwrap()]).status().unwrap().success()
+    });
+    assert!(check(&setup).unwrap_err().to_string().contains("leads to another device"));
+}
+
+fn consent_to_wipe_is_for_the_device_that_was_named() {
+    if !is_root() {
+        return;
+    }
+    let links = Links::new();
+    for device in [&links.first, &links.second] {
+        must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
+    }
+    let setup = links.resolved(&links.second.path, &[&links.link]);
+    links.lead_to(&links.second);
+    let refusal = check(&setup).unwrap_err();
+    assert!(refusal.to_string().contains("is not empty"), "{refusal}");
+    check(&links.resolved(&links.second.path, &[&links.link])).unwrap();
+    // Nor is consent of then enough, where the name means another one by now.
+    let setup = links.resolved(&links.second.path, &[&links.link]);
+    links.lead_to(&links.first);
+    assert!(check(&setup).unwrap_err().to_string().contains("is not empty"));
+}
+
+fn attach(file: &Path) -> String {
+    let output = std::process::Command::new("losetup").args(["-f", "--show"]).arg(file).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn a_device_under_a_mounted_loop_device_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let (_dir, device, _, wiping) = scene(&[]);
+    let above = attach(&device.path);
+    let refusal = check(&wiping);
+    must("losetup", &["-d", &above]);
+    let refusal = refusal.unwrap_err();
+    assert_eq!(refusal.kind, Kind::Request);
+    let says = format!("{} is attached to {}", name(Path::new(&above)), name(&device.path));
+    assert!(refusal.to_string().contains(&says) && refusal.to_string().contains("nothing was changed"), "{refusal}");
+    crate::stage::eventually("the loop device is gone", || check(&wiping).is_ok());
+}
+
+fn name(device: &Path) -> String {
+    device.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn an_image_that_is_mounted_through_another_loop_device_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let image = dir.path().join("image");
+    std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();
+    let (one, other) = (attach(&image), attach(&image));
+    must("mkfs.ext4", &["-q", "-F", &one]);
+    let point = dir.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    must("mount", &[&one, point.to_str().unwrap()]);
+    let mut setup = setup(&[&format!("ext4@{other}")], SIZE, dir.path());
+    setup.wipe = vec![other.clone().into()];
+    let refusal = check(&setup);
+    must("umount", &[point.to_str().unwrap()]);
+    let free = check(&setup);
+    must("losetup", &["-d", &one, &other]);
+    let says = format!("{} is mounted at", name(Path::new(&one)));
+    assert!(refusal.as_ref().unwrap_err().to_string().contains(&says), "{refusal:?}");
+    free.unwrap();
 }

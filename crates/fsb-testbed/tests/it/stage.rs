@@ -30,6 +30,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         size,
         dir: dir.to_owned(),
         wipe: Vec::new(),
+        devices: Default::default(),
         controls: [("guest-memory".to_owned(), "off".to_owned())].into(),
         identity: Identity { uid: Some(65534), gid: Some(65534), force_root: false },
         seed: 1,

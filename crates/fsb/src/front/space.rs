@@ -34,7 +34,7 @@ pub fn check(record: &RunRecord) -> anyhow::Result<()> {
         check_directory(directory, label, profile.space, most.0)?;
     }
     for spec in plan.targets.iter().filter_map(|target| target.file_system()).filter(|spec| spec.fs != "null") {
-        let Some(capacity) = capacity(plan, spec) else { continue };
+        let Some(capacity) = capacity(record, spec) else { continue };
         if profile.space as f64 > capacity as f64 * FILLED {
             let (needed, there) = (show_bytes(profile.space as f64), show_bytes(capacity as f64));
             let free = show_bytes(capacity as f64 * FILLED);
@@ -79,9 +79,10 @@ fn check_inodes(plan: &Plan, spec: &FileSystemSpec, capacity: u64, (inodes, labe
 }
 
 /// Bytes of the device that a file system is made on, as far as that is known beforehand.
-fn capacity(plan: &Plan, spec: &FileSystemSpec) -> Option<u64> {
-    let Plan { size, dir, seed, wipe, .. } = plan;
-    let request = MediumRequest { medium: &spec.medium, size: size.0, dir, seed: *seed, wipe, keep_discard: false };
+fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
+    let Plan { size, dir, seed, wipe, .. } = &record.plan;
+    let (medium, size, devices) = (&spec.medium, size.0, Some(&record.devices));
+    let request = MediumRequest { size, seed: *seed, wipe, devices, ..MediumRequest::new(medium, dir) };
     medium::find(&spec.medium.name).ok()?.check(&request).ok()
 }
 

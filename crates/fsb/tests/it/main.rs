@@ -6,6 +6,7 @@ mod browser;
 mod common;
 mod compare;
 mod controls;
+mod devices;
 mod directories;
 mod disturbed;
 mod emulated;

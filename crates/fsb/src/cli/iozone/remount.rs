@@ -4,6 +4,7 @@
 //! mounted there is remembered and mounted again, with the same type and options.
 
 use std::fs::File;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -22,8 +23,31 @@ pub struct Remount {
     point: PathBuf,
     arguments: Vec<String>,
     mounted: bool,
+    /// Where it was mounted from, where that is a device.
+    source: Option<Source>,
+}
+
+/// The device that was mounted. Its name may lead to another one when it is mounted again, whose owner would not like
+/// what is written there.
+struct Source {
+    path: PathBuf,
     /// A loop device may let go of its file when nobody uses it: this keeps it.
-    _source: Option<File>,
+    device: File,
+}
+
+impl Source {
+    fn of(mount: &Mount) -> Option<Source> {
+        let path = PathBuf::from(&mount.source);
+        let device = File::open(&path).ok()?;
+        device.metadata().ok()?.file_type().is_block_device().then_some(Source { path, device })
+    }
+
+    /// Whether `path` leads to the device that was mounted.
+    fn is_at(&self, path: &Path) -> bool {
+        let known = self.device.metadata().map(|metadata| metadata.rdev());
+        let found = std::fs::metadata(path).map(|metadata| metadata.rdev());
+        known.is_ok_and(|known| found.is_ok_and(|found| found == known))
+    }
 }
 
 /// What findmnt says of a mount point.
@@ -114,7 +138,7 @@ impl Remount {
             let Mount { source, kind, options, .. } = &mounted;
             ["-t", kind, "-o", options, source].map(str::to_owned).into_iter().chain([path]).collect()
         };
-        Ok(Remount { point: point.to_owned(), arguments, mounted: true, _source: File::open(&mounted.source).ok() })
+        Ok(Remount { point: point.to_owned(), arguments, mounted: true, source: Source::of(&mounted) })
     }
 
     /// Unmounts and mounts.
@@ -127,7 +151,22 @@ impl Remount {
     }
 
     fn mount(&mut self) -> anyhow::Result<()> {
+        let another = |path: &Path| {
+            let point = self.point.display();
+            exit::machine(format!("-U {point}: {} is another device than was mounted there before", path.display()))
+        };
+        if let Some(source) = self.source.as_ref().filter(|source| !source.is_at(&source.path)) {
+            return Err(another(&source.path));
+        }
         again(Command::new("mount").args(&self.arguments), "mount", &self.point)?;
+        // fstab may name it by a link, and what a link leads to may change while it is mounted.
+        if let (Some(source), Some(now)) = (&self.source, find(&self.point, false)?) {
+            let now = PathBuf::from(now.source);
+            if !source.is_at(&now) {
+                again(Command::new("umount").arg(&self.point), "unmount", &self.point)?;
+                return Err(another(&now));
+            }
+        }
         self.mounted = true;
         Ok(())
     }
