@@ -267,6 +267,8 @@ fn format(
     medium: &mut dyn OpenMedium,
 ) -> Result<(Formatted, Inspection), TestbedError> {
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default())) };
+    // Once more: what was not there, or was a directory, may be a device by now.
+    super::foreign::check(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
     let arguments = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
     medium.verify()?;

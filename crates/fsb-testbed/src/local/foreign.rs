@@ -21,11 +21,27 @@ pub(crate) fn check(spec: &FileSystemSpec) -> Result<(), TestbedError> {
     Ok(())
 }
 
+/// Options whose value is opened, of mkfs programs and mounts: what is not there when it is looked for may be there when
+/// it is opened.
+const OPENED: [&str; 8] = ["device", "file", "jdev", "journal_dev", "journal_path", "logdev", "name", "rtdev"];
+
+/// The key of `logdev=x`, also where a letter stands before it: `-llogdev=x`.
+fn names_a_device(part: &str) -> Option<&'static str> {
+    let (key, value) = part.split_once('=')?;
+    let joined = key.strip_prefix('-').and_then(|rest| rest.get(1..)).unwrap_or(key);
+    let key = OPENED.into_iter().find(|known| *known == joined)?;
+    // xfs says with 0 or 1 whether a file is meant.
+    (!["", "0", "1"].contains(&value)).then_some(key)
+}
+
 /// What a word names outside the target.
 fn reach(word: &str) -> Option<String> {
     let tagged = ["UUID=", "LABEL=", "journal_dev="].iter().find(|tag| word.contains(*tag));
     if let Some(tag) = tagged {
         return Some(format!("{tag} finds a device wherever it is"));
+    }
+    if let Some(key) = word.split(',').find_map(names_a_device) {
+        return Some(format!("{key}= names a device or a file, also where there is none yet"));
     }
     candidates(word).find_map(|candidate| {
         // mkfs programs run in the root directory.
@@ -75,6 +91,12 @@ mod tests {
             "ext4,journal_path=/dev/null",
             "ext4,journal_dev=0x700",
             "btrfs,device=/dev/null",
+            r#"xfs,mkfs="-l logdev=/not/there/yet""#,
+            r#"xfs,mkfs="-l size=32m,logdev=not/there/yet""#,
+            r#"xfs,mkfs="-dname=/not/there/yet""#,
+            r#"ext4,mkfs="-J device=/not/there/yet""#,
+            "xfs,rtdev=/not/there/yet",
+            "reiserfs,jdev=/not/there/yet",
         ] {
             assert!(refusal(target).is_some_and(|text| text.contains("reaches beyond the target")), "{target}");
         }
@@ -100,6 +122,7 @@ mod tests {
             r#"ext4,mkfs="-d /usr/share/doc""#,
             r#"xfs,mkfs="-m crc=0,finobt=0 -i size=1024""#,
             r#"btrfs,mkfs="-O ^no-holes -n 16k""#,
+            r#"xfs,mkfs="-d file=0,size=1g""#,
             "ext3,data=journal,noatime",
             "btrfs,compress=zstd:3,subvol=/",
         ] {
