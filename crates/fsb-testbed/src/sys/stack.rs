@@ -62,10 +62,11 @@ impl Look<'_> {
                 None => Some(other.clone()),
             };
             let before = self.found.uses.len();
-            self.alone(&other);
             if let Some(same) = same {
                 self.above(&same);
             }
+            // As a whole, where only a partition of it is looked at.
+            self.alone(&other);
             for text in &mut self.found.uses[before..] {
                 text.push_str(&format!(" ({name} is the same disk by another path)"));
             }

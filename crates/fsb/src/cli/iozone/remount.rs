@@ -199,3 +199,34 @@ impl Drop for Remount {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_was_changed_leads_to_another_device() {
+        let devices: Vec<_> = ["/dev/loop0", "/dev/loop1"].map(PathBuf::from).into_iter().collect();
+        // Only root may open them, and containers have none.
+        if devices.iter().any(|device| File::open(device).is_err()) {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&devices[0], &link).unwrap();
+        let text = |text: &str| text.to_owned();
+        let mount = |source: &Path| Mount {
+            source: source.display().to_string(),
+            kind: text("ext4"),
+            options: text("rw"),
+            root: text("/"),
+        };
+        let source = Source::of(&mount(&link)).unwrap();
+        assert!(source.is_at(&link) && source.is_at(&devices[0]));
+        std::fs::remove_file(&link).unwrap();
+        assert!(!source.is_at(&link));
+        std::os::unix::fs::symlink(&devices[1], &link).unwrap();
+        assert!(!source.is_at(&link) && source.is_at(&devices[0]));
+        assert!(Source::of(&mount(directory.path())).is_none(), "tmpfs and overlays have no device");
+    }
+}
