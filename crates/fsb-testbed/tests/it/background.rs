@@ -33,7 +33,8 @@ fn kept(device: &str) -> Value {
     let output = Command::new("dumpe2fs").args(["-h", device]).output().expect("e2fsprogs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let journal = text.lines().find_map(|line| line.strip_prefix("Journal start:")?.trim().parse::<u64>().ok());
-    let name = device.trim_start_matches("/dev/");
+    // It is mounted from a private node, which has the kernel's name of the device.
+    let name = device.rsplit('/').next().expect("a name");
     // A sequence number is the cycle and the block; the log of this test does not come round.
     let end = |end: &str| -> Option<u64> {
         let text = std::fs::read_to_string(format!("/sys/fs/xfs/{name}/log/log_{end}_lsn")).ok()?;
