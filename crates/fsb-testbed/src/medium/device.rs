@@ -49,12 +49,14 @@ impl MediumKind for Device {
         _: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
-        let Claimed { device, file: claim, record } = claim(request, progress)?;
+        let candidate = examine(request)?;
+        // Where it cannot be made, nothing is written.
+        let node = Node::make(request.nodes, candidate.device.number(), candidate.device.shown())?;
+        let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
         let limit = record.device.queue.get("discard_max_bytes");
         let can_discard = limit.is_some_and(|text| text != "0");
-        let device = OpenDevice::new(device, request.nodes, Some(claim), can_discard, record)?;
-        device.device.lock_against_udev();
-        Ok(Box::new(device))
+        device.lock_against_udev();
+        Ok(Box::new(OpenDevice { device, node, claim: Some(claim), can_discard, record }))
     }
 }
 
@@ -71,7 +73,15 @@ pub(crate) struct Claimed {
 /// Claims the device and writes it over once.
 pub(crate) fn claim(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<Claimed, TestbedError> {
     // Again, for minutes may lie between the check and now; and from here on it is ours.
-    let Candidate { device, size, claim } = examine(request)?;
+    write_over(examine(request)?, request, progress)
+}
+
+fn write_over(
+    candidate: Candidate,
+    request: &MediumRequest<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Claimed, TestbedError> {
+    let Candidate { device, size, claim } = candidate;
     let name = device.shown().display().to_string();
     let failed = |error: &io::Error| {
         TestbedError::machine(format!("{name} could not be written over"))
@@ -282,17 +292,6 @@ pub(super) struct OpenDevice {
 }
 
 impl OpenDevice {
-    fn new(
-        device: Pinned,
-        nodes: Option<&Path>,
-        claim: Option<OwnedFd>,
-        can_discard: bool,
-        record: MediumRecord,
-    ) -> Result<Self, TestbedError> {
-        let node = Node::make(nodes, device.number(), device.shown())?;
-        Ok(OpenDevice { device, node, claim, can_discard, record })
-    }
-
     /// Takes a device that needs no checks and no filling: the kernel's own of that name and number.
     pub(super) fn adopt(
         (path, number): (&Path, DeviceNumber),
@@ -303,7 +302,8 @@ impl OpenDevice {
         let device = Pinned::known(path, number).map_err(|error| {
             TestbedError::machine(format!("{} cannot be used", path.display())).tried(attempt("open", path, &error))
         })?;
-        let mut device = OpenDevice::new(device, nodes, None, can_discard, record)?;
+        let node = Node::make(nodes, number, path)?;
+        let mut device = OpenDevice { device, node, claim: None, can_discard, record };
         device.take_back()?;
         Ok(device)
     }
