@@ -1,8 +1,6 @@
 //! A run, from the banner to the line that says it is complete, and whatever may end it before.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Context;
 use fsb_compat::iozone::Options;
@@ -11,34 +9,23 @@ use fsb_compat::iozone::sequence::Operation;
 use fsb_engine::classic::{self, Corruption, PhaseError};
 
 use super::latency::LatencyFiles;
+use super::pass::PassWorker;
 use super::remount::Remount;
 use super::{table, together};
 use crate::exit::{self, Failure};
 use crate::front::{Turn, company};
 use crate::progress::say;
 use crate::results;
-
-/// The signals that end a run early, with the exit code each stands for.
-const SIGNALS: [(i32, u8); 3] = [
-    (signal_hook::consts::SIGINT, exit::INTERRUPTED),
-    (signal_hook::consts::SIGTERM, exit::TERMINATED),
-    (signal_hook::consts::SIGHUP, exit::HUNG_UP),
-];
-
-/// Whether whoever started this program wants a signal to be ignored, as nohup does.
-fn ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    mask >> (signal - 1) & 1 == 1
-}
+use crate::signals::{Second, Signals};
 
 /// What a run holds on to.
 pub struct Stage<'o> {
     /// What was asked for.
     pub options: &'o Options,
-    /// Set by a signal.
-    pub interrupted: Arc<AtomicBool>,
+    /// What may end the run.
+    pub signals: Signals,
+    /// What works on the files.
+    pub worker: PassWorker,
     /// The file system to mount anew. It is mounted again before files are removed.
     pub remount: Option<Remount>,
     /// The files that were written.
@@ -47,7 +34,6 @@ pub struct Stage<'o> {
     pub written: Vec<PathBuf>,
     /// `-Q`.
     pub latencies: LatencyFiles,
-    signal: Arc<AtomicUsize>,
 }
 
 /// Files that go when this value does, unless `-w` keeps them.
@@ -144,20 +130,16 @@ impl<'o> Stage<'o> {
     }
 
     fn set(options: &'o Options) -> anyhow::Result<Stage<'o>> {
-        let (interrupted, signal) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        for (number, code) in SIGNALS.into_iter().filter(|(number, _)| !ignored(*number)) {
-            // A second signal is no reason to leave the files there: a pass looks at the flag before each record.
-            signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
-            signal_hook::flag::register(number, Arc::clone(&interrupted))?;
-        }
+        // A second signal is no reason to leave the files there: a pass looks at the flag before each record.
+        let signals = Signals::catch(Second::Waits)?;
         Ok(Stage {
             options,
-            interrupted,
+            worker: PassWorker::open(&signals)?,
+            signals,
             remount: options.remount.as_deref().map(Remount::new).transpose()?,
             made: Made { paths: Vec::new(), keep: options.keep },
             written: Vec::new(),
             latencies: LatencyFiles::default(),
-            signal,
         })
     }
 
@@ -178,8 +160,7 @@ impl<'o> Stage<'o> {
                 results::print(&reports.text)?;
                 results::print("exiting iozone\n\n")?;
                 results::print(&reports.beside)?;
-                let code = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(exit::INTERRUPTED);
-                Ok(if code == 0 { exit::INTERRUPTED } else { code })
+                Ok(self.signals.code())
             }
             Some(PhaseError::Corrupt(corruption)) => {
                 results::print(&placed(corruption))?;

@@ -74,7 +74,7 @@ fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<Ph
             classic::remove(&options.file)?;
         }
         phase.rest = repeat.rest();
-        let result = classic::perform(&phase, &stage.interrupted)?;
+        let result = stage.worker.pass(&phase)?;
         stage.latencies.write(which, None, sizes.record << 10, &result, options.latency_files)?;
         sum.nanoseconds += result.nanoseconds;
         sum.records += result.records;

@@ -55,7 +55,6 @@ fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Repor
 fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf]) -> anyhow::Result<Crew> {
     let options = stage.options;
     let mut phases = phases(options, operation, sizes, files);
-    let program = if options.threads { None } else { Some(std::env::current_exe()?) };
     // A stream goes over a file that is there.
     let met_none = || files.iter().all(|file| classic::examine(file) == Ok(Existing::Nothing));
     let fresh = operation.makes_file() && (operation != Operation::Fwrite || met_none());
@@ -64,7 +63,7 @@ fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf
     let mut nanoseconds = 0;
     loop {
         phases.iter_mut().for_each(|phase| phase.rest = repeat.rest());
-        let result = classic::perform_together(&phases, program.as_deref(), &stage.interrupted)?;
+        let result = stage.worker.passes_together(&phases, options.threads)?;
         for (rank, result) in result.results.iter().enumerate() {
             stage.latencies.write(operation, Some(rank), sizes.record << 10, result, options.latency_files)?;
         }
