@@ -17,6 +17,7 @@ mod results;
 mod roles;
 mod sets;
 mod signals;
+mod space;
 
 use std::process::ExitCode;
 

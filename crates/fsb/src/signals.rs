@@ -3,14 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
 use crate::exit::{self, Failure};
 
 /// The signals that end a run early, with the exit code each stands for.
-const ENDING: [(i32, u8); 3] = [
-    (signal_hook::consts::SIGINT, exit::INTERRUPTED),
-    (signal_hook::consts::SIGTERM, exit::TERMINATED),
-    (signal_hook::consts::SIGHUP, exit::HUNG_UP),
-];
+const ENDING: [(i32, u8); 3] = [(SIGINT, exit::INTERRUPTED), (SIGTERM, exit::TERMINATED), (SIGHUP, exit::HUNG_UP)];
 
 /// What a second signal does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +32,8 @@ pub struct Signals {
 
 impl Signals {
     /// From now on a signal sets the flag. Asked again, it answers with the same state, so that no signal is lost in
-    /// between; what a second signal does was decided the first time. A signal that the caller of this program wants
-    /// ignored, as nohup does, stays ignored.
+    /// between; what a second signal does was decided the first time. A SIGHUP that is ignored, as under nohup, stays
+    /// ignored.
     pub fn catch(second: Second) -> anyhow::Result<Signals> {
         static CAUGHT: OnceLock<Signals> = OnceLock::new();
         if let Some(caught) = CAUGHT.get() {
@@ -43,7 +41,7 @@ impl Signals {
             return Ok(caught.clone());
         }
         let signals = Signals { interrupted: Arc::default(), code: Arc::default(), ends: Arc::default() };
-        for (number, code) in ENDING.into_iter().filter(|(number, _)| !is_ignored(*number)) {
+        for (number, code) in ENDING.into_iter().filter(|(number, _)| *number != SIGHUP || !is_ignored(SIGHUP)) {
             let status = i32::from(code);
             // Conditions come first: they see what was set before this signal.
             signal_hook::flag::register_conditional_shutdown(number, status, Arc::clone(&signals.ends))?;
