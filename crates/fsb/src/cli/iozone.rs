@@ -11,6 +11,7 @@ mod phases;
 mod remount;
 mod repeat;
 mod run;
+mod session;
 mod table;
 mod together;
 

@@ -12,7 +12,6 @@ use fsb_testbed::lock::RunLock;
 use serde::{Deserialize, Serialize};
 
 use super::check;
-use super::session::Session;
 use crate::progress::say;
 use crate::results;
 use crate::signals::Signals;
@@ -71,7 +70,7 @@ impl Work for Runs {
 }
 
 /// Makes the files, works on them, removes them, and prints its progress.
-pub fn run(settings: &Settings, session: &Session, signals: &Signals) -> anyhow::Result<Result> {
+pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Result<Result> {
     let _lock = RunLock::acquire("fsb postmark")?;
     let mut printed = Ok(());
     let mut tell = |moment: Moment| {
@@ -79,7 +78,7 @@ pub fn run(settings: &Settings, session: &Session, signals: &Signals) -> anyhow:
             printed = tell(moment);
         }
     };
-    let asked = Asked { settings: settings.clone(), verify: session.verify };
+    let asked = Asked { settings: settings.clone(), verify };
     let ended = perform(&asked, signals, &mut tell);
     let Done { times, tally } = match ended {
         Ok(Ok(done)) => done,

@@ -21,7 +21,7 @@ const DEEPEST: usize = 16;
 pub struct Session {
     settings: Settings,
     /// What is read is compared.
-    pub verify: bool,
+    verify: bool,
     /// Some run did not reach its end.
     failed: bool,
 }
@@ -109,7 +109,7 @@ impl Session {
         check::report(file).with_context(|| place.to_owned())?;
         // While files are there they are removed first; between two runs a signal ends the program as it usually does.
         let signals = Signals::catch(Second::Waits)?;
-        let ended = run::run(&self.settings, self, &signals)?;
+        let ended = run::run(&self.settings, self.verify, &signals)?;
         // A signal that came as the run ended does not cost its report.
         let late = signals.let_go();
         match ended {
