@@ -18,3 +18,4 @@ pub mod sweep;
 pub mod target_file;
 mod values;
 pub mod vm;
+pub mod worker;

@@ -27,7 +27,6 @@ use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
 use stage::Stage;
 
-pub use stage::{catch_signals, let_go_of_signals};
 pub use turn::{Turn, company};
 
 /// Hardware threads that this process may use.

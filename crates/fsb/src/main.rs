@@ -16,6 +16,8 @@ mod published;
 mod results;
 mod roles;
 mod sets;
+mod signals;
+mod space;
 
 use std::process::ExitCode;
 

@@ -5,13 +5,18 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
-use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT, WORKER_ARGUMENT};
+use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
+use fsb_runner::worker::{Kind, Steps, WORKER_ARGUMENT, worker_main};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, sandbox};
 use fsb_vm::machine::LAUNCH_ARGUMENT;
 
+use crate::cli::{iozone, postmark};
 use crate::exit;
+
+/// All that workers can do.
+static WORK: &[Kind] = &[Kind::of::<Steps>(), Kind::of::<iozone::Passes>(), Kind::of::<postmark::Runs>()];
 
 /// Plays the role that the first argument names, if it names one.
 pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
@@ -21,7 +26,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
     let code = match arguments.get(1)?.to_str()? {
         WORKER_ARGUMENT => {
             bind(arguments.get(2));
-            Ok(agent::worker_main())
+            Ok(worker_main(WORK))
         }
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
         VM_AGENT_ARGUMENT => vm_agent_main(),

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use fsb_model::postmark::Shape;
+use serde::{Deserialize, Serialize};
 
 /// The form of the report.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Style {
     /// For people.
     #[default]
@@ -15,7 +16,7 @@ pub enum Style {
 }
 
 /// A directory that files lie in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
     /// As it was given.
     pub path: String,
@@ -24,7 +25,7 @@ pub struct Location {
 }
 
 /// Everything that commands set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     /// What decides which operations there are. Its weights are those of the locations: `whole_shape`.
     pub shape: Shape,

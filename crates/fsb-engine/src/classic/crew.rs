@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::MemfdFlags;
+use serde::{Deserialize, Serialize};
 
 use super::board::Board;
 use super::child::{CHILD_ARGUMENT, SharedBoard};
@@ -17,7 +18,7 @@ use super::phase::{Phase, PhaseError, PhaseResult};
 use crate::EngineError;
 
 /// What came of all of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrewResult {
     /// One each, in order.
     pub results: Vec<PhaseResult>,

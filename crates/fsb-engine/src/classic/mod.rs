@@ -30,4 +30,4 @@ pub use crew::{CrewResult, perform_together};
 pub use files::{Existing, bring_to_rest, examine, remove};
 pub use perform::perform;
 pub use phase::{Check, Means, Msync, Operation, Phase, PhaseError, PhaseResult, Purge, Rest};
-pub use probe::{available_bytes, check_direct, clock_resolution, processors, sync_all};
+pub use probe::{check_direct, clock_resolution, processors, sync_all};

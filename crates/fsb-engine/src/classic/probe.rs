@@ -18,16 +18,6 @@ pub fn clock_resolution() -> f64 {
     resolution()
 }
 
-/// Bytes that a file in `directory` may grow by.
-///
-/// # Errors
-/// The kernel's reason.
-pub fn available_bytes(directory: &Path) -> Result<u64, EngineError> {
-    let stat = rustix::fs::statvfs(directory)
-        .map_err(|errno| EngineError::call("examine the file system of", directory, errno))?;
-    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
-}
-
 /// Writes out everything that is dirty on this machine, as IOzone does before each row.
 pub fn sync_all() {
     rustix::fs::sync();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::postmark::{Draw, Operation, Pool};
+use serde::{Deserialize, Serialize};
 
 use super::hand::{Content, Hand, Manner, Means};
 use super::names::Names;
@@ -27,7 +28,7 @@ pub struct Request<'r> {
 }
 
 /// What is told while a run goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moment {
     /// The directories are about to be made.
     MakingDirectories,
@@ -54,7 +55,7 @@ pub enum Moment {
 }
 
 /// How long the stages took, in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// From the first file's creation to the last one's deletion.
     pub total: u64,
@@ -71,7 +72,7 @@ pub struct Times {
 }
 
 /// Why a run did not reach its end. What it made is gone, as far as it could be removed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Ended {
     /// Somebody asked for it.
     #[error("interrupted")]

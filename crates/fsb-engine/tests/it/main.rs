@@ -8,7 +8,6 @@ mod extents;
 mod flow;
 mod locks;
 mod postmark;
-mod serve;
 mod syscalls;
 
 use std::path::Path;

@@ -7,6 +7,8 @@
 mod pool;
 mod tally;
 
+use serde::{Deserialize, Serialize};
+
 pub use pool::Pool;
 pub use tally::Tally;
 
@@ -32,7 +34,7 @@ pub const OFF: i32 = -1;
 pub const MOST_BIAS: i32 = 10;
 
 /// What decides, beside the numbers that are drawn, which operations there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// Files are created with at least so many bytes; never 0.
     pub size_low: u32,

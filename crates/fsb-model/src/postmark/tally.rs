@@ -1,7 +1,9 @@
 //! What was done, counted.
 
+use serde::{Deserialize, Serialize};
+
 /// Counts of one run.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Files created.
     pub created: u64,

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Live, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
+use fsb_engine::{ClockSpec, Live, Measurement, Profile, Renewal, Step, StepReport, Task, latency, mix, workload};
 use fsb_model::Outcome;
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
-use fsb_testbed::sandbox::Confinement;
 use fsb_testbed::watch::{self, Watch};
 use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Progress, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
@@ -14,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::failure::{Failure, applicable, for_want_of_memory, refused};
 use super::proof::{self, Seen};
 use super::protocol::{Measured, Spent, TrialReply, TrialRequest};
-use super::workers::{StepError, Worker, run_step};
+use crate::worker::{Post, Steps, Worker, WorkerError};
 
 /// The stage on which a trial is conducted: a target that is ready.
 pub struct Stage<'a> {
@@ -22,8 +21,8 @@ pub struct Stage<'a> {
     pub testbed: &'a mut dyn Testbed,
     /// What was made ready.
     pub target: &'a Provisioned,
-    /// How workers are held; absent for the null file system, which touches nothing.
-    pub confinement: Option<Confinement>,
+    /// Where workers work.
+    pub post: Post,
     /// Is told now and then how far a step has come.
     pub tell: &'a mut dyn FnMut(Progress),
 }
@@ -147,9 +146,9 @@ impl Conduct<'_, '_> {
     fn measure(&mut self, repetition: u32) -> Result<(), Failure> {
         let started = Instant::now();
         let task = self.task(Step::Measure, repetition);
-        let held = &self.stage.target.held;
-        let mut worker = Worker::start(&task, self.stage.confinement.as_ref(), held, self.request.deadline)?;
-        let ready = worker.ready()?;
+        let mut worker = Worker::open(&self.stage.post)?;
+        worker.ask::<Steps>(&task)?;
+        let ready = worker.ready::<Steps>()?;
         self.seen.ready(&ready);
         // Looking at all processes takes some milliseconds: before the counters, and after them.
         let watch = self.stage.testbed.watch();
@@ -157,17 +156,20 @@ impl Conduct<'_, '_> {
         self.spent.settle += started.elapsed().as_secs_f64();
         let go = Instant::now();
         worker.go()?;
-        let measurement = worker.result(&mut telling(Step::Measure, self.stage.tell))?;
+        let report = worker.result::<Steps>(&mut telling(Step::Measure, self.stage.tell))?;
+        worker.close();
         let after = self.stage.testbed.counters();
         self.spent.measure += go.elapsed().as_secs_f64();
         self.memory = self.stage.target.held.memory.as_ref().map(MemoryHold::usage);
         if let Some(seen) = watch.map(Watch::end) {
             watch::add(&mut self.watched, seen);
         }
-        let measurement = measurement.ok_or_else(|| Failure::Failed("the worker measured nothing".to_owned()))?;
+        let StepReport::Measured(measurement) = report else {
+            return Err(Failure::Failed("the worker measured nothing".to_owned()));
+        };
         self.count(before, after);
         self.seen.measured(&measurement);
-        self.add(measurement);
+        self.add(*measurement);
         Ok(())
     }
 
@@ -220,17 +222,19 @@ impl Conduct<'_, '_> {
         }
     }
 
-    fn step(&mut self, step: Step, repetition: u32) -> Result<(), StepError> {
+    fn step(&mut self, step: Step, repetition: u32) -> Result<(), WorkerError> {
         if self.stage.target.abilities.fake.is_some() {
             // A target that touches nothing has nothing to prepare and nothing to clean up.
             return Ok(());
         }
         let started = Instant::now();
         let task = self.task(step, repetition);
-        let Stage { target, confinement, tell, .. } = &mut *self.stage;
-        let mut tell = telling(step, *tell);
-        let ended = run_step(&task, confinement.as_ref(), &target.held, self.request.deadline, &mut tell);
-        drop(tell);
+        let Stage { post, tell, .. } = &mut *self.stage;
+        let ended = Worker::open(post).and_then(|mut worker| {
+            worker.perform::<Steps>(&task, &mut telling(step, *tell))?;
+            worker.close();
+            Ok(())
+        });
         let spent = started.elapsed().as_secs_f64();
         match task.step {
             Step::Cleanup => self.spent.cleanup += spent,

@@ -7,7 +7,7 @@ use fsb_testbed::{ColdMethod, Provisioned};
 use serde_json::Map;
 
 use super::protocol::{Spent, TrialReply};
-use super::workers::StepError;
+use crate::worker::WorkerError;
 
 /// Why a trial has no values.
 pub(crate) enum Failure {
@@ -19,10 +19,10 @@ pub(crate) enum Failure {
     Lost(String),
 }
 
-impl From<StepError> for Failure {
-    fn from(error: StepError) -> Self {
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
         match error {
-            StepError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
+            WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
             error => Failure::Failed(error.to_string()),
         }
     }

@@ -6,7 +6,6 @@ mod failure;
 pub(crate) mod lines;
 mod proof;
 pub(crate) mod protocol;
-mod workers;
 
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -20,7 +19,8 @@ use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
 pub use protocol::{Measured, Spent, TrialReply, TrialRequest};
 use protocol::{Reply, Request, VERSION};
-pub use workers::{WORKER_ARGUMENT, worker_main};
+
+use crate::worker::Post;
 
 /// The argument that makes the binary an agent.
 pub const AGENT_ARGUMENT: &str = "__agent";
@@ -120,9 +120,10 @@ impl Server<'_> {
                 })
             }
         };
+        let post = Post { confinement, held: target.held.clone(), deadline: Some(request.deadline), interrupted: None };
         // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
-        let mut stage = Stage { testbed: self.testbed, target, confinement, tell: &mut tell };
+        let mut stage = Stage { testbed: self.testbed, target, post, tell: &mut tell };
         Ok(Reply::Trial(Box::new(conduct(&mut stage, request))))
     }
 }

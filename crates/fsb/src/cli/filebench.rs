@@ -7,7 +7,6 @@
 mod check;
 mod measure;
 mod table;
-mod worker;
 
 use std::path::{Path, PathBuf};
 

@@ -6,10 +6,12 @@
 
 mod check;
 mod latency;
+mod pass;
 mod phases;
 mod remount;
 mod repeat;
 mod run;
+mod session;
 mod table;
 mod together;
 
@@ -20,6 +22,8 @@ use fsb_compat::iozone::{self, Request, print};
 
 use crate::exit;
 use crate::results;
+
+pub use pass::Passes;
 
 const MORE: &str = "\
 Options are IOzone's: -a -A -z -R -b FILE -i N -n -g -y -q -s -r SIZE -f FILE -F FILES -t -l -u N

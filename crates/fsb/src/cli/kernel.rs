@@ -1,17 +1,16 @@
 //! `fsb kernel`: the kernels that micro-VMs can boot.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use fsb_vm::kernel::{self, Kernel};
 
 use super::COMPACT_HELP;
-use crate::exit::{self, Failure};
-use crate::front;
+use crate::exit;
 use crate::progress::say;
 use crate::results::print;
+use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
 Examples:
@@ -77,10 +76,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// What was begun goes away with whoever is interrupted.
 pub fn interruptible(get: impl FnOnce(&dyn Fn() -> bool) -> Result<Kernel, fsb_vm::VmError>) -> anyhow::Result<Kernel> {
-    let (interrupted, signal) = front::catch_signals()?;
-    get(&|| interrupted.load(Ordering::Relaxed)).map_err(|error| match u8::try_from(signal.load(Ordering::Relaxed)) {
-        Ok(code) if code != 0 => Failure { code, message: "interrupted: nothing was fetched".to_owned() }.into(),
-        _ => error.into(),
+    let signals = Signals::catch(Second::Ends)?;
+    get(&|| signals.is_interrupted()).map_err(|error| match signals.is_interrupted() {
+        true => signals.failure("interrupted: nothing was fetched"),
+        false => error.into(),
     })
 }
 

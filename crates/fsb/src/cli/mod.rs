@@ -4,11 +4,11 @@ mod clean;
 mod compare;
 mod doctor;
 mod filebench;
-mod iozone;
+pub mod iozone;
 mod kernel;
 mod list;
 mod micro;
-mod postmark;
+pub mod postmark;
 mod report;
 mod run;
 

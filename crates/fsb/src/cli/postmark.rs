@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::COMPACT_HELP;
+pub use run::Runs;
 use session::Session;
 
 const MORE: &str = "\
@@ -51,7 +52,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.is_file());
     let file = arguments.file.clone().or_else(usual);
     let script = file.map(|path| script::read(&path)).transpose()?;
-    let mut session = Session::new(arguments.verify)?;
+    let mut session = Session::new(arguments.verify);
     if let Some(script) = &script {
         session.check(script)?;
     }

@@ -16,6 +16,7 @@ use crate::exit;
 use crate::front::{self, Turn};
 use crate::progress::say;
 use crate::results::{Output, print};
+use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
 Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, \
@@ -152,7 +153,7 @@ fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
     for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
         super::kernel::interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;
     }
-    front::let_go_of_signals()
+    Signals::catch(Second::Ends)?.let_go()
 }
 
 /// The command line laid over the plan file, if one is named.

@@ -11,6 +11,7 @@ use fsb_testbed::medium::{self, MediumRequest};
 
 use super::cpus_of;
 use crate::exit;
+use crate::space::Room;
 
 /// A file system may be filled with data up to this share of its device.
 const FILLED: f64 = 0.9;
@@ -88,21 +89,15 @@ fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
 
 /// What a directory's file system has free must hold the workload as well.
 fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> anyhow::Result<()> {
-    let Ok(free) = rustix::fs::statvfs(directory) else { return Ok(()) };
-    let available = free.f_bavail.saturating_mul(free.f_frsize);
-    if space > available {
-        let (needed, available) = (show_bytes(space as f64), show_bytes(available as f64));
+    let Some(room) = Room::of(directory) else { return Ok(()) };
+    let path = directory.display();
+    if !room.holds_bytes(space) {
+        let (needed, available) = (show_bytes(space as f64), show_bytes(room.bytes as f64));
         let advice = "give a smaller --size, for the suite's files scale with it";
-        let path = directory.display();
         return Err(exit::machine(format!("'{label}' needs {needed}, and {path} has {available} free: {advice}")));
     }
-    // Some file systems make inodes as they need them and report none.
-    if free.f_files > 0 && inodes > free.f_favail {
-        let path = directory.display();
-        return Err(exit::machine(format!(
-            "'{label}' makes {inodes} files, and {path} has room for {}",
-            free.f_favail
-        )));
+    if !room.holds_files(inodes) {
+        return Err(exit::machine(format!("'{label}' makes {inodes} files, and {path} has room for {}", room.files)));
     }
     Ok(())
 }

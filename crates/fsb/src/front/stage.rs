@@ -1,8 +1,7 @@
 //! What a measuring run stands on: the lock, the supervisor and its agent, and the signals that end it.
 
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use fsb_model::Place;
@@ -15,12 +14,9 @@ use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched};
 
 use super::replay;
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::progress::say;
-
-/// The signals that end a run early, with the exit code each stands for.
-const SIGNALS: [(i32, u8); 2] =
-    [(signal_hook::consts::SIGINT, exit::INTERRUPTED), (signal_hook::consts::SIGTERM, exit::TERMINATED)];
+use crate::signals::{Second, Signals};
 
 /// How long an interrupted run waits for the kernel to take everything down before it says goodbye.
 const GOODBYE: Duration = Duration::from_millis(1200);
@@ -29,8 +25,7 @@ const GOODBYE: Duration = Duration::from_millis(1200);
 pub(super) struct Stage {
     pub(super) lock: RunLock,
     launched: Launched,
-    interrupted: Arc<AtomicBool>,
-    signal: Arc<AtomicUsize>,
+    signals: Signals,
 }
 
 impl Stage {
@@ -46,10 +41,10 @@ impl Stage {
         };
         let arguments = [SUPERVISOR_ARGUMENT, agent, &owner].map(OsString::from);
         let launched = sandbox::launch(&arguments)?;
-        let (interrupted, signal) = catch_signals()?;
+        let signals = Signals::catch(Second::Ends)?;
         let stream = launched.stream.try_clone()?;
-        let agent = Agent::connect(stream, Arc::clone(&interrupted)).map_err(RunError::from)?;
-        Ok((Stage { lock, launched, interrupted, signal }, agent))
+        let agent = Agent::connect(stream, Arc::clone(signals.flag())).map_err(RunError::from)?;
+        Ok((Stage { lock, launched, signals }, agent))
     }
 
     /// Undoes what the agent left to this process because it lives in another mount namespace. The answer holds what
@@ -70,53 +65,8 @@ impl Stage {
 
     /// The exit code that an error ends the run with: that of the signal, where it was interrupted.
     pub(super) fn ending(&self, error: &anyhow::Error) -> u8 {
-        let signal = self.signal.load(Ordering::Relaxed) as u8;
-        let interrupted = self.interrupted.load(Ordering::Relaxed)
+        let interrupted = self.signals.is_interrupted()
             && matches!(error.downcast_ref::<RunError>(), Some(RunError::Agent(AgentError::Interrupted)));
-        if interrupted && signal != 0 { signal } else { exit::code(error) }
-    }
-}
-
-/// What signals do once they are caught.
-#[derive(Clone)]
-struct Caught {
-    /// Set by the first signal.
-    interrupted: Arc<AtomicBool>,
-    /// Its exit code.
-    signal: Arc<AtomicUsize>,
-    /// While nobody looks at the flag.
-    at_once: Arc<AtomicBool>,
-}
-
-static CAUGHT: OnceLock<Caught> = OnceLock::new();
-
-/// From now on a signal sets the flag and leaves its exit code in the number. A second signal ends the program at once:
-/// the kernel takes the rest down. Asked again it answers with the same flag: what came in between is not lost.
-pub fn catch_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicUsize>)> {
-    if let Some(caught) = CAUGHT.get() {
-        caught.at_once.store(false, Ordering::SeqCst);
-        return Ok((Arc::clone(&caught.interrupted), Arc::clone(&caught.signal)));
-    }
-    let flag = || Arc::new(AtomicBool::new(false));
-    let (interrupted, signal, at_once) = (flag(), Arc::new(AtomicUsize::new(0)), flag());
-    for (number, code) in SIGNALS {
-        for now in [&interrupted, &at_once] {
-            signal_hook::flag::register_conditional_shutdown(number, i32::from(code), Arc::clone(now))?;
-        }
-        signal_hook::flag::register_usize(number, Arc::clone(&signal), usize::from(code))?;
-        signal_hook::flag::register(number, Arc::clone(&interrupted))?;
-    }
-    let caught = CAUGHT.get_or_init(|| Caught { interrupted, signal, at_once }).clone();
-    Ok((caught.interrupted, caught.signal))
-}
-
-/// Until they are caught again signals end the program at once, for nobody looks at the flag. Where one has come already
-/// the answer is the end.
-pub fn let_go_of_signals() -> anyhow::Result<()> {
-    let Some(caught) = CAUGHT.get() else { return Ok(()) };
-    caught.at_once.store(true, Ordering::SeqCst);
-    match u8::try_from(caught.signal.load(Ordering::SeqCst)) {
-        Ok(code) if code != 0 => Err(Failure { code, message: "interrupted: nothing was begun".to_owned() }.into()),
-        _ => Ok(()),
+        if interrupted { self.signals.code() } else { exit::code(error) }
     }
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use fsb_compat::filebench::wml::Run;
 use fsb_engine::{Job, workload};
-use fsb_model::units::show_bytes;
 use rustix::fs::Access;
 
 use super::measure::Request;
 use crate::exit;
+use crate::space::{Need, Room};
 
 /// The directory, what the engine says to the flow, and the space.
 pub fn check(run: &Run, request: &Request) -> anyhow::Result<()> {
@@ -37,20 +37,13 @@ fn check_directory(directory: &Path) -> anyhow::Result<()> {
 }
 
 fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
-    let Ok(free) = rustix::fs::statvfs(directory) else { return Ok(()) };
     let profile = job.profile();
-    let bytes = free.f_bavail.saturating_mul(free.f_frsize);
-    // Some file systems make inodes as they need them and report none.
-    let inodes = free.f_files == 0 || profile.inodes <= free.f_favail;
-    if profile.space <= bytes && inodes {
-        return Ok(());
+    let need = Need { bytes: profile.space, files: profile.inodes };
+    match Room::of(directory) {
+        Some(room) if !room.holds(need) => Err(exit::machine(format!(
+            "this workload {}: set fewer or smaller files, such as --set nfiles=1000",
+            room.lacks(need)
+        ))),
+        _ => Ok(()),
     }
-    let (needed, there) = (show_bytes(profile.space as f64), show_bytes(bytes as f64));
-    Err(exit::machine(format!(
-        "this workload needs {needed} and {} files, and {} has {there} free and room for {} files: set fewer or smaller \
-         files, such as --set nfiles=1000",
-        profile.inodes,
-        directory.display(),
-        free.f_favail
-    )))
 }

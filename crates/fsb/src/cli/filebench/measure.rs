@@ -2,29 +2,23 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fsb_compat::filebench::print;
 use fsb_compat::filebench::wml::{Run, Script};
-use fsb_engine::{Measurement, Sizing, Step, Task};
+use fsb_engine::{Live, Measurement, Sizing, Step, StepReport, Task};
 use fsb_model::{Durability, WorkloadSpec};
+use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
 use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
 use fsb_testbed::lock::RunLock;
 
 use super::table;
-use super::worker::{self, Failed, Moment};
-use crate::exit::{self, Failure};
+use crate::exit;
 use crate::front;
 use crate::progress::say;
 use crate::results;
+use crate::signals::{Second, Signals};
 
-/// The signals that end a run early, with the exit code each stands for.
-const SIGNALS: [(i32, u8); 3] = [
-    (signal_hook::consts::SIGINT, exit::INTERRUPTED),
-    (signal_hook::consts::SIGTERM, exit::TERMINATED),
-    (signal_hook::consts::SIGHUP, exit::HUNG_UP),
-];
 /// How often progress is told where nobody watches a terminal.
 const SELDOM: Duration = Duration::from_secs(5);
 
@@ -62,9 +56,25 @@ impl Request {
 struct Session<'r> {
     request: &'r Request,
     started: Instant,
-    interrupted: Arc<AtomicBool>,
-    signal: Arc<AtomicUsize>,
+    signals: Signals,
     told: Instant,
+}
+
+/// Why a run did not reach its end.
+enum Failed {
+    /// A signal came.
+    Interrupted,
+    /// A step was refused, or its worker died.
+    Why(String),
+}
+
+impl From<WorkerError> for Failed {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Interrupted => Failed::Interrupted,
+            error => Failed::Why(error.to_string()),
+        }
+    }
 }
 
 /// Makes all runs; the exit code.
@@ -72,11 +82,8 @@ pub fn all(script: &Script, request: &Request) -> anyhow::Result<u8> {
     let _lock = RunLock::acquire("fsb filebench")?;
     front::replay().0.iter().for_each(|line| say(line));
     let now = Instant::now();
-    let mut session = Session { request, started: now, interrupted: Arc::default(), signal: Arc::default(), told: now };
-    for (number, code) in SIGNALS {
-        signal_hook::flag::register_usize(number, Arc::clone(&session.signal), usize::from(code))?;
-        signal_hook::flag::register(number, Arc::clone(&session.interrupted))?;
-    }
+    // A second signal is no reason to leave the files there.
+    let mut session = Session { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
     results::print(&print::banner(&format!("fsb {}", env!("CARGO_PKG_VERSION"))))?;
     for line in &script.said {
         session.say(line)?;
@@ -85,7 +92,9 @@ pub fn all(script: &Script, request: &Request) -> anyhow::Result<u8> {
     for run in &script.runs {
         match session.run(run)? {
             Ok(()) => {}
-            Err(Failed::Interrupted) => return Err(session.interruption()),
+            Err(Failed::Interrupted) => {
+                return Err(session.signals.failure("interrupted: the files of this run are removed"));
+            }
             Err(Failed::Why(why)) => {
                 let place = run.line.map_or_else(String::new, |line| format!("line {line}: "));
                 say(&format!("{place}run: {why}. The files of this run are removed"));
@@ -103,12 +112,6 @@ impl Session<'_> {
 
     fn say(&self, message: &str) -> anyhow::Result<()> {
         results::print(&print::moment(self.at(), message))
-    }
-
-    fn interruption(&self) -> anyhow::Error {
-        let code = u8::try_from(self.signal.load(Ordering::Relaxed)).ok().filter(|code| *code > 0);
-        let message = "interrupted: the files of this run are removed".to_owned();
-        Failure { code: code.unwrap_or(exit::INTERRUPTED), message }.into()
     }
 
     /// One run; the outer error is one of printing.
@@ -156,14 +159,31 @@ impl Session<'_> {
         what: &str,
     ) -> anyhow::Result<Result<Option<Measurement>, Failed>> {
         let task = self.request.task(run, step, root);
-        let interrupted = Arc::clone(&self.interrupted);
         let mut printed = Ok(());
-        let result = worker::perform(&task, &|| interrupted.load(Ordering::Relaxed), &mut |moment| match moment {
-            Moment::Running if printed.is_ok() => printed = self.say("Running..."),
-            Moment::Running => {}
-            Moment::Progress { done, of } => self.tell(done, of, what),
-        });
-        printed.map(|()| result)
+        let result = self.perform(&task, what, &mut printed);
+        printed.map(|()| result.map_err(Failed::from))
+    }
+
+    fn perform(
+        &mut self,
+        task: &Task,
+        what: &str,
+        printed: &mut anyhow::Result<()>,
+    ) -> Result<Option<Measurement>, WorkerError> {
+        let interrupted = Some(Arc::clone(self.signals.flag()));
+        let mut worker = Worker::open(&Post { interrupted, ..Post::default() })?;
+        worker.ask::<Steps>(task)?;
+        if task.step == Step::Measure {
+            worker.ready::<Steps>()?;
+            *printed = self.say("Running...");
+            worker.go()?;
+        }
+        let report = worker.result::<Steps>(&mut |Live { done, of }| self.tell(done, of, what))?;
+        worker.close();
+        Ok(match report {
+            StepReport::Measured(measurement) => Some(*measurement),
+            StepReport::Done => None,
+        })
     }
 
     fn tell(&mut self, done: u64, of: u64, what: &str) {

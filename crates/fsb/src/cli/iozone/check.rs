@@ -15,6 +15,7 @@ use rustix::fs::Access;
 use super::remount;
 use crate::exit;
 use crate::progress::say;
+use crate::space::Room;
 
 /// Memory that asynchronous requests may take together.
 const MOST_MEMORY: u64 = 4 << 30;
@@ -199,8 +200,8 @@ fn space(options: &Options, rows: &[Row], existing: &BTreeMap<PathBuf, Existing>
         needs.entry(device).or_insert_with(|| (parent.to_owned(), 0)).1 += largest.saturating_sub(there);
     }
     for (parent, needed) in needs.into_values() {
-        let available = classic::available_bytes(&parent)?;
-        if needed > available {
+        let Some(room) = Room::of(&parent) else { continue };
+        if !room.holds_bytes(needed) {
             let (shown, files) =
                 (parent.display(), if existing.len() > 1 { "files need" } else { "largest file needs" });
             let option = if options.auto { "-g" } else { "-s" };
@@ -208,7 +209,7 @@ fn space(options: &Options, rows: &[Row], existing: &BTreeMap<PathBuf, Existing>
                 "the file system of {shown} is too small for these tests: the {files} {} more, {} are available. \
                  Nothing was written; choose a smaller {option} or make room",
                 fsb_model::units::show_bytes(needed as f64),
-                fsb_model::units::show_bytes(available as f64),
+                fsb_model::units::show_bytes(room.bytes as f64),
             )));
         }
     }

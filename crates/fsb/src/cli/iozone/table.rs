@@ -7,18 +7,18 @@ use fsb_engine::classic::{self, Existing, PhaseResult};
 
 use super::phases::{cpu_percent, operation, phase, value};
 use super::repeat::Repeat;
-use super::run::{Reports, Stage, processors};
+use super::session::{IozoneSession, Reports, processors};
 use crate::results;
 
 /// Measures all rows. What `-R` and `-b` get is kept up to date row by row, for a run may be interrupted.
-pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
-    let options = stage.options;
+pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result<()> {
+    let options = session.options;
     results::print(&print::heading(options))?;
     let mut report = Report::default();
     for sizes in sequence::rows(options) {
         classic::sync_all();
         report.start(sizes);
-        let measured = row(stage, sizes, &mut report);
+        let measured = row(session, sizes, &mut report);
         if options.report {
             reports.text = format!("{}{}", print::REPORTS, print::reports(options, &report));
         }
@@ -27,23 +27,23 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
         }
         measured?;
         results::print("\n")?;
-        stage.made.clear()?;
+        session.made.clear()?;
     }
     Ok(())
 }
 
-fn row(stage: &mut Stage, sizes: Row, report: &mut Report) -> anyhow::Result<()> {
-    let options = stage.options;
+fn row(session: &mut IozoneSession, sizes: Row, report: &mut Report) -> anyhow::Result<()> {
+    let options = session.options;
     results::print(&print::row(sizes))?;
     for piece in sequence::pieces(options) {
         match piece {
             Piece::Do(operation, column) => {
-                let result = measure(stage, operation, sizes)?;
+                let result = measure(session, operation, sizes)?;
                 let number = value(options.unit, result.nanoseconds, result.records, sizes.record << 10);
                 report.put(column, number, cpu_percent(&result));
                 results::print(&print::number(column, number))?;
             }
-            Piece::Silently(operation) => _ = measure(stage, operation, sizes)?,
+            Piece::Silently(operation) => _ = measure(session, operation, sizes)?,
             Piece::Zero(column) => {
                 report.put(column, 0, 0.0);
                 results::print(&print::zero(column))?;
@@ -55,11 +55,11 @@ fn row(stage: &mut Stage, sizes: Row, report: &mut Report) -> anyhow::Result<()>
 }
 
 /// An operation, once, or as often as `--repeat-until` asks for: its times are summed.
-fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<PhaseResult> {
-    let options = stage.options;
+fn measure(session: &mut IozoneSession, which: Operation, sizes: Row) -> anyhow::Result<PhaseResult> {
+    let options = session.options;
     // A table has no mix.
     let Some(operation) = operation(which) else { return Ok(PhaseResult::default()) };
-    stage.note(which, std::slice::from_ref(&options.file));
+    session.note(which, std::slice::from_ref(&options.file));
     let cpu = processors(options, 1)[0];
     let mut phase = phase(options, operation, &options.file, sizes, 0, cpu);
     let mut repeat = Repeat::new(options, which, sizes);
@@ -67,15 +67,15 @@ fn measure(stage: &mut Stage, which: Operation, sizes: Row) -> anyhow::Result<Ph
     let fresh = which == Operation::Fwrite && classic::examine(&options.file) == Ok(Existing::Nothing);
     let mut sum = PhaseResult::default();
     loop {
-        if let Some(remount) = &mut stage.remount {
+        if let Some(remount) = &mut session.remount {
             remount.cycle()?;
         }
         if fresh && sum.records > 0 {
             classic::remove(&options.file)?;
         }
         phase.rest = repeat.rest();
-        let result = classic::perform(&phase, &stage.interrupted)?;
-        stage.latencies.write(which, None, sizes.record << 10, &result, options.latency_files)?;
+        let result = session.worker.pass(&phase)?;
+        session.latencies.write(which, None, sizes.record << 10, &result, options.latency_files)?;
         sum.nanoseconds += result.nanoseconds;
         sum.records += result.records;
         sum.user_nanoseconds += result.user_nanoseconds;

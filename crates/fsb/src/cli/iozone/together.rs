@@ -11,12 +11,12 @@ use fsb_engine::classic::{self, CrewResult, Existing, Phase, PhaseResult};
 
 use super::phases::{operations, phase};
 use super::repeat::Repeat;
-use super::run::{Reports, Stage, processors};
+use super::session::{IozoneSession, Reports, processors};
 use crate::results;
 
 /// Measures all numbers of processes.
-pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
-    let options = stage.options;
+pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result<()> {
+    let options = session.options;
     let Some(sizes) = sequence::rows(options).first().copied() else { return Ok(()) };
     let files = sequence::files(options);
     let mut runs: Vec<Vec<Crew>> = Vec::new();
@@ -26,15 +26,15 @@ pub fn run(stage: &mut Stage, reports: &mut Reports) -> anyhow::Result<()> {
         let files = &files[..count as usize];
         for operation in sequence::throughput(options) {
             classic::sync_all();
-            stage.note(operation, files);
-            let crew = measure(stage, operation, sizes, files)?;
+            session.note(operation, files);
+            let crew = measure(session, operation, sizes, files)?;
             results::print(&print::block(options, &crew))?;
             if let Some(run) = runs.last_mut() {
                 run.push(crew);
             }
             report(options, sizes, &runs, reports)?;
         }
-        stage.made.clear()?;
+        session.made.clear()?;
         results::print("\n\n")?;
     }
     Ok(())
@@ -52,10 +52,9 @@ fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Repor
 }
 
 /// An operation of all processes, once, or as often as `--repeat-until` asks for: the times of each are summed.
-fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf]) -> anyhow::Result<Crew> {
-    let options = stage.options;
+fn measure(session: &mut IozoneSession, operation: Operation, sizes: Row, files: &[PathBuf]) -> anyhow::Result<Crew> {
+    let options = session.options;
     let mut phases = phases(options, operation, sizes, files);
-    let program = if options.threads { None } else { Some(std::env::current_exe()?) };
     // A stream goes over a file that is there.
     let met_none = || files.iter().all(|file| classic::examine(file) == Ok(Existing::Nothing));
     let fresh = operation.makes_file() && (operation != Operation::Fwrite || met_none());
@@ -64,9 +63,9 @@ fn measure(stage: &mut Stage, operation: Operation, sizes: Row, files: &[PathBuf
     let mut nanoseconds = 0;
     loop {
         phases.iter_mut().for_each(|phase| phase.rest = repeat.rest());
-        let result = classic::perform_together(&phases, program.as_deref(), &stage.interrupted)?;
+        let result = session.worker.passes_together(&phases, options.threads)?;
         for (rank, result) in result.results.iter().enumerate() {
-            stage.latencies.write(operation, Some(rank), sizes.record << 10, result, options.latency_files)?;
+            session.latencies.write(operation, Some(rank), sizes.record << 10, result, options.latency_files)?;
         }
         nanoseconds += add(&mut sums, result);
         let least = sums.iter().flatten().map(|sum| sum.nanoseconds).min().unwrap_or(u64::MAX);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use fsb_compat::postmark::{Settings, pool, source};
 use fsb_model::postmark::{Act, Operation};
-use fsb_model::units::show_bytes;
-use rustix::fs::{Access, StatVfs};
+use rustix::fs::Access;
 
 use crate::exit;
+use crate::space::{Need, Room};
 
 /// File systems give out space in blocks, and note each file somewhere.
 const BLOCK: u64 = 4096;
@@ -87,38 +87,12 @@ fn is_ours(name: &OsStr, settings: &Settings) -> bool {
     number(name).is_some_and(|number| (1..=most).contains(&number))
 }
 
-/// What a file system must hold at once.
-#[derive(Debug, Clone, Copy, Default)]
-struct Load {
-    bytes: u64,
-    files: u64,
-}
-
-/// A file system that some locations lie on.
-struct Room {
-    /// One of them.
-    path: PathBuf,
-    free: StatVfs,
-}
-
-impl Room {
-    fn bytes(&self) -> u64 {
-        self.free.f_bavail.saturating_mul(self.free.f_frsize)
-    }
-
-    /// Some file systems make inodes as they need them and report none.
-    fn holds(&self, load: Load) -> bool {
-        load.bytes <= self.bytes() && (self.free.f_files == 0 || load.files <= self.free.f_favail)
-    }
-}
-
 fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<()> {
     let (mut rooms, mut devices) = (BTreeMap::new(), Vec::new());
     for path in directories {
-        let known = std::fs::metadata(path).ok().zip(rustix::fs::statvfs(path).ok());
-        let Some((metadata, free)) = known else { return Ok(()) };
+        let Some((metadata, room)) = std::fs::metadata(path).ok().zip(Room::of(path)) else { return Ok(()) };
         devices.push(metadata.dev());
-        rooms.entry(metadata.dev()).or_insert_with(|| Room { path: path.clone(), free });
+        rooms.entry(metadata.dev()).or_insert(room);
     }
     let shape = &settings.shape;
     // No pool holds more; most hold far less, and then it is worth going through the operations.
@@ -126,35 +100,28 @@ fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<(
     let subdirectories = if shape.subdirectories > 1 { u64::from(shape.subdirectories) } else { 0 };
     let directories_made = subdirectories * directories.len() as u64;
     let most =
-        Load { bytes: places * taken(shape.size_high) + directories_made * BLOCK, files: places + directories_made };
+        Need { bytes: places * taken(shape.size_high) + directories_made * BLOCK, files: places + directories_made };
     if rooms.values().all(|room| room.holds(most)) {
         return Ok(());
     }
     // Where not even the first files fit, nobody need go through operations that may be many.
     let least = u64::from(shape.number) * taken(shape.size_low);
-    if least > rooms.values().map(Room::bytes).sum() {
-        let load = Load { bytes: least, files: u64::from(shape.number) };
-        return rooms.values().next().map_or(Ok(()), |room| Err(too_much(load, room)));
+    if least > rooms.values().map(|room| room.bytes).sum() {
+        let need = Need { bytes: least, files: u64::from(shape.number) };
+        return rooms.values().next().map_or(Ok(()), |room| Err(too_much(need, room)));
     }
-    for (device, mut load) in peaks(settings, &devices) {
-        load.bytes += directories_made * BLOCK;
-        load.files += directories_made;
-        if !rooms[&device].holds(load) {
-            return Err(too_much(load, &rooms[&device]));
+    for (device, mut need) in peaks(settings, &devices) {
+        need.bytes += directories_made * BLOCK;
+        need.files += directories_made;
+        if !rooms[&device].holds(need) {
+            return Err(too_much(need, &rooms[&device]));
         }
     }
     Ok(())
 }
 
-fn too_much(load: Load, room: &Room) -> anyhow::Error {
-    let (needed, there) = (show_bytes(load.bytes as f64), show_bytes(room.bytes() as f64));
-    exit::machine(format!(
-        "this run needs {needed} and {} files at once, and {} has {there} free and room for {} files: \
-         'set number' and 'set size' make it smaller",
-        load.files,
-        room.path.display(),
-        room.free.f_favail
-    ))
+fn too_much(need: Need, room: &Room) -> anyhow::Error {
+    exit::machine(format!("this run {}: 'set number' and 'set size' make it smaller", room.lacks(need)))
 }
 
 /// What a file of that size takes.
@@ -163,21 +130,21 @@ fn taken(size: u32) -> u64 {
 }
 
 /// The most that lies on each device at once: the operations of a run follow from its settings alone.
-fn peaks(settings: &Settings, devices: &[u64]) -> BTreeMap<u64, Load> {
+fn peaks(settings: &Settings, devices: &[u64]) -> BTreeMap<u64, Need> {
     let mut pool = pool(settings, source(settings).1);
-    let mut now: BTreeMap<u64, Load> = devices.iter().map(|device| (*device, Load::default())).collect();
+    let mut now: BTreeMap<u64, Need> = devices.iter().map(|device| (*device, Need::default())).collect();
     let mut most = now.clone();
     let mut follow = |operation: Option<Operation>| {
         let Some(Operation { act, file, bytes }) = operation else { return };
         let device = devices[file.location as usize];
-        let (Some(load), Some(peak)) = (now.get_mut(&device), most.get_mut(&device)) else { return };
+        let (Some(need), Some(peak)) = (now.get_mut(&device), most.get_mut(&device)) else { return };
         match act {
-            Act::Create => *load = Load { bytes: load.bytes + taken(bytes), files: load.files + 1 },
-            Act::Append { at } => load.bytes = load.bytes + taken(at + bytes) - taken(at),
-            Act::Delete => *load = Load { bytes: load.bytes - taken(bytes), files: load.files - 1 },
+            Act::Create => *need = Need { bytes: need.bytes + taken(bytes), files: need.files + 1 },
+            Act::Append { at } => need.bytes = need.bytes + taken(at + bytes) - taken(at),
+            Act::Delete => *need = Need { bytes: need.bytes - taken(bytes), files: need.files - 1 },
             Act::Read => {}
         }
-        *peak = Load { bytes: peak.bytes.max(load.bytes), files: peak.files.max(load.files) };
+        *peak = Need { bytes: peak.bytes.max(need.bytes), files: peak.files.max(need.files) };
     };
     for _ in 0..settings.shape.number {
         follow(pool.create());

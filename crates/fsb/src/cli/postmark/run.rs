@@ -1,14 +1,20 @@
 //! One run.
 
+use std::sync::Arc;
+
 use fsb_compat::postmark::print::{self, Outcome};
 use fsb_compat::postmark::{Settings, pool, source};
-use fsb_engine::postmark::{self, Ended, Moment, Request};
+use fsb_engine::EngineError;
+use fsb_engine::postmark::{self, Ended, Moment, Request, Times};
+use fsb_model::postmark::Tally;
+use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
 use fsb_testbed::lock::RunLock;
+use serde::{Deserialize, Serialize};
 
 use super::check;
-use super::session::Session;
 use crate::progress::say;
 use crate::results;
+use crate::signals::Signals;
 
 /// How it went.
 pub enum Result {
@@ -20,35 +26,74 @@ pub enum Result {
     Interrupted,
 }
 
+/// Runs of PostMark's, as work that a worker does.
+#[derive(Debug)]
+pub enum Runs {}
+
+/// A run.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Asked {
+    settings: Settings,
+    verify: bool,
+}
+
+/// What a run that came to its end took and did.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Done {
+    times: Times,
+    tally: Tally,
+}
+
+impl Work for Runs {
+    const NAME: &'static str = "postmark";
+    type Task = Asked;
+    type Progress = Moment;
+    type Answer = std::result::Result<Done, Ended>;
+    // The files of a run that is interrupted are removed.
+    const HEEDS_INTERRUPTION: bool = true;
+
+    fn perform(task: Asked, desk: &mut Desk<'_, Moment>) -> std::result::Result<Self::Answer, EngineError> {
+        let Asked { settings, verify } = task;
+        let (text, twister) = source(&settings);
+        let mut pool = pool(&settings, twister);
+        let request = Request {
+            locations: check::locations(&settings),
+            read_block: settings.read_block,
+            write_block: settings.write_block,
+            buffered: settings.buffered,
+            text: (!verify).then_some(text.as_slice()),
+        };
+        let interrupted = desk.interrupted();
+        let ended = postmark::run(&request, &mut pool, &interrupted, &mut |moment| desk.tell(moment));
+        Ok(ended.map(|times| Done { times, tally: *pool.tally() }))
+    }
+}
+
 /// Makes the files, works on them, removes them, and prints its progress.
-pub fn run(settings: &Settings, session: &Session) -> anyhow::Result<Result> {
+pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Result<Result> {
     let _lock = RunLock::acquire("fsb postmark")?;
-    let (text, twister) = source(settings);
-    let mut pool = pool(settings, twister);
-    let request = Request {
-        locations: check::locations(settings),
-        read_block: settings.read_block,
-        write_block: settings.write_block,
-        buffered: settings.buffered,
-        text: (!session.verify).then_some(text.as_slice()),
-    };
     let mut printed = Ok(());
     let mut tell = |moment: Moment| {
         if printed.is_ok() {
             printed = tell(moment);
         }
     };
-    let ended = postmark::run(&request, &mut pool, &session.interrupted, &mut tell);
-    let times = match ended {
-        Ok(times) => times,
-        Err(Ended::Interrupted) => {
+    let asked = Asked { settings: settings.clone(), verify };
+    let ended = perform(&asked, signals, &mut tell);
+    let Done { times, tally } = match ended {
+        Ok(Ok(done)) => done,
+        Ok(Err(Ended::Interrupted)) => {
             results::print("\n")?;
             return Ok(Result::Interrupted);
         }
-        Err(error @ (Ended::Failed(_) | Ended::Left { .. })) => {
+        Ok(Err(error @ (Ended::Failed(_) | Ended::Left { .. }))) => {
             results::print("\n")?;
             let left = if matches!(error, Ended::Failed(_)) { ". The files of this run are removed" } else { "" };
             return Ok(Result::Failed(Some(format!("{error}{left}"))));
+        }
+        Err(error) => {
+            results::print("\n")?;
+            return Ok(Result::Failed(Some(error.to_string())));
         }
     };
     printed?;
@@ -57,7 +102,7 @@ pub fn run(settings: &Settings, session: &Session) -> anyhow::Result<Result> {
     }
     let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
     let outcome = Outcome {
-        tally: *pool.tally(),
+        tally,
         deleted_alone: times.deleted_alone,
         total: seconds(times.total),
         creation: seconds(times.creation),
@@ -68,6 +113,15 @@ pub fn run(settings: &Settings, session: &Session) -> anyhow::Result<Result> {
         say(&format!("note: {note}"));
     }
     Ok(Result::Report(print::report(settings, &outcome)))
+}
+
+fn perform(
+    asked: &Asked,
+    signals: &Signals,
+    tell: &mut dyn FnMut(Moment),
+) -> std::result::Result<std::result::Result<Done, Ended>, WorkerError> {
+    let interrupted = Some(Arc::clone(signals.flag()));
+    Worker::open(&Post { interrupted, ..Post::default() })?.perform::<Runs>(asked, tell)
 }
 
 fn tell(moment: Moment) -> anyhow::Result<()> {

@@ -3,8 +3,6 @@
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Context;
 use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, print};
@@ -14,45 +12,24 @@ use super::{check, run};
 use crate::exit::{self, Failure};
 use crate::progress::say;
 use crate::results;
+use crate::signals::{Second, Signals};
 
 /// Files of commands may name each other; deeper than this they name themselves.
 const DEEPEST: usize = 16;
-
-/// The signals that end a run early, with the exit code each stands for.
-const SIGNALS: [(i32, u8); 2] =
-    [(signal_hook::consts::SIGINT, exit::INTERRUPTED), (signal_hook::consts::SIGTERM, exit::TERMINATED)];
 
 /// What lasts from line to line.
 pub struct Session {
     settings: Settings,
     /// What is read is compared.
-    pub verify: bool,
-    /// Set by a signal while files are there.
-    pub interrupted: Arc<AtomicBool>,
-    signal: Arc<AtomicUsize>,
-    /// No files are there: a signal ends the program as it usually does.
-    idle: Arc<AtomicBool>,
+    verify: bool,
     /// Some run did not reach its end.
     failed: bool,
 }
 
 impl Session {
     /// With settings as PostMark starts.
-    pub fn new(verify: bool) -> anyhow::Result<Session> {
-        let session = Session {
-            settings: Settings::default(),
-            verify,
-            interrupted: Arc::default(),
-            signal: Arc::default(),
-            idle: Arc::new(AtomicBool::new(true)),
-            failed: false,
-        };
-        for (number, code) in SIGNALS {
-            signal_hook::flag::register_conditional_default(number, Arc::clone(&session.idle))?;
-            signal_hook::flag::register_usize(number, Arc::clone(&session.signal), usize::from(code))?;
-            signal_hook::flag::register(number, Arc::clone(&session.interrupted))?;
-        }
-        Ok(session)
+    pub fn new(verify: bool) -> Session {
+        Session { settings: Settings::default(), verify, failed: false }
     }
 
     /// The first lines.
@@ -130,12 +107,13 @@ impl Session {
     fn run(&mut self, file: Option<&str>, place: &str) -> anyhow::Result<()> {
         check::check(&self.settings).with_context(|| place.to_owned())?;
         check::report(file).with_context(|| place.to_owned())?;
-        self.interrupted.store(false, Ordering::Relaxed);
-        self.idle.store(false, Ordering::Relaxed);
-        let ended = run::run(&self.settings, self);
-        self.idle.store(true, Ordering::Relaxed);
-        match ended? {
-            run::Result::Report(text) => emit(file, &text),
+        // While files are there they are removed first; between two runs a signal ends the program as it usually does.
+        let signals = Signals::catch(Second::Waits)?;
+        let ended = run::run(&self.settings, self.verify, &signals)?;
+        // A signal that came as the run ended does not cost its report.
+        let late = signals.let_go();
+        match ended {
+            run::Result::Report(text) => emit(file, &text).and(late),
             run::Result::Failed(why) => {
                 self.failed = true;
                 if let Some(why) = why {
@@ -143,11 +121,7 @@ impl Session {
                 }
                 Ok(())
             }
-            run::Result::Interrupted => {
-                let code = u8::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(exit::INTERRUPTED);
-                let message = "interrupted: the files of this run are removed".to_owned();
-                Err(Failure { code: if code == 0 { exit::INTERRUPTED } else { code }, message }.into())
-            }
+            run::Result::Interrupted => Err(signals.failure("interrupted: the files of this run are removed")),
         }
     }
 }

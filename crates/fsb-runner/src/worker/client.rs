@@ -1,0 +1,241 @@
+//! The other side: starting a worker, asking it, and knowing what became of it.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fsb_engine::{EngineError, Ready};
+use fsb_testbed::control::Held;
+use fsb_testbed::sandbox::{self, Confinement};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Asked, Message, Opening, WORKER_ARGUMENT, Work};
+use crate::agent::lines::{LineError, Lines};
+
+/// How long work that was interrupted may take to remove what it made.
+const REMOVING: Duration = Duration::from_secs(600);
+
+/// Where a worker works.
+#[derive(Debug, Clone, Default)]
+pub struct Post {
+    /// Where it may write and as whom; absent where it works as the user, anywhere.
+    pub confinement: Option<Confinement>,
+    /// Where the controls of a visit want it.
+    pub held: Held,
+    /// The time after which a worker that says nothing is killed.
+    pub deadline: Option<Duration>,
+    /// Set when the work shall end early. Such a worker stands apart from the terminal's signals.
+    pub interrupted: Option<Arc<AtomicBool>>,
+}
+
+/// Why a task has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// A call failed.
+    #[error("{0}")]
+    Engine(EngineError),
+    /// It was asked to end early.
+    #[error("interrupted")]
+    Interrupted,
+    /// The worker died.
+    #[error("the worker ended early: {0}")]
+    Died(String),
+    /// It said nothing for too long, and was killed.
+    #[error("the worker did not answer within {0:?} and was killed")]
+    Deadline(Duration),
+    /// It could not be started or spoken to.
+    #[error("cannot run a worker: {0}")]
+    Start(String),
+}
+
+impl From<io::Error> for WorkerError {
+    fn from(error: io::Error) -> Self {
+        WorkerError::Start(error.to_string())
+    }
+}
+
+/// A worker that was started. Dropping it kills it.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    /// Absent once it was told to end.
+    lines: Option<Lines>,
+    deadline: Option<Duration>,
+    interrupted: Option<Arc<AtomicBool>>,
+}
+
+impl Worker {
+    /// Starts a worker.
+    pub fn open(post: &Post) -> Result<Worker, WorkerError> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg(WORKER_ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        if post.interrupted.is_some() {
+            // No supervisor takes this one along: it dies with whoever started it. A Ctrl-C is for that process alone.
+            command.arg(std::process::id().to_string()).process_group(0);
+        }
+        sandbox::hold(&mut command, &post.held).map_err(|error| WorkerError::Start(error.to_string()))?;
+        let child = command.spawn()?;
+        drop(command);
+        // The worker is ours to end from here on, whatever fails.
+        let lines = Some(Lines::new(ours)?);
+        let mut worker =
+            Worker { child, lines, deadline: post.deadline, interrupted: post.interrupted.as_ref().map(Arc::clone) };
+        worker.send(&Opening { confinement: post.confinement.as_ref().map(Cow::Borrowed) })?;
+        Ok(worker)
+    }
+
+    /// Asks for work, without waiting for it.
+    pub fn ask<W: Work>(&mut self, task: &W::Task) -> Result<(), WorkerError> {
+        self.send(&Asked { work: W::NAME.to_owned(), task })
+    }
+
+    /// Waits until the work stands at its start.
+    pub fn ready<W: Work>(&mut self) -> Result<Ready, WorkerError> {
+        match self.answer::<W>(&mut |_| {})? {
+            Message::Ready(ready) => Ok(ready),
+            Message::Error(error) => Err(WorkerError::Engine(error)),
+            Message::Result(_) | Message::Progress(_) => {
+                Err(WorkerError::Start("a worker answered 'result' before 'ready'".to_owned()))
+            }
+        }
+    }
+
+    /// Starts the clock.
+    pub fn go(&mut self) -> Result<(), WorkerError> {
+        let sent = self.lines().and_then(|lines| lines.send_raw(b"go\n"));
+        sent.map_err(|error| self.failure(error))
+    }
+
+    /// Waits for what comes of the work; `tell` is told how far it has come.
+    pub fn result<W: Work>(&mut self, tell: &mut dyn FnMut(W::Progress)) -> Result<W::Answer, WorkerError> {
+        match self.answer::<W>(tell)? {
+            Message::Result(answer) => Ok(answer),
+            Message::Error(error) => Err(WorkerError::Engine(error)),
+            Message::Ready(_) | Message::Progress(_) => {
+                Err(WorkerError::Start("a worker answered 'ready' twice".to_owned()))
+            }
+        }
+    }
+
+    /// Does work that does not wait for a start.
+    pub fn perform<W: Work>(
+        &mut self,
+        task: &W::Task,
+        tell: &mut dyn FnMut(W::Progress),
+    ) -> Result<W::Answer, WorkerError> {
+        self.ask::<W>(task)?;
+        self.result::<W>(tell)
+    }
+
+    /// Ends the worker and waits until it is gone: its descriptors must be closed before a remount.
+    pub fn close(mut self) {
+        self.lines = None;
+        let _ = self.child.wait();
+    }
+
+    fn lines(&mut self) -> Result<&mut Lines, LineError> {
+        self.lines.as_mut().ok_or(LineError::Closed)
+    }
+
+    fn send(&mut self, message: &impl Serialize) -> Result<(), WorkerError> {
+        let sent = self.lines().and_then(|lines| lines.send(message));
+        sent.map_err(|error| self.failure(error))
+    }
+
+    /// The next answer. Progress is none: it must not keep a worker alive that gets nowhere.
+    fn answer<W: Work>(
+        &mut self,
+        tell: &mut dyn FnMut(W::Progress),
+    ) -> Result<Message<W::Progress, W::Answer>, WorkerError> {
+        let started = Instant::now();
+        loop {
+            let left = self.deadline.map(|deadline| deadline.saturating_sub(started.elapsed()));
+            match self.receive(left) {
+                Ok(Message::Progress(progress)) => tell(progress),
+                Ok(answer) => return Ok(answer),
+                Err(LineError::Deadline(_)) => {
+                    self.end();
+                    return Err(WorkerError::Deadline(self.deadline.unwrap_or_default()));
+                }
+                Err(LineError::Interrupted) => return self.interrupt::<W>(),
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
+    }
+
+    fn receive<M: DeserializeOwned>(&mut self, deadline: Option<Duration>) -> Result<M, LineError> {
+        let interrupted = self.interrupted.as_ref().map(Arc::clone);
+        let stop = || interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+        self.lines()?.receive(deadline, &stop)
+    }
+
+    /// Ends work early. What heeds that is waited for: it removes what it made, and its answer says how far it came.
+    fn interrupt<W: Work>(&mut self) -> Result<Message<W::Progress, W::Answer>, WorkerError> {
+        let pid = Pid::from_child(&self.child);
+        let asked = W::HEEDS_INTERRUPTION && kill_process(pid, Signal::TERM).is_ok();
+        let ended = Instant::now() + REMOVING;
+        while asked {
+            let left = ended.saturating_duration_since(Instant::now());
+            match self.lines().and_then(|lines| lines.receive::<Message<W::Progress, W::Answer>>(Some(left), &|| false))
+            {
+                Ok(Message::Progress(_) | Message::Ready(_)) => {}
+                Ok(answer) => return Ok(answer),
+                Err(_) => break,
+            }
+        }
+        self.end();
+        Err(WorkerError::Interrupted)
+    }
+
+    fn failure(&mut self, error: LineError) -> WorkerError {
+        // The connection closes when the process ends: its status says why.
+        if matches!(error, LineError::Closed)
+            && let Ok(status) = self.child.wait()
+        {
+            let how = match status.signal() {
+                Some(signal) => format!("killed by signal {signal}"),
+                None => format!("exit status {}", status.code().unwrap_or(-1)),
+            };
+            return WorkerError::Died(self.last_words().map_or(how.clone(), |words| format!("{how}: {words}")));
+        }
+        self.end();
+        WorkerError::Start(error.to_string())
+    }
+
+    /// What a worker that died said last, such as the place of a panic. Whoever else still holds its standard error is
+    /// not waited for.
+    fn last_words(&mut self) -> Option<String> {
+        let mut stderr = self.child.stderr.take()?;
+        let flags = rustix::fs::fcntl_getfl(&stderr).ok()?;
+        rustix::fs::fcntl_setfl(&stderr, flags | rustix::fs::OFlags::NONBLOCK).ok()?;
+        let mut bytes = Vec::new();
+        // What was read before there was no more is there.
+        let _ = stderr.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What lasts as long as a run: its files, its worker, its reports, and how it ends before its time.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use fsb_compat::iozone::Options;
+use fsb_compat::iozone::sequence::Operation;
+use fsb_engine::classic::{self, Corruption, PhaseError};
+
+use super::latency::LatencyFiles;
+use super::pass::PassWorker;
+use super::remount::Remount;
+use crate::exit::{self, Failure};
+use crate::progress::say;
+use crate::results;
+use crate::signals::{Second, Signals};
+
+/// What a run holds on to.
+pub struct IozoneSession<'o> {
+    /// What was asked for.
+    pub options: &'o Options,
+    /// What may end the run.
+    pub signals: Signals,
+    /// What works on the files.
+    pub worker: PassWorker,
+    /// The file system to mount anew. It is mounted again before files are removed.
+    pub remount: Option<Remount>,
+    /// The files that were written.
+    pub made: Made,
+    /// The files that this run wrote from their start, whether they are still there or not.
+    pub written: Vec<PathBuf>,
+    /// `-Q`.
+    pub latencies: LatencyFiles,
+}
+
+/// Files that go when this value does, unless `-w` keeps them.
+pub struct Made {
+    paths: Vec<PathBuf>,
+    keep: bool,
+}
+
+impl Made {
+    /// A file is about to be written.
+    pub fn note(&mut self, path: &Path) {
+        if !self.paths.iter().any(|known| known == path) {
+            self.paths.push(path.to_owned());
+        }
+    }
+
+    /// Removes what was written.
+    pub fn clear(&mut self) -> anyhow::Result<()> {
+        for path in std::mem::take(&mut self.paths) {
+            if !self.keep {
+                classic::remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Err(error) = self.clear() {
+            say(&format!("warning: {error:#}"));
+        }
+    }
+}
+
+/// What `-R` and `-b` get, once there is something to report.
+#[derive(Default)]
+pub struct Reports {
+    /// For the screen.
+    pub text: String,
+    /// What IOzone does not print, after everything that it does.
+    pub beside: String,
+    /// The spreadsheet.
+    pub sheet: Vec<u8>,
+}
+
+impl Reports {
+    pub fn save(&self, options: &Options) -> anyhow::Result<()> {
+        let Some(path) = &options.sheet else { return Ok(()) };
+        fsb_store::replace(path, &self.sheet).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl<'o> IozoneSession<'o> {
+    /// An operation is about to work on these files: those that it writes are this run's from now on, and not before.
+    pub fn note(&mut self, operation: Operation, paths: &[PathBuf]) {
+        for path in paths.iter().filter(|_| operation.writes()) {
+            self.made.note(path);
+            if operation.makes_file() && !self.wrote(path) {
+                self.written.push(path.clone());
+            }
+        }
+    }
+
+    pub fn open(options: &'o Options) -> anyhow::Result<IozoneSession<'o>> {
+        // A second signal is no reason to leave the files there: a pass looks at the flag before each record.
+        let signals = Signals::catch(Second::Waits)?;
+        Ok(IozoneSession {
+            options,
+            worker: PassWorker::open(&signals)?,
+            signals,
+            remount: options.remount.as_deref().map(Remount::new).transpose()?,
+            made: Made { paths: Vec::new(), keep: options.keep },
+            written: Vec::new(),
+            latencies: LatencyFiles::default(),
+        })
+    }
+
+    fn wrote(&self, path: &Path) -> bool {
+        self.written.iter().any(|known| known == path)
+    }
+
+    /// What is said of a run that did not reach its end.
+    pub fn end(mut self, error: anyhow::Error, reports: &Reports) -> anyhow::Result<u8> {
+        // Mounts the file system again if that is missing: the files are on it.
+        self.remount = None;
+        // What ended the run is told, and what was left of it beside that.
+        let cleared = self.made.clear().inspect_err(|error| say(&format!("warning: {error:#}"))).is_ok();
+        let gone = if cleared { ". The files of this run are removed" } else { "" };
+        match error.downcast_ref::<PhaseError>() {
+            Some(PhaseError::Interrupted) => {
+                results::print("\niozone: interrupted\n\n")?;
+                results::print(&reports.text)?;
+                results::print("exiting iozone\n\n")?;
+                results::print(&reports.beside)?;
+                Ok(self.signals.code())
+            }
+            Some(PhaseError::Corrupt(corruption)) => {
+                results::print(&placed(corruption))?;
+                let next = match self.wrote(&corruption.path) {
+                    true => {
+                        "The device, the file system or memory does not keep what is written: look at the kernel's log"
+                    }
+                    false => {
+                        "This run has not written that file: it may come from another program, or from a run with another \
+                         -V, -+d, -r or number of processes. Where it was written with the same options (-i 0 -w), \
+                         something did not keep it: look at the kernel's log"
+                    }
+                };
+                Err(Failure { code: exit::GATE, message: format!("{corruption}. {next}") }.into())
+            }
+            Some(PhaseError::Engine(error)) => {
+                results::print("\n")?;
+                Err(exit::machine(format!("{error}{gone}")))
+            }
+            None => Err(error),
+        }
+    }
+}
+
+/// Where corruption was found, in IOzone's form.
+fn placed(corruption: &Corruption) -> String {
+    let Corruption { path, offset, expected, found, record_offset, record, bytes } = corruption;
+    format!(
+        "\n\nError in file: Position {offset} \nRecord # {} Record size {} kb \n\
+         Found pattern: Hex >>{found:x}<< Expecting >>{expected:x}<<\n\
+         File {}, wrong bytes in this record: {bytes}\n",
+        record_offset / record,
+        record / 1024,
+        path.display(),
+    )
+}
+
+/// The processors for a number of processes, where they were to be bound.
+pub fn processors(options: &Options, count: usize) -> Vec<Option<u32>> {
+    let bound = options.first_cpu.and_then(|first| classic::processors(first, count));
+    bound.map_or_else(|| vec![None; count], |all| all.into_iter().map(Some).collect())
+}
