@@ -8,6 +8,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use fsb_vm::kernel::{self, Kernel};
 
 use super::COMPACT_HELP;
+use crate::author;
 use crate::exit::{self, Failure};
 use crate::front;
 use crate::progress::say;
@@ -64,6 +65,7 @@ enum Command {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    author::check_cache()?;
     kernel::tidy();
     match &arguments.command {
         Command::List => list()?,

@@ -14,6 +14,7 @@ use fsb_testbed::lock::RunLock;
 
 use super::table;
 use super::worker::{self, Failed, Moment};
+use crate::author::Rights;
 use crate::exit::{self, Failure};
 use crate::front;
 use crate::progress::say;
@@ -114,13 +115,13 @@ impl Session<'_> {
     /// One run; the outer error is one of printing.
     fn run(&mut self, run: &Run) -> anyhow::Result<Result<(), Failed>> {
         let own = Own::make(&run.directory)?;
-        let measured = self.measure(run, &own.path);
+        let measured = self.measure(run, &own);
         self.say("Shutting down processes")?;
         own.remove()?;
         measured
     }
 
-    fn measure(&mut self, run: &Run, root: &Path) -> anyhow::Result<Result<(), Failed>> {
+    fn measure(&mut self, run: &Run, root: &Own) -> anyhow::Result<Result<(), Failed>> {
         self.say("Populating and pre-allocating filesets")?;
         for set in &run.flow.filesets {
             let made = (set.files as f64 * set.preallocated).round();
@@ -152,17 +153,18 @@ impl Session<'_> {
         &mut self,
         run: &Run,
         step: Step,
-        root: &Path,
+        root: &Own,
         what: &str,
     ) -> anyhow::Result<Result<Option<Measurement>, Failed>> {
-        let task = self.request.task(run, step, root);
+        let task = self.request.task(run, step, &root.path);
         let interrupted = Arc::clone(&self.interrupted);
         let mut printed = Ok(());
-        let result = worker::perform(&task, &|| interrupted.load(Ordering::Relaxed), &mut |moment| match moment {
-            Moment::Running if printed.is_ok() => printed = self.say("Running..."),
-            Moment::Running => {}
-            Moment::Progress { done, of } => self.tell(done, of, what),
-        });
+        let result =
+            worker::perform(&task, root.rights, &|| interrupted.load(Ordering::Relaxed), &mut |moment| match moment {
+                Moment::Running if printed.is_ok() => printed = self.say("Running..."),
+                Moment::Running => {}
+                Moment::Progress { done, of } => self.tell(done, of, what),
+            });
         printed.map(|()| result)
     }
 
@@ -179,18 +181,20 @@ impl Session<'_> {
 /// The directory that a run has for itself, which goes with this value; of a killed run the undo ledger knows it.
 struct Own {
     path: PathBuf,
+    rights: Rights,
     ledger: Ledger,
     ticket: Option<Ticket>,
 }
 
 impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
-        let within = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let within = crate::author::absolute(directory)?;
+        let rights = Rights::over([within.as_path()])?;
         let ledger = Ledger::open(&ledger::default_directory(), Owner::current())?;
         let (path, ticket) = ledger.record_directory(&within)?;
-        let own = Own { path, ledger, ticket: Some(ticket) };
-        std::fs::create_dir(&own.path)
-            .map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;
+        let own = Own { path, rights, ledger, ticket: Some(ticket) };
+        let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
+        made.map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;
         Ok(own)
     }
 

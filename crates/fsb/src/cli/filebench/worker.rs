@@ -12,6 +12,9 @@ use fsb_engine::{Measurement, StepReport, Task};
 use fsb_runner::agent::WORKER_ARGUMENT;
 use serde_json::{Value, json};
 
+use crate::author::Rights;
+use crate::roles::AS_CALLER;
+
 /// How often it is asked whether to go on.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -45,10 +48,11 @@ pub enum Moment {
 /// Does one step. `interrupted` is asked now and then; the process is gone when this returns.
 pub fn perform(
     task: &Task,
+    rights: Rights,
     interrupted: &dyn Fn() -> bool,
     tell: &mut dyn FnMut(Moment),
 ) -> Result<Option<Measurement>, Failed> {
-    let mut worker = Worker::start(task)?;
+    let mut worker = Worker::start(task, rights)?;
     loop {
         if interrupted() {
             return Err(Failed::Interrupted);
@@ -92,11 +96,14 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(task: &Task) -> io::Result<Worker> {
+    fn start(task: &Task, rights: Rights) -> io::Result<Worker> {
         let (mut ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new("/proc/self/exe");
         command.arg(WORKER_ARGUMENT).arg(std::process::id().to_string());
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        if rights == Rights::Caller {
+            command.env(AS_CALLER, "1");
+        }
         // A Ctrl-C is for this process, which then ends the other.
         let child = command.process_group(0).spawn()?;
         // It is ours to end from here on, whatever fails.

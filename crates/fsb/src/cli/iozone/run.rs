@@ -13,6 +13,7 @@ use fsb_engine::classic::{self, Corruption, PhaseError};
 use super::latency::LatencyFiles;
 use super::remount::Remount;
 use super::{table, together};
+use crate::author::{self, Rights};
 use crate::exit::{self, Failure};
 use crate::front::{Turn, company};
 use crate::progress::say;
@@ -84,8 +85,9 @@ impl Drop for Made {
 }
 
 /// Measures and prints.
-pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
+pub fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u8> {
     let mut lock = Turn::of(options.allow_concurrent).take(&options.command)?;
+    rights.adopt().context("the files under test")?;
     let mut stage = Stage::set(options)?;
     results::print(&print::banner(options, &facts(program)))?;
     let mut reports = Reports::default();
@@ -128,7 +130,7 @@ pub struct Reports {
 impl Reports {
     fn save(&self, options: &Options) -> anyhow::Result<()> {
         let Some(path) = &options.sheet else { return Ok(()) };
-        fsb_store::replace(path, &self.sheet).with_context(|| format!("cannot write {}", path.display()))
+        Ok(author::replace(path, &self.sheet)?)
     }
 }
 

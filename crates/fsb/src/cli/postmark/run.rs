@@ -1,5 +1,6 @@
 //! One run.
 
+use anyhow::Context;
 use fsb_compat::postmark::print::{self, Outcome};
 use fsb_compat::postmark::{Settings, pool, source};
 use fsb_engine::postmark::{self, Ended, Moment, Request};
@@ -38,7 +39,9 @@ pub fn run(settings: &Settings, session: &Session) -> anyhow::Result<Result> {
             printed = tell(moment);
         }
     };
-    let ended = postmark::run(&request, &mut pool, &session.interrupted, &mut tell);
+    let rights = check::rights(settings)?;
+    let ended = rights.act(|| postmark::run(&request, &mut pool, &session.interrupted, &mut tell));
+    let ended = ended.context("the files of the run")?;
     let times = match ended {
         Ok(times) => times,
         Err(Ended::Interrupted) => {
