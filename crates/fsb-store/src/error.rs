@@ -22,7 +22,7 @@ pub enum StoreError {
     /// Root would write where somebody else can interfere.
     #[error(
         "root writes nothing below {component}: {why}, and who may exchange what lies there decides where root writes \
-         ({path} was named): name another place, below directories that only root may write to; or {advice}"
+         ({path} was named): name another place (--out, -o), below directories that only root may write to; or {advice}"
     )]
     Untrusted {
         /// What was named.

@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 
 pub use author::{Act, Author};
 pub use error::StoreError;
-pub use output::{append, check as check_output, replace};
+pub use output::{append, check as check_output, check_existing, replace};
 pub use place::absolute;
 pub use trust::{check_private, check_trusted};
 
@@ -66,7 +66,11 @@ impl RunDirectory {
         let journal = claim.place.open_file(OsStr::new(TRIALS_FILE), flags, 0o666);
         let journal = journal.map_err(|error| StoreError::io("make", &journal_path, error))?;
         let mut directory = RunDirectory { claim, journal, record: Vec::new() };
-        directory.write_record(record)?;
+        if let Err(error) = directory.write_record(record) {
+            // Without a record it is no run, and another try must find it empty.
+            let _ = directory.claim.place.remove(OsStr::new(TRIALS_FILE));
+            return Err(error);
+        }
         Ok(directory)
     }
 

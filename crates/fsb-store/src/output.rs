@@ -58,6 +58,13 @@ pub fn check(path: &Path, author: &Author) -> Result<(), StoreError> {
     find(path, author).map(drop)
 }
 
+/// Whether a file that is there already, and will be written to as it is, is the author's own: in directories where
+/// everybody may make files it could be another name of any file.
+pub fn check_existing(path: &Path, author: &Author) -> Result<(), StoreError> {
+    let Found { place, name, stat } = find(path, author)?;
+    stat.map_or(Ok(()), |stat| is_trusted(&place, &name, &stat))
+}
+
 /// What a name leads to, links followed.
 struct Found {
     place: Place,
@@ -71,7 +78,10 @@ fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
     for _ in 0..LINKS {
         let name = path_now.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?.to_owned();
         let parent = path_now.parent().unwrap_or(Path::new("."));
-        let place = Place::open(parent, *author, Open::Existing)?;
+        let place = Place::open(parent, *author, Open::Existing).map_err(|error| match error {
+            StoreError::Io { source, .. } => StoreError::io("write", path, source),
+            error => error,
+        })?;
         let stat = place.stat(&name).map_err(fail)?;
         match stat {
             Some(stat) if kind(&stat) == FileType::Symlink => {

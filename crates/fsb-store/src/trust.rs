@@ -90,20 +90,27 @@ pub fn check_trusted(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Whether root may work in the directory by names that others could guess: nobody else makes files in it, and every
-/// component of the path is trusted.
+/// Whether root may work in the directory by names that others could guess: every component of the path is trusted, and
+/// nobody else makes files in it, or the kernel sees to it that their links lead nowhere.
 pub fn check_private(path: &Path) -> Result<(), StoreError> {
     let path = crate::absolute(path)?;
     let directory = open(&path, false)?;
     let stat = fstat(&directory).map_err(|errno| StoreError::io("examine", &path, errno.into()))?;
-    if stat.st_mode & OTHERS == 0 {
+    if stat.st_mode & OTHERS == 0 || links_are_protected() {
         return Ok(());
     }
     Err(StoreError::Untrusted {
         path: path.clone(),
         component: path.clone(),
-        why: "others may make files in it".to_owned(),
+        why: "others may make links in it, and fs.protected_symlinks or fs.protected_hardlinks is 0".to_owned(),
         advice: format!("make a directory in it (mkdir -m 700 {}/NAME) and name that", path.display()),
+    })
+}
+
+/// Whether the kernel follows no links of others in sticky directories, and lets nobody link what is not theirs.
+fn links_are_protected() -> bool {
+    ["symlinks", "hardlinks"].iter().all(|what| {
+        std::fs::read_to_string(format!("/proc/sys/fs/protected_{what}")).is_ok_and(|text| text.trim() == "1")
     })
 }
 

@@ -48,9 +48,23 @@ pub fn check(path: &Path) -> Result<(), StoreError> {
     fsb_store::check_output(path, &author())
 }
 
+/// Why a file that the user named cannot be written, without its name.
+pub fn reason(error: StoreError) -> String {
+    match error {
+        StoreError::Io { source, .. } => source.to_string(),
+        error => error.to_string(),
+    }
+}
+
 /// The path from the root on.
 pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     fsb_store::absolute(path)
+}
+
+/// Whether a file that is there already may be written to with these rights.
+pub fn check_existing(path: &Path, rights: Rights) -> Result<(), StoreError> {
+    let author = if rights == Rights::Caller { author() } else { Author::this_user() };
+    fsb_store::check_existing(path, &author)
 }
 
 /// With whose rights files are made in directories that the user named, under names that others could guess.
@@ -63,13 +77,26 @@ pub enum Rights {
 }
 
 impl Rights {
-    /// Root works in directories that are its own alone; in others only with the rights of whoever asked it.
+    /// For files in these directories: root works in those that are its own alone; in others only with the rights of
+    /// whoever asked it.
     pub fn over<'p>(directories: impl IntoIterator<Item = &'p Path>) -> Result<Rights, StoreError> {
+        Rights::checked(directories, fsb_store::check_private)
+    }
+
+    /// For a directory of a new name in that one, which may be `/tmp`.
+    pub fn below(directory: &Path) -> Result<Rights, StoreError> {
+        Rights::checked([directory], fsb_store::check_trusted)
+    }
+
+    fn checked<'p>(
+        directories: impl IntoIterator<Item = &'p Path>,
+        check: fn(&Path) -> Result<(), StoreError>,
+    ) -> Result<Rights, StoreError> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Rights::Own);
         }
         for directory in directories {
-            match fsb_store::check_private(directory) {
+            match check(directory) {
                 Err(StoreError::Untrusted { .. }) if Caller::current().is_some() => return Ok(Rights::Caller),
                 // What is not there, or is no directory, is refused in the words of who needs it.
                 Err(StoreError::Io { .. }) | Ok(()) => {}

@@ -106,7 +106,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let options = options(arguments)?;
     let mut log = Log::open(&options)?;
     if let Some(path) = &options.export_output {
-        author::check(path).map_err(|error| exit::request(format!("--exportOutput: {error}")))?;
+        author::check(path).map_err(|error| {
+            exit::request(format!("cannot write --exportOutput {}: {}", path.display(), author::reason(error)))
+        })?;
     }
     if options.multi_threaded && options.iterations <= 10 {
         log.write(Level::Warning, "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations")?;
@@ -208,7 +210,11 @@ struct Log {
 
 impl Log {
     fn open(options: &Options) -> anyhow::Result<Self> {
-        let open = |path: &Path| author::append(path).map_err(|error| exit::request(format!("--logFile: {error}")));
+        let open = |path: &Path| {
+            author::append(path).map_err(|error| {
+                exit::request(format!("cannot write --logFile {}: {}", path.display(), author::reason(error)))
+            })
+        };
         let file = options.sinks.file.then(|| open(&options.log_file)).transpose()?;
         Ok(Log { least: options.min_log_level, console: options.sinks.console, file })
     }

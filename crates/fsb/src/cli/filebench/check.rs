@@ -9,12 +9,14 @@ use fsb_model::units::show_bytes;
 use rustix::fs::Access;
 
 use super::measure::Request;
+use crate::author::Rights;
 use crate::exit;
 
 /// The directory, what the engine says to the flow, and the space.
 pub fn check(run: &Run, request: &Request) -> anyhow::Result<()> {
     let directory = &run.directory;
     check_directory(directory)?;
+    Rights::below(directory)?;
     let (spec, sizing) = request.workload(run);
     let job = workload::parse(&spec, &sizing).map_err(|error| exit::request(error.to_string()))?;
     check_space(directory, job.as_ref())

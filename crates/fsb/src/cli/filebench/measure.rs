@@ -189,7 +189,7 @@ struct Own {
 impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
         let within = crate::author::absolute(directory)?;
-        let rights = Rights::over([within.as_path()])?;
+        let rights = Rights::below(&within)?;
         let ledger = Ledger::open(&ledger::default_directory(), Owner::current())?;
         let (path, ticket) = ledger.record_directory(&within)?;
         let own = Own { path, rights, ledger, ticket: Some(ticket) };

@@ -25,11 +25,11 @@ pub fn check(options: &Options) -> anyhow::Result<Rights> {
     let rows = sequence::rows(options);
     let files: Vec<PathBuf> = sequence::files(options).into_iter().collect();
     let rights = Rights::over(files.iter().map(|file| directory(file)))?;
-    rights.act(|| check_with(options, &rows)).context("the tests")??;
+    rights.act(|| check_with(options, &rows, rights)).context("the tests")??;
     Ok(rights)
 }
 
-fn check_with(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
+fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result<()> {
     let mut existing = BTreeMap::new();
     for path in sequence::files(options) {
         let found = classic::examine(&path).map_err(exit::request)?;
@@ -39,6 +39,9 @@ fn check_with(options: &Options, rows: &[Row]) -> anyhow::Result<()> {
     for (path, found) in &existing {
         something_to_read(options, rows, *found)?;
         permitted(path, *found, writes(options))?;
+        if *found != Existing::Nothing && writes(options) {
+            author::check_existing(path, rights)?;
+        }
     }
     memory(options, rows)?;
     processors(options)?;
@@ -154,7 +157,7 @@ fn writable(path: &Path) -> anyhow::Result<()> {
         return Err(exit::request(format!("{} is a directory: name a file", path.display())));
     }
     let refused = |error: &dyn std::fmt::Display| exit::request(format!("cannot write {}: {error}", path.display()));
-    author::check(path).map_err(|error| exit::request(error.to_string()))?;
+    author::check(path).map_err(|error| refused(&author::reason(error)))?;
     rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refused(&error))
 }
 

@@ -56,7 +56,8 @@ pub fn report(file: Option<&str>) -> anyhow::Result<()> {
             parent.display()
         )));
     }
-    author::check(path).map_err(|error| exit::request(format!("cannot add a report to {shown}: {error}")))?;
+    author::check(path)
+        .map_err(|error| exit::request(format!("cannot add a report to {shown}: {}", author::reason(error))))?;
     let writable = if path.exists() { path } else { parent };
     let denied = |_| exit::machine(format!("cannot add a report to {shown}: it may not be written"));
     rustix::fs::access(writable, Access::WRITE_OK).map_err(denied)
