@@ -10,6 +10,7 @@ use super::*;
 
 const OTHER: u32 = 4711;
 
+#[cfg(test)]
 fn root_or_skip() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {

@@ -172,3 +172,33 @@ fn bind(own: &Path, mounts: Option<&mut MountRoot>) -> Result<Option<PathBuf>, T
     })?;
     Ok(Some(point))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_made_is_handed_over() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: needs root");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        make(&at("own"), (4711, 4711)).unwrap();
+        assert_eq!(std::fs::metadata(at("own")).unwrap().uid(), 4711);
+        // What somebody could have put in its place since.
+        std::fs::write(at("secret"), "").unwrap();
+        std::fs::create_dir(at("root")).unwrap();
+        std::fs::write(at("root/file"), "").unwrap();
+        std::os::unix::fs::symlink(at("root"), at("link")).unwrap();
+        for name in ["secret", "root", "link", "own"] {
+            assert!(hand_over(&at(name), 4712, 4712).is_err(), "{name}");
+        }
+        for name in ["secret", "root", "root/file"] {
+            assert_eq!(std::fs::metadata(at(name)).unwrap().uid(), 0, "{name}");
+        }
+    }
+}

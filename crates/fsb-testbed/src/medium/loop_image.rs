@@ -204,3 +204,25 @@ pub(crate) fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
         None => (dir.display().to_string(), None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_no_name_and_stays_in_the_directory_that_was_checked() {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, away, other) = (place.path().join("dir"), place.path().join("away"), place.path().join("other"));
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let held = hold(&dir).unwrap();
+        std::fs::rename(&dir, &away).unwrap();
+        std::os::unix::fs::symlink(&other, &dir).unwrap();
+        let image = open_nameless(&held).unwrap();
+        assert_eq!(rustix::fs::fstat(&image).unwrap().st_nlink, 0);
+        for path in [&away, &other] {
+            assert_eq!(std::fs::read_dir(path).unwrap().count(), 0);
+        }
+        assert!(hold(&place.path().join("none")).is_err());
+    }
+}
