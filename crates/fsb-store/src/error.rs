@@ -19,6 +19,38 @@ pub enum StoreError {
     /// The directory for a new run holds something.
     #[error("{0} is not empty: name a new or an empty directory with --out, or go on with the run in it by --resume")]
     NotEmpty(PathBuf),
+    /// Root would write where somebody else can interfere.
+    #[error(
+        "root writes nothing below {component}: {why}, and who may exchange what lies there decides where root writes \
+         ({path} was named): name another place (--out, -o), below directories that only root may write to; or {advice}"
+    )]
+    Untrusted {
+        /// What was named.
+        path: PathBuf,
+        /// The part of it that is not root's alone.
+        component: PathBuf,
+        /// Whose it is, or who may write to it.
+        why: String,
+        /// What else helps.
+        advice: String,
+    },
+    /// Something that this program did not make stands where it would write.
+    #[error("{0} is not this user's own file: remove it, or name another place")]
+    Planted(PathBuf),
+    /// Another process writes there.
+    #[error("{path} is in use{}: wait for it, or end it", if holder.is_empty() { String::new() } else { format!(" by {holder}") })]
+    Busy {
+        /// The run directory.
+        path: PathBuf,
+        /// What it said of itself.
+        holder: String,
+    },
+    /// The run directory was removed while the run wrote to it.
+    #[error("{0} was deleted while the run wrote to it")]
+    Deleted(PathBuf),
+    /// The working directory is gone.
+    #[error("{0} cannot be found: the current directory was deleted. Change to another one (cd)")]
+    NoWorkingDirectory(PathBuf),
     /// Not a run directory.
     #[error("{0} is no run directory: it holds no run.json")]
     NoRun(PathBuf),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::*;
 
-fn record() -> RunRecord {
+pub(crate) fn record() -> RunRecord {
     serde_json::from_value(json!({
         "schema": run::SCHEMA, "name": "ext4", "cells": [], "added_later": {"kept": true},
         "plan": {"name": "quick", "targets": [], "workloads": [], "repetition": {"blocks": {"blocks": 5}},
@@ -18,7 +18,7 @@ fn record() -> RunRecord {
     .unwrap()
 }
 
-fn trial(order: u32) -> Trial {
+pub(crate) fn trial(order: u32) -> Trial {
     serde_json::from_value(json!({
         "schema": SCHEMA, "id": format!("b1.ext4.{order}"), "phase": "measured", "block": 1, "order": order, "attempt": 1,
         "target": "ext4", "kernel": "6.18", "workload": "write 1M", "operation": "write", "params": {},
@@ -27,10 +27,18 @@ fn trial(order: u32) -> Trial {
     .unwrap()
 }
 
+pub(crate) fn create(path: &Path) -> Result<RunDirectory, StoreError> {
+    RunDirectory::create(path, &record(), Author::this_user(), "the first")
+}
+
+pub(crate) fn resume(path: &Path) -> Result<(RunDirectory, Contents), StoreError> {
+    RunDirectory::resume(Claim::take(path, Author::this_user(), "the second")?)
+}
+
 fn filled(trials: u32) -> (tempfile::TempDir, PathBuf) {
     let temporary = tempfile::tempdir().unwrap();
     let path = temporary.path().join("run");
-    let mut directory = RunDirectory::create(&path, &record()).unwrap();
+    let mut directory = create(&path).unwrap();
     (0..trials).for_each(|order| directory.append(&trial(order)).unwrap());
     (temporary, path)
 }
@@ -48,7 +56,7 @@ fn what_was_written_is_read_back_with_the_fields_of_newer_versions() {
 #[test]
 fn a_directory_that_holds_something_is_refused() {
     let (_temporary, path) = filled(0);
-    assert!(matches!(RunDirectory::create(&path, &record()), Err(StoreError::NotEmpty(_))));
+    assert!(matches!(create(&path), Err(StoreError::NotEmpty(_))));
 }
 
 #[test]
@@ -57,7 +65,7 @@ fn a_half_last_line_is_dropped_and_a_resume_goes_on_cleanly() {
     let journal = path.join(TRIALS_FILE);
     let whole = fs::read(&journal).unwrap();
     fs::write(&journal, &whole[..whole.len() - 10]).unwrap();
-    let (mut directory, contents) = RunDirectory::resume(&path).unwrap();
+    let (mut directory, contents) = resume(&path).unwrap();
     assert_eq!((contents.trials.len(), contents.warnings.len()), (1, 1));
     directory.append(&trial(7)).unwrap();
     let again = read(&path).unwrap();

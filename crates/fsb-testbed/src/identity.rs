@@ -4,18 +4,19 @@ use std::path::Path;
 
 use fsb_model::Identity;
 
+use crate::caller::{Caller, own};
 use crate::error::TestbedError;
 
 /// The number that `nobody` has on every distribution, for machines whose user list lacks the name.
 const NOBODY: u32 = 65534;
 
-/// The user and group that workers run as: `--uid/--gid`, else who called sudo, else `nobody`; the caller's own
+/// The user and group that workers run as: `--uid/--gid`, else who called sudo, pkexec or doas, else
+/// `nobody`; the caller's own
 /// where the caller is not root. Root only with `--force-root-user`.
 pub fn worker_identity(identity: &Identity) -> Result<(u32, u32), TestbedError> {
-    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let sudo = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let caller = Caller::current();
     let users = std::fs::read_to_string(Path::new("/etc/passwd")).unwrap_or_default();
-    choose(identity, own, sudo("SUDO_UID"), sudo("SUDO_GID"), &users)
+    choose(identity, own(), caller.map(|caller| caller.uid), caller.map(|caller| caller.gid), &users)
 }
 
 fn choose(

@@ -3,6 +3,7 @@
 //! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints: what a user must read
 //! is an error, a warning or a note in a record.
 
+mod caller;
 pub mod control;
 pub mod doctor;
 mod error;
@@ -20,6 +21,7 @@ mod testbed;
 pub mod vm;
 pub mod watch;
 
+pub use caller::{Caller, prepare_process};
 pub use error::{Kind, TestbedError};
 pub use identity::worker_identity;
 pub use local::LocalTestbed;

@@ -89,13 +89,20 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return Some(of_kind(error.kind));
     }
     if let Some(error) = error.downcast_ref::<StoreError>() {
-        return Some(if matches!(error, StoreError::Io { .. } | StoreError::Encode(_)) { MACHINE } else { REQUEST });
+        return Some(of_store(error));
     }
     match error.downcast_ref::<RunError>()? {
         RunError::Agent(AgentError::Refused(error)) => Some(of_kind(error.kind)),
         RunError::Agent(AgentError::Interrupted) => Some(INTERRUPTED),
         RunError::Agent(AgentError::Gone(_)) | RunError::Journal(_) => Some(MACHINE),
         RunError::OtherDevice(_) | RunError::OtherKernel(_) => Some(REQUEST),
+    }
+}
+
+fn of_store(error: &StoreError) -> u8 {
+    match error {
+        StoreError::Io { .. } | StoreError::Encode(_) | StoreError::Busy { .. } | StoreError::Deleted(_) => MACHINE,
+        _ => REQUEST,
     }
 }
 

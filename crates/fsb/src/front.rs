@@ -16,13 +16,14 @@ use fsb_runner::event::{Journal, Observer};
 use fsb_runner::resume as resuming;
 use fsb_runner::run::{self, Run, RunError};
 use fsb_runner::vm;
-use fsb_store::RunDirectory;
+use fsb_store::{Claim, RunDirectory};
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger, medium};
 
+use crate::author::{author, check_cache, holder};
 use crate::exit::{self, Failure};
-use crate::journal::{Directory, hand_to_caller};
+use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
 use stage::Stage;
@@ -105,12 +106,11 @@ pub fn start(
     quiet: bool,
     turn: Turn,
 ) -> anyhow::Result<u8> {
-    fsb_store::check_new(out)?;
+    fsb_store::check_new(out, &author())?;
     make_absolute(&mut plan)?;
     let record = new_record(plan, cells)?;
     let lock = check(&record, turn)?;
-    let directory = RunDirectory::create(out, &record)?;
-    hand_to_caller(directory.path());
+    let directory = RunDirectory::create(out, &record, author(), &holder())?;
     let (stage, agent) = Stage::set(lock, record.plan.place)?;
     make(stage, agent, directory, record, Vec::new(), output, quiet)
 }
@@ -118,7 +118,7 @@ pub fn start(
 /// A run may be resumed from another working directory: what it names must stay what it was.
 fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
     let absolute = |path: &Path| {
-        let path = std::path::absolute(path)?;
+        let path = crate::author::absolute(path)?;
         // run.json is text; a path that is none could not be found again.
         path.to_str().ok_or_else(|| exit::request(format!("{}: the path is not UTF-8", path.display())))?;
         anyhow::Ok(path)
@@ -137,8 +137,10 @@ fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
 
 /// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
 pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
-    let contents = fsb_store::read(path)?;
+    let claim = Claim::take(path, author(), &holder())?;
+    let contents = claim.read()?;
     if contents.record.plan.place == Place::Vm {
+        check_cache()?;
         fsb_vm::kernel::tidy();
     }
     let mut record = resumable(contents, path)?.0;
@@ -146,8 +148,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     make_absolute(&mut record.plan)?;
     record.devices = medium::named_devices(&record.plan.targets, &record.plan.wipe);
     let lock = check(&record, turn)?;
-    // Only now, with the lock held, does nobody else write there.
-    let (mut directory, contents) = RunDirectory::resume(path)?;
+    let (mut directory, contents) = RunDirectory::resume(claim)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     let (_, trials, again) = resumable(contents, path)?;
     record.segments.push(segment(&record.plan)?);
@@ -235,16 +236,19 @@ fn make(
     if ended.is_err() {
         stage.strike();
     }
-    let directory = journal.0;
+    let mut directory = journal.0;
     match ended {
         Ok((mut record, trials)) => {
             record.warnings.extend(stage.undo_rest());
             record.warnings.extend(company(&mut stage.lock));
-            close_segment(&directory, &mut record)?;
+            if let Some(restored) = restored(&mut directory)? {
+                say(&format!("warning: {restored}"));
+            }
+            close_segment(&mut directory, &mut record)?;
             show(&directory, &record, &trials, output)
         }
         Err(error) => {
-            let failure = saved(&mut stage, &directory, error);
+            let failure = saved(&mut stage, &mut directory, error);
             // It was struck already: dropping it would wait for the kernel, and a person waits here.
             std::mem::forget(stage);
             Err(failure)
@@ -305,7 +309,7 @@ pub fn perform_unsaved(
     }
 }
 
-fn close_segment(directory: &RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
+fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
     if let Some(segment) = record.segments.last_mut() {
         segment.ended = Some(now());
     }
@@ -314,9 +318,10 @@ fn close_segment(directory: &RunDirectory, record: &mut RunRecord) -> anyhow::Re
 
 fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
     let view = results::view(record, trials);
-    let report = results::write(directory, &view, trials)?;
-    hand_to_caller(directory.path());
+    // The answer is told though its report cannot be written.
+    let report = results::write(directory, &view, trials);
     output.emit(&view, trials)?;
+    let report = report?;
     // Beside a table that a program reads, the path is for the person who watches.
     if output.is_first_screen() {
         results::print(&format!("report: {}\n", report.display()))?;
@@ -326,12 +331,28 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     Ok(results::code(trials))
 }
 
-/// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
-fn saved(stage: &mut Stage, directory: &RunDirectory, error: RunError) -> anyhow::Error {
+/// Makes the run directory again where somebody deleted it, and says so.
+fn restored(directory: &mut RunDirectory) -> anyhow::Result<Option<String>> {
+    if !directory.is_deleted() {
+        return Ok(None);
+    }
     let path = directory.path().display().to_string();
+    directory.restore()?;
+    let now = directory.path().display();
+    Ok(Some(format!("{path} was deleted during the run; what was measured is written again, to {now}")))
+}
+
+/// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
+fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> anyhow::Error {
     let mut message = error.to_string();
     let code = stage.ending(&error.into());
-    if let Ok(mut contents) = fsb_store::read(directory.path()) {
+    match restored(directory) {
+        Ok(None) => {}
+        Ok(Some(restored)) => message += &format!("\n{restored}"),
+        Err(error) => message += &format!("\n{error:#}: nothing of the run could be kept"),
+    }
+    let path = directory.path().display().to_string();
+    if let Ok(mut contents) = directory.read() {
         contents.record.warnings.extend(company(&mut stage.lock));
         // A report of what there is: it must not keep the reason from being told.
         let _ = close_segment(directory, &mut contents.record);
@@ -340,6 +361,5 @@ fn saved(stage: &mut Stage, directory: &RunDirectory, error: RunError) -> anyhow
         message +=
             &format!("\n{} trials are saved in {path}; go on with: fsb run --resume {path}", contents.trials.len());
     }
-    hand_to_caller(directory.path());
     Failure { code, message }.into()
 }

@@ -6,6 +6,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
 
+mod author;
 mod cli;
 mod exit;
 mod front;
@@ -22,6 +23,7 @@ mod space;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    fsb_testbed::prepare_process();
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = roles::play(&arguments) {
         return code;

@@ -3,7 +3,6 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
@@ -12,7 +11,7 @@ use fsb_report::{FORMATS, Format, terminal};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
-use crate::{exit, published, sets};
+use crate::{author, exit, published, sets};
 
 /// The file that `-o` or the run directory gets for a format.
 pub const TABLE_FILE: &str = "trials.csv";
@@ -102,8 +101,7 @@ impl Output {
         let format = self.resolve()?;
         if let Some(path) = &self.file {
             let text = (format.render)(view, trials);
-            return fsb_store::replace(path, text.as_bytes())
-                .with_context(|| format!("cannot write {}", path.display()));
+            return Ok(author::replace(path, text.as_bytes())?);
         }
         let text = match format.name {
             "text" => {

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
-use fsb_runner::worker::{Kind, Steps, WORKER_ARGUMENT, worker_main};
+use fsb_runner::worker::{AS_CALLER, Kind, Steps, WORKER_ARGUMENT, worker_main};
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::{LocalTestbed, TestbedError, sandbox};
+use fsb_testbed::{Caller, LocalTestbed, TestbedError, sandbox};
 use fsb_vm::machine::LAUNCH_ARGUMENT;
 
 use crate::cli::{iozone, postmark};
@@ -50,6 +50,9 @@ fn bind(parent: Option<&OsString>) {
     if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
         std::process::exit(1);
     }
+    if std::env::var_os(AS_CALLER).is_some() && Caller::current().is_some_and(|caller| caller.adopt().is_err()) {
+        std::process::exit(i32::from(exit::MACHINE));
+    }
 }
 
 /// `__agent OWNER`: what the undo ledger notes belongs to the front, as the front sees itself.
@@ -88,6 +91,11 @@ fn refused(error: &fsb_vm::VmError) -> ExitCode {
 /// `__iozone-child PARENT PHASE`: one of several processes that `fsb iozone -t` measures together.
 fn iozone_child(arguments: &[OsString]) -> i32 {
     let text = |index: usize| arguments.get(index).and_then(|argument| argument.to_str()).unwrap_or_default();
+    // Files are those of whoever asked root where the parent has them so.
+    if let Err(error) = text(0).parse().map_or(Ok(()), Caller::adopt_as_in) {
+        crate::progress::say(&format!("fsb: {error}"));
+        return i32::from(exit::MACHINE);
+    }
     // Whoever started this process sees from the answer what became of it.
     print!("{}", child_main(text(0), text(1)));
     0

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Asked, Message, Opening, WORKER_ARGUMENT, Work};
+use super::{AS_CALLER, Asked, Message, Opening, WORKER_ARGUMENT, Work};
 use crate::agent::lines::{LineError, Lines};
 
 /// How long work that was interrupted may take to remove what it made.
@@ -28,6 +28,8 @@ const REMOVING: Duration = Duration::from_secs(600);
 pub struct Post {
     /// Where it may write and as whom; absent where it works as the user, anywhere.
     pub confinement: Option<Confinement>,
+    /// Whether it has the rights to files of whoever asked root for it, where it is not confined.
+    pub as_caller: bool,
     /// Where the controls of a visit want it.
     pub held: Held,
     /// The time after which a worker that says nothing is killed.
@@ -79,6 +81,9 @@ impl Worker {
         let mut command = Command::new("/proc/self/exe");
         command.arg(WORKER_ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
+        if post.as_caller {
+            command.env(AS_CALLER, "1");
+        }
         if post.interrupted.is_some() {
             // No supervisor takes this one along: it dies with whoever started it. A Ctrl-C is for that process alone.
             command.arg(std::process::id().to_string()).process_group(0);

@@ -23,6 +23,9 @@ pub use step::Steps;
 /// The argument that makes the binary a worker.
 pub const WORKER_ARGUMENT: &str = "__worker";
 
+/// In the environment of a worker that has the rights to files of whoever asked root for it.
+pub const AS_CALLER: &str = "FSB_WORKER_AS_CALLER";
+
 /// Something that workers can do.
 pub trait Work {
     /// Its name in the protocol.

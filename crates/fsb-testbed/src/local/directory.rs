@@ -146,9 +146,22 @@ impl DirectoryVisit {
 fn make(own: &Path, (uid, gid): (u32, u32)) -> Result<(), (&'static str, std::io::Error)> {
     std::fs::DirBuilder::new().mode(0o700).create(own).map_err(|error| ("make", error))?;
     if rustix::process::geteuid().is_root() {
-        std::os::unix::fs::lchown(own, Some(uid), Some(gid)).map_err(|error| ("chown", error))?;
+        hand_over(own, uid, gid).map_err(|error| ("chown", error))?;
     }
     Ok(())
+}
+
+/// Gives the sub-directory to the worker's user: what was made, and not what somebody put in its place since.
+fn hand_over(own: &Path, uid: u32, gid: u32) -> std::io::Result<()> {
+    use rustix::fs::{Dir, Gid, Mode, OFlags, Uid, fchown, fstat, open};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = open(own, flags, Mode::empty())?;
+    let stat = fstat(&directory)?;
+    let empty = Dir::read_from(&directory)?.flatten().all(|entry| matches!(entry.file_name().to_bytes(), b"." | b".."));
+    if stat.st_uid != 0 || stat.st_mode & 0o7777 & !0o2000 != 0o700 || !empty {
+        return Err(std::io::Error::other("somebody else put a directory in its place"));
+    }
+    Ok(fchown(&directory, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?)
 }
 
 fn bind(own: &Path, mounts: Option<&mut MountRoot>) -> Result<Option<PathBuf>, TestbedError> {
@@ -158,4 +171,34 @@ fn bind(own: &Path, mounts: Option<&mut MountRoot>) -> Result<Option<PathBuf>, T
         TestbedError::trial("the directory cannot be bound").tried(attempt("bind", own, &errno.into()))
     })?;
     Ok(Some(point))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_made_is_handed_over() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: needs root");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        make(&at("own"), (4711, 4711)).unwrap();
+        assert_eq!(std::fs::metadata(at("own")).unwrap().uid(), 4711);
+        // What somebody could have put in its place since.
+        std::fs::write(at("secret"), "").unwrap();
+        std::fs::create_dir(at("root")).unwrap();
+        std::fs::write(at("root/file"), "").unwrap();
+        std::os::unix::fs::symlink(at("root"), at("link")).unwrap();
+        for name in ["secret", "root", "link", "own"] {
+            assert!(hand_over(&at(name), 4712, 4712).is_err(), "{name}");
+        }
+        for name in ["secret", "root", "root/file"] {
+            assert_eq!(std::fs::metadata(at(name)).unwrap().uid(), 0, "{name}");
+        }
+    }
 }

@@ -4,11 +4,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use fsb_model::units::show_bytes;
-use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode as Permissions, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode as Permissions, OFlags, openat};
 use rustix::io::Errno;
 
 use super::image::AttachedImage;
 use super::{MediumKind, MediumRequest, OpenMedium, filling};
+use crate::caller::Caller;
 use crate::error::{TestbedError, attempt};
 use crate::ledger::Ledger;
 use crate::sys::block::DeviceNumber;
@@ -57,14 +58,17 @@ impl MediumKind for LoopImage {
             .advice("name a directory on a disk with --dir, or say that memory is meant with @ram"));
         }
         use rustix::fs::Access;
-        rustix::fs::accessat(rustix::fs::CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(
-            |errno| {
-                TestbedError::machine(format!("images cannot be made in {}", dir.display()))
+        // For a caller the making of the image tells: root may be nobody to a server of files.
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        match rustix::fs::accessat(rustix::fs::CWD, dir, access, AtFlags::EACCESS) {
+            Err(errno) if Caller::current().is_none() => {
+                return Err(TestbedError::machine(format!("images cannot be made in {}", dir.display()))
                     .tried(attempt("access", dir, &errno.into()))
-                    .advice("name a writable directory with --dir")
-            },
-        )?;
-        check_space(dir, request.size)?;
+                    .advice("name a writable directory with --dir"));
+            }
+            _ => {}
+        }
+        check_space(&hold(dir)?, dir, request.size)?;
         Ok(request.size)
     }
 
@@ -97,8 +101,10 @@ pub(crate) fn make_filled_image(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<OwnedFd, TestbedError> {
     let size = request.size;
-    check_space(request.dir, size)?;
-    let image = make_image(request.dir, size)?;
+    // Whoever exchanges the directory from here on exchanges nothing for the image.
+    let held = hold(request.dir)?;
+    check_space(&held, request.dir, size)?;
+    let image = make_image(&held, request.dir, size)?;
     fill::fill(image.as_fd(), size, request.seed, filling("the image", size, progress)).map_err(|error| {
         TestbedError::machine("the image could not be written over")
             .tried(attempt("write to an image in", request.dir, &error))
@@ -107,8 +113,17 @@ pub(crate) fn make_filled_image(
     Ok(image)
 }
 
-pub(crate) fn check_space(dir: &Path, size: u64) -> Result<(), TestbedError> {
-    let stat = rustix::fs::statvfs(dir).map_err(|errno| {
+/// The directory, whatever bears its name later.
+fn hold(dir: &Path) -> Result<OwnedFd, TestbedError> {
+    rustix::fs::open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty()).map_err(|errno| {
+        TestbedError::machine(format!("the directory for images, {}, cannot be used", dir.display()))
+            .tried(attempt("open", dir, &errno.into()))
+            .advice("name another with --dir")
+    })
+}
+
+fn check_space(held: &OwnedFd, dir: &Path, size: u64) -> Result<(), TestbedError> {
+    let stat = rustix::fs::fstatvfs(held).map_err(|errno| {
         TestbedError::machine("the free space is unknown").tried(attempt("statvfs", dir, &errno.into()))
     })?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
@@ -132,14 +147,21 @@ fn not_direct(dir: &Path) -> TestbedError {
 
 /// A file that has no name, so that it goes with its last user; its blocks are reserved in one piece where that is
 /// possible, and opened past the page cache.
-fn make_image(dir: &Path, size: u64) -> Result<OwnedFd, TestbedError> {
+fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedError> {
     let fail = |errno: Errno| {
         TestbedError::machine("the image cannot be made")
             .tried(attempt("make a file in", dir, &errno.into()))
             .advice("name another directory with --dir")
     };
-    let image = open_nameless(dir).map_err(fail)?;
-    if magic::of(dir) == Some(magic::BTRFS) {
+    // Where root may not write (the home of a server that takes root for nobody), the user who asked for the run may.
+    let image = match (open_nameless(held), Caller::current()) {
+        (Err(Errno::ACCESS | Errno::PERM), Some(caller)) => {
+            caller.act(|| open_nameless(held)).unwrap_or(Err(Errno::ACCESS))
+        }
+        (image, _) => image,
+    };
+    let image = image.map_err(fail)?;
+    if magic::of_file(&image) == Some(magic::BTRFS) {
         // Copy on write would scatter the image anew with every write. Only an empty file takes the flag.
         let flags = rustix::fs::ioctl_getflags(&image).map_err(fail)?;
         rustix::fs::ioctl_setflags(&image, flags | IFlags::NOCOW).map_err(fail)?;
@@ -155,16 +177,17 @@ fn make_image(dir: &Path, size: u64) -> Result<OwnedFd, TestbedError> {
     }
 }
 
-fn open_nameless(dir: &Path) -> rustix::io::Result<OwnedFd> {
+fn open_nameless(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let permissions = Permissions::RUSR | Permissions::WUSR;
-    match rustix::fs::open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, permissions) {
+    match openat(held, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, permissions) {
         // File systems that cannot: a name that is taken away at once.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
-            let path = dir.join(format!("{}{}", crate::ledger::DIRECTORY_PREFIX, crate::sys::random_name()));
-            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-            let image = rustix::fs::open(&path, flags, permissions)?;
-            rustix::fs::unlink(&path)?;
-            Ok(image)
+            let name = format!("{}{}", crate::ledger::DIRECTORY_PREFIX, crate::sys::random_name());
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+            let image = openat(held, &name, flags, permissions)?;
+            rustix::fs::unlinkat(held, &name, AtFlags::empty())?;
+            // Somebody gave it another name: it would stay when this process is gone.
+            if rustix::fs::fstat(&image)?.st_nlink > 0 { Err(Errno::BUSY) } else { Ok(image) }
         }
         other => other,
     }
@@ -179,5 +202,27 @@ pub(crate) fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
             (format!("{} on {}", mount.kind, mount.source.display()), number)
         }
         None => (dir.display().to_string(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_no_name_and_stays_in_the_directory_that_was_checked() {
+        let place = tempfile::tempdir().unwrap();
+        let (dir, away, other) = (place.path().join("dir"), place.path().join("away"), place.path().join("other"));
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let held = hold(&dir).unwrap();
+        std::fs::rename(&dir, &away).unwrap();
+        std::os::unix::fs::symlink(&other, &dir).unwrap();
+        let image = open_nameless(&held).unwrap();
+        assert_eq!(rustix::fs::fstat(&image).unwrap().st_nlink, 0);
+        for path in [&away, &other] {
+            assert_eq!(std::fs::read_dir(path).unwrap().count(), 0);
+        }
+        assert!(hold(&place.path().join("none")).is_err());
     }
 }

@@ -23,6 +23,11 @@ pub(crate) fn of(path: &Path) -> Option<u64> {
     Some(rustix::fs::statfs(path).ok()?.f_type as u64)
 }
 
+/// The number that the file system of an open file gives itself.
+pub(crate) fn of_file(file: impl std::os::fd::AsFd) -> Option<u64> {
+    Some(rustix::fs::fstatfs(file).ok()?.f_type as u64)
+}
+
 /// Whether files there are in memory.
 pub(crate) fn is_memory(path: &Path) -> bool {
     matches!(of(path), Some(TMPFS | RAMFS))

@@ -122,15 +122,20 @@ fn unreadable(modules: &Path, error: io::Error) -> VmError {
     refused("read the modules in", modules, error).advice(format!("let everybody read them, or {FETCH}"))
 }
 
-/// The user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
-pub fn cache() -> Result<PathBuf, VmError> {
+/// Where the user's cache of kernels and initramfs is, or will be: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
+pub fn cache_path() -> Result<PathBuf, VmError> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    let cache = base.map(|base| base.join("fsb")).ok_or_else(|| {
+    base.map(|base| base.join("fsb")).ok_or_else(|| {
         VmError::machine("there is no directory for kernels and initramfs")
             .tried("neither XDG_CACHE_HOME nor HOME is set")
             .advice("set XDG_CACHE_HOME to a directory of yours")
-    })?;
+    })
+}
+
+/// The user's cache, made where it is not there.
+pub fn cache() -> Result<PathBuf, VmError> {
+    let cache = cache_path()?;
     fs::create_dir_all(&cache).map_err(|error| {
         let advice = cache_advice(&error);
         refused("make the directory", &cache, error).advice(advice)

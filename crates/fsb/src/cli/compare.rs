@@ -16,7 +16,7 @@ use super::COMPACT_HELP;
 use crate::progress::say;
 use crate::results::{print, screen_width};
 use crate::sets::Apart;
-use crate::{exit, gate, sets};
+use crate::{author, exit, gate, sets};
 
 /// The smallest difference that matters, unless told otherwise.
 const THETA: &str = "3%";
@@ -140,8 +140,7 @@ fn emit(arguments: &Arguments, format: &Format, page: &Page<'_>) -> anyhow::Resu
         page.document.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
-        Some(path) => fsb_store::replace(path, (format.render)(page).as_bytes())
-            .with_context(|| format!("cannot write {}", path.display())),
+        Some(path) => Ok(author::replace(path, (format.render)(page).as_bytes())?),
         None if on_screen => {
             print(&text::screen(page, screen_width().unwrap_or(0), std::env::var_os("NO_COLOR").is_none()))
         }

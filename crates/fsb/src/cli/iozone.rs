@@ -63,8 +63,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         Request::Version => results::print(&print::version(&program)).map(|()| exit::DONE),
         Request::Help => help(),
         Request::Run(options) => {
-            check::check(&options)?;
-            run::run(&options, &program)
+            let rights = check::check(&options)?;
+            run::run(&options, &program, rights)
         }
     }
 }

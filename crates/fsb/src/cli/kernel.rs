@@ -7,6 +7,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use fsb_vm::kernel::{self, Kernel};
 
 use super::COMPACT_HELP;
+use crate::author;
 use crate::exit;
 use crate::progress::say;
 use crate::results::print;
@@ -63,6 +64,7 @@ enum Command {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    author::check_cache()?;
     kernel::tidy();
     match &arguments.command {
         Command::List => list()?,

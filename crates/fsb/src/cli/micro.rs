@@ -18,7 +18,7 @@ use fsb_runner::plan_file::{PlanFile, RepetitionFile, typed};
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::Progress;
-use crate::{exit, results};
+use crate::{author, exit, results};
 
 /// Where settings are read from, in the current directory.
 const SETTINGS: &str = "settings.ini";
@@ -106,7 +106,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let options = options(arguments)?;
     let mut log = Log::open(&options)?;
     if let Some(path) = &options.export_output {
-        check_writable(path)?;
+        author::check(path).map_err(|error| {
+            exit::request(format!("cannot write --exportOutput {}: {}", path.display(), author::reason(error)))
+        })?;
     }
     if options.multi_threaded && options.iterations <= 10 {
         log.write(Level::Warning, "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations")?;
@@ -117,13 +119,6 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let trials = front::perform_unsaved(plan, cells, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)
-}
-
-/// A path that cannot be written must not be found out after the cycles.
-fn check_writable(path: &Path) -> anyhow::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    rustix::fs::access(parent, rustix::fs::Access::WRITE_OK)
-        .map_err(|error| exit::request(format!("cannot write --exportOutput {}: {error}", path.display())))
 }
 
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {
@@ -143,7 +138,7 @@ fn plan(options: &Options) -> anyhow::Result<(Plan, Vec<Cell>)> {
     let workload = options.workload().map_err(|error| exit::request(error.to_string()))?;
     let output = options.output.as_ref().ok_or_else(|| exit::request("name the directory to measure: --output DIR"))?;
     // Absolute, for a directory is told from a file system by its first character.
-    let target = std::path::absolute(output).context("cannot find the current directory")?;
+    let target = author::absolute(output)?;
     let typed = PlanFile {
         name: Some("micro".to_owned()),
         targets: vec![typed(&target.display().to_string())],
@@ -181,7 +176,7 @@ fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<
     }
     if let Some(path) = &options.export_output {
         let rows: String = samples.iter().map(|sample| format!("{}\n", sample * 1e6)).collect();
-        fsb_store::replace(path, rows.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+        author::replace(path, rows.as_bytes())?;
     }
     Ok(exit::DONE)
 }
@@ -216,8 +211,9 @@ struct Log {
 impl Log {
     fn open(options: &Options) -> anyhow::Result<Self> {
         let open = |path: &Path| {
-            let file = File::options().create(true).append(true).open(path);
-            file.map_err(|error| exit::request(format!("cannot write --logFile {}: {error}", path.display())))
+            author::append(path).map_err(|error| {
+                exit::request(format!("cannot write --logFile {}: {}", path.display(), author::reason(error)))
+            })
         };
         let file = options.sinks.file.then(|| open(&options.log_file)).transpose()?;
         Ok(Log { least: options.min_log_level, console: options.sinks.console, file })

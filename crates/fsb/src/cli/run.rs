@@ -12,6 +12,7 @@ use fsb_testbed::control;
 use fsb_vm::kernel;
 
 use super::COMPACT_HELP;
+use crate::author;
 use crate::exit;
 use crate::front::{self, Turn};
 use crate::progress::say;
@@ -149,6 +150,7 @@ fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
     if !in_vm {
         return Ok(());
     }
+    author::check_cache()?;
     kernel::tidy();
     for text in file.kernels.iter().map(|text| text.get_ref()).filter(|text| text.ends_with(".deb")) {
         super::kernel::interruptible(|stopped| kernel::unpacked(text, &mut say, stopped))?;

@@ -26,6 +26,7 @@ pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {
 pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(FSB);
     command.current_dir(directory).args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
+    command.env_remove("PKEXEC_UID").env_remove("DOAS_USER");
     command
 }
 
@@ -259,6 +260,11 @@ impl Running {
         let mut command = command(directory, arguments);
         let command = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
         Running(Some(command.stderr(std::process::Stdio::piped()).spawn().expect("the program starts")))
+    }
+
+    /// A program that was started already.
+    pub fn of(child: std::process::Child) -> Running {
+        Running(Some(child))
     }
 
     /// Its process id.

@@ -24,6 +24,7 @@ mod micro;
 mod null_run;
 mod optional;
 mod options;
+mod ownership;
 mod past_the_cache;
 mod postmark;
 mod published;

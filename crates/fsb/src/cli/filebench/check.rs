@@ -8,6 +8,7 @@ use fsb_engine::{Job, workload};
 use rustix::fs::Access;
 
 use super::measure::Request;
+use crate::author::Rights;
 use crate::exit;
 use crate::space::{Need, Room};
 
@@ -15,6 +16,7 @@ use crate::space::{Need, Room};
 pub fn check(run: &Run, request: &Request) -> anyhow::Result<()> {
     let directory = &run.directory;
     check_directory(directory)?;
+    Rights::below(directory)?;
     let (spec, sizing) = request.workload(run);
     let job = workload::parse(&spec, &sizing).map_err(|error| exit::request(error.to_string()))?;
     check_space(directory, job.as_ref())

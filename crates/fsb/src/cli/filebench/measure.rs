@@ -13,6 +13,7 @@ use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
 use fsb_testbed::lock::RunLock;
 
 use super::table;
+use crate::author::Rights;
 use crate::exit;
 use crate::front;
 use crate::progress::say;
@@ -117,13 +118,13 @@ impl Session<'_> {
     /// One run; the outer error is one of printing.
     fn run(&mut self, run: &Run) -> anyhow::Result<Result<(), Failed>> {
         let own = Own::make(&run.directory)?;
-        let measured = self.measure(run, &own.path);
+        let measured = self.measure(run, &own);
         self.say("Shutting down processes")?;
         own.remove()?;
         measured
     }
 
-    fn measure(&mut self, run: &Run, root: &Path) -> anyhow::Result<Result<(), Failed>> {
+    fn measure(&mut self, run: &Run, root: &Own) -> anyhow::Result<Result<(), Failed>> {
         self.say("Populating and pre-allocating filesets")?;
         for set in &run.flow.filesets {
             let made = (set.files as f64 * set.preallocated).round();
@@ -155,23 +156,24 @@ impl Session<'_> {
         &mut self,
         run: &Run,
         step: Step,
-        root: &Path,
+        root: &Own,
         what: &str,
     ) -> anyhow::Result<Result<Option<Measurement>, Failed>> {
-        let task = self.request.task(run, step, root);
+        let task = self.request.task(run, step, &root.path);
         let mut printed = Ok(());
-        let result = self.perform(&task, what, &mut printed);
+        let result = self.perform(&task, root.rights, what, &mut printed);
         printed.map(|()| result.map_err(Failed::from))
     }
 
     fn perform(
         &mut self,
         task: &Task,
+        rights: Rights,
         what: &str,
         printed: &mut anyhow::Result<()>,
     ) -> Result<Option<Measurement>, WorkerError> {
         let interrupted = Some(Arc::clone(self.signals.flag()));
-        let mut worker = Worker::open(&Post { interrupted, ..Post::default() })?;
+        let mut worker = Worker::open(&Post { interrupted, as_caller: rights == Rights::Caller, ..Post::default() })?;
         worker.ask::<Steps>(task)?;
         if task.step == Step::Measure {
             worker.ready::<Steps>()?;
@@ -199,18 +201,20 @@ impl Session<'_> {
 /// The directory that a run has for itself, which goes with this value; of a killed run the undo ledger knows it.
 struct Own {
     path: PathBuf,
+    rights: Rights,
     ledger: Ledger,
     ticket: Option<Ticket>,
 }
 
 impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
-        let within = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+        let within = crate::author::absolute(directory)?;
+        let rights = Rights::below(&within)?;
         let ledger = Ledger::open(&ledger::default_directory(), Owner::current())?;
         let (path, ticket) = ledger.record_directory(&within)?;
-        let own = Own { path, ledger, ticket: Some(ticket) };
-        std::fs::create_dir(&own.path)
-            .map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;
+        let own = Own { path, rights, ledger, ticket: Some(ticket) };
+        let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
+        made.map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;
         Ok(own)
     }
 

@@ -13,6 +13,7 @@ use fsb_model::Bytes;
 use rustix::fs::Access;
 
 use super::remount;
+use crate::author::{self, Rights};
 use crate::exit;
 use crate::progress::say;
 use crate::space::Room;
@@ -21,8 +22,15 @@ use crate::space::Room;
 const MOST_MEMORY: u64 = 4 << 30;
 
 /// Refuses what cannot be done, with exit code 2 where other options would help and 3 where the machine cannot.
-pub fn check(options: &Options) -> anyhow::Result<()> {
+pub fn check(options: &Options) -> anyhow::Result<Rights> {
     let rows = sequence::rows(options);
+    let files: Vec<PathBuf> = sequence::files(options).into_iter().collect();
+    let rights = Rights::over(files.iter().map(|file| directory(file)))?;
+    rights.act(|| check_with(options, &rows, rights)).context("the tests")??;
+    Ok(rights)
+}
+
+fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result<()> {
     let mut existing = BTreeMap::new();
     for path in sequence::files(options) {
         let found = classic::examine(&path).map_err(exit::request)?;
@@ -30,21 +38,24 @@ pub fn check(options: &Options) -> anyhow::Result<()> {
     }
     one_file_each(&existing)?;
     for (path, found) in &existing {
-        something_to_read(options, &rows, *found)?;
+        something_to_read(options, rows, *found)?;
         permitted(path, *found, writes(options))?;
+        if *found != Existing::Nothing && writes(options) {
+            author::check_existing(path, rights)?;
+        }
     }
-    memory(options, &rows)?;
+    memory(options, rows)?;
     processors(options)?;
     for output in options.sheet.iter().chain(options.latency_files.then_some(&PathBuf::from("wol.dat"))) {
         writable(output)?;
         apart(output, existing.keys())?;
     }
-    not_whole(&rows);
+    not_whole(rows);
     if let Some(point) = &options.remount {
         remount::check(point, &options.file)?;
     }
-    space(options, &rows, &existing)?;
-    direct(options, &rows, existing.keys())
+    space(options, rows, &existing)?;
+    direct(options, rows, existing.keys())
 }
 
 /// Two names of one file would be measured against each other.
@@ -146,9 +157,9 @@ fn writable(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         return Err(exit::request(format!("{} is a directory: name a file", path.display())));
     }
-    let parent = directory(path);
-    rustix::fs::access(parent, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|error| exit::request(format!("cannot write {}: {error}", path.display())))
+    let refused = |error: &dyn std::fmt::Display| exit::request(format!("cannot write {}: {error}", path.display()));
+    author::check(path).map_err(|error| refused(&author::reason(error)))?;
+    rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refused(&error))
 }
 
 /// A spreadsheet in place of the file under test would be what is left of it.

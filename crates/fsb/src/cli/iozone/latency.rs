@@ -1,12 +1,14 @@
 //! `-Q`: a file for each operation, with the offset, the time and the size of each record, appended as IOzone does.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use fsb_compat::iozone::sequence::Operation;
 use fsb_engine::classic::PhaseResult;
+
+use crate::author;
 
 /// Files that this run has begun.
 #[derive(Default)]
@@ -43,8 +45,8 @@ impl LatencyFiles {
         self.append(&name, record, result).with_context(|| format!("cannot write {name}"))
     }
 
-    fn append(&mut self, name: &str, record: u64, result: &PhaseResult) -> std::io::Result<()> {
-        let mut file = BufWriter::new(File::options().create(true).append(true).open(name)?);
+    fn append(&mut self, name: &str, record: u64, result: &PhaseResult) -> anyhow::Result<()> {
+        let mut file = BufWriter::new(author::append(Path::new(name))?);
         if self.begun.insert(name.to_owned()) {
             writeln!(file, "Offset in kBytes   Latency in microseconds  Transfer size in bytes")?;
         }
@@ -60,6 +62,6 @@ impl LatencyFiles {
             seconds(result.user_nanoseconds),
             seconds(result.wall_nanoseconds)
         )?;
-        file.flush()
+        Ok(file.flush()?)
     }
 }

@@ -7,6 +7,7 @@ use fsb_engine::classic::{self, CrewResult, Phase, PhaseError, PhaseResult};
 use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
 use serde::{Deserialize, Serialize};
 
+use crate::author::Rights;
 use crate::signals::Signals;
 
 /// Passes of IOzone's, as work that a worker does.
@@ -53,9 +54,9 @@ pub struct PassWorker(Worker);
 
 impl PassWorker {
     /// Starts it.
-    pub fn open(signals: &Signals) -> Result<PassWorker, WorkerError> {
+    pub fn open(signals: &Signals, rights: Rights) -> Result<PassWorker, WorkerError> {
         let interrupted = Some(Arc::clone(signals.flag()));
-        Worker::open(&Post { interrupted, ..Post::default() }).map(PassWorker)
+        Worker::open(&Post { interrupted, as_caller: rights == Rights::Caller, ..Post::default() }).map(PassWorker)
     }
 
     /// Makes one pass.

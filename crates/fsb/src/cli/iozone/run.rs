@@ -1,20 +1,23 @@
 //! A run, from the banner to the line that says it is complete.
 
+use anyhow::Context;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::print::{self, Facts};
 use fsb_engine::classic;
 
 use super::session::{IozoneSession, Reports};
 use super::{table, together};
+use crate::author::Rights;
 use crate::exit;
 use crate::front::{Turn, company};
 use crate::progress::say;
 use crate::results;
 
 /// Measures and prints.
-pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
+pub fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u8> {
     let mut lock = Turn::of(options.allow_concurrent).take(&options.command)?;
-    let mut session = IozoneSession::open(options)?;
+    rights.adopt().context("the files under test")?;
+    let mut session = IozoneSession::open(options, rights)?;
     results::print(&print::banner(options, &facts(program)))?;
     let mut reports = Reports::default();
     let measured = match options.throughput() {
@@ -42,6 +45,8 @@ pub fn run(options: &Options, program: &str) -> anyhow::Result<u8> {
     }
 }
 
+use crate::author::Rights;
+use crate::exit;
 fn facts(program: &str) -> Facts {
     let uname = rustix::system::uname();
     let words = [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];

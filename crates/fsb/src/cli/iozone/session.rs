@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::sequence::Operation;
 use fsb_engine::classic::{self, Corruption, PhaseError};
@@ -10,6 +9,7 @@ use fsb_engine::classic::{self, Corruption, PhaseError};
 use super::latency::LatencyFiles;
 use super::pass::PassWorker;
 use super::remount::Remount;
+use crate::author::{self, Rights};
 use crate::exit::{self, Failure};
 use crate::progress::say;
 use crate::results;
@@ -80,7 +80,7 @@ pub struct Reports {
 impl Reports {
     pub fn save(&self, options: &Options) -> anyhow::Result<()> {
         let Some(path) = &options.sheet else { return Ok(()) };
-        fsb_store::replace(path, &self.sheet).with_context(|| format!("cannot write {}", path.display()))
+        Ok(author::replace(path, &self.sheet)?)
     }
 }
 
@@ -95,12 +95,12 @@ impl<'o> IozoneSession<'o> {
         }
     }
 
-    pub fn open(options: &'o Options) -> anyhow::Result<IozoneSession<'o>> {
+    pub fn open(options: &'o Options, rights: Rights) -> anyhow::Result<IozoneSession<'o>> {
         // A second signal is no reason to leave the files there: a pass looks at the flag before each record.
         let signals = Signals::catch(Second::Waits)?;
         Ok(IozoneSession {
             options,
-            worker: PassWorker::open(&signals)?,
+            worker: PassWorker::open(&signals, rights)?,
             signals,
             remount: options.remount.as_deref().map(Remount::new).transpose()?,
             made: Made { paths: Vec::new(), keep: options.keep },

@@ -9,6 +9,7 @@ use fsb_compat::postmark::{Settings, pool, source};
 use fsb_model::postmark::{Act, Operation};
 use rustix::fs::Access;
 
+use crate::author::{self, Rights};
 use crate::exit;
 use crate::space::{Need, Room};
 
@@ -21,12 +22,20 @@ pub fn locations(settings: &Settings) -> Vec<PathBuf> {
     settings.locations.iter().map(|location| PathBuf::from(&location.path)).collect()
 }
 
+/// With whose rights the files are made.
+pub fn rights(settings: &Settings) -> anyhow::Result<Rights> {
+    let locations = locations(settings);
+    let here = locations.is_empty().then_some(Path::new("."));
+    Ok(Rights::over(locations.iter().map(PathBuf::as_path).chain(here))?)
+}
+
 /// Directories that cannot hold the files, names that are taken, and what does not fit.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     let mut directories = locations(settings);
     if directories.is_empty() {
         directories.push(PathBuf::from("."));
     }
+    rights(settings)?;
     for directory in &directories {
         check_directory(directory, settings)?;
     }
@@ -47,6 +56,8 @@ pub fn report(file: Option<&str>) -> anyhow::Result<()> {
             parent.display()
         )));
     }
+    author::check(path)
+        .map_err(|error| exit::request(format!("cannot add a report to {shown}: {}", author::reason(error))))?;
     let writable = if path.exists() { path } else { parent };
     let denied = |_| exit::machine(format!("cannot add a report to {shown}: it may not be written"));
     rustix::fs::access(writable, Access::WRITE_OK).map_err(denied)

@@ -12,6 +12,7 @@ use fsb_testbed::lock::RunLock;
 use serde::{Deserialize, Serialize};
 
 use super::check;
+use crate::author::Rights;
 use crate::progress::say;
 use crate::results;
 use crate::signals::Signals;
@@ -79,7 +80,7 @@ pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Resu
         }
     };
     let asked = Asked { settings: settings.clone(), verify };
-    let ended = perform(&asked, signals, &mut tell);
+    let ended = perform(&asked, check::rights(settings)?, signals, &mut tell);
     let Done { times, tally } = match ended {
         Ok(Ok(done)) => done,
         Ok(Err(Ended::Interrupted)) => {
@@ -117,11 +118,13 @@ pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Resu
 
 fn perform(
     asked: &Asked,
+    rights: Rights,
     signals: &Signals,
     tell: &mut dyn FnMut(Moment),
 ) -> std::result::Result<std::result::Result<Done, Ended>, WorkerError> {
     let interrupted = Some(Arc::clone(signals.flag()));
-    Worker::open(&Post { interrupted, ..Post::default() })?.perform::<Runs>(asked, tell)
+    Worker::open(&Post { interrupted, as_caller: rights == Rights::Caller, ..Post::default() })?
+        .perform::<Runs>(asked, tell)
 }
 
 fn tell(moment: Moment) -> anyhow::Result<()> {

@@ -1,6 +1,5 @@
 //! A conversation: line after line, from files and from standard input.
 
-use std::fs::OpenOptions;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, print};
 
 use super::script::{self, Script};
 use super::{check, run};
+use crate::author;
 use crate::exit::{self, Failure};
 use crate::progress::say;
 use crate::results;
@@ -159,6 +159,6 @@ fn check_script(script: &Script, settings: &mut Settings, depth: usize) -> anyho
 /// Prints, or adds to a file.
 fn emit(file: Option<&str>, text: &str) -> anyhow::Result<()> {
     let Some(path) = file else { return results::print(text) };
-    let added = OpenOptions::new().append(true).create(true).open(path);
-    added.and_then(|mut file| file.write_all(text.as_bytes())).with_context(|| format!("cannot write to {path}"))
+    let mut file = author::append(Path::new(path))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write to {path}"))
 }

@@ -161,7 +161,7 @@ fn a_file_system_in_memory_is_never_unmounted() {
     let directory = scratch();
     let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).status().unwrap();
     let point = directory.path().to_str().unwrap();
-    assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=1m", "none", point]).success());
+    assert!(mount(&["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "none", point]).success());
     std::fs::write(directory.path().join("other"), "other").unwrap();
     let output = iozone(std::path::Path::new("/"), &format!("-U {point} -s 64 -i 0 -f {point}/f"));
     let left = listing(directory.path());

@@ -128,7 +128,7 @@ fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
     let directory = scratch();
     let mount = |arguments: &[&str]| assert!(Command::new("mount").args(arguments).status().unwrap().success());
     let point = directory.path().to_str().unwrap();
-    mount(&["-t", "tmpfs", "-o", "size=16m", "none", point]);
+    mount(&["-t", "tmpfs", "-o", "size=16m,mode=755", "none", point]);
     let run = || {
         let lines = "set size 1000 20000\nset number 300\nset bias read 0\nset transactions 2000000000\nrun\n";
         let running = start(directory.path(), lines);

@@ -1,0 +1,150 @@
+//! Files that a user names: replaced so that a reader sees the old one or the new one, or added to.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, OFlags, Stat, fstat};
+use rustix::io::Errno;
+
+use crate::place::{Open, Place};
+use crate::{Author, StoreError, trust};
+
+/// So many links may lead to a file, as the kernel has it.
+const LINKS: usize = 40;
+/// Everybody may make files there, and remove only their own.
+const SHARED: u32 = 0o1002;
+
+/// Puts `content` into the place of the file. What a symbolic link points at is replaced, not the link; a device or a
+/// pipe is written to as it is, and so is a descriptor (`/dev/stdout`). Where everybody may make files, links and pipes of
+/// others are refused.
+pub fn replace(path: &Path, content: &[u8], author: &Author) -> Result<(), StoreError> {
+    let fail = |error| StoreError::io("write", path, error);
+    if let Some(descriptor) = descriptor(path) {
+        return descriptor.map_err(fail)?.write_all(content).map_err(fail);
+    }
+    let Found { place, name, stat } = find(path, author)?;
+    match stat {
+        Some(stat) if kind(&stat) != FileType::RegularFile => {
+            let mut file = special(&place, &name, OFlags::WRONLY)?;
+            file.write_all(content).map_err(fail)
+        }
+        _ => place.replace(&name, content).map(drop).map_err(fail),
+    }
+}
+
+/// Opens a file to add to, made where it is not there; links, pipes and devices as [`replace`] has them. What others may
+/// have put there is refused where everybody may make files: it could be another name of any file.
+pub fn append(path: &Path, author: &Author) -> Result<File, StoreError> {
+    if let Some(descriptor) = descriptor(path) {
+        return descriptor.map_err(|error| StoreError::io("open", path, error));
+    }
+    let Found { place, name, stat } = find(path, author)?;
+    match stat {
+        None => {
+            let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+            place.open_file(&name, flags, 0o666).map_err(|error| StoreError::io("make", path, error))
+        }
+        Some(_) => special(&place, &name, OFlags::WRONLY | OFlags::APPEND),
+    }
+}
+
+/// Whether the directory that the file is to be in can be written to by the author: asked before anything is done.
+pub fn check(path: &Path, author: &Author) -> Result<(), StoreError> {
+    if descriptor(path).is_some() {
+        return Ok(());
+    }
+    find(path, author).map(drop)
+}
+
+/// Whether a file that is there already, and will be written to as it is, is the author's own: in directories where
+/// everybody may make files it could be another name of any file.
+pub fn check_existing(path: &Path, author: &Author) -> Result<(), StoreError> {
+    let Found { place, name, stat } = find(path, author)?;
+    stat.map_or(Ok(()), |stat| is_trusted(&place, &name, &stat))
+}
+
+/// What a name leads to, links followed.
+struct Found {
+    place: Place,
+    name: OsString,
+    stat: Option<Stat>,
+}
+
+fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
+    let fail = |error| StoreError::io("examine", path, error);
+    let mut path_now = path.to_owned();
+    for _ in 0..LINKS {
+        let name = path_now.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?.to_owned();
+        let parent = path_now.parent().unwrap_or(Path::new("."));
+        let place = Place::open(parent, *author, Open::Existing).map_err(|error| match error {
+            StoreError::Io { source, .. } => StoreError::io("write", path, source),
+            error => error,
+        })?;
+        let stat = place.stat(&name).map_err(fail)?;
+        match stat {
+            Some(stat) if kind(&stat) == FileType::Symlink => {
+                is_trusted(&place, &name, &stat)?;
+                let target = place.link(&name).map_err(fail)?;
+                path_now = if target.is_absolute() { target } else { parent.join(target) };
+            }
+            _ => return Ok(Found { place, name, stat }),
+        }
+    }
+    Err(fail(Errno::LOOP.into()))
+}
+
+fn kind(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// Opens what is there already, and looks again at what was opened.
+fn special(place: &Place, name: &OsStr, flags: OFlags) -> Result<File, StoreError> {
+    let path = place.join(name);
+    let fail = |error| StoreError::io("open", &path, error);
+    // A pipe of somebody else must not even be waited for.
+    let before = place.stat(name).map_err(fail)?.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+    is_trusted(place, name, &before)?;
+    let file = place.open_file(name, flags, 0).map_err(fail)?;
+    let stat = fstat(&file).map_err(|errno| fail(errno.into()))?;
+    if (stat.st_dev, stat.st_ino) != (before.st_dev, before.st_ino) {
+        return Err(StoreError::Planted(path));
+    }
+    Ok(file)
+}
+
+/// Whether the author may be led by what stands there: as the kernel protects links, files and pipes in directories like
+/// `/tmp`, whatever its settings are.
+fn is_trusted(place: &Place, name: &OsStr, stat: &Stat) -> Result<(), StoreError> {
+    let planted = || StoreError::Planted(place.join(name));
+    let fail = |error| StoreError::io("examine", place.path(), error);
+    let author = place.author();
+    if author.is_root() {
+        let other_names = kind(stat) == FileType::RegularFile && stat.st_nlink > 1;
+        let device = matches!(kind(stat), FileType::CharacterDevice | FileType::BlockDevice);
+        // The path to the directory is root's; a terminal in there belongs to whoever sits at it.
+        return if device || (trust::is_own(stat.st_uid) && !other_names) { Ok(()) } else { Err(planted()) };
+    }
+    let directory = place.own_stat().map_err(fail)?;
+    let shared = directory.st_mode & SHARED == SHARED;
+    let known = stat.st_uid == author.uid() || stat.st_uid == directory.st_uid;
+    if shared && !known { Err(planted()) } else { Ok(()) }
+}
+
+/// A descriptor of this process, where the path names one: it was opened by whoever started the program.
+fn descriptor(path: &Path) -> Option<io::Result<File>> {
+    use std::os::fd::AsFd;
+    let text = path.to_str()?;
+    let number = match text {
+        "/dev/stdout" => "1",
+        "/dev/stderr" => "2",
+        _ => ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|prefix| text.strip_prefix(prefix))?,
+    };
+    let file = match number.parse::<u32>().ok()? {
+        1 => io::stdout().as_fd().try_clone_to_owned().map(File::from),
+        2 => io::stderr().as_fd().try_clone_to_owned().map(File::from),
+        number => File::options().append(true).open(PathBuf::from(format!("/proc/self/fd/{number}"))),
+    };
+    Some(file)
+}

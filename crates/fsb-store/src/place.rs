@@ -1,0 +1,185 @@
+//! A directory that is held open: what is made in it is made there, wherever its name leads by then.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, fstat, openat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use crate::{Author, StoreError, trust};
+
+/// Random names that are tried before somebody is said to be in the way.
+const ATTEMPTS: usize = 16;
+
+/// A directory that is held open.
+#[derive(Debug)]
+pub(crate) struct Place {
+    fd: OwnedFd,
+    path: PathBuf,
+    author: Author,
+}
+
+/// How a place is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// It is there.
+    Existing,
+    /// What is not there is made.
+    Making,
+}
+
+impl Place {
+    /// Opens a directory. Where root works for somebody who may not write there, root does it as on its own: only where
+    /// nobody else can interfere.
+    pub fn open(path: &Path, author: Author, how: Open) -> Result<Place, StoreError> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        match Place::open_as(path, author, how) {
+            Err(StoreError::Io { source, .. })
+                if author.is_caller() && source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Place::open_as(path, Author::this_user(), how)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_as(path: &Path, author: Author, how: Open) -> Result<Place, StoreError> {
+        let place = |fd| Place { fd, path: path.to_owned(), author };
+        if author.is_root() {
+            return trust::open(&absolute(path)?, how == Open::Making).map(place);
+        }
+        let fail = |what| move |error| StoreError::io(what, path, error);
+        if how == Open::Making {
+            author.attempt(|| fs::create_dir_all(path)).map_err(fail("make the directory"))?;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = author.attempt(|| {
+            let fd = rustix::fs::open(path, flags, Mode::empty())?;
+            // Root that works for somebody must not find out after an hour that this user may not write there.
+            if author.is_caller() {
+                writable(&fd)?;
+            }
+            Ok(fd)
+        });
+        opened.map_err(fail("write into")).map(place)
+    }
+
+    /// As it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// With whose rights it is written to.
+    pub fn author(&self) -> Author {
+        self.author
+    }
+
+    /// The path of a file in it, for messages.
+    pub fn join(&self, name: &OsStr) -> PathBuf {
+        if self.path == Path::new(".") { PathBuf::from(name) } else { self.path.join(name) }
+    }
+
+    /// What stands there, links not followed.
+    pub fn stat(&self, name: &OsStr) -> io::Result<Option<Stat>> {
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// The directory itself.
+    pub fn own_stat(&self) -> io::Result<Stat> {
+        Ok(fstat(&self.fd)?)
+    }
+
+    /// Opens a file without following a link.
+    pub fn open_file(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        self.author.attempt(|| Ok(File::from(openat(&self.fd, name, flags, Mode::from_raw_mode(mode))?)))
+    }
+
+    /// Removes a name.
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        self.author.attempt(|| Ok(unlinkat(&self.fd, name, AtFlags::empty())?))
+    }
+
+    /// The target of a link.
+    pub fn link(&self, name: &OsStr) -> io::Result<PathBuf> {
+        let target = self.author.attempt(|| Ok(rustix::fs::readlinkat(&self.fd, name, Vec::new())?))?;
+        Ok(PathBuf::from(OsStr::from_bytes(target.as_bytes())))
+    }
+
+    /// Puts a file with that content in the place of whatever bears the name, in one step: a link, and a file that has
+    /// other names, stay what they are. The answer is the new file, open to append to.
+    pub fn replace(&self, name: &OsStr, content: &[u8]) -> io::Result<File> {
+        let (temporary, mut file) = self.temporary(name)?;
+        let written = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
+            self.author.attempt(|| {
+                renameat(&self.fd, &temporary, &self.fd, name)?;
+                // Some file systems cannot sync a directory: the file is there all the same.
+                match rustix::fs::fsync(&self.fd) {
+                    Err(errno) if errno != Errno::INVAL => Err(errno.into()),
+                    _ => Ok(()),
+                }
+            })
+        });
+        if written.is_err() {
+            // The first error is the one to tell; a leftover that cannot be removed either adds nothing to it.
+            let _ = self.remove(&temporary);
+        }
+        written.map(|()| file)
+    }
+
+    /// A new file of a name that nobody can guess.
+    fn temporary(&self, name: &OsStr) -> io::Result<(OsString, File)> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::APPEND;
+        let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
+        for _ in 0..ATTEMPTS {
+            let temporary = hidden(name)?;
+            match self.open_file(&temporary, flags, 0o666) {
+                Ok(file) => return Ok((temporary, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Whether the directory was removed.
+    pub fn is_gone(&self) -> bool {
+        fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+}
+
+/// Whether this thread may make files in the directory.
+fn writable(directory: &OwnedFd) -> io::Result<()> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    match openat(directory, ".", flags, Mode::RUSR | Mode::WUSR) {
+        Err(errno @ (Errno::ACCESS | Errno::PERM)) => Err(errno.into()),
+        // A file system without nameless files, or one that is full: making the first file tells.
+        _ => Ok(()),
+    }
+}
+
+/// `.NAME.RANDOM`, short enough for every file system.
+fn hidden(name: &OsStr) -> io::Result<OsString> {
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    let mut hidden = OsString::from(".");
+    hidden.push(OsStr::from_bytes(&name.as_bytes()[..name.len().min(200)]));
+    hidden.push(format!(".{:016x}", u64::from_ne_bytes(random)));
+    Ok(hidden)
+}
+
+/// The path from the root on. Nothing can be named from a working directory that is gone.
+pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::NoWorkingDirectory(path.to_owned()),
+        _ => StoreError::io("find", path, error),
+    })
+}

@@ -1,0 +1,176 @@
+//! Whom root trusts with a directory: every component of the path to it is root's, and nobody else can exchange one.
+//!
+//! A directory that others may write to is a place where they put links in the way, or put another directory in its
+//! place between two calls. A sticky one, such as `/tmp`, is trusted as far as what lies in it is root's own.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, mkdirat, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::StoreError;
+
+/// So many links may stand in a path, as the kernel has it.
+const LINKS: usize = 40;
+/// Others may write to it.
+const OTHERS: u32 = 0o022;
+/// Who may write to it may remove only what is theirs.
+const STICKY: u32 = 0o1000;
+/// The owner of what belongs to users that a user namespace does not know.
+const UNMAPPED: u32 = 65_534;
+
+/// The directory at the end of an absolute path, after every component was examined. `make` makes what is not there.
+pub(crate) fn open(path: &Path, make: bool) -> Result<OwnedFd, StoreError> {
+    let fail = |what: &'static str, at: &Path, errno: Errno| StoreError::io(what, at, errno.into());
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let root = || rustix::fs::open("/", flags | OFlags::DIRECTORY, Mode::empty());
+    let mut here = root().map_err(|errno| fail("open", Path::new("/"), errno))?;
+    let mut at = PathBuf::from("/");
+    let mut left: VecDeque<OsString> = parts(path).collect();
+    let mut links = 0;
+    check(&here, path, &at)?;
+    while let Some(name) = left.pop_front() {
+        if name == ".." {
+            here = openat(&here, "..", flags, Mode::empty()).map_err(|errno| fail("open", &at.join(".."), errno))?;
+            at.pop();
+            check(&here, path, &at)?;
+            continue;
+        }
+        let next = match openat(&here, &name, flags, Mode::empty()) {
+            Err(Errno::NOENT) if make => {
+                // Without the group's right to write, whatever the mask says: root's results are root's.
+                match mkdirat(&here, &name, Mode::from_raw_mode(0o755)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(fail("make the directory", &at.join(&name), errno)),
+                }
+                openat(&here, &name, flags, Mode::empty())
+            }
+            found => found,
+        };
+        let next = next.map_err(|errno| fail("open", &at.join(&name), errno))?;
+        let stat = fstat(&next).map_err(|errno| fail("examine", &at.join(&name), errno))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                let link = at.join(&name);
+                owned(&stat, path, &link)?;
+                links += 1;
+                let target = readlinkat(&next, "", Vec::new()).map_err(|errno| fail("read the link", &link, errno))?;
+                if links > LINKS {
+                    return Err(fail("open", &link, Errno::LOOP));
+                }
+                let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                if target.is_absolute() {
+                    here = root().map_err(|errno| fail("open", Path::new("/"), errno))?;
+                    at = PathBuf::from("/");
+                }
+                parts(&target).rev().for_each(|part| left.push_front(part));
+            }
+            FileType::Directory => {
+                at.push(&name);
+                here = next;
+                check(&here, path, &at)?;
+            }
+            _ => return Err(fail("open", &at.join(&name), Errno::NOTDIR)),
+        }
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(&here, ".", flags, Mode::empty()).map_err(|errno| fail("open", &at, errno))
+}
+
+/// Whether every component of the path is trusted, as far as it is there.
+pub fn check_trusted(path: &Path) -> Result<(), StoreError> {
+    match open(&crate::absolute(path)?, false) {
+        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        opened => opened.map(drop),
+    }
+}
+
+/// Whether root may work in the directory by names that others could guess: every component of the path is trusted, and
+/// nobody else makes files in it, or the kernel sees to it that their links lead nowhere.
+pub fn check_private(path: &Path) -> Result<(), StoreError> {
+    let path = crate::absolute(path)?;
+    let directory = open(&path, false)?;
+    let stat = fstat(&directory).map_err(|errno| StoreError::io("examine", &path, errno.into()))?;
+    if stat.st_mode & OTHERS == 0 || links_are_protected() {
+        return Ok(());
+    }
+    Err(StoreError::Untrusted {
+        path: path.clone(),
+        component: path.clone(),
+        why: "others may make links in it, and fs.protected_symlinks or fs.protected_hardlinks is 0".to_owned(),
+        advice: format!("make a directory in it (mkdir -m 700 {}/NAME) and name that", path.display()),
+    })
+}
+
+/// Whether the kernel follows no links of others in sticky directories, and lets nobody link what is not theirs.
+fn links_are_protected() -> bool {
+    ["symlinks", "hardlinks"].iter().all(|what| {
+        std::fs::read_to_string(format!("/proc/sys/fs/protected_{what}")).is_ok_and(|text| text.trim() == "1")
+    })
+}
+
+fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> + '_ {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsStr::new("..").to_owned()),
+        _ => None,
+    })
+}
+
+fn check(directory: &OwnedFd, path: &Path, at: &Path) -> Result<(), StoreError> {
+    let stat = fstat(directory).map_err(|errno| StoreError::io("examine", at, errno.into()))?;
+    owned(&stat, path, at)?;
+    if stat.st_mode & OTHERS != 0 && stat.st_mode & STICKY == 0 {
+        let who = if stat.st_mode & 0o002 != 0 { "everybody may write to it" } else { "its group may write to it" };
+        return Err(StoreError::Untrusted {
+            path: path.to_owned(),
+            component: at.to_owned(),
+            why: who.to_owned(),
+            advice: format!("chmod go-w {}", at.display()),
+        });
+    }
+    Ok(())
+}
+
+fn owned(stat: &Stat, path: &Path, at: &Path) -> Result<(), StoreError> {
+    if is_own(stat.st_uid) {
+        return Ok(());
+    }
+    let owner = user(stat.st_uid);
+    Err(StoreError::Untrusted {
+        path: path.to_owned(),
+        component: at.to_owned(),
+        why: format!("it belongs to {owner}"),
+        advice: format!("use sudo as {owner}, and the results are that user's"),
+    })
+}
+
+/// Whether that is root or this process's user, as far as a user namespace can tell.
+pub(crate) fn is_own(uid: u32) -> bool {
+    uid == 0 || uid == geteuid().as_raw() || (uid == UNMAPPED && !is_mapped(UNMAPPED))
+}
+
+/// Whether a user of that number is known in this user namespace.
+fn is_mapped(uid: u32) -> bool {
+    let Ok(map) = std::fs::read_to_string("/proc/self/uid_map") else { return true };
+    map.lines().any(|line| {
+        let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        matches!(numbers[..], [first, _, count] if (first..first.saturating_add(count)).contains(&u64::from(uid)))
+    })
+}
+
+/// `ann (user 1000)`.
+pub(crate) fn user(uid: u32) -> String {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.map_or_else(|| format!("user {uid}"), |name| format!("{name} (user {uid})"))
+}

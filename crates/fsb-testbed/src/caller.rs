@@ -1,0 +1,347 @@
+//! Who asked root for this: the user behind `sudo`, `pkexec` or `doas`, and work done with that user's rights.
+//!
+//! Only the *file system* identity of the calling thread changes (setfsuid, setfsgid and its groups), around a few calls,
+//! and always back again. Real and effective ids stay root's: the user can neither signal nor trace this process.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::sync::OnceLock;
+
+use rustix::fs::Gid;
+use rustix::process::{getegid, geteuid, getuid};
+use rustix::thread::set_thread_groups;
+
+/// The user who asked root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The user's number, never 0.
+    pub uid: u32,
+    /// The user's group.
+    pub gid: u32,
+    /// All groups of the user.
+    groups: Vec<u32>,
+}
+
+/// What a user database knows of somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    name: CString,
+    uid: u32,
+    gid: u32,
+}
+
+impl Caller {
+    /// The user behind sudo, pkexec or doas; nobody where this process is not root's. Whoever is not root could have put
+    /// anything into the environment.
+    pub fn current() -> Option<&'static Caller> {
+        static CALLER: OnceLock<Option<Caller>> = OnceLock::new();
+        CALLER.get_or_init(Caller::find).as_ref()
+    }
+
+    fn find() -> Option<Caller> {
+        if !getuid().is_root() || !geteuid().is_root() {
+            return None;
+        }
+        let variable = |name: &str| std::env::var(name).ok();
+        let (uid, gid) = named(&variable, &|name| lookup(Key::Name(name)).map(|entry| (entry.uid, entry.gid)))?;
+        let entry = lookup(Key::Uid(uid));
+        let gid = gid.or(entry.as_ref().map(|entry| entry.gid)).unwrap_or(uid);
+        let groups = entry.map_or_else(|| vec![gid], |entry| groups_of(&entry.name, gid));
+        Some(Caller { uid, gid, groups })
+    }
+
+    /// Does `work` with this user's rights to files; they end with it, however it ends.
+    ///
+    /// # Errors
+    /// The rights could not be taken: nothing was done.
+    pub fn act<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        let acting = Acting::begin(self)?;
+        let answer = work();
+        drop(acting);
+        Ok(answer)
+    }
+
+    /// As [`Caller::adopt`], where the process that started this one has this user's rights to files.
+    ///
+    /// # Errors
+    /// The rights could not be taken.
+    pub fn adopt_as_in(parent: u32) -> io::Result<()> {
+        let Some(caller) = Caller::current() else { return Ok(()) };
+        let status = std::fs::read_to_string(format!("/proc/{parent}/status"))?;
+        // Real, effective, saved, and that of files.
+        let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        let of_files = ids.and_then(|ids| ids.split_whitespace().nth(3)?.parse().ok());
+        if of_files == Some(caller.uid) { caller.adopt() } else { Ok(()) }
+    }
+
+    /// This thread, and the threads that it starts, have this user's rights to files from now on. A program that is
+    /// executed has root's again.
+    ///
+    /// # Errors
+    /// The rights could not be taken.
+    pub fn adopt(&self) -> io::Result<()> {
+        Acting::begin(self)?.keep();
+        Ok(())
+    }
+}
+
+/// The user and group that the environment names, where it names one other than root.
+fn named(
+    variable: &dyn Fn(&str) -> Option<String>,
+    by_name: &dyn Fn(&str) -> Option<(u32, u32)>,
+) -> Option<(u32, Option<u32>)> {
+    let number = |name: &str| variable(name)?.parse::<u32>().ok();
+    let found = if variable("SUDO_UID").is_some() {
+        (number("SUDO_UID")?, number("SUDO_GID"))
+    } else if variable("PKEXEC_UID").is_some() {
+        (number("PKEXEC_UID")?, None)
+    } else {
+        let (uid, gid) = by_name(&variable("DOAS_USER")?)?;
+        (uid, Some(gid))
+    };
+    (found.0 != 0 && found.0 != u32::MAX).then_some(found)
+}
+
+/// How somebody is looked up.
+enum Key<'k> {
+    Uid(u32),
+    Name(&'k str),
+}
+
+/// Asks the machine's user database, which may be a server's.
+fn lookup(key: Key<'_>) -> Option<Entry> {
+    const MOST: usize = 1 << 20;
+    let name = match key {
+        Key::Name(name) => CString::new(name).ok()?,
+        Key::Uid(_) => CString::default(),
+    };
+    let mut text = vec![0 as libc::c_char; 4096];
+    loop {
+        // SAFETY: all zeroes is a valid `passwd` of null pointers and numbers.
+        let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
+        let mut found = std::ptr::null_mut();
+        // SAFETY: the pointers are to memory of the sizes that are given, and live until the strings are copied below.
+        let error = unsafe {
+            match key {
+                Key::Uid(uid) => libc::getpwuid_r(uid, &mut entry, text.as_mut_ptr(), text.len(), &mut found),
+                Key::Name(_) => libc::getpwnam_r(name.as_ptr(), &mut entry, text.as_mut_ptr(), text.len(), &mut found),
+            }
+        };
+        if error == libc::ERANGE && text.len() < MOST {
+            text.resize(text.len() * 2, 0);
+            continue;
+        }
+        if error != 0 || found.is_null() || entry.pw_name.is_null() {
+            return None;
+        }
+        // SAFETY: a zero-terminated string within `text`.
+        let name = unsafe { CStr::from_ptr(entry.pw_name) }.to_owned();
+        return Some(Entry { name, uid: entry.pw_uid, gid: entry.pw_gid });
+    }
+}
+
+fn groups_of(name: &CStr, gid: u32) -> Vec<u32> {
+    const MOST: usize = 65_536;
+    let mut groups = vec![0 as libc::gid_t; 64];
+    loop {
+        let mut count = groups.len() as libc::c_int;
+        // SAFETY: a C string, and memory for as many numbers as `count` says.
+        let found = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &mut count) };
+        if found >= 0 {
+            groups.truncate(count.max(0) as usize);
+            return groups;
+        }
+        if groups.len() >= MOST {
+            return vec![gid];
+        }
+        groups.resize(groups.len() * 2, 0);
+    }
+}
+
+/// What the thread was before it acted for somebody else; dropping it makes it that again.
+struct Acting {
+    uid: u32,
+    gid: u32,
+    groups: Vec<Gid>,
+    traits: Traits,
+    /// The user's rights stay.
+    kept: bool,
+}
+
+impl Acting {
+    fn begin(caller: &Caller) -> io::Result<Acting> {
+        let traits = Traits::now();
+        let before =
+            Acting { uid: file_uid(), gid: file_gid(), groups: rustix::process::getgroups()?, traits, kept: false };
+        let groups: Vec<Gid> = caller.groups.iter().map(|gid| Gid::from_raw(*gid)).collect();
+        // Groups first: with the user's rights no groups can be set. Whatever fails below is taken back by the drop.
+        set_thread_groups(&groups)?;
+        if set_file_gid(caller.gid) && set_file_uid(caller.uid) {
+            return Ok(before);
+        }
+        let why = format!("this process may not act as user {}", caller.uid);
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+}
+
+impl Acting {
+    /// The thread stays what it has become; what the kernel reset with its identity is set again.
+    fn keep(mut self) {
+        self.kept = true;
+        self.traits.restore();
+    }
+}
+
+impl Drop for Acting {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        // The user first: root may do the rest.
+        let back = set_file_uid(self.uid) && set_file_gid(self.gid) && set_thread_groups(&self.groups).is_ok();
+        // A thread that is somebody else without knowing it must not go on.
+        assert!(back, "the rights of user {} could not be taken back", self.uid);
+        self.traits.restore();
+    }
+}
+
+/// What the kernel resets whenever a thread's identity changes.
+struct Traits {
+    death_signal: libc::c_int,
+    parent: libc::pid_t,
+    dumpable: libc::c_int,
+}
+
+impl Traits {
+    fn now() -> Traits {
+        let mut death_signal = 0;
+        // SAFETY: prctl writes an int through the pointer; the other calls take and give numbers.
+        let (parent, dumpable) = unsafe {
+            libc::prctl(libc::PR_GET_PDEATHSIG, &mut death_signal);
+            (libc::getppid(), libc::prctl(libc::PR_GET_DUMPABLE))
+        };
+        Traits { death_signal, parent, dumpable }
+    }
+
+    fn restore(&self) {
+        // SAFETY: calls that take and give numbers.
+        unsafe {
+            if self.dumpable == 1 {
+                libc::prctl(libc::PR_SET_DUMPABLE, 1);
+            }
+            if self.death_signal != 0 {
+                libc::prctl(libc::PR_SET_PDEATHSIG, self.death_signal);
+                // The parent may have died while no signal was set.
+                if libc::getppid() != self.parent {
+                    libc::raise(self.death_signal);
+                }
+            }
+        }
+    }
+}
+
+/// An id that no process has: setting it fails and tells the present one.
+const NO_ID: u32 = u32::MAX;
+
+fn file_uid() -> u32 {
+    // SAFETY: takes and gives a number.
+    unsafe { libc::setfsuid(NO_ID) as u32 }
+}
+
+fn file_gid() -> u32 {
+    // SAFETY: takes and gives a number.
+    unsafe { libc::setfsgid(NO_ID) as u32 }
+}
+
+/// Whether it was set: the call itself does not say.
+fn set_file_uid(uid: u32) -> bool {
+    // SAFETY: takes and gives a number, and changes this thread alone.
+    unsafe { libc::setfsuid(uid) };
+    file_uid() == uid
+}
+
+fn set_file_gid(gid: u32) -> bool {
+    // SAFETY: takes and gives a number, and changes this thread alone.
+    unsafe { libc::setfsgid(gid) };
+    file_gid() == gid
+}
+
+/// What every process of this program is from its beginning: a file that reaches its limit (`ulimit -f`) is an error of
+/// the write and not the end of the program, and its owner can read what it makes, whatever the mask of the shell.
+pub fn prepare_process() {
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let mask = rustix::process::umask(rustix::fs::Mode::RWXU);
+    rustix::process::umask(mask - rustix::fs::Mode::RWXU);
+}
+
+/// The effective user and group of this process.
+pub(crate) fn own() -> (u32, u32) {
+    (geteuid().as_raw(), getegid().as_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn names(pairs: &[(&str, &str)]) -> Option<(u32, Option<u32>)> {
+        let variable =
+            |name: &str| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        named(&variable, &|name| (name == "ann").then_some((7, 8)))
+    }
+
+    #[test]
+    fn who_asked_stands_in_the_environment() {
+        assert_eq!(names(&[("SUDO_UID", "5"), ("SUDO_GID", "6"), ("PKEXEC_UID", "9")]), Some((5, Some(6))));
+        assert_eq!(names(&[("SUDO_UID", "5")]), Some((5, None)));
+        assert_eq!(names(&[("PKEXEC_UID", "9"), ("DOAS_USER", "ann")]), Some((9, None)));
+        assert_eq!(names(&[("DOAS_USER", "ann")]), Some((7, Some(8))));
+        // Root that asked root is nobody else, and what cannot be read is nobody.
+        for pair in [("SUDO_UID", "0"), ("SUDO_UID", "-1"), ("SUDO_UID", "4294967295"), ("DOAS_USER", "bob")] {
+            assert_eq!(names(&[pair, ("PKEXEC_UID", "0")]), None, "{pair:?}");
+        }
+        assert_eq!(names(&[("SUDO_UID", "0"), ("PKEXEC_UID", "9")]), None);
+    }
+
+    #[test]
+    fn users_and_their_groups_are_found() {
+        assert_eq!(lookup(Key::Uid(0)).unwrap(), lookup(Key::Name("root")).unwrap());
+        assert_eq!(lookup(Key::Name("nobody by this name")), None);
+        assert!(groups_of(c"root", 0).contains(&0));
+    }
+
+    #[test]
+    fn rights_are_taken_for_a_while_and_by_one_thread() {
+        if !geteuid().is_root() {
+            eprintln!("SKIPPED: needs root");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(directory.path(), Some(4711), Some(4712)).unwrap();
+        let secret = directory.path().join("secret");
+        std::fs::write(&secret, "root's").unwrap();
+        std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let caller = Caller { uid: 4711, gid: 4712, groups: vec![4712, 4713] };
+        let groups = rustix::process::getgroups().unwrap();
+        let made = directory.path().join("made");
+        caller
+            .act(|| {
+                std::fs::write(&made, "").unwrap();
+                assert!(std::fs::read(&secret).is_err());
+                assert_eq!(rustix::process::getgroups().unwrap().len(), 2);
+                let other = secret.clone();
+                // Ids are a thread's own; one that is started inherits them, one that was there is not touched.
+                assert!(std::thread::spawn(move || std::fs::read(other).is_err()).join().unwrap());
+                assert!(geteuid().is_root());
+            })
+            .unwrap();
+        let metadata = std::fs::metadata(&made).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (4711, 4712));
+        assert!(std::fs::read(&secret).is_ok());
+        assert_eq!((file_uid(), file_gid(), rustix::process::getgroups().unwrap()), (0, 0, groups));
+        let panicked = std::panic::catch_unwind(|| caller.act(|| panic!("within")));
+        assert!(panicked.is_err() && file_uid() == 0);
+    }
+}

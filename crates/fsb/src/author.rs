@@ -1,0 +1,143 @@
+//! Who writes what this program leaves: whoever asked root for it, else the user it runs as.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fsb_store::{Author, StoreError};
+use fsb_testbed::Caller;
+
+use crate::exit;
+
+/// Whom results belong to.
+pub fn author() -> Author {
+    match Caller::current() {
+        Some(caller) => Author::caller(caller.uid, act),
+        None => Author::this_user(),
+    }
+}
+
+fn act(work: &mut dyn FnMut()) -> io::Result<()> {
+    match Caller::current() {
+        Some(caller) => caller.act(work),
+        None => {
+            work();
+            Ok(())
+        }
+    }
+}
+
+/// What others are told who would write to the same directory.
+pub fn holder() -> String {
+    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    format!("process {} ({})", std::process::id(), words.join(" "))
+}
+
+/// Puts `content` into the place of a file that the user named.
+pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    fsb_store::replace(path, content, &author())
+}
+
+/// Opens a file that the user named, to add to it.
+pub fn append(path: &Path) -> Result<File, StoreError> {
+    fsb_store::append(path, &author())
+}
+
+/// Whether a file that the user named can be written at all: asked before anything is measured.
+pub fn check(path: &Path) -> Result<(), StoreError> {
+    fsb_store::check_output(path, &author())
+}
+
+/// Why a file that the user named cannot be written, without its name.
+pub fn reason(error: StoreError) -> String {
+    match error {
+        StoreError::Io { source, .. } => source.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// The path from the root on.
+pub fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
+    fsb_store::absolute(path)
+}
+
+/// Whether a file that is there already may be written to with these rights.
+pub fn check_existing(path: &Path, rights: Rights) -> Result<(), StoreError> {
+    let author = if rights == Rights::Caller { author() } else { Author::this_user() };
+    fsb_store::check_existing(path, &author)
+}
+
+/// With whose rights files are made in directories that the user named, under names that others could guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// Those of this process.
+    Own,
+    /// Those of whoever asked root.
+    Caller,
+}
+
+impl Rights {
+    /// For files in these directories: root works in those that are its own alone; in others only with the rights of
+    /// whoever asked it.
+    pub fn over<'p>(directories: impl IntoIterator<Item = &'p Path>) -> Result<Rights, StoreError> {
+        Rights::checked(directories, fsb_store::check_private)
+    }
+
+    /// For a directory of a new name in that one, which may be `/tmp`.
+    pub fn below(directory: &Path) -> Result<Rights, StoreError> {
+        Rights::checked([directory], fsb_store::check_trusted)
+    }
+
+    fn checked<'p>(
+        directories: impl IntoIterator<Item = &'p Path>,
+        check: fn(&Path) -> Result<(), StoreError>,
+    ) -> Result<Rights, StoreError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(Rights::Own);
+        }
+        for directory in directories {
+            match check(directory) {
+                Err(StoreError::Untrusted { .. }) if Caller::current().is_some() => return Ok(Rights::Caller),
+                // What is not there, or is no directory, is refused in the words of who needs it.
+                Err(StoreError::Io { .. }) | Ok(()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Rights::Own)
+    }
+
+    /// Whose rights those are, where they are not those of this process.
+    fn caller(self) -> Option<&'static Caller> {
+        Caller::current().filter(|_| self == Rights::Caller)
+    }
+
+    /// Does `work` with these rights.
+    pub fn act<T>(self, work: impl FnOnce() -> T) -> io::Result<T> {
+        match self.caller() {
+            Some(caller) => caller.act(work),
+            None => Ok(work()),
+        }
+    }
+
+    /// This thread has these rights from now on, and the threads and workers that it starts.
+    pub fn adopt(self) -> io::Result<()> {
+        self.caller().map_or(Ok(()), Caller::adopt)
+    }
+}
+
+/// Root boots no kernels out of a cache that others may change, and writes none there.
+pub fn check_cache() -> anyhow::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let Ok(cache) = fsb_vm::kernel::cache_path() else { return Ok(()) };
+    match fsb_store::check_trusted(&cache) {
+        Err(StoreError::Untrusted { component, why, .. }) => Err(exit::request(format!(
+            "root keeps no kernels in {}: {}: {why}. Run it without sudo, for a virtual machine needs no root, or set \
+             XDG_CACHE_HOME to a directory that only root may write to",
+            cache.display(),
+            component.display()
+        ))),
+        checked => Ok(checked?),
+    }
+}
