@@ -10,7 +10,6 @@ use fsb_compat::filebench::wml::{Run, Script};
 use fsb_engine::{Measurement, Sizing, Step, Task};
 use fsb_model::{Durability, WorkloadSpec};
 use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
-use fsb_testbed::lock::RunLock;
 
 use super::table;
 use super::worker::{self, Failed, Moment};
@@ -69,8 +68,9 @@ struct Session<'r> {
 
 /// Makes all runs; the exit code.
 pub fn all(script: &Script, request: &Request) -> anyhow::Result<u8> {
-    let _lock = RunLock::acquire("fsb filebench")?;
+    let _lock = front::Turn::Alone.take("fsb filebench")?;
     front::replay().0.iter().for_each(|line| say(line));
+    let _watcher = front::watcher();
     let now = Instant::now();
     let mut session = Session { request, started: now, interrupted: Arc::default(), signal: Arc::default(), told: now };
     for (number, code) in SIGNALS {
@@ -186,8 +186,8 @@ struct Own {
 impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
         let within = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-        let ledger = Ledger::open(&ledger::default_directory(), Owner::current())?;
-        let (path, ticket) = ledger.record_directory(&within)?;
+        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current())?;
+        let (path, ticket) = ledger.record_directory(&within, rustix::process::geteuid().as_raw())?;
         let own = Own { path, ledger, ticket: Some(ticket) };
         std::fs::create_dir(&own.path)
             .map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;

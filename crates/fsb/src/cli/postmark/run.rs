@@ -3,10 +3,10 @@
 use fsb_compat::postmark::print::{self, Outcome};
 use fsb_compat::postmark::{Settings, pool, source};
 use fsb_engine::postmark::{self, Ended, Moment, Request};
-use fsb_testbed::lock::RunLock;
 
 use super::check;
 use super::session::Session;
+use crate::front::Turn;
 use crate::progress::say;
 use crate::results;
 
@@ -22,7 +22,7 @@ pub enum Result {
 
 /// Makes the files, works on them, removes them, and prints its progress.
 pub fn run(settings: &Settings, session: &Session) -> anyhow::Result<Result> {
-    let _lock = RunLock::acquire("fsb postmark")?;
+    let _lock = Turn::Alone.take("fsb postmark")?;
     let (text, twister) = source(settings);
     let mut pool = pool(settings, twister);
     let request = Request {
