@@ -180,12 +180,15 @@ impl Bench {
         }
         let last = trials(&run).iter().filter_map(|trial| trial["block"].as_u64()).max();
         let (Some(last), true) = (last, run.join("run.json").exists()) else {
-            let output = self.command(&["run", "null", "--blocks", "1", "--out", "next", "-q"]).output().unwrap();
+            let output =
+                self.command(&["run", "tiny.toml", "null", "--blocks", "1", "--out", "next", "-q"]).output().unwrap();
             expect_code(&output, 0);
             return;
         };
         let mut record = record(&run);
         record["blocks_planned"] = last.max(1).into();
+        // Where warm-up is not over it is planned anew.
+        record["plan"]["repetition"]["blocks"] = last.max(1).into();
         fs::write(run.join("run.json"), record.to_string()).unwrap();
         let output = self.command(&["run", "--resume", "run", "-q"]).output().unwrap();
         // Interrupted or killed on a whole block, there may be nothing left to do; and a killed worker cost its trial.

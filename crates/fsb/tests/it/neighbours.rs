@@ -25,7 +25,7 @@ fn without_a_home(uid: u32, binary: &Path, directory: &Path, arguments: &[&str])
 }
 
 fn home_of(uid: u32) -> TempDir {
-    let home = scratch();
+    let home = bench();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     chown(home.path(), Some(uid), Some(uid)).unwrap();
     home
@@ -63,8 +63,15 @@ fn entry(path: &Path) -> String {
     .to_string()
 }
 
-fn quick(out: &str) -> [&str; 6] {
-    ["run", "null", "--blocks", "1", "--out", out]
+/// A run that ends soon, where [`bench`] or [`home_of`] left its plan.
+fn quick(out: &str) -> [&str; 7] {
+    ["run", "tiny.toml", "null", "--blocks", "1", "--out", out]
+}
+
+fn bench() -> TempDir {
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    scratch
 }
 
 #[test]
@@ -95,7 +102,6 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
     expect_code(&run, 0);
     assert!(stderr(&run).contains("no lock is held"), "{}", stderr(&run));
     assert!(record(&home.path().join("run"))["warnings"].to_string().contains("no lock is held"));
-    tiny_plan(home.path());
     let needs_one = fsb(&["run", "tiny.toml", ".", "--out", "another", "-q"]);
     expect_code(&needs_one, 3);
     assert!(stderr(&needs_one).contains("set HOME, or XDG_STATE_HOME"), "{}", stderr(&needs_one));
@@ -108,7 +114,7 @@ fn a_planted_entry_is_refused_and_told() {
         return;
     }
     let _turn = turn();
-    let scratch = scratch();
+    let scratch = bench();
     let victim = scratch.path().join("authorized_keys");
     fs::write(&victim, "mine").unwrap();
     fs::create_dir_all("/var/lib/fsb/undo").unwrap();
@@ -156,7 +162,7 @@ fn nobody_else_holds_roots_lock_up() {
         return;
     }
     let _turn = turn();
-    let scratch = scratch();
+    let scratch = bench();
     let runs = |out: &str| {
         for more in [None, Some("--allow-concurrent")] {
             let out = format!("{out}{}", more.unwrap_or_default());
@@ -213,7 +219,7 @@ fn a_user_is_told_of_roots_run_and_gives_way() {
         return;
     }
     let _turn = turn();
-    let (scratch, binary, home) = (scratch(), public_copy(), home_of(NOBODY));
+    let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let roots = long_run(command(scratch.path(), &["run", "null"]), &scratch.path().join("run"));
     let process = format!("process {} ", roots.id());
     let refused = as_nobody(binary.path(), home.path(), &quick("refused"));
@@ -234,7 +240,7 @@ fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
         return;
     }
     let _turn = turn();
-    let (scratch, binary, home) = (scratch(), public_copy(), home_of(NOBODY));
+    let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let mut theirs = without_a_home(NOBODY, binary.path(), home.path(), &["run", "null"]);
     theirs.env("HOME", home.path());
     let theirs = long_run(theirs, &home.path().join("run"));
