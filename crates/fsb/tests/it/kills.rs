@@ -187,8 +187,10 @@ impl Bench {
         };
         let mut record = record(&run);
         record["blocks_planned"] = last.max(1).into();
-        // Where warm-up is not over it is planned anew.
-        record["plan"]["repetition"]["blocks"] = last.max(1).into();
+        // Where warm-up is not over it is planned anew, from what was asked for.
+        let asked = serde_json::to_string(&record["plan"]["repetition"]).unwrap();
+        let fewer = asked.replace(":50", &format!(":{}", last.max(1)));
+        record["plan"]["repetition"] = serde_json::from_str(&fewer).unwrap();
         fs::write(run.join("run.json"), record.to_string()).unwrap();
         let output = self.command(&["run", "--resume", "run", "-q"]).output().unwrap();
         // Interrupted or killed on a whole block, there may be nothing left to do; and a killed worker cost its trial.
