@@ -143,13 +143,13 @@ fn lock_holder() -> Finding {
 }
 
 fn undo_entries() -> Finding {
-    let entries = ledger::leftovers(&ledger::default_directory());
+    let entries = ledger::default_directory().map(|directory| ledger::leftovers(&directory)).unwrap_or_default();
     let dead: Vec<String> = entries
         .into_iter()
         .filter_map(|(file, entry)| match entry {
             Ok(entry) if entry.owner.is_alive() => None,
             Ok(entry) => Some(entry.action.to_string()),
-            Err(why) => Some(format!("{} is unreadable ({why})", file.display())),
+            Err(why) => Some(format!("{} cannot be undone ({why})", file.display())),
         })
         .collect();
     match dead[..] {

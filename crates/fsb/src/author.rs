@@ -111,6 +111,11 @@ impl Rights {
         Caller::current().filter(|_| self == Rights::Caller)
     }
 
+    /// Who owns what is made with these rights.
+    pub fn uid(self) -> u32 {
+        self.caller().map_or_else(|| rustix::process::geteuid().as_raw(), |caller| caller.uid)
+    }
+
     /// Does `work` with these rights.
     pub fn act<T>(self, work: impl FnOnce() -> T) -> io::Result<T> {
         match self.caller() {

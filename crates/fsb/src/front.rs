@@ -28,6 +28,7 @@ use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
 use stage::Stage;
 
+pub use stage::watcher;
 pub use turn::{Turn, company};
 
 /// Hardware threads that this process may use.
@@ -62,24 +63,26 @@ pub fn run_name(plan: &Plan) -> String {
     name.trim_matches(['-', '.']).to_owned()
 }
 
-/// Undoes what dead runs left: what was done, in lines, and whether all of it could be.
+/// Undoes what dead runs left: what was done, in lines, and whether all of it could be. Where a ledger has no place,
+/// no run left anything.
 pub fn replay() -> (Vec<String>, bool) {
-    told(ledger::replay(&ledger::default_directory(), &host::boot_id()))
+    ledger::default_directory().map_or((Vec::new(), true), |place| told(ledger::replay(&place, &host::boot_id())))
 }
 
 fn told(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
-    let complete = replayed.iter().all(|entry| !matches!(entry.fate, ledger::Fate::Failed(_)));
+    let complete = !replayed.iter().any(Replayed::is_open);
     (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
 }
 
 /// What dead runs left and [`replay`] would undo.
 pub fn leftovers() -> (Vec<String>, bool) {
+    let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
     let describe = |(file, entry): (PathBuf, Result<ledger::Entry, String>)| match entry {
         Ok(entry) if entry.owner.is_alive() => None,
         Ok(entry) => Some(format!("would undo: {}", entry.action)),
-        Err(why) => Some(format!("cannot read {}: {why}", file.display())),
+        Err(why) => Some(format!("would refuse: {}: {why}", file.display())),
     };
-    (ledger::leftovers(&ledger::default_directory()).into_iter().filter_map(describe).collect(), true)
+    (ledger::leftovers(&place).into_iter().filter_map(describe).collect(), true)
 }
 
 /// Checks the request against the machine and takes the lock. Nothing is touched.
@@ -111,7 +114,7 @@ pub fn start(
     let record = new_record(plan, cells)?;
     let lock = check(&record, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder())?;
-    let (stage, agent) = Stage::set(lock, record.plan.place)?;
+    let (stage, agent) = Stage::set(lock, &record)?;
     make(stage, agent, directory, record, Vec::new(), output, quiet)
 }
 
@@ -157,7 +160,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
         let trials = if again == 1 { "trial of the unfinished block is" } else { "trials of the unfinished block are" };
         say(&format!("{again} {trials} made again"));
     }
-    let (stage, agent) = Stage::set(lock, record.plan.place)?;
+    let (stage, agent) = Stage::set(lock, &record)?;
     make(stage, agent, directory, record, trials, output, quiet)
 }
 
@@ -250,7 +253,7 @@ fn make(
         Err(error) => {
             let failure = saved(&mut stage, &mut directory, error);
             // It was struck already: dropping it would wait for the kernel, and a person waits here.
-            std::mem::forget(stage);
+            stage.leave();
             Err(failure)
         }
     }
@@ -292,7 +295,7 @@ pub fn perform_unsaved(
     turn: Turn,
 ) -> anyhow::Result<Vec<Trial>> {
     let record = new_record(plan, cells)?;
-    let (mut stage, agent) = Stage::set(check(&record, turn)?, record.plan.place)?;
+    let (mut stage, agent) = Stage::set(check(&record, turn)?, &record)?;
     match perform(agent, journal, observer, record, Vec::new(), false) {
         Ok((_, trials)) => {
             stage.undo_rest().into_iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -303,7 +306,7 @@ pub fn perform_unsaved(
             stage.strike();
             let message = error.to_string();
             let code = stage.ending(&error.into());
-            std::mem::forget(stage);
+            stage.leave();
             Err(Failure { code, message }.into())
         }
     }

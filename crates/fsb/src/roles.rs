@@ -1,4 +1,4 @@
-//! The hidden roles of the binary: supervisor, agent, worker, what a virtual machine and its guest need, and one of
+//! The hidden roles of the binary: supervisor, agent, worker, watcher, what a virtual machine and its guest need, and one of
 //! several processes that IOzone's throughput mode measures.
 
 use std::ffi::OsString;
@@ -9,6 +9,7 @@ use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
 use fsb_runner::worker::{AS_CALLER, Kind, Steps, WORKER_ARGUMENT, worker_main};
 use fsb_testbed::ledger::Owner;
+use fsb_testbed::sandbox::WATCHER_ARGUMENT;
 use fsb_testbed::{Caller, LocalTestbed, TestbedError, sandbox};
 use fsb_vm::machine::LAUNCH_ARGUMENT;
 
@@ -33,6 +34,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
+        WATCHER_ARGUMENT => owner(&arguments[2..]).map(sandbox::watch),
         SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
         _ => return None,
     };
@@ -57,14 +59,19 @@ fn bind(parent: Option<&OsString>) {
 
 /// `__agent OWNER`: what the undo ledger notes belongs to the front, as the front sees itself.
 fn agent_main(arguments: &[OsString]) -> Result<i32, TestbedError> {
-    let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
-    let owner: Owner = owner.ok_or_else(|| TestbedError::request("the agent was not told whom it works for"))?;
+    let owner = owner(arguments)?;
     let stream = sandbox::protocol()?;
     let mut testbed = LocalTestbed::new(owner).seeing(sandbox::host_proc());
     match agent::serve(stream, &mut testbed) {
         Ok(()) => Ok(0),
         Err(why) => Err(TestbedError::machine("the agent lost its runner").tried(why)),
     }
+}
+
+/// The front, as it sees itself.
+fn owner(arguments: &[OsString]) -> Result<Owner, TestbedError> {
+    let owner = arguments.first().and_then(|text| serde_json::from_str(text.to_str()?).ok());
+    owner.ok_or_else(|| TestbedError::request("a process of fsb was not told whom it works for"))
 }
 
 /// `__vm-agent OWNER`: the agent of a run whose targets live in a virtual machine. It leaves nothing to undo.

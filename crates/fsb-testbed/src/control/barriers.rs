@@ -93,6 +93,10 @@ impl Control for Barriers {
         Applied::of(self.name(), value, apply(context))
     }
 
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        [file, read_ahead::file].iter().any(|file| super::is_device_setting(action, roots, *file))
+    }
+
     fn concerns_device(&self) -> bool {
         true
     }
@@ -118,24 +122,24 @@ mod tests {
     #[test]
     fn the_cache_is_denied_and_comes_back() {
         let bench = Bench::with_disk();
-        bench.write("sys/disk/queue/write_cache", "write back");
-        bench.write("sys/disk/queue/read_ahead_kb", "8192");
+        bench.write("sys/devices/disk/queue/write_cache", "write back");
+        bench.write("sys/devices/disk/queue/read_ahead_kb", "8192");
         let held = bench.set(&Barriers, OFF, |applied, tickets| {
-            assert_eq!(bench.read("sys/disk/queue/write_cache"), "write through");
+            assert_eq!(bench.read("sys/devices/disk/queue/write_cache"), "write through");
             assert!(applied.effective);
             // Undone last, for undoing the other changes it.
             assert!(tickets[0].action().to_string().starts_with("write '8192' back to"), "{tickets:?}");
             assert_eq!(tickets.len(), 2);
         });
         assert!(held.no_flushes);
-        assert_eq!(bench.read("sys/disk/queue/write_cache"), "write back");
+        assert_eq!(bench.read("sys/devices/disk/queue/write_cache"), "write back");
         assert!(!bench.set(&Barriers, KEEP, |applied, _| assert_eq!(applied.observed, "on (write back)")).no_flushes);
     }
 
     #[test]
     fn a_device_without_a_cache_needs_nothing() {
         let bench = Bench::with_disk();
-        bench.write("sys/disk/queue/write_cache", "write through");
+        bench.write("sys/devices/disk/queue/write_cache", "write through");
         let held = bench.set(&Barriers, OFF, |applied, tickets| assert!(applied.effective && tickets.is_empty()));
         assert!(held.no_flushes);
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
 use crate::error::TestbedError;
+use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Boost;
@@ -14,11 +15,16 @@ const ON: &str = "on";
 const OFF: &str = "off";
 const LACKING: &str = "no frequency boost: neither intel_pstate/no_turbo nor cpufreq/boost is there";
 
-/// The file and what it holds when boost is on and off: one says "no turbo", the other "boost".
-fn switch(roots: &Roots) -> Option<(PathBuf, [&'static str; 2])> {
+/// Files and what they hold when boost is on and off: one says "no turbo", the other "boost".
+fn switches(roots: &Roots) -> impl Iterator<Item = (PathBuf, [&'static str; 2])> {
     let cpu = roots.sys.join("devices/system/cpu");
     let files = [("intel_pstate/no_turbo", ["0", "1"]), ("cpufreq/boost", ["1", "0"])];
-    files.into_iter().map(|(file, values)| (cpu.join(file), values)).find(|(file, _)| read_trimmed(file).is_some())
+    files.into_iter().map(move |(file, values)| (cpu.join(file), values))
+}
+
+/// The one that this machine has.
+fn switch(roots: &Roots) -> Option<(PathBuf, [&'static str; 2])> {
+    switches(roots).find(|(file, _)| read_trimmed(file).is_some())
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
@@ -62,6 +68,10 @@ impl Control for Boost {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
         Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        switches(roots).any(|(file, _)| action.written() == Some(file.as_path()))
     }
 
     fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {

@@ -12,6 +12,7 @@ use fsb_model::units::{parse_duration, show_bytes, show_seconds};
 use super::check::exclude;
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
 use crate::error::TestbedError;
+use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
 /// One of the sysctls.
@@ -208,6 +209,16 @@ impl Control for Dirty {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
         Applied::of(self.name, value, self.apply(value, context))
+    }
+
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        let other = match self.kind {
+            Kind::Ratio { bytes: other, .. } | Kind::Bytes { ratio: other, .. } => other,
+            Kind::Time => self.file,
+        };
+        action
+            .written()
+            .is_some_and(|written| [self.file, other].map(|file| path(roots, file)).contains(&written.into()))
     }
 
     fn observe(&self, roots: &Roots, _: &Place) -> String {

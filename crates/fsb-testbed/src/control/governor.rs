@@ -3,12 +3,13 @@
 //! Untested on hardware: no machine of ours has cpufreq. Tests bring trees like those of `intel_pstate` and
 //! `acpi-cpufreq`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
 use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
 use crate::error::TestbedError;
+use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Governor;
@@ -18,13 +19,24 @@ const LACKING: &str = "no cpufreq: this kernel does not set frequencies";
 /// Governors that kernels have; a machine's own list decides where there is one.
 const KNOWN: [&str; 6] = ["performance", "powersave", "ondemand", "conservative", "schedutil", "userspace"];
 
+/// What names of policies begin with.
+const POLICY: &str = "policy";
+
 /// Directories of frequency policies: processors that change frequency together.
 fn policies(roots: &Roots) -> Vec<PathBuf> {
-    super::numbered(&roots.sys.join("devices/system/cpu/cpufreq"), "policy")
+    super::numbered(&directory(roots), POLICY)
 }
 
-fn current(policy: &std::path::Path) -> Option<String> {
-    read_trimmed(&policy.join("scaling_governor"))
+fn directory(roots: &Roots) -> PathBuf {
+    roots.sys.join("devices/system/cpu/cpufreq")
+}
+
+fn setting(policy: &Path) -> PathBuf {
+    policy.join("scaling_governor")
+}
+
+fn current(policy: &Path) -> Option<String> {
+    read_trimmed(&setting(policy))
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
@@ -33,7 +45,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
         return Err(Stop::Lacks(LACKING.to_owned()));
     }
     for policy in &policies {
-        context.change_file(&policy.join("scaling_governor"), value)?;
+        context.change_file(&setting(policy), value)?;
     }
     let kept = policies.iter().find(|policy| current(policy).as_deref() != Some(value));
     match kept {
@@ -83,7 +95,7 @@ impl Control for Governor {
     fn probe(&self, roots: &Roots) -> Result<(), String> {
         let policies = policies(roots);
         let first = policies.first().ok_or(LACKING)?;
-        super::writable(&first.join("scaling_governor"))
+        super::writable(&setting(first))
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
@@ -91,6 +103,12 @@ impl Control for Governor {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
         Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        let Some(path) = action.written() else { return false };
+        path.parent()
+            .is_some_and(|policy| super::is_numbered(policy, &directory(roots), POLICY) && setting(policy) == path)
     }
 
     fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {

@@ -34,7 +34,7 @@ pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
 
 use crate::error::TestbedError;
-use crate::ledger::{Ledger, Ticket};
+use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::Roots;
 
 /// Every control that fsb has, in the order in which they are set.
@@ -169,6 +169,12 @@ pub trait Control: Sync {
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
     /// How the condition is now; of the device of `place`, where it concerns one.
     fn observe(&self, roots: &Roots, place: &Place) -> String;
+    /// Whether `action` is a way back that this control itself records. The undo ledger carries out no other in its name,
+    /// so whatever [`Control::set`] records must be one of these.
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        let _ = (action, roots);
+        false
+    }
     /// Whether it acts on the target's device.
     fn concerns_device(&self) -> bool {
         false
@@ -220,17 +226,33 @@ pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(),
 /// The members of a directory of /sys that are named `prefix` and a number, in the order of their numbers.
 pub(crate) fn numbered(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found: Vec<(u32, PathBuf)> = entries
-        .filter_map(|entry| Some((entry.file_name().to_str()?.strip_prefix(prefix)?.parse().ok()?, entry.path())))
-        .collect();
+    let mut found: Vec<(u32, PathBuf)> =
+        entries.filter_map(|entry| Some((number(&entry.path(), prefix)?, entry.path()))).collect();
     found.sort();
     found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Whether [`numbered`] would find `path` if it were there.
+pub(crate) fn is_numbered(path: &Path, directory: &Path, prefix: &str) -> bool {
+    path.parent() == Some(directory) && number(path, prefix).is_some()
+}
+
+fn number(path: &Path, prefix: &str) -> Option<u32> {
+    path.file_name()?.to_str()?.strip_prefix(prefix)?.parse().ok()
 }
 
 /// Whether a file of /proc or /sys can be written; why not.
 pub(crate) fn writable(path: &Path) -> Result<(), String> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
         .map_err(|errno| crate::error::attempt("write to", path, &errno.into()))
+}
+
+/// Whether `action` writes to the file of some device below /sys/devices that `file` names.
+pub(crate) fn is_device_setting(action: &Action, roots: &Roots, file: fn(&Path) -> PathBuf) -> bool {
+    let Some(path) = action.written() else { return false };
+    // DEVICE/queue/SETTING
+    let device = path.ancestors().nth(2).filter(|device| device.starts_with(roots.sys.join("devices")));
+    device.is_some_and(|device| file(device) == path)
 }
 
 /// Whether the settings of a device that is ours can be changed; why not.

@@ -11,6 +11,7 @@ use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
 use crate::error::{TestbedError, attempt};
+use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct ReadAhead;
@@ -120,6 +121,10 @@ impl Control for ReadAhead {
         Applied::of(self.name(), value, apply(value, context))
     }
 
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        super::is_device_setting(action, roots, file)
+    }
+
     fn concerns_device(&self) -> bool {
         true
     }
@@ -141,12 +146,12 @@ mod tests {
     #[test]
     fn the_device_is_set_and_comes_back() {
         let bench = Bench::with_disk();
-        bench.write("sys/disk/queue/read_ahead_kb", "128");
+        bench.write("sys/devices/disk/queue/read_ahead_kb", "128");
         let held = bench.set(&ReadAhead, "1M", |applied, _| {
-            assert_eq!(bench.read("sys/disk/queue/read_ahead_kb"), "1024");
+            assert_eq!(bench.read("sys/devices/disk/queue/read_ahead_kb"), "1024");
             assert_eq!(applied.observed, "1.00 MiB");
         });
-        assert_eq!(bench.read("sys/disk/queue/read_ahead_kb"), "128");
+        assert_eq!(bench.read("sys/devices/disk/queue/read_ahead_kb"), "128");
         assert_eq!(held.read_ahead, Some(1 << 20));
     }
 

@@ -6,6 +6,7 @@ use fsb_model::nearest;
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
 use crate::error::TestbedError;
+use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
 pub(super) struct Scheduler;
@@ -93,6 +94,10 @@ impl Control for Scheduler {
         Applied::of(self.name(), value, apply(value, context))
     }
 
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        super::is_device_setting(action, roots, file)
+    }
+
     fn concerns_device(&self) -> bool {
         true
     }
@@ -118,9 +123,9 @@ mod tests {
         assert_eq!(parse("none [mq-deadline] kyber"), (vec!["none", "mq-deadline", "kyber"], Some("mq-deadline")));
         assert_eq!(parse("none"), (vec!["none"], None));
         let bench = Bench::with_disk();
-        bench.write("sys/disk/queue/scheduler", "none [mq-deadline] kyber");
+        bench.write("sys/devices/disk/queue/scheduler", "none [mq-deadline] kyber");
         bench.set(&Scheduler, "none", |_, tickets| {
-            assert_eq!(bench.read("sys/disk/queue/scheduler"), "none");
+            assert_eq!(bench.read("sys/devices/disk/queue/scheduler"), "none");
             assert!(tickets[0].action().to_string().starts_with("write 'mq-deadline' back"), "{tickets:?}");
         });
     }
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn what_the_device_does_not_know_is_refused() {
         let bench = Bench::with_disk();
-        bench.write("sys/disk/queue/scheduler", "none [mq-deadline] kyber");
+        bench.write("sys/devices/disk/queue/scheduler", "none [mq-deadline] kyber");
         let refused = Scheduler.check_place("cfq", &bench.place, &bench.roots).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
         assert!(refused.to_string().contains("none, mq-deadline, kyber"), "{refused}");

@@ -111,6 +111,10 @@ impl Control for Services {
         Ok(applied)
     }
 
+    fn owns(&self, action: &Action, _: &Roots) -> bool {
+        matches!(action, Action::StartUnit { unit } if names(unit).is_ok_and(|names| names.len() == 1))
+    }
+
     fn observe(&self, _: &Roots, _: &Place) -> String {
         systemd::present().map_or_else(|why| why, |()| "all run".to_owned())
     }

@@ -101,6 +101,10 @@ impl Control for Swap {
         Applied::of(self.name(), value, apply(context))
     }
 
+    fn owns(&self, action: &Action, _: &Roots) -> bool {
+        matches!(action, Action::SwapOn { .. })
+    }
+
     fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
         (!swap::active(roots).is_empty()).then_some(Disturbance {
             what: "paging may disturb a run",

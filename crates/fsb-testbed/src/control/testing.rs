@@ -18,15 +18,15 @@ impl Bench {
     pub fn new() -> Bench {
         let tree = tempfile::tempdir().unwrap();
         let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
-        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap();
+        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap().of_machine(&roots);
         Bench { roots, place: Place::default(), ledger, tree }
     }
 
     /// A machine whose target has a disk of its own.
     pub fn with_disk() -> Bench {
         let bench = Bench::new();
-        bench.write("sys/disk/size", "2048");
-        Bench { place: Place { device: Some(bench.path("sys/disk")), ..Place::default() }, ..bench }
+        bench.write("sys/devices/disk/size", "2048");
+        Bench { place: Place { device: Some(bench.path("sys/devices/disk")), ..Place::default() }, ..bench }
     }
 
     pub fn path(&self, path: &str) -> PathBuf {

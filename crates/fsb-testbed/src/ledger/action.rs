@@ -1,13 +1,16 @@
 //! The ways to undo.
 
 use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::cgroup;
 use crate::error::describe;
-use crate::sys::{loopdev, md, swap, systemd};
+use crate::sys::{Roots, loopdev, magic, md, swap, systemd};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
 pub(crate) const DIRECTORY_PREFIX: &str = ".fsb-";
@@ -27,6 +30,9 @@ pub enum Action {
     RemoveDirectory {
         /// Its path, which ends in a name that only fsb gives: `.fsb-` and a random number.
         path: PathBuf,
+        /// The user that it may have been given to; else it belongs to the one who runs fsb.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uid: Option<u32>,
     },
     /// Take a loop device out of the kernel.
     RemoveLoop {
@@ -65,7 +71,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Action::WriteFile { path, value } => write!(f, "write '{value}' back to {}", path.display()),
-            Action::RemoveDirectory { path } => write!(f, "remove {}", path.display()),
+            Action::RemoveDirectory { path, .. } => write!(f, "remove {}", path.display()),
             Action::RemoveLoop { index, again: true } => write!(f, "renew /dev/loop{index}"),
             Action::RemoveLoop { index, again: false } => write!(f, "remove /dev/loop{index}"),
             Action::StopArray { number, .. } => write!(f, "stop the array /dev/md{number}"),
@@ -95,48 +101,76 @@ impl Action {
     }
 
     /// Undoes the change; what was done, in words, or why it was not.
-    pub(super) fn undo(&self) -> Result<String, String> {
+    pub(super) fn undo(&self, roots: &Roots) -> Result<String, String> {
         match self {
-            Action::WriteFile { path, value } => restore(path, value),
-            Action::RemoveDirectory { path } => remove_directory(path),
+            Action::WriteFile { path, value } => restore(path, value, roots),
+            Action::RemoveDirectory { path, uid } => remove_directory(path, *uid),
             Action::RemoveLoop { index, again } => loopdev::renew(*index, *again).map(|()| self.to_string()),
             Action::StopArray { number, members } => md::stop(*number, members),
-            Action::SwapOn { path, priority } => swap::on(path, *priority),
+            Action::SwapOn { path, priority } => swap_on(path, *priority),
             Action::StartUnit { unit } => systemd::start(unit).map(|()| format!("started {unit}")),
             Action::RemoveCgroup { path } => cgroup::remove(path),
         }
     }
 }
 
+impl Action {
+    /// The file that is written back, where the action is that.
+    pub(crate) fn written(&self) -> Option<&Path> {
+        match self {
+            Action::WriteFile { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+}
+
 /// Gone files need nothing: what they stood for went with them.
-fn restore(path: &Path, value: &str) -> Result<String, String> {
+fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, String> {
+    if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err("something else has its name now".to_owned());
+    }
+    // What lies there is the kernel's, but where a test brings a machine of its own.
+    if *roots == Roots::default() && path.exists() && !magic::is_pseudo(path) {
+        return Err("it is no file of the kernel".to_owned());
+    }
     if crate::sys::read_trimmed(path).as_deref() == Some(value.trim()) {
         return Ok(format!("{} holds '{value}' already", path.display()));
     }
     // Not `fs::write`, which would make a file that is not there.
-    let opened = std::fs::File::options().write(true).truncate(true).open(path);
-    match opened.and_then(|mut file| std::io::Write::write_all(&mut file, value.as_bytes())) {
+    let opened = File::options().write(true).truncate(true).custom_flags(libc::O_NOFOLLOW).open(path);
+    match opened.and_then(|mut file| file.write_all(value.as_bytes())) {
         Ok(()) => Ok(format!("wrote '{value}' back to {}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
         Err(error) => Err(describe(&error)),
     }
 }
 
-/// Never follows a link, never removes anything whose name fsb did not give.
-fn remove_directory(path: &Path) -> Result<String, String> {
-    let named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY_PREFIX));
-    if !named {
-        return Err("its name is not one that fsb gives".to_owned());
-    }
+/// Never follows a link, never removes what belongs to somebody else.
+fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, String> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
         Err(error) => return Err(describe(&error)),
     };
     if !metadata.is_dir() {
         return Err("something else has its name now".to_owned());
     }
+    let owners = [Some(rustix::process::geteuid().as_raw()), uid];
+    if !owners.contains(&Some(metadata.uid())) {
+        return Err(format!("it belongs to user {} now", metadata.uid()));
+    }
     // Removes through descriptors and never follows a link.
     std::fs::remove_dir_all(path).map_err(|error| describe(&error))?;
     Ok(format!("removed {}", path.display()))
+}
+
+/// Only what nobody but root could have filled: the kernel would page other processes' memory in from it.
+fn swap_on(path: &Path, priority: i32) -> Result<String, String> {
+    let is_roots = |metadata: &Metadata| metadata.is_file() && metadata.uid() == 0 && metadata.mode() & 0o022 == 0;
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.file_type().is_block_device() && !is_roots(&metadata) => {
+            Err("it is neither a block device nor a file that only root may write".to_owned())
+        }
+        _ => swap::on(path, priority),
+    }
 }

@@ -1,23 +1,20 @@
 //! Removing a cgroup that a run left behind.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::control::memory_limit::is_own_cgroup;
 use crate::error::describe;
 use crate::sys::{poll_until, read_trimmed};
-
-/// Names of cgroups that may be removed.
-const PREFIX: &[u8] = b"fsb-";
 
 /// How long killed processes may take to leave.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Kills what is left in the cgroup and below it, and removes both. What was done, or why not.
 pub(super) fn remove(path: &Path) -> Result<String, String> {
-    let named = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX));
+    let named = is_own_cgroup(path);
     // Anything may have this name; only the kernel makes directories with this file.
     let is_cgroup = path.join("cgroup.procs").exists();
     match std::fs::symlink_metadata(path) {

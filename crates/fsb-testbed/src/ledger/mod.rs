@@ -6,23 +6,28 @@
 
 mod action;
 mod cgroup;
+mod guard;
 mod owner;
+mod replay;
+mod store;
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 pub use action::Action;
 pub(crate) use action::DIRECTORY_PREFIX;
 pub use owner::Owner;
 pub(crate) use owner::stat_field;
+pub(crate) use replay::replay_only;
+pub use replay::{Fate, Replayed, leftovers, replay, replay_of};
+use store::Store;
+pub(crate) use store::distrust;
 
 use crate::error::{TestbedError, attempt};
+use crate::sys::Roots;
 
 /// What an entry's file holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,10 +46,12 @@ pub struct Entry {
 /// Where entries go, and who they belong to.
 #[derive(Debug)]
 pub struct Ledger {
-    directory: PathBuf,
+    store: Store,
     boot_id: String,
     owner: Owner,
     next: AtomicU32,
+    /// Where /proc and /sys are that entries may name.
+    roots: Roots,
 }
 
 /// A recorded entry. It must be undone or kept on purpose: dropping it does neither.
@@ -62,37 +69,42 @@ impl Ticket {
     }
 }
 
-/// `/var/lib/fsb/undo` for root, else below the user's state directory.
-pub fn default_directory() -> PathBuf {
+/// `/var/lib/fsb/undo` for root, else below the user's state directory. Never in a directory that others write to: they
+/// could plant entries there.
+pub fn default_directory() -> Result<PathBuf, TestbedError> {
     if rustix::process::geteuid().is_root() {
-        return PathBuf::from("/var/lib/fsb/undo");
+        return Ok(PathBuf::from("/var/lib/fsb/undo"));
     }
-    state_directory().join("fsb/undo")
+    state_directory().map(|directory| directory.join("fsb/undo")).ok_or_else(|| {
+        TestbedError::machine("the undo ledger has no place")
+            .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
+            .advice("set HOME, or XDG_STATE_HOME, to a directory of the user that runs fsb")
+    })
 }
 
-/// `$XDG_STATE_HOME`, or what the specification says instead.
-pub(crate) fn state_directory() -> PathBuf {
+/// `$XDG_STATE_HOME`, or what the specification says instead; absent where the environment names neither.
+pub(crate) fn state_directory() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_STATE_HOME")
-        .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
-        .unwrap_or_else(std::env::temp_dir)
+    absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
 }
 
 impl Ledger {
     /// A ledger in `directory`, made if missing, for entries of `owner`.
     pub fn open(directory: &Path, owner: Owner) -> Result<Ledger, TestbedError> {
-        let fail = |error: &io::Error| {
-            TestbedError::machine("the undo ledger cannot be kept")
-                .tried(attempt("make", directory, error))
-                .advice("nothing was changed: make the directory writable for the user that runs fsb, and only for it")
-        };
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| fail(&error))?;
-        let metadata = std::fs::symlink_metadata(directory).map_err(|error| fail(&error))?;
-        let ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
-        if !ours || metadata.mode() & 0o022 != 0 {
-            return Err(fail(&io::Error::other("it belongs to, or can be written by, somebody else")));
-        }
-        Ok(Ledger { directory: directory.to_owned(), boot_id: crate::host::boot_id(), owner, next: AtomicU32::new(0) })
+        let store = Store::make(directory).map_err(|error| {
+            TestbedError::machine("the undo ledger cannot be kept").tried(attempt("use", directory, &error)).advice(
+                "nothing was changed: give the user that runs fsb, and nobody else, the right to write there, or set \
+                 XDG_STATE_HOME to a directory of that user",
+            )
+        })?;
+        let boot_id = crate::host::boot_id();
+        Ok(Ledger { store, boot_id, owner, next: AtomicU32::new(0), roots: Roots::default() })
+    }
+
+    /// Takes `roots` for the machine's own, in tests.
+    #[cfg(test)]
+    pub(crate) fn of_machine(self, roots: &Roots) -> Ledger {
+        Ledger { roots: roots.clone(), ..self }
     }
 
     /// Whose entries go here.
@@ -105,11 +117,11 @@ impl Ledger {
         self.write(action, None)
     }
 
-    /// A path in `within` that nothing has, for a directory of fsb's own, and the entry that removes it with all that is
-    /// in it.
-    pub fn record_directory(&self, within: &Path) -> Result<(PathBuf, Ticket), TestbedError> {
+    /// A path in `within` that nothing has, for a directory of fsb's own that may be given to the user `uid`, and the
+    /// entry that removes it with all that is in it.
+    pub fn record_directory(&self, within: &Path, uid: u32) -> Result<(PathBuf, Ticket), TestbedError> {
         let path = within.join(format!("{DIRECTORY_PREFIX}{}", crate::sys::random_name()));
-        let ticket = self.record(Action::RemoveDirectory { path: path.clone() })?;
+        let ticket = self.record(Action::RemoveDirectory { path: path.clone(), uid: Some(uid) })?;
         Ok((path, ticket))
     }
 
@@ -117,27 +129,30 @@ impl Ledger {
     /// run has changed it: each would restore what the other one set.
     pub fn claim(&self, control: &str, action: Action) -> Result<Option<Ticket>, TestbedError> {
         // Two runs that claim at once must not both find nothing.
-        let _turn = File::open(&self.directory).and_then(|directory| {
-            flock(&directory, FlockOperation::LockExclusive)?;
-            Ok(directory)
-        });
+        let _turn = self.store.lock();
         let subject = action.subject();
         let is_rival = |entry: &Entry| {
             entry.boot_id == self.boot_id && entry.owner != self.owner && entry.action.subject() == subject
         };
-        if subject.is_some() && leftovers(&self.directory).iter().any(|(_, entry)| entry.as_ref().is_ok_and(is_rival)) {
+        let entries = || replay::entries(&self.store, &self.roots);
+        if subject.is_some() && entries().iter().any(|(_, entry)| entry.as_ref().is_ok_and(is_rival)) {
             return Ok(None);
         }
         self.write(action, Some(control.to_owned())).map(Some)
     }
 
     fn write(&self, action: Action, control: Option<String>) -> Result<Ticket, TestbedError> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{}-{number:04}", self.owner.pid, self.owner.start_time);
-        let file = self.directory.join(format!("{name}.json"));
+        // What no replay would carry out must not be changed.
+        guard::admit(control.as_deref(), &action, &self.roots).map_err(|why| {
+            TestbedError::machine("a change has no way back in the undo ledger")
+                .tried(why)
+                .advice("nothing was changed: this is a defect of fsb, please report it")
+        })?;
+        let name = self.free_name();
+        let file = self.store.path().join(format!("{name}.json"));
         let entry = Entry { boot_id: self.boot_id.clone(), owner: self.owner, control, action };
-        let written = write_durably(&self.directory, &name, &entry);
-        written.map_err(|error| {
+        let text = serde_json::to_vec_pretty(&entry).map_err(std::io::Error::from);
+        text.and_then(|text| self.store.write(&name, &text)).map_err(|error| {
             TestbedError::machine("the undo ledger cannot be kept")
                 .tried(attempt("write", &file, &error))
                 .advice("nothing was changed: free some space there")
@@ -145,156 +160,28 @@ impl Ledger {
         Ok(Ticket { file, action: entry.action })
     }
 
+    /// An owner has several ledgers where it opens one after another, and what the first could not undo is still there.
+    fn free_name(&self) -> String {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{}-{number:04}", self.owner.pid, self.owner.start_time);
+            if !self.store.holds(&format!("{name}.json")) {
+                return name;
+            }
+        }
+    }
+
     /// Undoes an entry and removes it. Where undoing fails the entry stays, for a later replay.
     pub fn undo(&self, ticket: Ticket) -> Result<String, TestbedError> {
-        let said = ticket.action.undo().map_err(|error| {
+        let said = ticket.action.undo(&self.roots).map_err(|error| {
             TestbedError::machine("a change could not be undone")
                 .tried(format!("{}: {error}", ticket.action))
                 .advice(format!("run `fsb clean` later; the entry is {}", ticket.file.display()))
         })?;
         // The thing is as it was. An entry that cannot be removed is replayed, which changes nothing.
-        let _ = remove_durably(&self.directory, &ticket.file);
+        let _ = self.store.remove(ticket.file.file_name().unwrap_or(OsStr::new("")));
         Ok(said)
     }
-}
-
-/// A half-written entry must not look like one, so it gets its name when it is complete.
-fn write_durably(directory: &Path, name: &str, entry: &Entry) -> io::Result<()> {
-    let temporary = directory.join(format!("{name}.new"));
-    let mut file = File::create(&temporary)?;
-    file.write_all(&serde_json::to_vec_pretty(entry)?)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, directory.join(format!("{name}.json")))?;
-    File::open(directory)?.sync_all()
-}
-
-fn remove_durably(directory: &Path, file: &Path) -> io::Result<()> {
-    std::fs::remove_file(file)?;
-    File::open(directory)?.sync_all()
-}
-
-/// What became of an entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
-    /// Undone and removed; what was done.
-    Undone(String),
-    /// Its owner lives: left alone.
-    Live,
-    /// Of an earlier boot, which undid it itself: removed.
-    Discarded,
-    /// It could not be undone; why. It stays.
-    Failed(String),
-    /// Not readable as an entry; why. It stays.
-    Unreadable(String),
-}
-
-/// An entry and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replayed {
-    /// The entry's file.
-    pub file: PathBuf,
-    /// What it was to undo, in words; the file's name where it is not readable.
-    pub what: String,
-    /// What became of it.
-    pub fate: Fate,
-}
-
-impl Replayed {
-    /// Whether a person should hear of it: everything but a living owner's entries.
-    pub fn is_news(&self) -> bool {
-        self.fate != Fate::Live
-    }
-}
-
-impl std::fmt::Display for Replayed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.fate {
-            Fate::Undone(said) => write!(f, "undone after a killed run: {said}"),
-            Fate::Live => write!(f, "in use by a running fsb: {}", self.what),
-            Fate::Discarded => write!(f, "discarded, of an earlier boot: {}", self.what),
-            Fate::Failed(why) => write!(f, "could not be undone: {}: {why} (entry {})", self.what, self.file.display()),
-            Fate::Unreadable(why) => write!(f, "unreadable undo entry {}: {why}", self.file.display()),
-        }
-    }
-}
-
-/// Undoes the entries in `directory` whose owner is dead, newest first. No directory, no entries.
-///
-/// Must be called from the PID namespace in which owners were recorded, the front's. `boot_id` is the present boot's.
-pub fn replay(directory: &Path, boot_id: &str) -> Vec<Replayed> {
-    replay_where(directory, boot_id, |owner| !owner.is_alive())
-}
-
-/// Undoes the entries of `owner`, alive or not: what the front does with its own when it has killed its agent.
-pub fn replay_of(directory: &Path, boot_id: &str, owner: Owner) -> Vec<Replayed> {
-    replay_where(directory, boot_id, |other| other == owner || !other.is_alive())
-}
-
-fn replay_where(directory: &Path, boot_id: &str, is_over: impl Fn(Owner) -> bool) -> Vec<Replayed> {
-    // Two replays at once would undo things twice, the second time after a new owner changed them.
-    let Ok(lock) = File::open(directory) else { return Vec::new() };
-    if flock(&lock, FlockOperation::LockExclusive).is_err() {
-        return Vec::new();
-    }
-    let mut files = entry_files(directory);
-    files.sort_by(|a, b| b.cmp(a));
-    files.into_iter().filter_map(|(_, file)| replay_entry(directory, file, boot_id, &is_over)).collect()
-}
-
-/// Entries that exist, replayable or not: for `fsb doctor`.
-pub fn leftovers(directory: &Path) -> Vec<(PathBuf, Result<Entry, String>)> {
-    let read = |(_, file): (_, PathBuf)| read_entry(&file).map(|entry| (file, entry));
-    entry_files(directory).into_iter().filter_map(read).collect()
-}
-
-fn entry_files(directory: &Path) -> Vec<((i64, i64), PathBuf)> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    entries
-        .filter_map(|entry| {
-            let path = entry.ok()?.path();
-            let metadata = std::fs::symlink_metadata(&path).ok()?;
-            let is_entry = path.extension().is_some_and(|extension| extension == "json");
-            is_entry.then(|| ((metadata.mtime(), metadata.mtime_nsec()), path))
-        })
-        .collect()
-}
-
-/// Nothing where the entry is gone: a live owner undid it since the directory was read.
-fn read_entry(file: &Path) -> Option<Result<Entry, String>> {
-    match std::fs::read(file) {
-        Ok(text) => Some(serde_json::from_slice(&text).map_err(|error| error.to_string())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => Some(Err(crate::error::describe(&error))),
-    }
-}
-
-fn replay_entry(directory: &Path, file: PathBuf, boot_id: &str, is_over: &impl Fn(Owner) -> bool) -> Option<Replayed> {
-    let entry = match read_entry(&file)? {
-        Ok(entry) => entry,
-        Err(why) => {
-            let what = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            return Some(Replayed { file, what, fate: Fate::Unreadable(why) });
-        }
-    };
-    let same_boot = entry.boot_id == boot_id;
-    let fate = if same_boot && !is_over(entry.owner) {
-        Fate::Live
-    } else if !same_boot && !entry.action.survives_boot() {
-        Fate::Discarded
-    } else {
-        let named = |said: String| entry.control.iter().fold(said, |said, control| format!("{control}: {said}"));
-        entry.action.undo().map_or_else(Fate::Failed, |said| Fate::Undone(named(said)))
-    };
-    let done = matches!(fate, Fate::Undone(_) | Fate::Discarded);
-    let fate = match if done { remove_durably(directory, &file) } else { Ok(()) } {
-        Ok(()) => fate,
-        Err(error) => Fate::Failed(attempt("remove", &file, &error)),
-    };
-    let what = match &entry.control {
-        Some(control) => format!("{control}: {}", entry.action),
-        None => entry.action.to_string(),
-    };
-    Some(Replayed { what, file, fate })
 }
 
 #[cfg(test)]

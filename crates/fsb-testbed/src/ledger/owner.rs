@@ -19,6 +19,12 @@ impl Owner {
         Owner { pid, start_time: start_time(pid).unwrap_or(0) }
     }
 
+    /// The owner that the name of an entry's file tells: `PID-STARTTIME-NUMBER`.
+    pub(super) fn of_file(name: &str) -> Option<Owner> {
+        let mut parts = name.split('-');
+        Some(Owner { pid: parts.next()?.parse().ok()?, start_time: parts.next()?.parse().ok()? })
+    }
+
     /// Whether that very process still runs. A zombie does not.
     pub fn is_alive(self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();

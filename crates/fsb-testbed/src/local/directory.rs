@@ -40,7 +40,7 @@ impl DirectoryVisit {
                 .tried(attempt(verb, path, error))
         };
         let path = path.canonicalize().map_err(|error| fail("resolve", path, &error))?;
-        let (own, ticket) = ledger.record_directory(&path)?;
+        let (own, ticket) = ledger.record_directory(&path, user.0)?;
         let made = make(&own, user).map_err(|(verb, error)| fail(verb, &own, &error));
         let mount = mountinfo::holding(&mountinfo::read(), &path);
         let bound = made.and_then(|()| bind(&own, mounts));

@@ -101,6 +101,11 @@ impl LocalTestbed {
         self
     }
 
+    /// Whether a run of `setup` can leave anything behind that the kernel does not take back.
+    pub fn may_leave(setup: &Setup) -> bool {
+        check::touches_something(setup)
+    }
+
     fn open_media(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
         let mut opened = Opened::default();
         let Some(ledger) = &self.ledger else { return Ok(opened) };
@@ -277,7 +282,7 @@ impl Testbed for LocalTestbed {
         if !check::touches_something(setup) {
             return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
         }
-        let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory(), self.owner)?);
+        let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner)?);
         // Memory before media: an image in memory must lie in memory that is backed.
         let set = self.controls.set_all(Scope::Run, &setup.controls, &Place::default(), ledger, progress);
         let result = set.and_then(|()| {

@@ -11,12 +11,16 @@
 //! front holds open tells it once more. It never changes its user, for that would clear the death signal. When PID 1
 //! of a PID namespace dies, the kernel kills everything in it; with the last process goes the mount namespace, with it
 //! every mount, and with the mounts the loop devices (autoclear) and images (unlinked). No clean-up code has to run.
+//!
+//! What the kernel does not take back is undone by one more process, which outlives the front by an instant: see
+//! [`Watcher`].
 
 mod bind;
 mod confine;
 mod hold;
 mod launch;
 mod supervise;
+mod watcher;
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -25,6 +29,7 @@ pub use confine::{Confinement, confine};
 pub use hold::hold;
 pub use launch::{Isolation, Launched, launch};
 pub use supervise::supervise;
+pub use watcher::{WATCHER_ARGUMENT, Watcher, watch};
 
 use crate::error::{TestbedError, describe};
 use crate::sys::magic;

@@ -9,6 +9,7 @@ use std::process::Command;
 use super::launch::exit_code;
 use super::{LIFELINE, PROTOCOL, lifeline_is_cut, set_close_on_exec};
 use crate::error::{TestbedError, describe};
+use crate::lock;
 
 /// What the shell would report of a process that SIGKILL ended.
 const KILLED: i32 = 128 + libc::SIGKILL;
@@ -23,6 +24,7 @@ pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
         TestbedError::machine("the supervisor process cannot work").tried(format!("{step}: {}", describe(error)))
     };
     die_with_parent();
+    lock::mark_supervisor();
     if lifeline_is_cut(LIFELINE, 0) {
         return Ok(KILLED);
     }

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use crate::background;
-use fsb_testbed::ledger::{Action, Ledger, Owner};
+use fsb_testbed::ledger::{Ledger, Owner};
 use fsb_testbed::sandbox::{self, Confinement};
 use fsb_testbed::{LocalTestbed, Setup, Testbed, TestbedError};
 use serde_json::{Value, json};
@@ -190,13 +190,12 @@ fn errno(result: std::io::Result<()>) -> i32 {
     result.err().and_then(|error| error.raw_os_error()).unwrap_or(0)
 }
 
-/// Changes FILE under a ledger in DIRECTORY, says so, and waits to be killed.
-fn change(file: &Path, directory: &Path) -> Result<i32, TestbedError> {
+/// Makes a directory of its own in WITHIN under a ledger in DIRECTORY, says so, and waits to be killed.
+fn change(within: &Path, directory: &Path) -> Result<i32, TestbedError> {
     let ledger = Ledger::open(directory, Owner::current())?;
-    let value = std::fs::read_to_string(file).expect("the file is there");
-    let _ticket = ledger.record(Action::WriteFile { path: file.to_owned(), value })?;
-    std::fs::write(file, "changed").expect("the file can be written");
-    println!("{}", json!({ "changed": true }));
+    let (path, _ticket) = ledger.record_directory(within, rustix::process::geteuid().as_raw())?;
+    std::fs::create_dir(&path).expect("the name is free");
+    println!("{}", json!({ "changed": path }));
     std::thread::sleep(Duration::from_secs(600));
     Ok(0)
 }

@@ -9,7 +9,8 @@ use crate::results::print;
 
 const MORE: &str = "\
 A killed run's mounts, loop devices, images and processes go with it. What the kernel does not take
-back (a setting, swap, a service, a directory of fsb's own) stands in the undo ledger.
+back (a setting, swap, a service, a directory of fsb's own) is undone by the run's watcher; where that
+was killed too, or the power failed, it stands in the undo ledger.
 Examples:
   sudo fsb clean            undo it
   sudo fsb clean --list     only say what would be undone
@@ -26,6 +27,8 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    // Whoever asks must be told where nothing can be found.
+    fsb_testbed::ledger::default_directory()?;
     let (lines, complete) = if arguments.list { front::leftovers() } else { front::replay() };
     if lines.is_empty() {
         print("nothing to undo\n")?;

@@ -4,14 +4,15 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fsb_model::Place;
+use fsb_model::{Place, RunRecord};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
-use fsb_runner::run::RunError;
+use fsb_runner::run::{self, RunError};
 use fsb_runner::vm;
+use fsb_testbed::LocalTestbed;
 use fsb_testbed::host;
-use fsb_testbed::ledger::{self, Owner};
+use fsb_testbed::ledger::{self, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
-use fsb_testbed::sandbox::{self, Launched};
+use fsb_testbed::sandbox::{self, Launched, Watcher};
 
 use super::replay;
 use crate::exit;
@@ -25,16 +26,20 @@ const GOODBYE: Duration = Duration::from_millis(1200);
 pub(super) struct Stage {
     pub(super) lock: RunLock,
     launched: Launched,
+    /// Outlives this process where it is killed, and then undoes what the run changed.
+    watcher: Option<Watcher>,
     signals: Signals,
 }
 
 impl Stage {
     /// Cleans up after the dead and starts the supervisor. Until it runs, this process must have one thread.
-    pub(super) fn set(lock: RunLock, place: Place) -> anyhow::Result<(Stage, Agent)> {
+    pub(super) fn set(lock: RunLock, record: &RunRecord) -> anyhow::Result<(Stage, Agent)> {
         for line in replay().0 {
             say(&line);
         }
         let owner = serde_json::to_string(&Owner::current())?;
+        let place = record.plan.place;
+        let watcher = (place == Place::Host && LocalTestbed::may_leave(&run::setup(record))).then(watcher).flatten();
         let agent = match place {
             Place::Host => AGENT_ARGUMENT,
             Place::Vm => vm::VM_AGENT_ARGUMENT,
@@ -44,14 +49,13 @@ impl Stage {
         let signals = Signals::catch(Second::Ends)?;
         let stream = launched.stream.try_clone()?;
         let agent = Agent::connect(stream, Arc::clone(signals.flag())).map_err(RunError::from)?;
-        Ok((Stage { lock, launched, signals }, agent))
+        Ok((Stage { lock, launched, watcher, signals }, agent))
     }
 
     /// Undoes what the agent left to this process because it lives in another mount namespace. The answer holds what
     /// could not be undone.
     pub(super) fn undo_rest(&self) -> Vec<String> {
-        let replayed = ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current());
-        let failed = replayed.into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
+        let failed = replay_own().into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
         failed.map(|entry| entry.to_string()).collect()
     }
 
@@ -60,7 +64,13 @@ impl Stage {
         self.launched.kill(GOODBYE);
         // Whatever the kernel does not take back stands in the ledger, and its owner is this process, still alive.
         // What cannot be undone yet, because the kernel still holds it, stays there for the next run or `fsb clean`.
-        ledger::replay_of(&ledger::default_directory(), &host::boot_id(), Owner::current());
+        replay_own();
+    }
+
+    /// Goes without waiting for the kernel. The watcher stays: what could not be undone yet it tries again.
+    pub(super) fn leave(self) {
+        drop(self.lock);
+        std::mem::forget((self.launched, self.watcher));
     }
 
     /// The exit code that an error ends the run with: that of the signal, where it was interrupted.
@@ -69,4 +79,17 @@ impl Stage {
             && matches!(error.downcast_ref::<RunError>(), Some(RunError::Agent(AgentError::Interrupted)));
         if interrupted { self.signals.code() } else { exit::code(error) }
     }
+}
+
+/// The process that undoes what this one changes if this one is killed, where there is a ledger to tell it. Without it
+/// the next `fsb` does.
+pub fn watcher() -> Option<Watcher> {
+    ledger::default_directory().ok()?;
+    Watcher::start().map_err(|error| say(&format!("warning: {error}"))).ok()
+}
+
+/// Undoes what stands in the ledger for this process, and what dead runs left.
+fn replay_own() -> Vec<Replayed> {
+    let place = ledger::default_directory();
+    place.map_or_else(|_| Vec::new(), |place| ledger::replay_of(&place, &host::boot_id(), Owner::current()))
 }

@@ -21,10 +21,13 @@ impl Turn {
 
     /// The right to measure, or who has it. Says who measures already.
     pub fn take(self, command: &str) -> anyhow::Result<RunLock> {
-        if self == Turn::Alone {
-            return Ok(RunLock::acquire(command)?);
+        let mut lock = match self {
+            Turn::Alone => RunLock::acquire(command)?,
+            Turn::Concurrent => RunLock::join(command)?,
+        };
+        for warning in lock.warnings() {
+            say(&format!("warning: {warning}"));
         }
-        let mut lock = RunLock::join(command)?;
         for other in lock.others() {
             say(&format!("warning: {other} measures too: the runs measure each other"));
         }
@@ -32,10 +35,12 @@ impl Turn {
     }
 }
 
-/// What a run that was not alone says of itself.
-pub fn company(lock: &mut RunLock) -> Option<String> {
-    let others = lock.others();
-    let (first, more) = others.split_first()?;
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    Some(format!("not alone: {first}{more} measured at the same time; the runs measured each other"))
+/// What a run that was not alone, or cannot know, says of itself.
+pub fn company(lock: &mut RunLock) -> Vec<String> {
+    let mut said = lock.warnings().to_vec();
+    if let [first, more @ ..] = &lock.others()[..] {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        said.push(format!("not alone: {first}{more} measured at the same time; the runs measured each other"));
+    }
+    said
 }

@@ -176,6 +176,7 @@ fn processes() -> Vec<String> {
         if line.contains("__supervisor")
             || line.contains("__agent")
             || line.contains("__worker")
+            || line.contains("__watcher")
             || line.contains("__vm-")
             || (line.contains("qemu-system-") && line.contains("chardev=protocol,name=fsb"))
             || line.starts_with("ntfs-3g")
@@ -207,6 +208,23 @@ pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
         assert!(start.elapsed() < limit, "waited {limit:?} for: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The process id of the watcher of the run with this front.
+pub fn watcher_of(front: u32) -> Option<i32> {
+    let owner = format!("\"pid\":{front},");
+    let watcher = processes().into_iter().find(|line| line.contains("__watcher") && line.contains(&owner));
+    watcher.and_then(|line| line.split(' ').next()?.parse().ok())
+}
+
+/// Kills the watcher of the run with this front, so that the ledger alone remembers what that run changed.
+pub fn kill_watcher(front: u32) {
+    let pid = watcher_of(front).expect("the run has a watcher");
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(pid).expect("a process id"),
+        rustix::process::Signal::KILL,
+    )
+    .expect("it runs");
 }
 
 /// The trials of a run directory, as JSON.

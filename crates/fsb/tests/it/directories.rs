@@ -66,7 +66,37 @@ fn a_directory_that_cannot_be_written_is_refused() {
     assert!(stderr(&output).contains("writ") || stderr(&output).contains("Permission denied"), "{}", stderr(&output));
 }
 
-/// The kernel cannot take a sub-directory away: the ledger remembers it, and `fsb clean` removes it.
+/// The kernel cannot take a sub-directory away: the run's watcher does.
+#[test]
+fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
+    if !root_or_skip("the_directory_of_a_killed_run") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    for (user, out) in [("0", "roots"), ("65534", "theirs")] {
+        let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned(), "--".to_owned()];
+        let mut command = std::process::Command::new("setpriv");
+        command.args(ids).arg(binary.path()).args(["run", "tiny.toml", "./data", "--blocks", "50", "-q", "--out", out]);
+        command.current_dir(scratch.path()).env("HOME", scratch.path()).env_remove("SUDO_UID").env_remove("SUDO_GID");
+        let mut child = command.spawn().unwrap();
+        wait_until("trials", Duration::from_secs(60), || trials(&scratch.path().join(out)).len() > 2);
+        assert!(fs::read_dir(&data).unwrap().count() > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        wait_until("the directory is empty", Duration::from_secs(30), || fs::read_dir(&data).unwrap().count() == 0);
+        expect_no_traces(&before);
+    }
+}
+
+/// Where the watcher was killed, too, the ledger remembers it, and `fsb clean` removes it.
 #[test]
 fn what_a_killed_run_left_in_a_directory_is_cleaned() {
     if !root_or_skip("what_a_killed_run_left") {
@@ -80,6 +110,7 @@ fn what_a_killed_run_left_in_a_directory_is_cleaned() {
     fs::create_dir(&data).unwrap();
     let child = Running::start(scratch.path(), &["run", "tiny.toml", "./data", "--blocks", "50", "--out", "run", "-q"]);
     wait_until("trials", Duration::from_secs(30), || trials(&scratch.path().join("run")).len() > 8);
+    kill_watcher(child.id());
     child.signal(rustix::process::Signal::KILL);
     child.wait();
     expect_no_traces(&before);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::{
-    Running, expect_code, expect_no_traces, fsb, root_or_skip, scratch, stderr, stdout, traces, turn, wait_until,
+    Running, expect_code, expect_no_traces, fsb, kill_watcher, root_or_skip, scratch, stderr, stdout, traces, turn,
+    wait_until,
 };
 
 fn shipped(name: &str) -> String {
@@ -165,9 +166,16 @@ fn signals_end_it_and_it_leaves_nothing() {
         assert_eq!(listing(directory.path()), [directory.path().join("mine")]);
         expect_no_traces(&before);
     }
-    // After a kill nothing goes on, and the next fsb removes the files.
+    // After a kill nothing goes on, and the run's watcher removes the files.
     let directory = scratch();
     let running = start(directory.path(), &[]);
+    running.signal(Signal::KILL);
+    running.wait();
+    wait_until("the files are gone", Duration::from_secs(60), || listing(directory.path()).is_empty());
+    expect_no_traces(&before);
+    // Where that was killed, too, the next fsb does.
+    let running = start(directory.path(), &[]);
+    kill_watcher(running.id());
     running.signal(Signal::KILL);
     running.wait();
     expect_no_traces(&before);

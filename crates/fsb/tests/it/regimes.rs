@@ -187,6 +187,7 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     let front = running.id();
     wait_until("a trial in the cgroup", Duration::from_secs(60), || !trials(&scratch.path().join("run")).is_empty());
     assert!(cgroup_of(front).is_some());
+    kill_watcher(front);
     running.signal(rustix::process::Signal::KILL);
     running.wait();
     expect_no_traces(&before);

@@ -83,6 +83,10 @@ impl Control for GuestMemory {
         Ok(Applied { effective, observed, warnings })
     }
 
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        action.written() == Some(order_file(roots).as_path())
+    }
+
     fn observe(&self, roots: &Roots, _: &Place) -> String {
         let free = memory::meminfo(roots, "MemFree").unwrap_or(0);
         let free = format!("{} of memory free", show_bytes(free as f64));
@@ -152,7 +156,7 @@ mod tests {
         // Too little to touch anything.
         std::fs::write(roots.proc.join("meminfo"), "MemTotal: 2048 kB\nMemFree: 1024 kB\nMemAvailable: 1024 kB\n")
             .unwrap();
-        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap();
+        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap().of_machine(&roots);
         (tree, roots, ledger)
     }
 

@@ -13,8 +13,13 @@ use super::hierarchy::Version;
 use super::usage::MemoryUse;
 use crate::sys::read_trimmed;
 
-/// Names of cgroups that the undo ledger may remove.
+/// What names of our cgroups begin with.
 pub(super) const PREFIX: &str = "fsb-";
+
+/// Whether a cgroup has a name that only fsb gives.
+pub(crate) fn is_own(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+}
 
 /// The kernel charges at most so much at once: a limit is met before the last byte is in use.
 const LARGEST_FOLIO: u64 = 2 << 20;

@@ -56,12 +56,28 @@ pub(super) struct Enable {
 }
 
 const CONTROLLER: &str = "memory";
+const SUBTREE: &str = "cgroup.subtree_control";
+
+/// Where hierarchies are mounted.
+fn mounts(roots: &Roots) -> PathBuf {
+    roots.sys.join("fs/cgroup")
+}
+
+/// Whether a directory is one of a hierarchy, by its path.
+pub(super) fn is_below(path: &Path, roots: &Roots) -> bool {
+    path.starts_with(mounts(roots))
+}
+
+/// What gives the children of the unified hierarchy's root their controllers.
+pub(super) fn switch(roots: &Roots) -> PathBuf {
+    mounts(roots).join(SUBTREE)
+}
 
 impl Hierarchy {
     /// The one that has the memory controller and can be written to; why there is none.
     pub(super) fn find(roots: &Roots) -> Result<Hierarchy, String> {
         let membership = roots.proc_text("self/cgroup").unwrap_or_default();
-        let unified = roots.sys.join("fs/cgroup");
+        let unified = mounts(roots);
         let old = unified.join(CONTROLLER);
         let found = if has_word(&unified.join("cgroup.controllers")) {
             unified_place(&unified, &own(&membership, ""))
@@ -114,10 +130,10 @@ fn unified_place(root: &Path, own: &str) -> Result<Hierarchy, String> {
     };
     let start = root.join(own);
     let above = start.ancestors().take_while(|path| path.starts_with(root));
-    if let Some(parent) = above.into_iter().find(|path| has_word(&path.join("cgroup.subtree_control"))) {
+    if let Some(parent) = above.into_iter().find(|path| has_word(&path.join(SUBTREE))) {
         return Ok(place(parent, None));
     }
-    let file = root.join("cgroup.subtree_control");
+    let file = root.join(SUBTREE);
     match access(&file, Access::WRITE_OK) {
         Ok(()) => Ok(place(root, Some(Enable { file, on: "+memory", off: "-memory" }))),
         Err(errno) => Err(crate::error::attempt("switch the memory controller on in", &file, &errno.into())),

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use fsb_model::units::show_bytes;
 
 pub use cgroup::Cgroup;
+pub(crate) use cgroup::is_own as is_own_cgroup;
 pub use eater::Eater;
 pub use hierarchy::Version;
 pub use hold::MemoryHold;
@@ -104,6 +105,14 @@ impl Control for MemoryLimit {
         match means(&request, context.roots).map_err(|why| cannot(value, &why))? {
             Means::Cgroup(hierarchy) => set_cgroup(value, request.bytes, hierarchy, context),
             Means::Eater => set_eater(value, request.bytes, context),
+        }
+    }
+
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        match action {
+            Action::RemoveCgroup { path } => hierarchy::is_below(path, roots) && cgroup::is_own(path),
+            Action::WriteFile { path, .. } => *path == hierarchy::switch(roots),
+            _ => false,
         }
     }
 

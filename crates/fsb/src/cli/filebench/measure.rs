@@ -10,7 +10,6 @@ use fsb_engine::{Live, Measurement, Sizing, Step, StepReport, Task};
 use fsb_model::{Durability, WorkloadSpec};
 use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
 use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
-use fsb_testbed::lock::RunLock;
 
 use super::table;
 use crate::author::Rights;
@@ -80,8 +79,9 @@ impl From<WorkerError> for Failed {
 
 /// Makes all runs; the exit code.
 pub fn all(script: &Script, request: &Request) -> anyhow::Result<u8> {
-    let _lock = RunLock::acquire("fsb filebench")?;
+    let _lock = front::Turn::Alone.take("fsb filebench")?;
     front::replay().0.iter().for_each(|line| say(line));
+    let _watcher = front::watcher();
     let now = Instant::now();
     // A second signal is no reason to leave the files there.
     let mut session = Session { request, started: now, signals: Signals::catch(Second::Waits)?, told: now };
@@ -210,8 +210,8 @@ impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
         let within = crate::author::absolute(directory)?;
         let rights = Rights::below(&within)?;
-        let ledger = Ledger::open(&ledger::default_directory(), Owner::current())?;
-        let (path, ticket) = ledger.record_directory(&within)?;
+        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current())?;
+        let (path, ticket) = ledger.record_directory(&within, rights.uid())?;
         let own = Own { path, rights, ledger, ticket: Some(ticket) };
         let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
         made.map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;

@@ -8,11 +8,11 @@ use fsb_engine::EngineError;
 use fsb_engine::postmark::{self, Ended, Moment, Request, Times};
 use fsb_model::postmark::Tally;
 use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
-use fsb_testbed::lock::RunLock;
 use serde::{Deserialize, Serialize};
 
 use super::check;
 use crate::author::Rights;
+use crate::front::Turn;
 use crate::progress::say;
 use crate::results;
 use crate::signals::Signals;
@@ -72,7 +72,7 @@ impl Work for Runs {
 
 /// Makes the files, works on them, removes them, and prints its progress.
 pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Result<Result> {
-    let _lock = RunLock::acquire("fsb postmark")?;
+    let _lock = Turn::Alone.take("fsb postmark")?;
     let mut printed = Ok(());
     let mut tell = |moment: Moment| {
         if printed.is_ok() {

@@ -1,7 +1,8 @@
-//! Killed in the middle of each control: the next fsb restores the machine and says so.
+//! Killed in the middle of each control: the run's watcher restores the machine, or else the next fsb, which says so.
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::*;
@@ -18,7 +19,7 @@ fn is_set(case: &Case) -> bool {
     read(&case.file).contains(case.set)
 }
 
-/// Kills a run in which the control is set; what a living run set is left alone, what a dead one set is undone.
+/// Kills a run and its watcher in which the control is set; what a living run set is left alone, what a dead one set is undone.
 fn survives(case: &Case, disk: &Disk, restorer: &[&str]) {
     let scratch = scratch();
     let was = read(&case.file);
@@ -53,6 +54,7 @@ fn kill_within(case: &Case, disk: &Disk) {
     assert!(is_set(case), "{}", case.control);
 
     let front = run.id();
+    kill_watcher(front);
     run.signal(rustix::process::Signal::KILL);
     run.wait();
     is_gone(front);
@@ -84,6 +86,78 @@ fn a_killed_run_leaves_no_setting_behind() {
     survives(&case, &disk, &["run", "null", "--blocks", "1"]);
 }
 
+/// A run with a setting of the machine and one of its device, in a process group of its own, as a shell would start it.
+fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child {
+    fs::write(directory.join("plan.toml"), PLAN).unwrap();
+    let _ = fs::remove_dir_all(directory.join("run"));
+    let (target, wipe) = (format!("ext4@{}", disk.path.display()), disk.path.to_string_lossy());
+    let arguments = ["run", "plan.toml", &target, "--size", "320M", "--out", "run", "-q", "--wipe", &wipe];
+    let mut command = command(directory, &arguments);
+    command.args(["--control", "dirty-expire=7s", "--control", "read-ahead=1M"]).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn what_a_killed_run_set_comes_back_without_another_fsb() {
+    if !ready("what_a_killed_run_set") {
+        return;
+    }
+    let _turn = turn();
+    let (scratch, disk) = (scratch(), Disk::new(320));
+    let before = traces();
+    let settings = || (vm("dirty_expire_centisecs"), read(disk.setting("read_ahead_kb")));
+    let was = settings();
+    for group in [false, true] {
+        let run = start_group(scratch.path(), &disk);
+        wait_until("both are set", Duration::from_secs(60), || settings() == ("700".to_owned(), "1024".to_owned()));
+        let pid = rustix::process::Pid::from_child(&run);
+        match group {
+            true => rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap(),
+            false => rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap(),
+        }
+        // Whoever reads what it prints is not kept waiting.
+        run.wait_with_output().unwrap();
+        wait_until("both are as they were", Duration::from_secs(60), || settings() == was);
+        expect_no_traces(&before);
+        assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
+        disk.wait_until_free();
+    }
+}
+
+#[test]
+fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
+    if !ready("a_watcher_holds_nothing") {
+        return;
+    }
+    let _turn = turn();
+    let (scratch, disk) = (scratch(), Disk::new(320));
+    let before = traces();
+    let was = vm("dirty_expire_centisecs");
+    let run = start_group(scratch.path(), &disk);
+    wait_until("it is set", Duration::from_secs(60), || vm("dirty_expire_centisecs") == "700");
+    let watcher = PathBuf::from(format!("/proc/{}", watcher_of(run.id()).expect("a watcher")));
+    let open = fs::read_dir(watcher.join("fd")).unwrap().flatten().map(|entry| fs::read_link(entry.path()).unwrap());
+    let mut open: Vec<String> = open.map(|path| path.to_string_lossy().into_owned()).collect();
+    open.sort();
+    assert!(open.len() == 3 && open[..2] == ["/dev/null", "/dev/null"] && open[2].starts_with("pipe:"), "{open:?}");
+    assert_eq!(fs::read_link(watcher.join("cwd")).unwrap(), PathBuf::from("/"));
+    let session = |process: &std::path::Path| {
+        let stat = read(process.join("stat"));
+        stat.rsplit_once(')').unwrap().1.split_whitespace().nth(3).unwrap().to_owned()
+    };
+    assert_ne!(session(&watcher), session(&PathBuf::from(format!("/proc/{}", run.id()))));
+    // Neither a terminal nor a service manager ends it before its front.
+    let pid = watcher.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::HUP, rustix::process::Signal::TERM] {
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+    assert!(watcher.exists());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&run), rustix::process::Signal::INT).unwrap();
+    assert_eq!(run.wait_with_output().unwrap().status.code(), Some(130));
+    assert_eq!(vm("dirty_expire_centisecs"), was);
+    expect_no_traces(&before);
+}
+
 #[test]
 fn swap_comes_back_with_its_priority() {
     if !ready("swap_comes_back") {
@@ -107,6 +181,7 @@ fn swap_comes_back_with_its_priority() {
     wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
     assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
     let front = run.id();
+    kill_watcher(front);
     run.signal(rustix::process::Signal::KILL);
     run.wait();
     is_gone(front);
@@ -117,6 +192,16 @@ fn swap_comes_back_with_its_priority() {
         "{cleaned}"
     );
     assert!(line(&own).is_some_and(|line| line.ends_with('7')), "{}", swaps());
+
+    // The watcher of a killed run does so where the user lives: /proc/swaps names the area as before.
+    let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
+    wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
+    let front = run.id();
+    run.signal(rustix::process::Signal::KILL);
+    run.wait();
+    wait_until("swap is on", Duration::from_secs(60), || line(&own).is_some_and(|line| line.ends_with('7')));
+    is_gone(front);
+    assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
 
     // A run that ends by itself brings it back by itself.
     let again = ["run", "plan.toml", "tmpfs", "--blocks", "1", "--size", "64M", "--control", "swap=off", "-q"];
@@ -133,8 +218,8 @@ fn a_ledger_of_another_boot_is_discarded_and_said() {
     }
     let _turn = turn();
     let scratch = scratch();
-    let victim = scratch.path().join("value");
-    fs::write(&victim, "now").unwrap();
+    let victim = PathBuf::from("/proc/sys/vm/dirty_ratio");
+    let now = read(&victim);
     let entry = serde_json::json!({
         "boot_id": "another-boot",
         "owner": { "pid": 1, "start_time": 1 },
@@ -147,6 +232,6 @@ fn a_ledger_of_another_boot_is_discarded_and_said() {
     expect_code(&cleaned, 0);
     let said = stdout(&cleaned);
     assert!(said.contains("discarded, of an earlier boot: dirty-ratio: write 'then' back to"), "{said}");
-    assert_eq!(read(&victim), "now");
+    assert_eq!(read(&victim), now);
     assert_eq!(stdout(&fsb(scratch.path(), &["clean"])), "nothing to undo\n");
 }

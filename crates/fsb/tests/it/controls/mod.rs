@@ -39,13 +39,13 @@ fn ready(test: &str) -> bool {
 }
 
 /// A small disk of the test's own, which goes with it.
-struct Disk {
-    path: PathBuf,
+pub struct Disk {
+    pub path: PathBuf,
     _directory: tempfile::TempDir,
 }
 
 impl Disk {
-    fn new(megabytes: u64) -> Disk {
+    pub fn new(megabytes: u64) -> Disk {
         let directory = scratch();
         let image = directory.path().join("disk");
         fs::File::create(&image).and_then(|file| file.set_len(megabytes << 20)).expect("an image");
@@ -60,7 +60,7 @@ impl Disk {
     }
 
     /// Waits until nothing is mounted on it any more, in whatever namespace.
-    fn wait_until_free(&self) {
+    pub fn wait_until_free(&self) {
         use std::os::unix::fs::OpenOptionsExt;
         let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
         wait_until("the disk is free", std::time::Duration::from_secs(20), || {

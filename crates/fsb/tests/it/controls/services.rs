@@ -126,6 +126,7 @@ fn a_killed_run_leaves_no_service_stopped() {
     let target = scratch.path().to_string_lossy().into_owned();
     let mut run = systemd.command(scratch.path(), &arguments(&target, "services=cron")).spawn().unwrap();
     wait_until("cron is stopped", Duration::from_secs(60), || systemd.state("cron.service") == "inactive");
+    kill_watcher(run.id());
     run.kill().unwrap();
     run.wait().unwrap();
     is_gone(run.id());

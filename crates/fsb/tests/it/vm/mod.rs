@@ -40,7 +40,7 @@ cache = 'cold'
 ";
 
 /// Kernels and initramfs of these tests: fetched once, kept below the target directory.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("vm-cache")
 }
 
@@ -51,7 +51,7 @@ fn other_cache() -> PathBuf {
 
 /// The release of a kernel that guests can boot; fetched where there is none yet. Elsewhere than in CI a machine without
 /// QEMU or without Debian's archive skips the test, and says so.
-fn kernel_or_skip(test: &str) -> Option<String> {
+pub fn kernel_or_skip(test: &str) -> Option<String> {
     static KERNEL: OnceLock<Result<String, String>> = OnceLock::new();
     if !root_or_skip(test) || !program_or_skip(test, "qemu-system-x86_64") {
         return None;

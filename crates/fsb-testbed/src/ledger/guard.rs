@@ -1,0 +1,57 @@
+//! What an entry may ask for: nothing but what fsb itself writes down.
+//!
+//! The ledger is replayed by root and long after it was written. An entry that names another file than the control that
+//! it stands for ever changes, or a directory whose name fsb did not give, is refused and told, whoever wrote it.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use super::{Action, DIRECTORY_PREFIX};
+use crate::control;
+use crate::sys::{Roots, md};
+
+/// The kernel numbers no device higher (20 bits of minor numbers).
+const MOST_DEVICES: u32 = 1 << 20;
+
+/// Whether `action` is one that fsb records for `control`, or without one; why not.
+pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Result<(), String> {
+    if path_of(action).is_some_and(|path| !is_plain(path)) {
+        return Err("its path is not a plain, absolute one".to_owned());
+    }
+    let own = match (control, action) {
+        (Some(name), _) => control::find(name).map_err(|error| error.to_string())?.owns(action, roots),
+        (None, Action::RemoveDirectory { path, .. }) => path.file_name().is_some_and(is_own_name),
+        (None, Action::RemoveLoop { index, .. }) => *index < MOST_DEVICES,
+        (None, Action::StopArray { number, .. }) => *number < MOST_DEVICES,
+        // Of an array whose members differ in size.
+        (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT),
+        (None, Action::SwapOn { .. } | Action::StartUnit { .. } | Action::RemoveCgroup { .. }) => false,
+    };
+    match (own, control) {
+        (true, _) => Ok(()),
+        (false, Some(name)) => Err(format!("the control {name} never has to {action}")),
+        (false, None) => Err(format!("fsb never has to {action}")),
+    }
+}
+
+fn path_of(action: &Action) -> Option<&Path> {
+    match action {
+        Action::WriteFile { path, .. }
+        | Action::RemoveDirectory { path, .. }
+        | Action::SwapOn { path, .. }
+        | Action::RemoveCgroup { path } => Some(path),
+        Action::RemoveLoop { .. } | Action::StopArray { .. } | Action::StartUnit { .. } => None,
+    }
+}
+
+/// No `..`, which would lead out of what the rest of the path names, and no `.` at its end, which would follow a link.
+fn is_plain(path: &Path) -> bool {
+    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    plain && path.is_absolute() && path.components().collect::<PathBuf>().as_os_str() == path.as_os_str()
+}
+
+/// `.fsb-` and the digits of [`crate::sys::random_name`].
+fn is_own_name(name: &OsStr) -> bool {
+    let digits = name.to_str().and_then(|name| name.strip_prefix(DIRECTORY_PREFIX));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}

@@ -1,0 +1,110 @@
+//! Who measures: as runs say it of themselves, and as the kernel says it of processes.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{Read, Seek};
+
+use serde::{Deserialize, Serialize};
+
+use super::place::{MACHINE, Place, candidates};
+use crate::ledger::Owner;
+
+/// At most so much is read of what runs said of themselves.
+pub(super) const LARGEST: u64 = 64 << 10;
+
+/// So much of a command line is told.
+const TOLD: usize = 256;
+
+/// What the kernel calls supervisors: `/proc/PID/status` names it, and reading that waits for nobody.
+const SUPERVISOR: &str = "fsb-supervisor";
+
+/// A run that measures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Holder {
+    #[serde(flatten)]
+    pub owner: Owner,
+    command: String,
+    /// Whose it is, where only the kernel told of it.
+    #[serde(skip)]
+    user: Option<u32>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.user {
+            None => write!(f, "process {} ({})", self.owner.pid, self.command),
+            Some(user) => write!(f, "process {} of user {user} ({})", self.owner.pid, self.command),
+        }
+    }
+}
+
+impl Holder {
+    /// This process, which runs `command`.
+    pub fn current(command: &str) -> Holder {
+        Holder { owner: Owner::current(), command: plain(command), user: None }
+    }
+
+    /// One line of JSON.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+
+    /// Nothing where the line is not one.
+    pub fn of_line(line: &str) -> Option<Holder> {
+        let holder: Holder = serde_json::from_str(line).ok()?;
+        Some(Holder { command: plain(&holder.command), ..holder })
+    }
+
+    pub fn is_alive(&self) -> bool {
+        self.owner.is_alive()
+    }
+}
+
+/// For a terminal.
+fn plain(command: &str) -> String {
+    command.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TOLD).collect()
+}
+
+/// The runs that a file names.
+pub(super) fn read(file: &mut File) -> Vec<Holder> {
+    let mut text = Vec::new();
+    let _ = file.rewind();
+    let _ = file.take(LARGEST).read_to_end(&mut text);
+    String::from_utf8_lossy(&text).lines().filter_map(Holder::of_line).collect()
+}
+
+/// Runs that can be believed, but `own`: root's by what only root can have written, and this user's in whatever place.
+pub(super) fn elsewhere(own: &Holder) -> Vec<Holder> {
+    let user = rustix::process::geteuid().as_raw();
+    let machine = MACHINE.iter().map(|path| (path.into(), 0));
+    let places = machine.chain(candidates().into_iter().map(|path| (path, user)));
+    let living = places.filter_map(|(path, user)| Some(Place::open(&path, user).ok()?.living()));
+    living.flatten().filter(|holder| holder.owner != own.owner).collect()
+}
+
+/// Runs of other users, by their supervisors. Anybody can call a process so: that is worth a warning, and no more.
+/// A run without a supervisor (`fsb postmark`, `fsb filebench`) is not seen.
+pub(super) fn users(own: &Holder) -> Vec<Holder> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit));
+    let me = rustix::process::geteuid().as_raw();
+    let found = pids.filter_map(|entry| of_supervisor(&std::fs::read_to_string(entry.path().join("status")).ok()?));
+    found.filter(|holder| holder.user != Some(me) && holder.owner.pid != own.owner.pid).collect()
+}
+
+/// The run of a supervisor, by the supervisor's `/proc/PID/status`.
+fn of_supervisor(status: &str) -> Option<Holder> {
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+    if field("Name")? != SUPERVISOR || field("State").is_some_and(|state| state.starts_with('Z')) {
+        return None;
+    }
+    let user = field("Uid")?.split('\t').next()?.parse().ok()?;
+    let owner = Owner { pid: field("PPid")?.parse().ok()?, start_time: 0 };
+    Some(Holder { owner, command: "fsb".to_owned(), user: Some(user) })
+}
+
+/// Lets this process be seen as the supervisor of a run by users that see nothing else of it.
+pub fn mark_supervisor() {
+    // A process that was re-executed is called `exe`. Without the name it runs all the same.
+    let _ = std::ffi::CString::new(SUPERVISOR).map(|name| rustix::thread::set_name(&name));
+}

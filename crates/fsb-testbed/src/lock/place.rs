@@ -1,0 +1,160 @@
+//! The directory that locks lie in, and how it and its files are opened so that nobody else's are taken for them.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
+
+use super::holder::{Holder, LARGEST};
+use crate::error::attempt;
+
+/// The machine's places: made by root alone, and read by all.
+pub(super) const MACHINE: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
+
+/// What names of readable files begin with, and end with.
+const HOLDER: (&str, &str) = ("holder-", ".json");
+
+/// A directory that only `uid` can write to.
+#[derive(Debug)]
+pub(super) struct Place {
+    directory: OwnedFd,
+    path: PathBuf,
+    uid: u32,
+}
+
+/// Where this user's locks may lie, the best first. Never a directory that others can write to.
+pub(super) fn candidates() -> Vec<PathBuf> {
+    let root = rustix::process::geteuid().is_root();
+    let machine = MACHINE.map(PathBuf::from).into_iter().filter(|_| root);
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    machine.chain(runtime.into_iter().chain(crate::ledger::state_directory()).map(|path| path.join("fsb"))).collect()
+}
+
+/// The first of the directories that is ours, made where it is missing; else what is wrong with each.
+pub(super) fn find(candidates: &[PathBuf]) -> Result<Place, Vec<String>> {
+    let mut refusals = Vec::new();
+    for path in candidates {
+        match Place::make(path) {
+            Ok(place) => return Ok(place),
+            Err(error) => refusals.push(attempt("use", path, &error)),
+        }
+    }
+    if refusals.is_empty() {
+        refusals.push("neither XDG_RUNTIME_DIR nor XDG_STATE_HOME nor HOME names an absolute path".to_owned());
+    }
+    Err(refusals)
+}
+
+impl Place {
+    fn make(path: &Path) -> io::Result<Place> {
+        let uid = rustix::process::geteuid().as_raw();
+        if MACHINE.iter().any(|machine| path == Path::new(machine)) {
+            match std::fs::DirBuilder::new().mode(0o755).create(path) {
+                // The umask may have taken the right to look at who measures.
+                Ok(()) => rustix::fs::chmod(path, Mode::from_raw_mode(0o755))?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        } else {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        }
+        Place::open(path, uid)
+    }
+
+    /// The directory, where only `uid` can write to it.
+    pub fn open(path: &Path, uid: u32) -> io::Result<Place> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+        trust(&rustix::fs::fstat(&directory)?, FileType::Directory, uid)?;
+        Ok(Place { directory, path: path.to_owned(), uid })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A file to lock: ours, and closed to all others, for whoever can open a file can lock it.
+    pub fn lock_file(&self, name: &str) -> io::Result<File> {
+        // Not even a FIFO is waited for.
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let own = Mode::RUSR | Mode::WUSR;
+        let file = rustix::fs::openat(&self.directory, name, flags, own)?;
+        let stat = rustix::fs::fstat(&file)?;
+        trust(&stat, FileType::RegularFile, self.uid)?;
+        if Mode::from_raw_mode(stat.st_mode) != own {
+            rustix::fs::fchmod(&file, own)?;
+        }
+        Ok(File::from(file))
+    }
+
+    /// Lets all see who measures.
+    pub fn show(&self, holder: &Holder) -> io::Result<()> {
+        let name = file_name(holder);
+        let temporary = format!("{name}.new");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o644);
+        let mut file = File::from(rustix::fs::openat(&self.directory, &temporary, flags, mode)?);
+        rustix::fs::fchmod(&file, mode)?;
+        file.write_all(holder.line().as_bytes())?;
+        Ok(rustix::fs::renameat(&self.directory, &temporary, &self.directory, &name)?)
+    }
+
+    /// Takes that back.
+    pub fn hide(&self, holder: &Holder) {
+        self.remove(&file_name(holder));
+    }
+
+    fn remove(&self, name: &str) {
+        // What stays names a process that is over, and nobody believes it.
+        let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
+    }
+
+    /// Who measures now.
+    pub fn living(&self) -> Vec<Holder> {
+        self.holders().into_iter().map(|(_, holder)| holder).filter(Holder::is_alive).collect()
+    }
+
+    /// Removes what dead runs left.
+    pub fn sweep(&self) {
+        for (name, _) in self.holders().into_iter().filter(|(_, holder)| !holder.is_alive()) {
+            self.remove(&name);
+        }
+    }
+
+    fn holders(&self) -> Vec<(String, Holder)> {
+        let Ok(entries) = Dir::read_from(&self.directory) else { return Vec::new() };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().to_str().ok().map(str::to_owned));
+        let names = names.filter(|name| name.starts_with(HOLDER.0) && name.ends_with(HOLDER.1));
+        names.filter_map(|name| Some((self.read(&name).ok()??, name))).map(|(holder, name)| (name, holder)).collect()
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Holder>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.directory, name, flags, Mode::empty())?;
+        trust(&rustix::fs::fstat(&file)?, FileType::RegularFile, self.uid)?;
+        let mut text = String::new();
+        File::from(file).take(LARGEST).read_to_string(&mut text)?;
+        Ok(Holder::of_line(&text))
+    }
+}
+
+fn file_name(holder: &Holder) -> String {
+    format!("{}{}-{}{}", HOLDER.0, holder.owner.pid, holder.owner.start_time, HOLDER.1)
+}
+
+/// Refuses what is not of that kind, or could have been written by somebody else than `uid`.
+fn trust(stat: &Stat, kind: FileType, uid: u32) -> io::Result<()> {
+    let wrong = if FileType::from_raw_mode(stat.st_mode) != kind {
+        Some("it is no regular file".to_owned())
+    } else if kind == FileType::RegularFile && stat.st_nlink != 1 {
+        Some("it has another name elsewhere".to_owned())
+    } else {
+        crate::ledger::distrust(stat, uid)
+    };
+    wrong.map_or(Ok(()), |why| Err(io::Error::other(why)))
+}
