@@ -120,7 +120,7 @@ impl Server<'_> {
                 })
             }
         };
-        let post = Post { confinement, held: target.held.clone(), deadline: Some(request.deadline), interrupted: None };
+        let post = Post { confinement, held: target.held.clone(), deadline: Some(request.deadline), ..Post::default() };
         // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         let mut stage = Stage { testbed: self.testbed, target, post, tell: &mut tell };

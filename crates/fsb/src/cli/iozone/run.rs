@@ -45,8 +45,6 @@ pub fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u
     }
 }
 
-use crate::author::Rights;
-use crate::exit;
 fn facts(program: &str) -> Facts {
     let uname = rustix::system::uname();
     let words = [uname.sysname(), uname.nodename(), uname.release(), uname.version(), uname.machine()];
