@@ -16,6 +16,7 @@ mod published;
 mod results;
 mod roles;
 mod sets;
+mod stored;
 
 use std::process::ExitCode;
 

@@ -15,6 +15,7 @@ mod filebench;
 mod filetree;
 mod flow;
 mod honesty;
+mod inputs;
 mod iozone;
 mod killed;
 mod macro_faults;
