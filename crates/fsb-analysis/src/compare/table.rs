@@ -92,33 +92,32 @@ impl Table {
 
     /// Several tables as one: every cell of every table, of the sets that have all of them. Each table is dropped as soon
     /// as it was taken over.
-    pub fn pool(tables: Vec<Table>, operation: &str) -> Option<Table> {
+    pub fn pool(mut tables: Vec<Table>, operation: &str) -> Option<Table> {
         let first = tables.first()?;
         let key = Key { workload: None, operation: operation.to_owned(), ..first.key.clone() };
         let (better, sets) = (first.better, first.sets.len());
         let cells: Vec<Size> = tables.iter().flat_map(|table| table.cells.iter().copied()).collect();
-        let runs_of = |set: usize| -> Option<Vec<usize>> {
-            let parts: Vec<&Matrix> = tables.iter().map(|table| table.sets[set].as_ref()).collect::<Option<_>>()?;
-            let mut runs: Vec<usize> = parts.iter().flat_map(|part| part.runs.iter().copied()).collect();
-            runs.sort_unstable();
-            runs.dedup();
-            Some(runs)
-        };
-        let empty = |runs: Vec<usize>| Matrix { values: vec![f64::NAN; runs.len() * cells.len()], runs };
-        let mut pooled: Vec<Option<Matrix>> = (0..sets).map(|set| runs_of(set).map(empty)).collect();
-        let mut offset = 0;
-        for table in tables {
-            let width = table.cells.len();
-            for (part, pooled) in table.sets.into_iter().zip(&mut pooled) {
-                let (Some(part), Some(Matrix { runs, values })) = (part, pooled) else { continue };
-                for (row, run) in part.runs.iter().enumerate() {
-                    let Ok(place) = runs.binary_search(run) else { continue };
-                    let to = &mut values[place * cells.len() + offset..][..width];
-                    to.copy_from_slice(&part.values[row * width..][..width]);
+        // Set by set, so that only one of them is there twice.
+        let pooled: Vec<Option<Matrix>> = (0..sets)
+            .map(|set| {
+                let parts: Vec<Matrix> =
+                    tables.iter_mut().map(|table| table.sets[set].take()).collect::<Option<_>>()?;
+                let mut runs: Vec<usize> = parts.iter().flat_map(|part| part.runs.iter().copied()).collect();
+                runs.sort_unstable();
+                runs.dedup();
+                let (mut values, mut offset) = (vec![f64::NAN; runs.len() * cells.len()], 0);
+                for part in parts {
+                    let width = part.values.len() / part.runs.len();
+                    for (row, run) in part.runs.iter().enumerate() {
+                        let Ok(place) = runs.binary_search(run) else { continue };
+                        let to = &mut values[place * cells.len() + offset..][..width];
+                        to.copy_from_slice(&part.values[row * width..][..width]);
+                    }
+                    offset += width;
                 }
-            }
-            offset += width;
-        }
+                Some(Matrix { runs, values })
+            })
+            .collect();
         Some(Table { key, better, cells, sets: pooled, coverage: Vec::new() })
     }
 }
