@@ -32,7 +32,7 @@ bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 fuzz:  ## each parser for a minute
 	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
 	  echo "cargo-fuzz is not installed: cargo install cargo-fuzz"; exit 3; fi
-	@for target in target plan settings trials iozone fio bonnie postmark filebench wml; do \
+	@for target in target plan settings trials report iozone fio bonnie postmark filebench compare wml agent ledger; do \
 	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run $$target -- -max_total_time=60 || exit 1; done
 
 clean:

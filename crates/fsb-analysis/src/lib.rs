@@ -18,6 +18,7 @@ mod description;
 mod distribution;
 mod error;
 mod estimate;
+pub mod histogram;
 mod interval;
 mod letters;
 mod overall;

@@ -1,9 +1,9 @@
 //! The registry of tools whose results can be read.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
+use fsb_input::{Bounded, LARGEST_RESULT, too_large};
 use fsb_model::set::Run;
 
 use crate::error::{Problem, ReadError};
@@ -32,8 +32,8 @@ pub struct Tool {
 /// Every tool. The first that recognises a file reads it.
 pub static TOOLS: &[Tool] = &[iozone::TOOL, fio::TOOL, bonnie::TOOL, postmark::TOOL, filebench::TOOL];
 
-/// Reads the results in a file, whichever tool wrote them: one run for each execution that the file holds, each with
-/// the path as given.
+/// Reads the results in a file, or in a pipe of the shell, whichever tool wrote them: one run for each execution that it
+/// holds, each with the path as given.
 ///
 /// # Errors
 /// [`ReadError`] names the file and what was tried.
@@ -46,17 +46,20 @@ pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
 }
 
 fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into());
-    }
+    let mut file = fsb_input::open_or_pipe(path)?;
     let mut head = Vec::new();
     (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
     let tool = recognise(&head)?;
-    let whole = head.len() < HEAD;
-    let mut head = Cursor::new(head);
-    // A small file has been read already; asking the kernel again whether more has come would cost a call a file.
-    if whole { (tool.read)(&mut head) } else { (tool.read)(&mut BufReader::with_capacity(HEAD, head.chain(file))) }
+    if head.len() < HEAD {
+        // It has been read already; asking the kernel again whether more has come would cost a call a file.
+        return (tool.read)(&mut Cursor::new(head));
+    }
+    // A sparse file of a terabyte would take its time before its end was found.
+    if file.metadata()?.len() > LARGEST_RESULT {
+        return Err(too_large(LARGEST_RESULT).into());
+    }
+    let whole = Bounded::new(Cursor::new(head).chain(file), LARGEST_RESULT);
+    (tool.read)(&mut BufReader::with_capacity(HEAD, whole))
 }
 
 /// The tool that a file starting like this is from.

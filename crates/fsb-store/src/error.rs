@@ -16,6 +16,14 @@ pub enum StoreError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A file that is given to read and is none that can be: a device, a pipe, or too large.
+    #[error("cannot read {path}: {why}")]
+    Refused {
+        /// Which file.
+        path: PathBuf,
+        /// What it is instead.
+        why: String,
+    },
     /// The directory for a new run holds something.
     #[error("{0} is not empty: name a new or an empty directory with --out, or go on with the run in it by --resume")]
     NotEmpty(PathBuf),
@@ -94,6 +102,16 @@ pub enum StoreError {
 impl StoreError {
     pub(crate) fn io(what: &'static str, path: &Path, source: io::Error) -> Self {
         StoreError::Io { what, path: path.to_owned(), source }
+    }
+
+    /// What was to be read and could not be: by its own fault, or by the kernel's.
+    pub(crate) fn input(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::FileTooLarge | io::ErrorKind::IsADirectory => {
+                StoreError::Refused { path: path.to_owned(), why: source.to_string() }
+            }
+            _ => StoreError::io("read", path, source),
+        }
     }
 
     pub(crate) fn syntax(path: &Path, line: usize, error: &serde_json::Error) -> Self {

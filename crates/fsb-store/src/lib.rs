@@ -9,6 +9,7 @@ mod error;
 mod lock;
 mod output;
 mod place;
+mod read;
 mod trials;
 mod trust;
 
@@ -18,13 +19,14 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use fsb_model::{RunRecord, Trial, run};
+use fsb_model::{RunRecord, Trial};
 use rustix::fs::OFlags;
 
 pub use author::{Act, Author};
 pub use error::StoreError;
 pub use output::{append, check as check_output, check_existing, replace};
 pub use place::absolute;
+pub use read::{Contents, Line, Reader, read};
 pub use trust::{check_private, check_trusted};
 
 use lock::{LOCK_FILE, Lock};
@@ -42,17 +44,6 @@ pub struct RunDirectory {
     journal: File,
     /// The record as it was written last, in case the directory is deleted.
     record: Vec<u8>,
-}
-
-/// What a run directory holds.
-#[derive(Debug)]
-pub struct Contents {
-    /// The record.
-    pub record: RunRecord,
-    /// The trials in the order in which they ended.
-    pub trials: Vec<Trial>,
-    /// What had to be passed over.
-    pub warnings: Vec<String>,
 }
 
 impl RunDirectory {
@@ -245,42 +236,6 @@ pub fn check_new(path: &Path, author: &Author) -> Result<(), StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(StoreError::io("read", path, error)),
     }
-}
-
-/// Reads a run directory.
-pub fn read(path: &Path) -> Result<Contents, StoreError> {
-    let run_path = path.join(RUN_FILE);
-    let text = fs::read(&run_path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoRun(path.to_owned()),
-        _ => StoreError::io("read", &run_path, error),
-    })?;
-    let value: serde_json::Value =
-        serde_json::from_slice(&text).map_err(|error| StoreError::syntax(&run_path, error.line(), &error))?;
-    check_schema(&run_path, 1, value.get("schema").and_then(|schema| schema.as_str()), run::SCHEMA)?;
-    let record = serde_json::from_value(value).map_err(|error| StoreError::syntax(&run_path, 1, &error))?;
-    let (trials, warnings) = trials::read(&path.join(TRIALS_FILE))?;
-    Ok(Contents { record, trials, warnings })
-}
-
-/// `ours` is `NAME/MAJOR`: another name is no file of ours, a larger major is a newer program's.
-pub(crate) fn check_schema(path: &Path, line: usize, found: Option<&str>, ours: &str) -> Result<(), StoreError> {
-    let wrong = |found: &str| StoreError::Schema {
-        path: path.to_owned(),
-        line,
-        found: found.to_owned(),
-        expected: ours.to_owned(),
-    };
-    let found = found.ok_or_else(|| wrong("nothing"))?;
-    let (name, major) = found.rsplit_once('/').ok_or_else(|| wrong(found))?;
-    let (our_name, our_major) = ours.rsplit_once('/').unwrap_or((ours, "0"));
-    let major: u32 = major.split('.').next().and_then(|major| major.parse().ok()).ok_or_else(|| wrong(found))?;
-    if name != our_name {
-        return Err(wrong(found));
-    }
-    if major > our_major.parse().unwrap_or(0) {
-        return Err(StoreError::Newer { path: path.to_owned(), found: found.to_owned(), expected: ours.to_owned() });
-    }
-    Ok(())
 }
 
 #[cfg(test)]

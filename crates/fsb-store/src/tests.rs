@@ -104,6 +104,61 @@ fn a_directory_without_a_record_is_no_run() {
     assert!(matches!(read(temporary.path()), Err(StoreError::NoRun(_))));
 }
 
+#[test]
+fn what_never_ends_is_refused_at_once() {
+    let pipe = |path: &Path| {
+        let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+    };
+    let device = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+    let sparse = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+    let make: [(&dyn Fn(&Path), &str, &str); 3] = [
+        (&pipe, "it is a pipe", "it is a pipe"),
+        (&device, "it is a device", "it is a device"),
+        (&sparse, "it is larger than", "line 1: it is longer than"),
+    ];
+    for (make, of_record, of_journal) in make {
+        for (name, why) in [(RUN_FILE, of_record), (TRIALS_FILE, of_journal)] {
+            let (_temporary, path) = filled(1);
+            fs::remove_file(path.join(name)).unwrap();
+            make(&path.join(name));
+            let error = read(&path).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+            assert!(!matches!(error, StoreError::Io { .. }), "{error:?}");
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_huge_numbers_and_repeated_keys_are_errors_of_their_line() {
+    let deep = format!("{{\"extra\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let whole = serde_json::to_string(&trial(1)).unwrap();
+    let twice = whole.replacen('{', "{\"block\": 7,", 1);
+    let huge = whole.replace("\"block\":1", "\"block\":99999999999999999999");
+    let endless = whole.replace("[1,2]", "1e999");
+    let nan = whole.replace("[1,2]", "NaN");
+    for line in [deep, twice, huge, endless, nan] {
+        let (_temporary, path) = filled(1);
+        let journal = path.join(TRIALS_FILE);
+        let first = fs::read_to_string(&journal).unwrap();
+        fs::write(&journal, format!("{first}{line}\n")).unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("trials.jsonl, line 2: ") && error.len() < 400, "{error}");
+    }
+}
+
+#[test]
+fn a_second_pass_reads_the_same_lines() {
+    let (_temporary, path) = filled(3);
+    let mut reader = Reader::open(&path).unwrap();
+    fs::remove_file(path.join(TRIALS_FILE)).unwrap();
+    for _ in 0..2 {
+        let mut seen = Vec::new();
+        reader.trials(|line, trial: Trial| seen.push((line, trial.order))).unwrap();
+        assert_eq!(seen, [(1, 0), (2, 1), (3, 2)]);
+    }
+}
+
 proptest! {
     /// Whatever stands in the two files, reading answers, and cutting the journal anywhere loses at most one line.
     #[test]

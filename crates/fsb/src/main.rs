@@ -19,6 +19,7 @@ mod roles;
 mod sets;
 mod signals;
 mod space;
+mod stored;
 
 use std::process::ExitCode;
 

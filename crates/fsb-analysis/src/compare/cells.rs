@@ -87,12 +87,12 @@ pub(super) fn counted(
     })
 }
 
-/// The cells with every value, for charts and tables.
-pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)]) -> Vec<Cell> {
+/// The cells, for charts and tables; with every single value where that is asked for.
+pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], single: bool) -> Vec<Cell> {
     let cell = |(place, size): (usize, &super::table::Size)| {
         let against = looks.iter().filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));
         let values = |set: usize| {
-            let matrix = table.sets[set].iter();
+            let matrix = table.sets[set].iter().filter(|_| single);
             matrix
                 .flat_map(|matrix| matrix.column(place, table.cells.len()))
                 .map(|(run, value)| CellValue { run, value })

@@ -22,8 +22,10 @@ pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline
         .iter()
         .map(|set| set.as_ref().and_then(|matrix| Sample::of(matrix, table.cells.len(), columns)))
         .collect();
-    let sets =
-        names.iter().zip(&samples).map(|(name, sample)| ((*name).to_owned(), sample.as_ref().map(Sample::pooled)));
+    let sets = names
+        .iter()
+        .zip(&samples)
+        .map(|(name, sample)| ((*name).to_owned(), sample.as_ref().map(|sample| sample.pooled.clone())));
     let others = (0..names.len()).filter(|set| *set != baseline);
     let against: IndexMap<_, _> = others
         .map(|set| {
@@ -36,10 +38,10 @@ pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline
 
 /// The pooled values of a set, and the mean of each cell.
 struct Sample {
-    sorted: Vec<f64>,
+    /// Everything that is told of the values themselves, which are gone: of thousands of runs they fill the memory.
+    pooled: Pooled,
     mean: f64,
     sd: f64,
-    log_mean: f64,
     /// One a column; NaN where the cell has no value.
     means: Vec<f64>,
 }
@@ -62,29 +64,11 @@ impl Sample {
         let (mean, sd) = mean_and_sd(&sorted);
         let log_mean = log_sum / sorted.len() as f64;
         sorted.sort_unstable_by(f64::total_cmp);
-        Some(Sample { sorted, mean, sd, log_mean, means })
-    }
-
-    fn pooled(&self) -> Pooled {
-        let n = self.sorted.len();
-        let enough = n >= 2;
-        let half = || t_quantile(LEVEL, (n - 1) as f64) * self.sd / (n as f64).sqrt();
-        Pooled {
-            n,
-            mean: self.mean,
-            sd: enough.then_some(self.sd),
-            ci90: enough.then(half).map(|half| [self.mean - half, self.mean + half]),
-            geometric_mean: crate::interval::exp(self.log_mean),
-            median: quantile_of_sorted(&self.sorted, 0.5),
-            q1: quantile_of_sorted(&self.sorted, 0.25),
-            q3: quantile_of_sorted(&self.sorted, 0.75),
-            min: self.sorted[0],
-            max: self.sorted[n - 1],
-        }
+        Some(Sample { pooled: pooled(&sorted, mean, sd, log_mean), mean, sd, means })
     }
 
     fn against(baseline: &Sample, candidate: &Sample) -> PooledAgainst {
-        let median = |sample: &Sample| quantile_of_sorted(&sample.sorted, 0.5);
+        let median = |sample: &Sample| sample.pooled.median;
         let t_p = t_test(baseline, candidate);
         let slope = Slope::of(&baseline.means, &candidate.means);
         PooledAgainst {
@@ -98,9 +82,27 @@ impl Sample {
     }
 }
 
+fn pooled(sorted: &[f64], mean: f64, sd: f64, log_mean: f64) -> Pooled {
+    let n = sorted.len();
+    let enough = n >= 2;
+    let half = || t_quantile(LEVEL, (n - 1) as f64) * sd / (n as f64).sqrt();
+    Pooled {
+        n,
+        mean,
+        sd: enough.then_some(sd),
+        ci90: enough.then(half).map(|half| [mean - half, mean + half]),
+        geometric_mean: crate::interval::exp(log_mean),
+        median: quantile_of_sorted(sorted, 0.5),
+        q1: quantile_of_sorted(sorted, 0.25),
+        q3: quantile_of_sorted(sorted, 0.75),
+        min: sorted[0],
+        max: sorted[n - 1],
+    }
+}
+
 /// Student's t-test of two samples with one variance, two-sided.
 fn t_test(a: &Sample, b: &Sample) -> Option<f64> {
-    let (n_a, n_b) = (a.sorted.len() as f64, b.sorted.len() as f64);
+    let (n_a, n_b) = (a.pooled.n as f64, b.pooled.n as f64);
     let degrees = n_a + n_b - 2.0;
     if degrees < 1.0 {
         return None;

@@ -1,6 +1,7 @@
 //! Findings: rectangles of the grid, found on cells, judged on runs.
 
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
@@ -110,7 +111,7 @@ fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64
         starved |= weights.contrasts.len() as f64 * alpha < 1.0;
         let hits = search(&grounds, &weights, alpha);
         for ((ground, field), hits) in grounds.iter().zip(&fields).zip(hits) {
-            let judge = Judge { frame, candidate, ground, field, runs: &runs };
+            let judge = Judge { frame, candidate, ground, field, runs: &runs, sums: OnceCell::new() };
             found.extend(judge.chosen(hits).into_iter().map(|finding| (field.place, finding)));
         }
     }
@@ -121,8 +122,6 @@ fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64
 struct Field<'a> {
     place: usize,
     table: &'a Table,
-    /// Sums of logarithms, one a run, or of their differences, one a block.
-    runs: Vec<Sums<f64>>,
     /// Mean differences of the cells' logarithms, candidate less baseline.
     differences: Sums<f64>,
     /// Cells with a positive difference, and with a negative one.
@@ -132,6 +131,43 @@ struct Field<'a> {
 
 /// What to search, with the runs that it rests on; nothing where the two have no complete cell in common.
 fn field<'a>(frame: &Frame, table: &'a Table, candidate: usize, place: usize) -> Option<(Runs, Ground, Field<'a>)> {
+    let Rows { runs, complete, rows: _, searched, differences } = rows(frame, table, candidate)?;
+    let cells = complete.columns.len();
+    let layout = layout(table, &complete);
+    let field = Field {
+        place,
+        table,
+        positive: layout.sums(differences.iter().map(|d| u32::from(*d > 0.0))),
+        negative: layout.sums(differences.iter().map(|d| u32::from(*d < 0.0))),
+        differences: layout.sums(differences.into_iter()),
+    };
+    let searched = sums(&layout, &searched);
+    let centred = matches!(runs, Runs::Independent(..));
+    Some((runs, Ground::new(layout, searched, centred, cells), field))
+}
+
+fn layout(table: &Table, complete: &Complete) -> Layout {
+    let sizes: Vec<Size> = complete.columns.iter().map(|column| table.cells[*column]).collect();
+    Layout::of(&sizes, &table.cells)
+}
+
+fn sums(layout: &Layout, rows: &[Vec<f64>]) -> Vec<Sums<f64>> {
+    rows.iter().map(|row| layout.sums(row.iter().copied())).collect()
+}
+
+/// The runs of two sets, over the cells that all runs have.
+struct Rows {
+    runs: Runs,
+    complete: Complete,
+    /// Logarithms, one row a run, or their differences, one a block.
+    rows: Vec<Vec<f64>>,
+    /// The same in groups.
+    searched: Vec<Vec<f64>>,
+    /// Mean differences of the cells' logarithms, candidate less baseline.
+    differences: Vec<f64>,
+}
+
+fn rows(frame: &Frame, table: &Table, candidate: usize) -> Option<Rows> {
     let every: Vec<usize> = (0..table.cells.len()).collect();
     let complete = Complete::of(table, &every);
     let cells = complete.columns.len();
@@ -155,20 +191,7 @@ fn field<'a>(frame: &Frame, table: &'a Table, candidate: usize, place: usize) ->
         let differences = means(&other.logs, cells).iter().zip(means(&base.logs, cells)).map(|(c, b)| c - b).collect();
         (Runs::Independent(base.runs, other.runs), [base.logs, other.logs].concat(), searched, differences)
     };
-    let sizes: Vec<Size> = complete.columns.iter().map(|column| table.cells[*column]).collect();
-    let layout = Layout::of(&sizes, &table.cells);
-    let sums = |rows: &[Vec<f64>]| rows.iter().map(|row| layout.sums(row.iter().copied())).collect::<Vec<_>>();
-    let field = Field {
-        place,
-        table,
-        runs: sums(&rows),
-        positive: layout.sums(differences.iter().map(|d| u32::from(*d > 0.0))),
-        negative: layout.sums(differences.iter().map(|d| u32::from(*d < 0.0))),
-        differences: layout.sums(differences.into_iter()),
-    };
-    let searched = sums(&searched);
-    let centred = matches!(runs, Runs::Independent(..));
-    Some((runs, Ground::new(layout, searched, centred, cells), field))
+    Some(Rows { runs, complete, rows, searched, differences })
 }
 
 /// The complete runs of one set.
@@ -182,8 +205,13 @@ struct Side {
 impl Side {
     /// Differences of the blocks that both have, `other` less this.
     fn by_block(&self, other: &Side) -> (Vec<u32>, Vec<Vec<f64>>) {
+        // The first of those that bear the same number.
+        let mut places: HashMap<u32, usize> = HashMap::new();
+        for (place, block) in other.blocks.iter().enumerate() {
+            places.entry(*block).or_insert(place);
+        }
         let common = self.blocks.iter().zip(&self.logs).filter_map(|(block, base)| {
-            let candidate = &other.logs[other.blocks.iter().position(|other| other == block)?];
+            let candidate = &other.logs[*places.get(block)?];
             Some((*block, candidate.iter().zip(base).map(|(c, b)| c - b).collect()))
         });
         common.unzip()
@@ -201,6 +229,9 @@ struct Judge<'a> {
     ground: &'a Ground,
     field: &'a Field<'a>,
     runs: &'a Runs,
+    /// Sums of logarithms, one a run, or of their differences, one a block: made for the few tables that have hits, for
+    /// of thousands of runs they take more memory than the values.
+    sums: OnceCell<Vec<Sums<f64>>>,
 }
 
 impl Judge<'_> {
@@ -249,9 +280,16 @@ impl Judge<'_> {
         if rising { self.field.positive.of(&hit.rectangle) } else { self.field.negative.of(&hit.rectangle) }
     }
 
+    fn sums(&self) -> &[Sums<f64>] {
+        self.sums.get_or_init(|| {
+            let rows = rows(self.frame, self.field.table, self.candidate);
+            rows.map(|rows| sums(&self.ground.layout, &rows.rows)).unwrap_or_default()
+        })
+    }
+
     /// The rectangle as a finding, if its runs tell the two apart.
     fn finding(&self, hit: &Hit) -> Option<Finding> {
-        let means = self.field.runs.iter().map(|sums| sums.of(&hit.rectangle) / f64::from(hit.cells));
+        let means = self.sums().iter().map(|sums| sums.of(&hit.rectangle) / f64::from(hit.cells));
         let means: Vec<f64> = means.collect();
         let difference = match self.runs {
             Runs::Blocks(_) => Difference::of_blocks(&means),

@@ -15,11 +15,12 @@ const FEWEST_BEYOND: f64 = 100.0;
 pub(super) fn quantiles(frame: &Frame, key: &Key) -> BySet<Vec<LatencyQuantile>> {
     frame.by_set(|set| {
         let mut merged: BTreeMap<u64, u64> = BTreeMap::new();
-        let histograms = frame.sets[set].runs.iter().flat_map(|run| &run.histograms);
         // A workload's name may have been dropped to compare different tools.
         let same = |workload: &Option<String>| key.workload.is_none() || *workload == key.workload;
-        for histogram in histograms.filter(|h| h.operation == key.operation && same(&h.workload)) {
-            for (nanoseconds, count) in &histogram.bins {
+        let of_key = frame.sets[set].latencies.iter();
+        let of_key = of_key.filter(|((workload, operation), _)| *operation == key.operation && same(workload));
+        for (_, bins) in of_key {
+            for (nanoseconds, count) in bins {
                 let sum = merged.entry(*nanoseconds).or_default();
                 *sum = sum.saturating_add(*count);
             }

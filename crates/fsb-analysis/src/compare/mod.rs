@@ -7,6 +7,7 @@
 
 mod cells;
 mod classic;
+mod collected;
 mod document;
 mod findings;
 mod latency;
@@ -27,6 +28,7 @@ use rayon::prelude::*;
 use crate::error::AnalysisError;
 use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
 use classic::classic;
+pub use collected::Collected;
 pub use document::*;
 use region::Frame;
 use table::{Size, Table, primary, tables};
@@ -47,8 +49,16 @@ pub struct Request {
 ///
 /// Operations are compared where at least two sets have cells in common; of a single set all are described.
 pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisError> {
-    let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?;
-    let every = tables(sets, request.baseline)?;
+    let sets = sets.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
+    compare_collected(sets, request, true)
+}
+
+/// Like [`compare`], of sets that were taken in run by run. The single values are told with their cells
+/// ([`Cell::values`]) only where `single` asks for them: they take twice the memory of all the rest.
+pub fn compare_collected(mut sets: Vec<Collected>, request: &Request, single: bool) -> Result<Document, AnalysisError> {
+    let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?.name.clone();
+    let every = tables(&mut sets, request.baseline);
+    let sets = &*sets;
     let coverage = coverage(sets, &every);
     let mut warnings = warnings::warnings(sets, &every);
     let fewest = sets.len().min(2);
@@ -56,7 +66,7 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
         every.into_iter().filter(|table| table.present() >= fewest && !table.cells.is_empty()).collect();
     let frame = Frame::new(sets, request.baseline, request.theta);
     let (described, (findings, starved)) = rayon::join(
-        || shared.par_iter().map(|table| describe(&frame, table)).collect::<Result<Vec<_>, _>>(),
+        || shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>(),
         || {
             let candidates: Vec<usize> = frame.candidates().collect();
             findings::findings(&frame, &shared, &candidates, candidates.len())
@@ -64,13 +74,13 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
     );
     let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described?.into_iter().unzip();
     operations.iter_mut().zip(primary(&shared)).for_each(|(operation, primary)| operation.primary = primary);
-    if let Some((pool, looks)) = pool(&frame, &shared, &seen) {
+    if let Some((pool, looks)) = pool(&frame, shared, &seen) {
         operations.push(operation(&frame, &pool, &looks)?);
     }
     warnings.extend(starved);
     Ok(Document {
         schema: SCHEMA,
-        baseline: baseline.name.clone(),
+        baseline,
         unjudged: None,
         settings: Settings { theta: request.theta, q: FALSE_DISCOVERIES },
         sets: sets.iter().map(summary).collect(),
@@ -88,11 +98,12 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
 pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>), AnalysisError> {
     let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
-        let tables = tables(sets, baseline)?;
+        let mut sets = sets.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
+        let tables = tables(&mut sets, baseline);
         let shared: Vec<Table> =
             tables.into_iter().filter(|table| table.present() > 1 && !table.cells.is_empty()).collect();
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
-        Ok(findings::findings(&Frame::new(sets, baseline, theta), &shared, &candidates, pairs))
+        Ok(findings::findings(&Frame::new(&sets, baseline, theta), &shared, &candidates, pairs))
     };
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     for baseline in 0..sets.len().saturating_sub(1) {
@@ -108,10 +119,10 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
 type AllLooks = Vec<(usize, Looks)>;
 
 /// A table with its cells.
-fn describe(frame: &Frame, table: &Table) -> Result<(Operation, AllLooks), AnalysisError> {
+fn describe(frame: &Frame, table: &Table, single: bool) -> Result<(Operation, AllLooks), AnalysisError> {
     let looks = all_looks(frame, table)?;
     let operation = Operation {
-        cells: detailed(frame, table, &looks),
+        cells: detailed(frame, table, &looks, single),
         latencies: latency::quantiles(frame, &table.key),
         ..operation(frame, table, &looks)?
     };
@@ -123,8 +134,8 @@ fn all_looks(frame: &Frame, table: &Table) -> Result<AllLooks, AnalysisError> {
 }
 
 /// All operations of IOzone's sets in one table, with the colours that their cells already have.
-fn pool(frame: &Frame, tables: &[Table], looks: &[AllLooks]) -> Option<(Table, AllLooks)> {
-    let foreign = frame.sets.iter().flat_map(|set| &set.runs).any(|run| run.tool != POOLED);
+fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table, AllLooks)> {
+    let foreign = frame.sets.iter().flat_map(|set| &set.tools.texts).any(|tool| tool != POOLED);
     let parts: Vec<usize> = (0..tables.len())
         .filter(|place| tables[*place].key.workload.is_none() && tables[*place].present() == frame.sets.len())
         .collect();
@@ -139,7 +150,8 @@ fn pool(frame: &Frame, tables: &[Table], looks: &[AllLooks]) -> Option<(Table, A
         (candidate, parts.iter().flat_map(|place| looks[*place][at].1.iter().copied()).collect::<Looks>())
     };
     let looks = frame.candidates().enumerate().map(|(at, candidate)| joined(at, candidate)).collect();
-    Some((Table::pool(&parts.iter().map(|place| &tables[*place]).collect::<Vec<_>>(), ALL), looks))
+    let parts = tables.into_iter().enumerate().filter(|(place, _)| parts.contains(place)).map(|(_, table)| table);
+    Some((Table::pool(parts.collect(), ALL)?, looks))
 }
 
 /// Everything that is said about a table, without its single cells.
@@ -202,30 +214,20 @@ fn grid(frame: &Frame, ranking: &crate::Ranking, looks: &AllLooks, columns: &[us
     Grid { against: against.collect() }
 }
 
-fn coverage(sets: &[Set], tables: &[Table]) -> Coverage {
+fn coverage(sets: &[Collected], tables: &[Table]) -> Coverage {
     let common = tables.iter().filter(|table| table.present() == sets.len()).map(|table| table.cells.len()).sum();
     let only = |set: usize| tables.iter().map(|table| table.coverage[set].1).sum();
     Coverage { common, only: sets.iter().enumerate().map(|(place, set)| (set.name.clone(), only(place))).collect() }
 }
 
-fn summary(set: &Set) -> SetSummary {
-    let distinct = |of: &dyn Fn(&fsb_model::set::Run) -> Option<String>| {
-        let mut seen: Vec<String> = Vec::new();
-        for text in set.runs.iter().filter_map(of) {
-            if !seen.contains(&text) {
-                seen.push(text);
-            }
-        }
-        seen
-    };
-    let versions = distinct(&|run| run.version.clone());
+fn summary(set: &Collected) -> SetSummary {
     SetSummary {
         name: set.name.clone(),
-        tool: distinct(&|run| Some(run.tool.clone())).join(", "),
-        version: (!versions.is_empty()).then(|| versions.join(", ")),
-        files: distinct(&|run| Some(run.path.clone())),
+        tool: set.tools.texts.join(", "),
+        version: (!set.versions.texts.is_empty()).then(|| set.versions.texts.join(", ")),
+        files: set.files.texts.clone(),
         runs: set.runs.len(),
-        commands: distinct(&|run| run.command.clone()),
+        commands: set.commands.texts.clone(),
         pairing: set.pairing.clone(),
     }
 }

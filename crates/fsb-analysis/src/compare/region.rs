@@ -1,7 +1,6 @@
 //! A region of the grid, judged on runs: one mean of logarithms a run, whatever the number of cells.
 
-use fsb_model::set::Set;
-
+use super::collected::Collected;
 use super::document::{BySet, Estimates, RunLevel};
 use super::table::{Matrix, Table};
 use crate::comparison::{BlockValue, Comparison};
@@ -27,7 +26,7 @@ pub(super) struct Complete {
 impl Complete {
     /// The largest honest part of a region: without the runs that have hardly any of it, the cells of all others.
     pub fn of(table: &Table, columns: &[usize]) -> Complete {
-        let has = |matrix: &Matrix, row: usize, column: usize| !matrix.log(row, column).is_nan();
+        let has = |matrix: &Matrix, row: usize, column: usize| matrix.has(row, column);
         let rows: Vec<Vec<usize>> = table
             .sets
             .iter()
@@ -67,7 +66,7 @@ impl Complete {
 /// What judging needs to know about the sets beside their values.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
-    pub sets: &'a [Set],
+    pub sets: &'a [Collected],
     pub names: Vec<&'a str>,
     pub baseline: usize,
     pub theta: f64,
@@ -76,7 +75,7 @@ pub(super) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub fn new(sets: &'a [Set], baseline: usize, theta: f64) -> Frame<'a> {
+    pub fn new(sets: &'a [Collected], baseline: usize, theta: f64) -> Frame<'a> {
         let first = |pairing: &str| sets.iter().position(|set| set.pairing.as_deref() == Some(pairing));
         Frame {
             sets,

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use fsb_model::metric::{self, Role};
-use fsb_model::set::Set;
+use fsb_model::set::Series;
 use fsb_model::{Better, Unit};
 
-use crate::error::{AnalysisError, logarithm};
+use super::collected::{Collected, Column};
 
 /// File size and record size in bytes, where the tool has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +22,17 @@ pub(super) struct Key {
     pub operation: String,
     pub metric: String,
     pub unit: Unit,
+}
+
+impl Key {
+    pub fn of(series: &Series) -> Key {
+        Key {
+            workload: series.workload.clone(),
+            operation: series.operation.clone(),
+            metric: series.metric.clone(),
+            unit: series.unit,
+        }
+    }
 }
 
 /// The values of one operation over the cells that all sets with this operation have.
@@ -42,16 +53,23 @@ pub(super) struct Table {
 pub(super) struct Matrix {
     /// Which runs of the set have values, in their order.
     pub runs: Vec<usize>,
-    /// Runs × cells, row by row.
+    /// Runs × cells, row by row. Their logarithms would take as much memory again, and take no time to make.
     pub values: Vec<f64>,
-    /// The logarithms of `values`.
-    pub logs: Vec<f64>,
 }
 
 impl Matrix {
+    fn value(&self, run: usize, cell: usize) -> f64 {
+        self.values[run * (self.values.len() / self.runs.len()) + cell]
+    }
+
+    /// Whether a run has a value.
+    pub fn has(&self, run: usize, cell: usize) -> bool {
+        !self.value(run, cell).is_nan()
+    }
+
     /// The logarithm of a run's value; NaN where it has none.
     pub fn log(&self, run: usize, cell: usize) -> f64 {
-        self.logs[run * (self.logs.len() / self.runs.len()) + cell]
+        libm::log(self.value(run, cell))
     }
 
     /// The values of one cell with the places of their runs among the set's.
@@ -72,37 +90,35 @@ impl Table {
         self.sets.iter().flatten().count()
     }
 
-    /// Several tables as one: every cell of every table, of the sets that have all of them.
-    pub fn pool(tables: &[&Table], operation: &str) -> Table {
-        let first = tables[0];
-        let places: Vec<(usize, usize)> = tables
-            .iter()
-            .enumerate()
-            .flat_map(|(t, table)| (0..table.cells.len()).map(move |cell| (t, cell)))
+    /// Several tables as one: every cell of every table, of the sets that have all of them. Each table is dropped as soon
+    /// as it was taken over.
+    pub fn pool(mut tables: Vec<Table>, operation: &str) -> Option<Table> {
+        let first = tables.first()?;
+        let key = Key { workload: None, operation: operation.to_owned(), ..first.key.clone() };
+        let (better, sets) = (first.better, first.sets.len());
+        let cells: Vec<Size> = tables.iter().flat_map(|table| table.cells.iter().copied()).collect();
+        // Set by set, so that only one of them is there twice.
+        let pooled: Vec<Option<Matrix>> = (0..sets)
+            .map(|set| {
+                let parts: Vec<Matrix> =
+                    tables.iter_mut().map(|table| table.sets[set].take()).collect::<Option<_>>()?;
+                let mut runs: Vec<usize> = parts.iter().flat_map(|part| part.runs.iter().copied()).collect();
+                runs.sort_unstable();
+                runs.dedup();
+                let (mut values, mut offset) = (vec![f64::NAN; runs.len() * cells.len()], 0);
+                for part in parts {
+                    let width = part.values.len() / part.runs.len();
+                    for (row, run) in part.runs.iter().enumerate() {
+                        let Ok(place) = runs.binary_search(run) else { continue };
+                        let to = &mut values[place * cells.len() + offset..][..width];
+                        to.copy_from_slice(&part.values[row * width..][..width]);
+                    }
+                    offset += width;
+                }
+                Some(Matrix { runs, values })
+            })
             .collect();
-        let pooled = |set: usize| -> Option<Matrix> {
-            let parts: Vec<&Matrix> = tables.iter().map(|table| table.sets[set].as_ref()).collect::<Option<_>>()?;
-            let mut runs: Vec<usize> = parts.iter().flat_map(|part| part.runs.iter().copied()).collect();
-            runs.sort_unstable();
-            runs.dedup();
-            let gather = |of: fn(&Matrix) -> &Vec<f64>| {
-                runs.iter()
-                    .flat_map(|run| places.iter().map(move |place| (run, place)))
-                    .map(|(run, (t, cell))| {
-                        let row = parts[*t].runs.binary_search(run).ok();
-                        row.map_or(f64::NAN, |row| of(parts[*t])[row * tables[*t].cells.len() + cell])
-                    })
-                    .collect()
-            };
-            Some(Matrix { values: gather(|part| &part.values), logs: gather(|part| &part.logs), runs: runs.clone() })
-        };
-        Table {
-            key: Key { workload: None, operation: operation.to_owned(), ..first.key.clone() },
-            better: first.better,
-            cells: places.iter().map(|(t, cell)| tables[*t].cells[*cell]).collect(),
-            sets: (0..first.sets.len()).map(pooled).collect(),
-            coverage: Vec::new(),
-        }
+        Some(Table { key, better, cells, sets: pooled, coverage: Vec::new() })
     }
 }
 
@@ -121,135 +137,91 @@ pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     (0..tables.len()).map(|place| chosen.get(&subject(&tables[place])) == Some(&place)).collect()
 }
 
-/// Sorts the values of all sets into tables, in the order in which operations turn up, the baseline's first.
-pub(super) fn tables(sets: &[Set], baseline: usize) -> Result<Vec<Table>, AnalysisError> {
-    let anonymous = shared_names(sets);
+/// The values of all sets as tables, in the order in which operations turn up, the baseline's first. Takes them out of
+/// the sets: they are there once.
+pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
+    let anonymous: HashSet<String> = shared_names(sets).into_iter().map(str::to_owned).collect();
     let mut places: HashMap<Key, usize> = HashMap::new();
-    let mut gathered: Vec<Gathered> = Vec::new();
+    let mut parts: Vec<(Key, Vec<Option<Column>>)> = Vec::new();
     let order = std::iter::once(baseline).chain((0..sets.len()).filter(|set| *set != baseline));
+    let all = sets.len();
     for set in order {
-        for (run, series) in
-            sets[set].runs.iter().enumerate().flat_map(|(run, r)| r.series.iter().map(move |series| (run, series)))
-        {
-            let named = !anonymous.contains(series.operation.as_str());
-            let key = Key {
-                workload: series.workload.clone().filter(|_| named),
-                operation: series.operation.clone(),
-                metric: series.metric.clone(),
-                unit: series.unit,
-            };
+        for column in std::mem::take(&mut sets[set].columns) {
+            let named = !anonymous.contains(&column.key.operation);
+            let key = Key { workload: column.key.workload.clone().filter(|_| named), ..column.key.clone() };
             let place = *places.entry(key).or_insert_with_key(|key| {
-                gathered.push(Gathered::new(key.clone(), series.better, sets.len()));
-                gathered.len() - 1
+                parts.push((key.clone(), std::iter::repeat_with(|| None).take(all).collect()));
+                parts.len() - 1
             });
-            let points = series.points.iter();
-            gathered[place].add(
-                set,
-                run,
-                points.map(|point| (Size { file: point.file_size, record: point.record_size }, point.value)),
-            )?;
+            parts[place].1[set] = Some(column);
         }
     }
-    Ok(gathered.into_iter().map(Gathered::into_table).collect())
+    parts.into_iter().map(|(key, columns)| table(key, columns)).collect()
 }
 
 /// Operations that sets of different tools name differently (fio by its job, IOzone not at all) although each has only
 /// one of them: there the name tells nothing apart, and would only keep them from being compared.
-fn shared_names(sets: &[Set]) -> HashSet<&str> {
+fn shared_names(sets: &[Collected]) -> HashSet<&str> {
     let mut names: HashMap<&str, Vec<HashSet<Option<&str>>>> = HashMap::new();
     for (place, set) in sets.iter().enumerate() {
-        for series in set.runs.iter().flat_map(|run| &run.series) {
-            let by_set = names.entry(&series.operation).or_insert_with(|| vec![HashSet::new(); sets.len()]);
-            by_set[place].insert(series.workload.as_deref());
+        for key in set.columns.iter().map(|column| &column.key) {
+            let by_set = names.entry(&key.operation).or_insert_with(|| vec![HashSet::new(); sets.len()]);
+            by_set[place].insert(key.workload.as_deref());
         }
     }
-    let tool = |set: &Set| set.runs.first().map(|run| run.tool.clone());
     let is_shared = |by_set: &Vec<HashSet<Option<&str>>>| {
         let owners = sets.iter().zip(by_set).filter(|(_, names)| !names.is_empty());
-        let tools: HashSet<_> = owners.map(|(set, _)| tool(set)).collect();
+        let tools: HashSet<_> = owners.map(|(set, _)| set.tool()).collect();
         tools.len() > 1 && by_set.iter().all(|names| names.len() <= 1)
     };
     names.into_iter().filter(|(_, by_set)| is_shared(by_set)).map(|(operation, _)| operation).collect()
 }
 
-/// A table while it is filled: nobody knows yet which cells are common.
-struct Gathered {
-    key: Key,
-    better: Better,
-    places: HashMap<Size, usize>,
-    sizes: Vec<Size>,
-    /// By set, the values of each run.
-    sets: Vec<Vec<(usize, Row)>>,
-}
-
-/// Places of cells and their values.
-type Row = Vec<(usize, f64)>;
-
-impl Gathered {
-    fn new(key: Key, better: Better, sets: usize) -> Gathered {
-        Gathered { key, better, places: HashMap::new(), sizes: Vec::new(), sets: vec![Vec::new(); sets] }
-    }
-
-    fn add(&mut self, set: usize, run: usize, points: impl Iterator<Item = (Size, f64)>) -> Result<(), AnalysisError> {
-        let mut row = Vec::with_capacity(points.size_hint().0);
-        for (size, value) in points {
-            logarithm(value)?;
-            let place = *self.places.entry(size).or_insert_with(|| {
-                self.sizes.push(size);
-                self.sizes.len() - 1
-            });
-            row.push((place, value));
-        }
-        match self.sets[set].last_mut() {
-            _ if row.is_empty() => {}
-            Some((last, earlier)) if *last == run => earlier.append(&mut row),
-            _ => self.sets[set].push((run, row)),
-        }
-        Ok(())
-    }
-
-    fn into_table(self) -> Table {
-        let has: Vec<Vec<bool>> = self.sets.iter().map(|runs| presence(runs, self.sizes.len())).collect();
-        let owners = |cell: usize| has.iter().filter(|has| has[cell]).count();
-        let present = self.sets.iter().filter(|runs| !runs.is_empty()).count();
-        let mut common: Vec<usize> = (0..self.sizes.len()).filter(|cell| owners(*cell) == present).collect();
-        common.sort_by_key(|cell| self.sizes[*cell]);
-        let coverage = has.iter().map(|has| {
-            let own = || (0..self.sizes.len()).filter(|cell| has[*cell]);
-            (own().count(), own().filter(|cell| owners(*cell) == 1).count())
-        });
-        let mut column = vec![usize::MAX; self.sizes.len()];
-        common.iter().enumerate().for_each(|(place, cell)| column[*cell] = place);
-        Table {
-            coverage: coverage.collect(),
-            cells: common.iter().map(|cell| self.sizes[*cell]).collect(),
-            sets: self.sets.iter().map(|runs| matrix(runs, &column, common.len())).collect(),
-            key: self.key,
-            better: self.better,
-        }
-    }
-}
-
-fn presence(runs: &[(usize, Row)], cells: usize) -> Vec<bool> {
-    let mut has = vec![false; cells];
-    runs.iter().flat_map(|(_, row)| row).for_each(|(cell, _)| has[*cell] = true);
-    has
+/// A table of what the sets have of one operation; absent where a set lacks it.
+fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
+    let mut cells: Vec<Size> = columns.iter().flatten().flat_map(|column| column.sizes.iter().copied()).collect();
+    cells.sort_unstable();
+    cells.dedup();
+    let place = |size: &Size| cells.binary_search(size).unwrap_or_default();
+    let has: Vec<Vec<bool>> = columns
+        .iter()
+        .map(|column| {
+            let mut has = vec![false; cells.len()];
+            column.iter().flat_map(|column| &column.sizes).for_each(|size| has[place(size)] = true);
+            has
+        })
+        .collect();
+    let owners = |cell: usize| has.iter().filter(|has| has[cell]).count();
+    let present = columns.iter().flatten().filter(|column| !column.rows.is_empty()).count();
+    let coverage = has.iter().map(|has| {
+        let own = || (0..cells.len()).filter(|cell| has[*cell]);
+        (own().count(), own().filter(|cell| owners(*cell) == 1).count())
+    });
+    let coverage = coverage.collect();
+    let common: Vec<Size> = (0..cells.len()).filter(|cell| owners(*cell) == present).map(|cell| cells[cell]).collect();
+    // Every set has what it has of the same operation, so the first one knows which way is good.
+    let better = columns.iter().flatten().map(|column| column.better).next().unwrap_or(Better::Higher);
+    let sets = columns.into_iter().map(|column| column.and_then(|column| matrix(column, &common))).collect();
+    Table { coverage, cells: common, sets, key, better }
 }
 
 /// The rows of a set over the common cells; of a cell that a run has twice, the first value.
-fn matrix(runs: &[(usize, Row)], column: &[usize], cells: usize) -> Option<Matrix> {
-    if runs.is_empty() {
+fn matrix(column: Column, common: &[Size]) -> Option<Matrix> {
+    if column.rows.is_empty() {
         return None;
     }
-    let mut values = vec![f64::NAN; runs.len() * cells];
-    for (row, (_, points)) in runs.iter().enumerate() {
-        for (cell, value) in points.iter().filter(|(cell, _)| column[*cell] != usize::MAX) {
-            let place = &mut values[row * cells + column[*cell]];
-            if place.is_nan() {
-                *place = *value;
+    let places: Vec<Option<usize>> = column.sizes.iter().map(|size| common.binary_search(size).ok()).collect();
+    let mut runs: Vec<usize> = column.rows.iter().map(|row| row.run as usize).collect();
+    runs.dedup();
+    let mut values = vec![f64::NAN; runs.len() * common.len()];
+    for rows in column.rows.chunk_by(|one, other| one.run == other.run).zip(values.chunks_mut(common.len().max(1))) {
+        let (rows, values) = rows;
+        for (cell, value) in rows.iter().flat_map(|row| column.points(row)) {
+            let Some(place) = places[cell as usize] else { continue };
+            if values[place].is_nan() {
+                values[place] = value;
             }
         }
     }
-    let logs = values.iter().map(|value| libm::log(*value)).collect();
-    Some(Matrix { runs: runs.iter().map(|(run, _)| *run).collect(), values, logs })
+    Some(Matrix { runs, values })
 }

@@ -1,24 +1,21 @@
 //! What a reader must know before believing a comparison.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use fsb_model::units;
 
-use fsb_model::set::{GapReason, Run, Set};
-use fsb_model::{Unit, units};
-
+use super::collected::{Collected, GAPS};
 use super::region::{Complete, ENOUGH};
 use super::table::{Key, Table};
 use crate::FEWEST_JUDGED;
 
 /// A time of fewer ticks than this is known to no better than a percent.
-const FEW_TICKS: f64 = 100.0;
+pub(super) const FEW_TICKS: f64 = 100.0;
 /// Runs of fewer values than this may agree by chance.
-const FEW_VALUES: usize = 10;
+pub(super) const FEW_VALUES: usize = 10;
 /// So many things of one kind are named, then counted.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// All warnings, what concerns whole sets first.
-pub(super) fn warnings(sets: &[Set], tables: &[Table]) -> Vec<String> {
+pub(super) fn warnings(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     let mut warnings: Vec<String> = sets.iter().filter_map(few_runs).collect();
     warnings.extend(tools(sets));
     warnings.extend(commands(sets));
@@ -33,7 +30,7 @@ pub(super) fn warnings(sets: &[Set], tables: &[Table]) -> Vec<String> {
     warnings
 }
 
-fn few_runs(set: &Set) -> Option<String> {
+fn few_runs(set: &Collected) -> Option<String> {
     let what = if set.pairing.is_some() { "block" } else { "run" };
     match set.runs.len() {
         n if n >= FEWEST_JUDGED => None,
@@ -45,18 +42,9 @@ fn few_runs(set: &Set) -> Option<String> {
 }
 
 /// Runs that agree in every value are one run, copied: real ones never do.
-fn copies(set: &Set) -> Option<String> {
-    let mut seen: HashMap<u64, &Run> = HashMap::new();
-    let (mut pairs, mut first) = (0, None);
-    for run in
-        set.runs.iter().filter(|run| run.series.iter().map(|series| series.points.len()).sum::<usize>() >= FEW_VALUES)
-    {
-        if let Some(earlier) = seen.insert(fingerprint(run), run) {
-            pairs += 1;
-            first.get_or_insert((named(earlier), named(run)));
-        }
-    }
-    let (earlier, later) = first?;
+fn copies(set: &Collected) -> Option<String> {
+    let (earlier, later) = set.copies.first?;
+    let (earlier, later, pairs) = (set.named(earlier), set.named(later), set.copies.pairs);
     let more = if pairs > 1 { format!(" and {} more", pairs - 1) } else { String::new() };
     Some(format!(
         "{}: {later}{more} has the very values of {earlier}: a copy of a run is no run, and intervals are too narrow",
@@ -64,25 +52,14 @@ fn copies(set: &Set) -> Option<String> {
     ))
 }
 
-/// Equal for equal values.
-fn fingerprint(run: &Run) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for series in &run.series {
-        (&series.workload, &series.operation, &series.metric).hash(&mut hasher);
-        series
-            .points
-            .iter()
-            .for_each(|point| (point.file_size, point.record_size, point.value.to_bits()).hash(&mut hasher));
+fn tools(sets: &[Collected]) -> Option<String> {
+    fn of(set: &Collected) -> Option<(&str, Option<&str>)> {
+        Some((set.tool()?, set.first_version.as_deref()))
     }
-    hasher.finish()
-}
-
-fn tools(sets: &[Set]) -> Option<String> {
-    let of = |set: &Set| set.runs.first().map(|run| (run.tool.clone(), run.version.clone()));
     let first = sets.first().and_then(of)?;
-    let show = |set: &Set| {
-        let run = set.runs.first()?;
-        Some(format!("{}: {} {}", set.name, run.tool, run.version.as_deref().unwrap_or("of unknown version")))
+    let show = |set: &Collected| {
+        let (tool, version) = of(set)?;
+        Some(format!("{}: {tool} {}", set.name, version.unwrap_or("of unknown version")))
     };
     let all: Vec<String> = sets.iter().filter_map(show).collect();
     match sets.iter().filter_map(of).find(|other| *other != first)? {
@@ -95,20 +72,16 @@ fn tools(sets: &[Set]) -> Option<String> {
 }
 
 /// Sets whose tool was called with other options.
-fn commands(sets: &[Set]) -> Option<String> {
-    let command = |set: &Set| set.runs.iter().find_map(|run| run.command.as_deref()).map(options);
-    let all: Vec<(&Set, String)> = sets.iter().filter_map(|set| Some((set, command(set)?))).collect();
-    let same_tool = all.windows(2).all(|pair| tool(pair[0].0) == tool(pair[1].0));
+fn commands(sets: &[Collected]) -> Option<String> {
+    let command = |set: &Collected| set.commands.texts.first().map(|command| options(command));
+    let all: Vec<(&Collected, String)> = sets.iter().filter_map(|set| Some((set, command(set)?))).collect();
+    let same_tool = all.windows(2).all(|pair| pair[0].0.tool() == pair[1].0.tool());
     if !same_tool || all.windows(2).all(|pair| pair[0].1 == pair[1].1) {
         return None;
     }
     let named = all.iter().take(NAMED).map(|(set, options)| format!("{}: {options}", set.name));
     let more = if all.len() > NAMED { "; …" } else { "" };
     Some(format!("the sets were made with different options ({}{more})", named.collect::<Vec<_>>().join("; ")))
-}
-
-fn tool(set: &Set) -> Option<&str> {
-    set.runs.first().map(|run| run.tool.as_str())
 }
 
 /// A command line without the program and without names of files, which differ and do not matter. `fsb iozone` is the
@@ -134,7 +107,7 @@ fn options(command: &str) -> String {
 }
 
 /// Operations that not every set has, and cells that only some have.
-fn uncommon(sets: &[Set], tables: &[Table]) -> Vec<String> {
+fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     if sets.len() < 2 {
         return Vec::new();
     }
@@ -177,35 +150,28 @@ fn uncommon(sets: &[Set], tables: &[Table]) -> Vec<String> {
 }
 
 /// Runs that lack cells which other runs of their set have.
-fn incomplete(set: &Set, place: usize, tables: &[Table]) -> Vec<String> {
+fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
     let shared = || tables.iter().filter(|table| table.present() > 1);
     let mut short = Vec::new();
-    for (number, run) in set.runs.iter().enumerate() {
+    for number in 0..set.runs.len() {
         let (mut lacking, mut all, mut left_out) = (0, 0, 0);
         for table in shared() {
             let Some(matrix) = &table.sets[place] else { continue };
             let Ok(row) = matrix.runs.binary_search(&number) else { continue };
             let cells = table.cells.len();
-            let has = (0..cells).filter(|cell| !matrix.log(row, *cell).is_nan()).count();
+            let has = (0..cells).filter(|cell| matrix.has(row, *cell)).count();
             (lacking, all) = (lacking + cells - has, all + cells);
             left_out += usize::from((has as f64) < ENOUGH * cells as f64);
         }
         if lacking > 0 {
             let out = if left_out > 0 { format!(", left out of {left_out} estimates") } else { String::new() };
-            short.push(format!("{} lacks {lacking} of {all} common cells{out}", named(run)));
+            short.push(format!("{} lacks {lacking} of {all} common cells{out}", set.named(number)));
         }
     }
     let used = |table: &Table| Complete::of(table, &(0..table.cells.len()).collect::<Vec<_>>()).columns.len();
     let (used, cells) = shared().fold((0, 0), |(u, c), table| (u + used(table), c + table.cells.len()));
     let because = format!("estimates rest on the {used} of {cells} cells that every other run has");
     (!short.is_empty()).then(|| format!("{}: {}: {because}", set.name, some(&short, NAMED))).into_iter().collect()
-}
-
-fn named(run: &Run) -> String {
-    match run.block {
-        Some(block) => format!("block {block}"),
-        None => run.path.clone(),
-    }
 }
 
 /// What an operation is called: metrics tell apart what has several.
@@ -224,62 +190,31 @@ fn is_same_work(one: &Key, other: &Key) -> bool {
 }
 
 /// Values that lasted only a few ticks of the tool's clock.
-fn quantised(set: &Set) -> Option<String> {
-    let (mut few, mut all, mut resolution) = (0usize, 0usize, 0f64);
-    for run in &set.runs {
-        let Some(tick) = run.clock_resolution else { continue };
-        resolution = resolution.max(tick);
-        for seconds in durations(run) {
-            all += 1;
-            few += usize::from(seconds < FEW_TICKS * tick);
-        }
-    }
-    (few > 0).then(|| {
+fn quantised(set: &Collected) -> Option<String> {
+    let ticks = &set.ticks;
+    (ticks.few > 0).then(|| {
         format!(
-            "{}: {few} of {all} values lasted fewer than {FEW_TICKS} ticks of the clock ({}): quantised by more than 1 %",
+            "{}: {} of {} values lasted fewer than {FEW_TICKS} ticks of the clock ({}): quantised by more than 1 %",
             set.name,
-            units::show_seconds(resolution)
+            ticks.few,
+            ticks.all,
+            units::show_seconds(ticks.resolution)
         )
     })
 }
 
-/// How long each value was measured, as far as it says.
-fn durations(run: &Run) -> impl Iterator<Item = f64> + '_ {
-    run.series.iter().flat_map(|series| {
-        series.points.iter().filter_map(|point| match series.unit {
-            Unit::BytesPerSecond => Some(point.file_size? as f64 / point.value),
-            Unit::OperationsPerSecond => Some(point.file_size? as f64 / point.record_size? as f64 / point.value),
-            // A mean that was printed in whole ticks is no more exact than one of them.
-            Unit::Seconds => Some(point.value),
-            Unit::Bytes | Unit::Count => None,
-        })
-    })
-}
-
-fn gaps(set: &Set) -> Vec<String> {
-    let all = || set.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.gaps);
-    let count = |why: GapReason| all().filter(|gap| gap.why == why).count();
-    [GapReason::BelowClock, GapReason::TooFast, GapReason::Zero]
-        .into_iter()
-        .filter(|why| count(*why) > 0)
-        .map(|why| format!("{}: {} places without a value: {}", set.name, count(why), why.words()))
-        .collect()
+fn gaps(set: &Collected) -> Vec<String> {
+    let counted = GAPS.iter().zip(set.gaps).filter(|(_, count)| *count > 0);
+    counted.map(|(why, count)| format!("{}: {count} places without a value: {}", set.name, why.words())).collect()
 }
 
 /// What the readers said: equal texts once, with the files that they concern.
-fn remarks(set: &Set) -> Vec<String> {
-    let mut texts: Vec<(&str, Vec<String>)> = Vec::new();
-    for run in &set.runs {
-        for remark in &run.warnings {
-            let place = remark.line.map_or_else(|| run.path.clone(), |line| format!("{}:{line}", run.path));
-            match texts.iter_mut().find(|(text, _)| *text == remark.text) {
-                Some((_, places)) => places.push(place),
-                None => texts.push((&remark.text, vec![place])),
-            }
-        }
-    }
-    let shown = texts.iter().take(2 * NAMED).map(|(text, places)| format!("{}: {text}", some(places, NAMED)));
-    let more = texts.len().saturating_sub(2 * NAMED);
+fn remarks(set: &Collected) -> Vec<String> {
+    let shown = set.remarks.told.iter().map(|(text, places, all)| {
+        let more = if *all > places.len() { format!(" and {} more", all - places.len()) } else { String::new() };
+        format!("{}: {text}", places.join(", ") + &more)
+    });
+    let more = set.remarks.more();
     let rest = (more > 0).then(|| format!("{}: {more} more remarks on its files", set.name));
     shown.chain(rest).collect()
 }

@@ -1,13 +1,10 @@
 //! Latencies: HdrHistograms of all trials of a cell, merged.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use fsb_analysis::histogram;
 use fsb_model::Trial;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
 use serde::Serialize;
 
 /// A quantile is printed only where at least so many operations lie beyond it.
@@ -58,7 +55,7 @@ impl Latency {
 pub(super) fn merged(trials: &[&Trial]) -> Vec<Latency> {
     let mut histograms: BTreeMap<&str, Histogram<u64>> = BTreeMap::new();
     for (operation, text) in trials.iter().flat_map(|trial| &trial.latency) {
-        let Some(histogram) = decode(text) else { continue };
+        let Some(histogram) = histogram::decode(text) else { continue };
         match histograms.get_mut(operation.as_str()) {
             // Histograms of one operation share their bounds; one that does not fit is no latency of this program.
             Some(sum) => drop(sum.add(histogram)),
@@ -72,11 +69,6 @@ pub(super) fn merged(trials: &[&Trial]) -> Vec<Latency> {
         .collect();
     latencies.sort_by(|a, b| b.n.cmp(&a.n).then_with(|| a.operation.cmp(&b.operation)));
     latencies
-}
-
-fn decode(text: &str) -> Option<Histogram<u64>> {
-    let bytes = STANDARD.decode(text).ok()?;
-    Deserializer::new().deserialize(&mut Cursor::new(bytes)).ok()
 }
 
 fn summary(operation: &str, histogram: &Histogram<u64>) -> Latency {
@@ -105,6 +97,8 @@ pub(crate) fn columns() -> &'static [f64] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
     fn encoded(values: impl Iterator<Item = u64>) -> String {
@@ -131,7 +125,7 @@ mod tests {
 
     #[test]
     fn garbage_is_left_out() {
-        assert!(decode("not base64!").is_none());
+        assert!(histogram::decode("not base64!").is_none());
         assert!(decode("AAAA").is_none());
     }
 

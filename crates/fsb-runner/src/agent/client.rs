@@ -47,13 +47,17 @@ const OPEN_SILENCE: Duration = Duration::from_secs(600);
 const PROVISION: Duration = Duration::from_secs(1800);
 /// Unmounting writes back what is dirty.
 const RELEASE: Duration = Duration::from_secs(600);
+/// Progress of one request: an honest agent tells it five times a second, so this is enough for weeks.
+pub(crate) const MOST_PROGRESS: usize = 10_000_000;
+/// What is said of one that tells more.
+pub(crate) const CHATTER: &str = "it tells of progress without end";
 /// An agent that lives answers at once.
 const HELLO: Duration = Duration::from_secs(30);
 
 impl Agent {
     /// Greets the agent at the other end of `stream`. `interrupted` ends any wait.
     pub fn connect(stream: UnixStream, interrupted: Arc<AtomicBool>) -> Result<Self, AgentError> {
-        let lines = Lines::new(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
+        let lines = Lines::of_replies(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
         let mut agent = Agent { lines, interrupted };
         match agent.ask(&Request::Hello { version: VERSION }, HELLO, &mut |_| {})? {
             Reply::Hello { .. } => Ok(agent),
@@ -115,16 +119,24 @@ impl Agent {
     ) -> Result<Reply, AgentError> {
         self.lines.send(request)?;
         let interrupted = Arc::clone(&self.interrupted);
-        loop {
+        for _ in 0..MOST_PROGRESS {
             match self.lines.receive(Some(silence), &|| interrupted.load(Ordering::Relaxed))? {
                 Reply::Progress(done) => progress(done),
                 Reply::Failed(error) => return Err(AgentError::Refused(error)),
                 reply => return Ok(reply),
             }
         }
+        Err(AgentError::Gone(CHATTER.to_owned()))
     }
 }
 
 fn unexpected(reply: &Reply) -> AgentError {
-    AgentError::Gone(format!("it answered {reply:?}"))
+    AgentError::Gone(format!("it answered {}", said(reply)))
+}
+
+/// The beginning of a reply that nobody expected.
+pub(crate) fn said(reply: &Reply) -> String {
+    const TOLD: usize = 200;
+    let text = format!("{reply:?}");
+    text.chars().take(TOLD).collect()
 }

@@ -1,4 +1,4 @@
-//! JSON lines over a socket, with a deadline.
+//! JSON lines over a socket, with a deadline and of bounded length: at the other end may be a guest that has gone mad.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -10,11 +10,19 @@ use serde::de::DeserializeOwned;
 /// How long one wait for bytes lasts at most, so that an interruption is noticed soon.
 pub(crate) const SLICE: Duration = Duration::from_millis(50);
 
+/// The longest request. A workload on a recorded tree of a million files, whose shape it holds, takes some 20 MB.
+const LONGEST_REQUEST: usize = 64 << 20;
+/// The longest reply. The latencies and spans of thousands of workers take a tenth of it.
+pub(crate) const LONGEST_REPLY: usize = 16 << 20;
+/// So much of a line that is no message is told.
+const TOLD: usize = 200;
+
 /// One end of a conversation.
 #[derive(Debug)]
 pub struct Lines {
     reader: BufReader<UnixStream>,
     partial: Vec<u8>,
+    longest: usize,
 }
 
 /// Why no line came.
@@ -29,6 +37,9 @@ pub enum LineError {
     /// The wait was given up.
     #[error("interrupted")]
     Interrupted,
+    /// A line without end.
+    #[error("a message longer than {} MiB", .0 >> 20)]
+    TooLong(usize),
     /// A line that is no message.
     #[error("not a message: {0}")]
     Garbage(String),
@@ -38,9 +49,14 @@ pub enum LineError {
 }
 
 impl Lines {
-    /// Speaks over `stream`.
+    /// Speaks over `stream`, and hears requests.
     pub fn new(stream: UnixStream) -> io::Result<Self> {
-        Ok(Lines { reader: BufReader::new(stream), partial: Vec::new() })
+        Ok(Lines { reader: BufReader::new(stream), partial: Vec::new(), longest: LONGEST_REQUEST })
+    }
+
+    /// Speaks over `stream`, and hears replies.
+    pub fn of_replies(stream: UnixStream) -> io::Result<Self> {
+        Ok(Lines { longest: LONGEST_REPLY, ..Lines::new(stream)? })
     }
 
     /// Sends one message. A message that the other end does not take within a minute is lost with an error.
@@ -72,14 +88,26 @@ impl Lines {
         let started = Instant::now();
         self.reader.get_ref().set_read_timeout(Some(SLICE))?;
         loop {
-            match self.reader.read_until(b'\n', &mut self.partial) {
-                Ok(_) if self.partial.last() == Some(&b'\n') => {
-                    let line = std::mem::take(&mut self.partial);
-                    return serde_json::from_slice(&line).map_err(|error| {
-                        LineError::Garbage(format!("{error} in '{}'", String::from_utf8_lossy(&line).trim_end()))
-                    });
+            // By what has come, not by lines: one that trickles in must not outlast the deadline.
+            match self.reader.fill_buf() {
+                Ok([]) => return Err(LineError::Closed),
+                Ok(bytes) => {
+                    let end = bytes.iter().position(|byte| *byte == b'\n');
+                    let length = end.map_or(bytes.len(), |end| end + 1);
+                    self.partial.extend_from_slice(&bytes[..length]);
+                    self.reader.consume(length);
+                    if self.partial.len() > self.longest {
+                        // What was read is given back at once; nothing more will be.
+                        self.partial = Vec::new();
+                        let _ = self.reader.get_ref().shutdown(std::net::Shutdown::Read);
+                        return Err(LineError::TooLong(self.longest));
+                    }
+                    if end.is_some() {
+                        let line = std::mem::take(&mut self.partial);
+                        return serde_json::from_slice(&line)
+                            .map_err(|error| LineError::Garbage(format!("{error} in '{}'", excerpt(&line))));
+                    }
                 }
-                Ok(_) => return Err(LineError::Closed),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(LineError::Closed),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -95,9 +123,77 @@ impl Lines {
     }
 }
 
+/// The beginning of a line, for a message.
+fn excerpt(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&line[..line.len().min(TOLD)]);
+    let more = if line.len() > TOLD { "…" } else { "" };
+    format!("{}{more}", text.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_without_end_is_refused_and_what_is_no_message_is_told_in_few_words() {
+        let (left, right) = UnixStream::pair().unwrap();
+        let mut right = Lines { longest: 1 << 20, ..Lines::new(right).unwrap() };
+        let endless = std::thread::spawn(move || {
+            let part = [b'x'; 4096];
+            while (&left).write_all(&part).is_ok() {}
+        });
+        let error = right.receive::<String>(None, &|| false).unwrap_err();
+        assert_eq!(error.to_string(), "a message longer than 1 MiB");
+        assert_eq!(right.partial.capacity(), 0);
+        drop(right);
+        endless.join().unwrap();
+
+        let (mut left, mut right) = pair();
+        let long = format!("\"{}\"\n", "x".repeat(100_000));
+        left.send_raw(long.as_bytes()).unwrap();
+        let error = right.receive::<u32>(None, &|| false).unwrap_err();
+        assert!(error.to_string().len() < 2 * TOLD, "{error}");
+    }
+
+    #[test]
+    fn a_line_that_trickles_in_does_not_outlast_its_deadline() {
+        let (left, right) = UnixStream::pair().unwrap();
+        let mut right = Lines::new(right).unwrap();
+        let trickle = std::thread::spawn(move || {
+            // Faster than one wait for bytes lasts.
+            while (&left).write_all(b"x").is_ok() {
+                std::thread::sleep(SLICE / 10);
+            }
+        });
+        let short = Some(Duration::from_millis(20));
+        assert!(matches!(right.receive::<String>(short, &|| false), Err(LineError::Deadline(_))));
+        assert!(matches!(right.receive::<String>(None, &|| true), Err(LineError::Interrupted)));
+        drop(right);
+        trickle.join().unwrap();
+    }
+
+    proptest::proptest! {
+        /// Whatever the other end says, there is a reply or an error, and then the end.
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300), words: bool) {
+            let mut bytes = bytes;
+            if words {
+                bytes.iter_mut().for_each(|byte| *byte = b"{}[]\":,\n0123456789.eE-hello version trial"[usize::from(*byte) % 40]);
+            }
+            let (left, right) = UnixStream::pair().unwrap();
+            (&left).write_all(&bytes).unwrap();
+            drop(left);
+            let mut right = Lines::of_replies(right).unwrap();
+            for _ in 0..=bytes.len() {
+                match right.receive::<crate::agent::protocol::Reply>(None, &|| false) {
+                    Err(LineError::Closed) => return Ok(()),
+                    Ok(_) | Err(LineError::Garbage(_)) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            panic!("more lines than bytes");
+        }
+    }
 
     fn pair() -> (Lines, Lines) {
         let (left, right) = UnixStream::pair().unwrap();

@@ -1,6 +1,6 @@
 //! The agent: it owns the testbed and conducts trials on it, told by the runner.
 
-mod client;
+pub(crate) mod client;
 mod conduct;
 mod failure;
 pub(crate) mod lines;

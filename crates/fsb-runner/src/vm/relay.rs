@@ -12,6 +12,7 @@ use fsb_testbed::{Kind, Opened, Roots, Setup, TestbedError};
 
 use super::FAULT_VARIABLE;
 use super::guests::{Booted, Guest, Guests, step};
+use crate::agent::client::{CHATTER, MOST_PROGRESS, said};
 use crate::agent::lines::{LineError, Lines};
 use crate::agent::protocol::{Reply, Request, TrialReply, TrialRequest, VERSION};
 use crate::agent::{machine, refused_lost};
@@ -155,20 +156,20 @@ impl<'a> Relay<'a> {
                 .tried(why)
                 .advice("fetch that kernel anew, or choose another one with --kernel (fsb kernel list)")
         };
-        let lines = Lines::new(stream).map_err(|error| failed(error.to_string()))?;
+        let lines = Lines::of_replies(stream).map_err(|error| failed(error.to_string()))?;
         let opened = Opened::default();
         let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened, up: false };
         let hello = Request::Hello { version: VERSION };
         match running.ask(&hello, BOOT, front).map_err(failed)? {
             Reply::Hello { .. } => running.up = true,
             Reply::Failed(error) => return Err(error),
-            other => return Err(failed(format!("it answered {other:?}"))),
+            other => return Err(failed(format!("it answered {}", said(&other)))),
         }
         let open = Request::Open(Box::new(setup));
         match running.ask(&open, OPEN, front).map_err(failed)? {
             Reply::Opened(opened) => running.opened = *opened,
             Reply::Failed(error) => return Err(error),
-            other => return Err(failed(format!("it answered {other:?}"))),
+            other => return Err(failed(format!("it answered {}", said(&other)))),
         }
         Ok(running)
     }
@@ -211,7 +212,7 @@ impl<'a> Relay<'a> {
         match self.ask(&Request::Trial(Box::new(request)), deadline, front) {
             Ok(Reply::Trial(reply)) => *reply,
             Ok(Reply::Failed(error)) => refused_lost(error.to_string()),
-            Ok(other) => refused_lost(format!("the guest answered {other:?}")),
+            Ok(other) => refused_lost(format!("the guest answered {}", said(&other))),
             Err(why) => refused_lost(why),
         }
     }
@@ -253,7 +254,7 @@ impl Running {
             guest.stopped().is_some()
         };
         self.lines.send(request).map_err(|error| obituary(guest, &error))?;
-        loop {
+        for _ in 0..MOST_PROGRESS {
             guest.borrow_mut().heard();
             match self.lines.receive(Some(deadline), &stopped) {
                 // A runner that is gone is noticed at the answer.
@@ -262,6 +263,7 @@ impl Running {
                 Err(error) => return Err(obituary(guest, &error)),
             }
         }
+        Err(format!("guest stopped: {CHATTER}"))
     }
 }
 

@@ -26,6 +26,8 @@ enum Fate {
     Answers,
     Panics,
     Hangs,
+    /// It answers trials with a line that never ends.
+    Rants,
     /// It answers trials, and says hello late.
     BootsSlowly,
     /// It ends before it says hello.
@@ -126,6 +128,10 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                 }
                 Fate::Panics => return,
                 Fate::Hangs => continue,
+                Fate::Rants => {
+                    while lines.send_raw(&[b'x'; 1 << 16]).is_ok() {}
+                    return;
+                }
                 Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
             Request::Release | Request::Close => Reply::Done,
@@ -302,4 +308,18 @@ fn without_a_virtual_machine_nothing_is_booted() {
     let mut agent = Agent::connect(front, Arc::new(AtomicBool::new(false))).unwrap();
     let refusal = agent.open(&Setup { vm: None, ..setup() }, &mut |_| {}).unwrap_err();
     assert!(matches!(refusal, AgentError::Refused(error) if error.kind == fsb_testbed::Kind::Request));
+}
+
+#[test]
+fn a_guest_that_rants_is_ended_and_fills_no_memory() {
+    let booted = play(&[Fate::Rants, Fate::Answers], |agent| {
+        provision(agent, None);
+        let TrialReply { error, target_lost, .. } = agent.trial(trial(), &mut |_| {}).unwrap();
+        let error = error.unwrap();
+        // On a slow machine its deadline may come first.
+        assert!(error.contains("a message longer than 16 MiB") || error.contains("did not answer"), "{error}");
+        assert!(target_lost);
+        provision(agent, None);
+    });
+    assert_eq!(booted, ["6.1", "6.1"]);
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use fsb_input::LARGEST_BINARY;
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
@@ -82,7 +83,7 @@ pub(super) struct KeptKernel {
 /// The kernel as QEMU starts it soonest: unpacked below `cache` where that can be done, else a copy of the image, which
 /// may be built anew while the run lasts.
 pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmError> {
-    let bytes = fs::read(image).map_err(|error| refused("read the kernel", image, error))?;
+    let bytes = fsb_input::read(image, LARGEST_BINARY).map_err(|error| refused("read the kernel", image, error))?;
     let directory = shelf(cache)?;
     let hash = hash(&bytes);
     let path = directory.join(format!("{hash}.{KERNEL}"));

@@ -1,7 +1,6 @@
 //! Debian packages: an `ar` archive of two packed `tar` archives, `control` and `data`. Read without dpkg, so that they
 //! can be taken apart on any distribution.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
@@ -56,7 +55,7 @@ fn with_member(
     wanted: &str,
     mut read: impl FnMut(&mut tar::Archive<Box<dyn Read + '_>>) -> io::Result<()>,
 ) -> Result<(), VmError> {
-    let file = File::open(package).map_err(|error| refused("read", package, error))?;
+    let file = fsb_input::open(package).map_err(|error| refused("read", package, error))?;
     let mut archive = ar::Archive::new(BufReader::new(file));
     while let Some(member) = archive.next_entry() {
         let member = member.map_err(|error| bad(package, &error.to_string()))?;
@@ -139,7 +138,7 @@ pub(super) mod tests {
             ("control.tar", tar_of(&[("control", control.as_bytes())])),
             ("data.tar.gz", gzip.finish().unwrap()),
         ];
-        let mut builder = ar::Builder::new(File::create(path).unwrap());
+        let mut builder = ar::Builder::new(std::fs::File::create(path).unwrap());
         for (name, bytes) in members {
             let header = ar::Header::new(name.into(), bytes.len() as u64);
             builder.append(&header, bytes.as_slice()).unwrap();

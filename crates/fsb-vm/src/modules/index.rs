@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fsb_input::LARGEST_RECORD;
+
 use super::modinfo::{self, Info};
 use super::{name_of, normal};
 use crate::error::{VmError, refused};
@@ -37,14 +39,12 @@ pub(crate) struct Index {
 impl Index {
     /// Reads the index of a directory of modules, or makes one from the modules themselves.
     pub fn of(directory: &Path) -> Result<Index, VmError> {
-        let mut index = match fs::read_to_string(directory.join("modules.dep")) {
-            Ok(text) => {
-                let optional = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
-                Index::parse(&text, &optional("modules.softdep"), &optional("modules.alias"))
-            }
+        let optional = |name: &str| fsb_input::read_text(&directory.join(name), LARGEST_RECORD).unwrap_or_default();
+        let mut index = match fsb_input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
+            Ok(text) => Index::parse(&text, &optional("modules.softdep"), &optional("modules.alias")),
             Err(_) => Index::scan(directory)?,
         };
-        let builtin = fs::read_to_string(directory.join("modules.builtin")).unwrap_or_default();
+        let builtin = optional("modules.builtin");
         index.builtin = builtin.lines().filter_map(|line| name_of(line.trim())).collect();
         Ok(index)
     }

@@ -8,9 +8,10 @@ mod modinfo;
 mod order;
 mod strip;
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+
+use fsb_input::LARGEST_BINARY;
 
 pub(crate) use index::Index;
 pub(crate) use order::Order;
@@ -32,7 +33,7 @@ pub(crate) fn normal(name: &str) -> String {
 
 /// The module's ELF file, unpacked if it is compressed.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, VmError> {
-    let bytes = fs::read(path).map_err(|error| refused("read", path, error))?;
+    let bytes = fsb_input::read(path, LARGEST_BINARY).map_err(|error| refused("read", path, error))?;
     unpack(&path.to_string_lossy(), bytes).map_err(|error| refused("unpack", path, error))
 }
 

@@ -1,6 +1,5 @@
 //! A module's own words: its `.modinfo` section, `key=value` texts that end with a zero byte.
 
-use std::fs::File;
 use std::path::Path;
 
 use object::{Object, ObjectSection, ReadCache, ReadRef};
@@ -24,7 +23,7 @@ pub(super) struct Info {
 /// modules with debug information have hundreds of megabytes.
 pub(super) fn of(path: &Path) -> Result<Option<Info>, VmError> {
     if path.extension().is_some_and(|extension| extension == "ko") {
-        let file = File::open(path).map_err(|error| refused("read", path, error))?;
+        let file = fsb_input::open(path).map_err(|error| refused("read", path, error))?;
         if let Some(info) = read(&ReadCache::new(file)) {
             return Ok(Some(info));
         }

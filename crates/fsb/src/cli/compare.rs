@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fsb_analysis::compare::{Document, Request, compare};
+use fsb_analysis::compare::{Collected, Document, Request, compare_collected};
 use fsb_model::nearest;
-use fsb_model::set::Set;
 use fsb_model::units::parse_percent;
 use fsb_report::compare::{FORMATS, Format, Page, text};
 
@@ -23,6 +22,9 @@ const THETA: &str = "3%";
 
 /// The form that a terminal gets.
 const TEXT: &str = "text";
+
+/// The form with charts.
+const HTML: &str = "html";
 
 const MORE: &str = "\
 A PATH is a file, a directory, a pattern in quotes, or a run directory of fsb (a set each target).
@@ -76,9 +78,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         spare_inputs(output, &read.files)?;
     }
     let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
-    let mut document = compare(&read.sets, &Request { baseline, theta }).context("cannot compare these sets")?;
+    let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::of).collect();
+    // Only who looks at charts, or at one operation, sees single values.
+    let single = format.name == HTML || arguments.detail.is_some();
+    let mut document =
+        compare_collected(read.sets, &Request { baseline, theta }, single).context("cannot compare these sets")?;
     if document.operations.is_empty() {
-        return Err(exit::request(format!("nothing to compare: {}", sets::contents(&read.sets))));
+        return Err(exit::request(format!("nothing to compare: {}", sets::contents(&contents))));
     }
     document.warnings.splice(0..0, read.warnings);
     match read.apart {
@@ -109,7 +115,7 @@ fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     }
 }
 
-fn baseline(sets: &[Set], name: Option<&str>) -> anyhow::Result<usize> {
+fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
     let Some(name) = name else { return Ok(0) };
     let names = sets.iter().map(|set| set.name.as_str());
     let found = names.clone().position(|known| known == name);

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_compat::filebench::wml::{self, Reading, Script};
+use fsb_input::LARGEST_SCRIPT;
 
 use crate::cli::COMPACT_HELP;
 use crate::exit;
@@ -56,9 +57,6 @@ pub struct Arguments {
     quiet: bool,
 }
 
-/// More than this is no workload.
-const LARGEST: u64 = 16 << 20;
-
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = script(arguments)?;
@@ -98,19 +96,13 @@ fn place(remark: &wml::Remark) -> String {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    use std::io::Read;
-    let refused = |why: String| exit::request(format!("cannot read {}: {why}", path.display()));
-    let mut bytes = Vec::new();
-    let metadata = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-    if !metadata.is_file() {
-        return Err(refused("it is no file; name one such as varmail.f".to_owned()));
-    }
-    let file = std::fs::File::open(path).map_err(|error| refused(error.to_string()))?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| refused(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(refused("it is larger than any workload".to_owned()));
-    }
-    String::from_utf8(bytes).map_err(|_| refused("it is no text".to_owned()))
+    fsb_input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::IsADirectory => "it is no file; name one such as varmail.f".to_owned(),
+            _ => error.to_string(),
+        };
+        exit::request(format!("cannot read {}: {why}", path.display()))
+    })
 }
 
 /// `nfiles=500`, or `$nfiles=500` as the file has it.

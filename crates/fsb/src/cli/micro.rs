@@ -11,6 +11,7 @@ use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use fsb_analysis::{describe, t_interval};
 use fsb_compat::pokorny::{KEYS, Level, Options};
+use fsb_input::LARGEST_SCRIPT;
 use fsb_model::units::show_seconds;
 use fsb_model::{Cell, Outcome, Plan, Trial};
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, typed};
@@ -123,7 +124,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     let mut options = Options::default();
-    match std::fs::read_to_string(SETTINGS) {
+    match fsb_input::read_text(Path::new(SETTINGS), LARGEST_SCRIPT) {
         Ok(text) => options.set_from_ini(&text).map_err(|error| exit::request(format!("{SETTINGS}: {error}")))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(exit::request(format!("cannot read {SETTINGS}: {error}"))),

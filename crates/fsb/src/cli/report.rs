@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::COMPACT_HELP;
-use crate::exit;
 use crate::results::{self, Output};
+use crate::{exit, stored};
 
 const MORE: &str = "\
 Examples:
@@ -28,9 +28,9 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
-    let contents = fsb_store::read(&arguments.directory)?;
-    contents.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    let view = results::view(&contents.record, &contents.trials);
-    arguments.output.emit(&view, &contents.trials)?;
+    let run = stored::read(&arguments.directory)?;
+    run.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let view = results::view(&run.record, &run.trials);
+    arguments.output.emit(&view, &run.trials)?;
     Ok(exit::DONE)
 }

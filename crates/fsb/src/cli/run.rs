@@ -5,6 +5,7 @@ mod tree;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_input::LARGEST_SCRIPT;
 use fsb_model::{Bytes, Identity, Place, Plan};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::vm;
@@ -216,7 +217,7 @@ fn is_plan(text: &str) -> bool {
 }
 
 fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
-    let text = std::fs::read_to_string(path)
+    let text = fsb_input::read_text(path, LARGEST_SCRIPT)
         .map_err(|error| exit::request(format!("cannot read the plan {}: {error}", path.display())))?;
     let mut plan = plan_file::parse(&text, &path.display().to_string())?;
     if plan.name.is_none() {

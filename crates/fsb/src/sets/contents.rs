@@ -2,39 +2,49 @@
 
 use std::collections::BTreeSet;
 
-use fsb_model::set::Set;
+use fsb_analysis::compare::Collected;
 
 /// So many operations of a set are named.
 const NAMED: usize = 13;
 
 /// Which operations each set has, and what keeps those of the same name apart.
-pub fn contents(sets: &[Set]) -> String {
-    let all: Vec<Vec<String>> = sets.iter().map(operations).collect();
-    let lines: Vec<String> = sets.iter().zip(&all).map(|(set, names)| line(set, names)).collect();
+pub fn contents(sets: &[Contents]) -> String {
+    let lines: Vec<String> = sets.iter().map(line).collect();
     let mut seen: BTreeSet<&String> = BTreeSet::new();
-    let shared = all.iter().flatten().find(|name| !seen.insert(name));
+    let shared = sets.iter().flat_map(|set| &set.operations).find(|name| !seen.insert(name));
     let sizes = shared.map_or_else(String::new, |name| format!("; {name} was measured at different sizes"));
     format!("{}{sizes}", lines.join("; "))
 }
 
-/// Each once, in the order of the tables.
-fn operations(set: &Set) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    let series = set.runs.iter().flat_map(|run| &run.series).filter(|series| !series.points.is_empty());
-    let name = series.map(|series| {
-        let workload = series.workload.as_deref().map(|workload| format!("{workload}: ")).unwrap_or_default();
-        format!("{workload}{} ({})", series.operation, series.metric)
-    });
-    name.filter(|name| seen.insert(name.clone())).collect()
+/// What a set holds, in words.
+#[derive(Debug)]
+pub struct Contents {
+    name: String,
+    tool: String,
+    /// Each once, in the order of the tables.
+    operations: Vec<String>,
 }
 
-fn line(set: &Set, names: &[String]) -> String {
-    let tool = set.runs.first().map_or("no tool", |run| run.tool.as_str());
-    let named = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED) {
-        _ if names.is_empty() => format!("{} ({tool}) has no values", set.name),
-        0 => format!("{} ({tool}) has {named}", set.name),
-        more => format!("{} ({tool}) has {named} and {more} more", set.name),
+impl Contents {
+    /// Of a set that was read.
+    pub fn of(set: &Collected) -> Contents {
+        let mut seen = BTreeSet::new();
+        let operations = set.measured().map(|(workload, operation, metric)| {
+            let workload = workload.map(|workload| format!("{workload}: ")).unwrap_or_default();
+            format!("{workload}{operation} ({metric})")
+        });
+        let operations = operations.filter(|name| seen.insert(name.clone())).collect();
+        Contents { name: set.name.clone(), tool: set.tool().unwrap_or("no tool").to_owned(), operations }
+    }
+}
+
+fn line(set: &Contents) -> String {
+    let Contents { name, tool, operations } = set;
+    let named = operations.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match operations.len().saturating_sub(NAMED) {
+        _ if operations.is_empty() => format!("{name} ({tool}) has no values"),
+        0 => format!("{name} ({tool}) has {named}"),
+        more => format!("{name} ({tool}) has {named} and {more} more"),
     }
 }
 
@@ -42,9 +52,9 @@ fn line(set: &Set, names: &[String]) -> String {
 mod tests {
     use super::*;
     use fsb_model::metric::THROUGHPUT;
-    use fsb_model::set::{Point, Run, Series};
+    use fsb_model::set::{Point, Run, Series, Set};
 
-    fn set(name: &str, operations: &[&str]) -> Set {
+    fn set(name: &str, operations: &[&str]) -> Contents {
         let series = operations.iter().map(|operation| Series {
             workload: None,
             operation: (*operation).to_owned(),
@@ -56,7 +66,8 @@ mod tests {
             gaps: Vec::new(),
         });
         let run = Run { tool: "iozone".to_owned(), series: series.collect(), ..Run::default() };
-        Set { name: name.to_owned(), pairing: None, runs: vec![run.clone(), run] }
+        let set = Set { name: name.to_owned(), pairing: None, runs: vec![run.clone(), run] };
+        Contents::of(&Collected::of(&set).unwrap())
     }
 
     #[test]

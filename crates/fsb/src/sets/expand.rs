@@ -1,6 +1,6 @@
 //! From a path as typed to the files behind it: a file, a directory, a glob, or a run directory of ours.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -107,7 +107,7 @@ fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// The tool whose output a file looks like.
 fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
     let mut head = Vec::new();
-    File::open(path)
+    fsb_input::open(path)
         .and_then(|file| file.take(HEAD).read_to_end(&mut head))
         .map_err(|error| exit::request(format!("cannot read {}: {error}", path.display())))?;
     Ok(TOOLS.iter().find(|tool| (tool.recognise)(&head)))

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use fsb_model::set::Set;
+use anyhow::Context;
+use fsb_analysis::compare::Collected;
 use rayon::prelude::*;
 
 use super::argument::{Argument, is_glob};
@@ -13,20 +14,27 @@ use crate::exit;
 /// What separates a name from a number, or ends one.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 
+/// So many files are read before the next ones: on all processors, and dropped as soon as they were taken in.
+const AT_ONCE: usize = 128;
+
 /// Reads the files of one argument into one set, and says how it may be called.
-pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wish, Set)> {
-    // Thousands of files are read on all processors; the first bad one in their order is told, whoever was faster.
-    let read: Vec<_> = files.par_iter().map(|path| fsb_compat::read_file(path)).collect();
-    let mut runs = Vec::new();
-    for read in read {
-        runs.extend(read.map_err(|error| exit::request(error.to_string()))?);
+pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wish, Collected)> {
+    let mut set = Collected::default();
+    for files in files.chunks(AT_ONCE) {
+        // The first bad one in their order is told, whoever was faster.
+        let read: Vec<_> = files.par_iter().map(|path| fsb_compat::read_file(path)).collect();
+        for read in read {
+            for run in read.map_err(|error| exit::request(error.to_string()))? {
+                set.push(&run).with_context(|| format!("cannot compare {}", run.path))?;
+            }
+        }
     }
     let typed = argument.text.display().to_string();
     let wish = match &argument.name {
         Some(name) => Wish::given(name.clone(), typed),
         None => Wish::derived(&called(&argument.paths, files), typed),
     };
-    Ok((wish, Set { name: String::new(), pairing: None, runs }))
+    Ok((wish, set))
 }
 
 /// The path whose end names the set: the file without its ending, the directory, or what stands before the wildcard.

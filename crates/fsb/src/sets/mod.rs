@@ -10,15 +10,18 @@ mod foreign;
 mod naming;
 mod own;
 mod regimes;
+mod trials;
 mod workloads;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fsb_model::set::Set;
+use anyhow::Context;
+use fsb_analysis::compare::Collected;
+use fsb_model::set::Histogram;
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 use argument::Argument;
@@ -29,7 +32,7 @@ use workloads::Workloads;
 
 use crate::exit;
 
-pub use contents::contents;
+pub use contents::{Contents, contents};
 pub use own::of_matrices;
 pub use regimes::Apart;
 
@@ -37,7 +40,7 @@ pub use regimes::Apart;
 #[derive(Debug)]
 pub struct Sets {
     /// In the order of the arguments; a run directory's in the order of its targets.
-    pub sets: Vec<Set>,
+    pub sets: Vec<Collected>,
     /// What the reader must know.
     pub warnings: Vec<String>,
     /// Every file that was read, so that none is written over.
@@ -68,7 +71,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let others = sources.iter().any(|source| !source.files.is_empty());
     let regimes = regimes::of(sources.iter().flat_map(|source| &source.runs), others);
     warnings.extend(regimes.warnings);
-    let sets = assemble(&sources, &mut warnings)?;
+    let sets = assemble(&mut sources, &mut warnings)?;
     Ok(Sets { sets, warnings, files, apart: regimes.apart })
 }
 
@@ -128,16 +131,16 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
     shared.iter().map(warning).collect()
 }
 
-fn assemble(sources: &[Source], warnings: &mut Vec<String>) -> anyhow::Result<Vec<Set>> {
+fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Result<Vec<Collected>> {
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
-    let workloads = Workloads::of(all_runs().flat_map(OwnRun::trials).map(|(_, trial)| trial));
+    let workloads = Workloads::of(all_runs().flat_map(|run| &run.trials.cells));
     warnings.extend(own::relabelled(all_runs()));
     let (mut sets, mut wishes) = (Vec::new(), Vec::new());
     for source in sources {
         let made = if source.runs.is_empty() {
             vec![foreign::set(&source.argument, &source.files)?]
         } else {
-            own_sets(source, &workloads, warnings)
+            own_sets(source, &workloads, warnings)?
         };
         for (wish, set) in made {
             wishes.push(wish);
@@ -160,32 +163,47 @@ fn quoted(word: &str) -> String {
 
 /// The targets of the source's run directories. Several behind one name are taken together target by target; each
 /// block still meets only those of its own run, for blocks are counted on from directory to directory.
-fn own_sets(source: &Source, workloads: &Workloads, warnings: &mut Vec<String>) -> Vec<(Wish, Set)> {
+fn own_sets(
+    source: &mut Source,
+    workloads: &Workloads,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Vec<(Wish, Collected)>> {
     let typed = source.argument.text.display().to_string();
     let pairing: Vec<String> = source.runs.iter().map(|run| run.identity.display().to_string()).collect();
-    let mut sets: Vec<(Wish, Set)> = Vec::new();
-    let mut first_block = 0;
-    for run in &source.runs {
-        let (targets, said) = run.targets(workloads, first_block);
-        first_block += run.last_block();
+    let mut sets: Vec<(Wish, Collected)> = Vec::new();
+    let mut first_block = 0u32;
+    for run in &mut source.runs {
+        let (targets, said) = run.targets();
         warnings.extend(said);
+        // Which line's latencies belong to which set.
+        let mut lines: HashMap<u32, usize> = HashMap::new();
         for target in targets {
-            if target.runs.is_empty() {
+            if target.blocks.is_empty() {
                 warnings.push(format!("{}: no trial of {} has a value: left out", run.path.display(), target.name));
                 continue;
             }
-            match sets.iter_mut().find(|(_, set)| set.name == target.name) {
-                Some((_, set)) => set.runs.extend(target.runs),
-                None => {
-                    let wish = match &source.argument.name {
-                        Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
-                        None => Wish::target(&run.identity, &target.name, typed.clone()),
-                    };
-                    let pairing = Some(pairing.join(" + "));
-                    sets.push((wish, Set { name: target.name, pairing, runs: target.runs }));
-                }
+            let place = sets.iter().position(|(_, set)| set.name == target.name).unwrap_or_else(|| {
+                let wish = match &source.argument.name {
+                    Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
+                    None => Wish::target(&run.identity, &target.name, typed.clone()),
+                };
+                sets.push((wish, Collected::new(target.name.clone(), Some(pairing.join(" + ")))));
+                sets.len() - 1
+            });
+            let set = &mut sets[place].1;
+            for (block, trials) in target.blocks {
+                // One at a time: thousands of blocks would fill the memory with names.
+                let block = first_block.saturating_add(block);
+                set.push(&run.run(block, &trials, workloads)).context("cannot compare these trials")?;
+                lines.extend(trials.iter().map(|trial| (trial.line, place)));
             }
         }
+        first_block = first_block.saturating_add(run.last_block());
+        let take = |line, histograms: Vec<Histogram>| {
+            let set = &mut sets[lines[&line]].1;
+            histograms.iter().for_each(|histogram| set.push_latencies(histogram));
+        };
+        run.latencies(workloads, take, |line| lines.contains_key(&line))?;
     }
-    sets
+    Ok(sets)
 }

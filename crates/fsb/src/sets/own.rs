@@ -1,18 +1,17 @@
 //! Run directories of ours: each target is a set, each block a run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use fsb_model::metric::{self, Role};
+use fsb_analysis::histogram;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
-use fsb_model::{Metric, Outcome, RunRecord, Target, Trial};
-use fsb_store::{Contents, RUN_FILE, TRIALS_FILE};
-use hdrhistogram::serialization::Deserializer;
+use fsb_model::workload::Params;
+use fsb_model::{Outcome, RunRecord, Target, Trial};
+use fsb_store::{Line, RUN_FILE, Reader, TRIALS_FILE};
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::trials::{Compared, OwnCell, OwnMetric, OwnTrial, Trials};
 use super::workloads::Workloads;
 
 /// What results of ours are made with.
@@ -21,81 +20,120 @@ const TOOL: &str = "fsb";
 /// So many warnings of one run are told again.
 const TOLD: usize = 5;
 
-/// A run directory as it was read.
+/// A run directory as it was read: without its latencies, which are read when it is known whose they are.
 #[derive(Debug)]
 pub(super) struct OwnRun {
     /// As given.
     pub(super) path: PathBuf,
     /// Which run it is, whatever path it was reached by.
     pub(super) identity: PathBuf,
-    /// What it holds.
-    pub(super) contents: Contents,
+    /// Its record.
+    pub(super) record: RunRecord,
+    /// The trials that count.
+    pub(super) trials: Trials,
+    warnings: Vec<String>,
+    reader: Reader,
 }
 
 /// One target of a run directory.
 #[derive(Debug)]
-pub(super) struct OwnTarget {
+pub(super) struct OwnTarget<'t> {
     /// Its name in the run.
     pub(super) name: String,
-    /// One a block, in the order of the blocks.
-    pub(super) runs: Vec<Run>,
+    /// The trials that have values, by block.
+    pub(super) blocks: BTreeMap<u32, Vec<&'t OwnTrial>>,
 }
 
-/// A trial and the line that it stands on.
-type Lined<'t> = (u32, &'t Trial);
+/// A line of the journal with nothing but its latencies.
+#[derive(Debug, Deserialize)]
+struct Latencies {
+    schema: String,
+    workload: String,
+    operation: String,
+    params: Params,
+    #[serde(default)]
+    latency: BTreeMap<String, String>,
+}
+
+impl Line for Latencies {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
 
 impl OwnRun {
     /// Reads a run directory, finished or not.
     pub(super) fn read(path: &Path) -> anyhow::Result<OwnRun> {
-        let contents = fsb_store::read(path)?;
+        let mut reader = Reader::open(path)?;
+        let mut trials = Trials::default();
+        let warnings = reader.trials(|line, trial: Compared| {
+            if trial.counts() {
+                trials.push_line(line, &trial);
+            }
+        })?;
         let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Ok(OwnRun { path: path.to_owned(), identity, contents })
+        Ok(OwnRun { path: path.to_owned(), identity, record: reader.record.clone(), trials, warnings, reader })
     }
 
-    /// The targets in the plan's order, with their blocks counted from `first_block`, and what the reader must know.
-    pub(super) fn targets(&self, workloads: &Workloads, first_block: u32) -> (Vec<OwnTarget>, Vec<String>) {
-        let mut warnings: Vec<String> = self.contents.warnings.clone();
-        let said = &self.contents.record.warnings;
+    /// The targets in the plan's order, and what the reader must know.
+    pub(super) fn targets(&self) -> (Vec<OwnTarget<'_>>, Vec<String>) {
+        let mut warnings: Vec<String> = self.warnings.clone();
+        let said = &self.record.warnings;
         warnings.extend(said.iter().take(TOLD).map(|text| format!("{}: {text}", self.path.display())));
         if said.len() > TOLD {
             let more = said.len() - TOLD;
             warnings.push(format!("{}: {more} more warnings stand in its {RUN_FILE}", self.path.display()));
         }
         let mut targets = Vec::new();
-        for target in &self.contents.record.plan.targets {
-            let trials = last_attempts(self.trials().filter(|(_, trial)| trial.target == target.name));
+        for target in &self.record.plan.targets {
+            let trials = self.trials.last_attempts(&target.name);
             warnings.extend(self.lost(&target.name, &trials));
-            let mut blocks: BTreeMap<u32, Vec<Lined<'_>>> = BTreeMap::new();
-            for (line, trial) in trials {
-                if trial.outcome == Outcome::Ok {
-                    blocks.entry(trial.block).or_default().push((line, trial));
-                }
-            }
+            let mut blocks = by_block(trials);
             // Each block had an order of its own: tables have the plan's.
-            blocks.values_mut().for_each(|trials| trials.sort_by_key(|(_, trial)| self.place_in_plan(&trial.workload)));
-            let runs = blocks.iter().map(|(block, trials)| self.run(first_block + block, trials, workloads)).collect();
-            targets.push(OwnTarget { name: target.name.clone(), runs });
+            let places: Vec<Option<usize>> =
+                self.trials.cells.iter().map(|cell| self.place_in_plan(&cell.workload)).collect();
+            blocks.values_mut().for_each(|trials| trials.sort_by_key(|trial| places[trial.cell as usize]));
+            targets.push(OwnTarget { name: target.name.clone(), blocks });
         }
         (targets, warnings)
     }
 
     /// The last block's number; 0 where none was measured.
     pub(super) fn last_block(&self) -> u32 {
-        self.trials().map(|(_, trial)| trial.block).max().unwrap_or(0)
+        self.trials.list.iter().map(|trial| trial.block).max().unwrap_or(0)
     }
 
-    /// The trials that count, each with its line: the store keeps every line.
-    pub(super) fn trials(&self) -> impl Iterator<Item = Lined<'_>> {
-        (1..).zip(&self.contents.trials).filter(|(_, trial)| trial.counts())
+    /// Reads the journal again and shows the latencies of every line that has some.
+    pub(super) fn latencies(
+        &mut self,
+        workloads: &Workloads,
+        mut visit: impl FnMut(u32, Vec<Histogram>),
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> anyhow::Result<()> {
+        self.reader.trials(|line, trial: Latencies| {
+            let line = u32::try_from(line).unwrap_or(u32::MAX);
+            if trial.latency.is_empty() || !is_wanted(line) {
+                return;
+            }
+            let cell = OwnCell::new(&trial.workload, &trial.operation, &trial.params);
+            let workload = workloads.place(&cell).workload;
+            // What is no histogram is left out: it describes a trial, and the trial's value stands without it.
+            let of = |(operation, text): (&String, &String)| {
+                let bins = decode(text).filter(|bins| !bins.is_empty())?;
+                Some(Histogram { workload: Some(workload.to_owned()), operation: operation.clone(), bins })
+            };
+            visit(line, trial.latency.iter().filter_map(of).collect());
+        })?;
+        Ok(())
     }
 
     fn place_in_plan(&self, label: &str) -> Option<usize> {
-        self.contents.record.cells.iter().position(|cell| cell.label == label)
+        self.record.cells.iter().position(|cell| cell.label == label)
     }
 
     /// How many trials have no value that can be used.
-    fn lost(&self, target: &str, trials: &[Lined<'_>]) -> Option<String> {
-        let count = |outcome| trials.iter().filter(|(_, trial)| trial.outcome == outcome).count();
+    fn lost(&self, target: &str, trials: &[&OwnTrial]) -> Option<String> {
+        let count = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
         let words: Vec<String> = [(count(Outcome::Failed), "failed"), (count(Outcome::Invalid), "invalid")]
             .into_iter()
             .filter(|(count, _)| *count > 0)
@@ -106,14 +144,14 @@ impl OwnRun {
             .then(|| format!("{}, {target}: left out of {all} trials: {}", self.path.display(), words.join(", ")))
     }
 
-    fn run(&self, block: u32, trials: &[Lined<'_>], workloads: &Workloads) -> Run {
+    /// One block of a target as a run.
+    pub(super) fn run(&self, block: u32, trials: &[&OwnTrial], workloads: &Workloads) -> Run {
         Run {
             tool: TOOL.to_owned(),
-            version: self.contents.record.segments.last().map(|segment| segment.fsb_version.clone()),
+            version: self.record.segments.last().map(|segment| segment.fsb_version.clone()),
             path: self.path.join(TRIALS_FILE).display().to_string(),
             block: Some(block),
-            series: series(trials, workloads),
-            histograms: histograms(trials, workloads),
+            series: self.trials.series(trials, workloads),
             ..Run::default()
         }
     }
@@ -121,19 +159,16 @@ impl OwnRun {
 
 /// The targets of a run that is not read from a directory, each as a set: of its matrices alone, and without latencies.
 pub fn of_matrices(record: &RunRecord, trials: &[Trial]) -> Vec<Set> {
-    let is_part = |trial: &&Trial| trial.params.get("matrix") == Some(&Value::Bool(true));
-    let parts: Vec<&Trial> = trials.iter().filter(|trial| trial.counts()).filter(is_part).collect();
-    let workloads = Workloads::of(parts.iter().copied());
+    let mut parts = Trials::default();
+    let is_part = |trial: &&Trial| trial.counts() && trial.params.get("matrix") == Some(&Value::Bool(true));
+    trials.iter().filter(is_part).for_each(|trial| parts.push(trial));
+    let workloads = Workloads::of(parts.cells.iter());
     let set = |target: &Target| {
-        let own = parts.iter().copied().filter(|trial| trial.target == target.name);
-        let mut blocks: BTreeMap<u32, Vec<Lined<'_>>> = BTreeMap::new();
-        for (line, trial) in last_attempts((1..).zip(own)).into_iter().filter(|(_, t)| t.outcome == Outcome::Ok) {
-            blocks.entry(trial.block).or_default().push((line, trial));
-        }
-        let run = |(block, trials): (&u32, &Vec<Lined<'_>>)| Run {
+        let blocks = by_block(parts.last_attempts(&target.name));
+        let run = |(block, trials): (&u32, &Vec<&OwnTrial>)| Run {
             tool: TOOL.to_owned(),
             block: Some(*block),
-            series: series(trials, &workloads),
+            series: parts.series(trials, &workloads),
             ..Run::default()
         };
         let pairing = Some(record.name.clone());
@@ -142,58 +177,65 @@ pub fn of_matrices(record: &RunRecord, trials: &[Trial]) -> Vec<Set> {
     record.plan.targets.iter().map(set).filter(|set| !set.runs.is_empty()).collect()
 }
 
-/// Where a trial was made again, the last attempt counts.
-fn last_attempts<'t>(trials: impl Iterator<Item = Lined<'t>>) -> Vec<Lined<'t>> {
-    let mut last: BTreeMap<(u32, &str), Lined<'t>> = BTreeMap::new();
-    for (line, trial) in trials {
-        let held = last.entry((trial.block, &trial.workload)).or_insert((line, trial));
-        if (trial.attempt, trial.order) >= (held.1.attempt, held.1.order) {
-            *held = (line, trial);
-        }
+/// The trials that ended well, by block.
+fn by_block(trials: Vec<&OwnTrial>) -> BTreeMap<u32, Vec<&OwnTrial>> {
+    let mut blocks: BTreeMap<u32, Vec<&OwnTrial>> = BTreeMap::new();
+    for trial in trials.into_iter().filter(|trial| trial.outcome == Outcome::Ok) {
+        blocks.entry(trial.block).or_default().push(trial);
     }
-    let mut trials: Vec<Lined<'t>> = last.into_values().collect();
-    trials.sort_by_key(|(line, _)| *line);
-    trials
+    blocks
 }
 
-/// The first metric, which targets are compared by, and latencies. What a trial cost explains a result and is none.
-fn shown(trial: &Trial) -> impl Iterator<Item = &Metric> {
-    let latency = |metric: &Metric| metric::find(&metric.name).is_some_and(|kind| kind.role == Role::Latency);
-    trial.metrics.iter().enumerate().filter(move |(at, metric)| *at == 0 || latency(metric)).map(|(_, metric)| metric)
-}
-
-fn series(trials: &[Lined<'_>], workloads: &Workloads) -> Vec<Series> {
-    let mut all: Vec<Series> = Vec::new();
-    for (line, trial) in trials {
-        let place = workloads.place(trial);
-        for metric in shown(trial) {
-            let same = |series: &&mut Series| {
-                series.workload.as_deref() == Some(place.workload)
-                    && series.operation == trial.operation
-                    && series.metric == metric.name
-            };
-            let series = match all.iter_mut().find(same) {
-                Some(series) => series,
-                None => {
-                    all.push(empty_series(place.workload, trial, metric));
-                    all.last_mut().expect("one was pushed")
-                }
-            };
-            let (file_size, record_size) = (place.file_size, place.record_size);
-            if metric.value.is_finite() && metric.value > 0.0 {
-                series.points.push(Point { file_size, record_size, value: metric.value, line: *line });
-            } else {
-                series.gaps.push(Gap { file_size, record_size, line: *line, why: GapReason::Zero });
+impl Trials {
+    /// The trials of a target in the order of their lines. Where one was made again, the last attempt counts.
+    fn last_attempts(&self, target: &str) -> Vec<&OwnTrial> {
+        let mut last: BTreeMap<(u32, &str), &OwnTrial> = BTreeMap::new();
+        for trial in self.list.iter().filter(|trial| self.targets[trial.target as usize] == target) {
+            let held = last.entry((trial.block, &self.cells[trial.cell as usize].workload)).or_insert(trial);
+            if (trial.attempt, trial.order) >= (held.attempt, held.order) {
+                *held = trial;
             }
         }
+        let mut trials: Vec<&OwnTrial> = last.into_values().collect();
+        trials.sort_by_key(|trial| trial.line);
+        trials
     }
-    all
+
+    fn series(&self, trials: &[&OwnTrial], workloads: &Workloads) -> Vec<Series> {
+        let mut all: Vec<Series> = Vec::new();
+        for trial in trials {
+            let cell = &self.cells[trial.cell as usize];
+            let place = workloads.place(cell);
+            for (metric, value) in &trial.values {
+                let metric = &self.metrics[*metric as usize];
+                let same = |series: &&mut Series| {
+                    series.workload.as_deref() == Some(place.workload)
+                        && series.operation == cell.operation
+                        && series.metric == metric.name
+                };
+                let series = match all.iter_mut().find(same) {
+                    Some(series) => series,
+                    None => {
+                        all.push(empty_series(place.workload, &cell.operation, metric));
+                        all.last_mut().expect("one was pushed")
+                    }
+                };
+                let (file_size, record_size, line) = (place.file_size, place.record_size, trial.line);
+                if value.is_finite() && *value > 0.0 {
+                    series.points.push(Point { file_size, record_size, value: *value, line });
+                } else {
+                    series.gaps.push(Gap { file_size, record_size, line, why: GapReason::Zero });
+                }
+            }
+        }
+        all
+    }
 }
 
-fn empty_series(workload: &str, trial: &Trial, metric: &Metric) -> Series {
+fn empty_series(workload: &str, operation: &str, metric: &OwnMetric) -> Series {
     Series {
         workload: Some(workload.to_owned()),
-        operation: trial.operation.clone(),
+        operation: operation.to_owned(),
         metric: metric.name.clone(),
         unit: metric.unit,
         better: metric.better,
@@ -203,44 +245,19 @@ fn empty_series(workload: &str, trial: &Trial, metric: &Metric) -> Series {
     }
 }
 
-/// Latencies by workload and operation, merged and never averaged. What is no histogram is left out: it describes a
-/// trial, and the trial's value stands without it.
-fn histograms(trials: &[Lined<'_>], workloads: &Workloads) -> Vec<Histogram> {
-    let mut merged: BTreeMap<(&str, &str), BTreeMap<u64, u64>> = BTreeMap::new();
-    for (_, trial) in trials {
-        let workload = workloads.place(trial).workload;
-        for (operation, text) in &trial.latency {
-            let bins = merged.entry((workload, operation)).or_default();
-            for (nanoseconds, count) in decode(text).unwrap_or_default() {
-                *bins.entry(nanoseconds).or_default() += count;
-            }
-        }
-    }
-    merged
-        .into_iter()
-        .filter(|(_, bins)| !bins.is_empty())
-        .map(|((workload, operation), bins)| Histogram {
-            workload: Some(workload.to_owned()),
-            operation: operation.to_owned(),
-            bins: bins.into_iter().collect(),
-        })
-        .collect()
-}
-
 /// Nanoseconds and how often.
 fn decode(text: &str) -> Option<Vec<(u64, u64)>> {
-    let bytes = STANDARD.decode(text).ok()?;
-    let histogram: hdrhistogram::Histogram<u64> = Deserializer::new().deserialize(&mut Cursor::new(bytes)).ok()?;
+    let histogram = histogram::decode(text)?;
     Some(histogram.iter_recorded().map(|bin| (bin.value_iterated_to(), bin.count_at_value())).collect())
 }
 
 /// Workloads that were given the same label with other parameters: comparable perhaps, the same thing hardly.
 pub(super) fn relabelled<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Vec<String> {
-    let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for (_, trial) in runs.flat_map(OwnRun::trials) {
-        seen.entry(&trial.workload).or_default().insert(super::workloads::kind(trial));
+    let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for cell in runs.flat_map(|run| &run.trials.cells) {
+        seen.entry(&cell.workload).or_default().insert(&cell.kind);
     }
-    let differs = |(_, kinds): &(&str, BTreeSet<String>)| kinds.len() > 1;
+    let differs = |(_, kinds): &(&str, BTreeSet<&str>)| kinds.len() > 1;
     seen.into_iter()
         .filter(differs)
         .map(|(label, _)| format!("'{label}' was measured with different parameters in these runs: see their run.json"))

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use fsb_model::RunRecord;
 use fsb_model::units::show_bytes;
-use serde_json::Value;
 
 use super::own::OwnRun;
 
@@ -32,15 +31,13 @@ pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Re
     let mut unjudged = Unjudged { native: others, ..Unjudged::default() };
     for run in runs {
         let path = run.path.display().to_string();
-        unjudged.note(&run.contents.record, &path);
-        scales.note(format!("{}", run.contents.record.plan.scale), &path);
-        for (_, trial) in run.trials() {
-            let memory = trial.observed.get("memory_limit");
-            let limit = memory.and_then(|memory| memory.get("limit_bytes")).and_then(Value::as_u64);
+        unjudged.note(&run.record, &path);
+        scales.note(format!("{}", run.record.plan.scale), &path);
+        for limit in &run.trials.limits {
             limits.note(limit.map_or_else(|| "none".to_owned(), |bytes| show_bytes(bytes as f64)), &path);
-            if let Some(mechanism) = memory.and_then(|memory| memory.get("mechanism")).and_then(Value::as_str) {
-                mechanisms.note(mechanism.to_owned(), &path);
-            }
+        }
+        for mechanism in &run.trials.mechanisms {
+            mechanisms.note(mechanism.clone(), &path);
         }
     }
     let apart = unjudged.why().or_else(|| {

@@ -5,14 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::Trial;
-use serde_json::Value;
+use super::trials::OwnCell;
 
-/// The parameters that span a grid.
-const FILE_SIZE: &str = "file_size";
-const RECORD_SIZE: &str = "block_size";
-
-/// Where a trial stands.
+/// Where a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place<'w> {
     /// The name of the workload.
@@ -30,17 +25,16 @@ pub(super) struct Workloads {
 }
 
 impl Workloads {
-    /// Names the workloads of all trials.
-    pub(super) fn of<'t>(trials: impl Iterator<Item = &'t Trial>) -> Workloads {
+    /// Names the workloads of all cells.
+    pub(super) fn of<'t>(cells: impl Iterator<Item = &'t OwnCell>) -> Workloads {
         let mut labels: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         let mut operations: BTreeMap<String, &str> = BTreeMap::new();
-        for trial in trials {
-            let kind = kind(trial);
-            let known = labels.entry(kind.clone()).or_default();
-            if !known.contains(&trial.workload.as_str()) {
-                known.push(&trial.workload);
+        for cell in cells {
+            let known = labels.entry(cell.kind.clone()).or_default();
+            if !known.contains(&cell.workload.as_str()) {
+                known.push(&cell.workload);
             }
-            operations.insert(kind, &trial.operation);
+            operations.insert(cell.kind.clone(), &cell.operation);
         }
         let mut names: BTreeMap<String, Option<String>> = labels
             .iter()
@@ -50,11 +44,11 @@ impl Workloads {
         Workloads { names }
     }
 
-    /// The workload and the sizes of a trial.
-    pub(super) fn place<'w>(&'w self, trial: &'w Trial) -> Place<'w> {
-        let size = |key: &str| trial.params.get(key).and_then(Value::as_u64).filter(|size| *size > 0);
-        let name = self.names.get(&kind(trial)).and_then(Option::as_deref);
-        Place { workload: name.unwrap_or(&trial.workload), file_size: size(FILE_SIZE), record_size: size(RECORD_SIZE) }
+    /// The workload and the sizes of a cell.
+    pub(super) fn place<'w>(&'w self, cell: &'w OwnCell) -> Place<'w> {
+        let name = self.names.get(&cell.kind).and_then(Option::as_deref);
+        let OwnCell { file_size, record_size, .. } = *cell;
+        Place { workload: name.unwrap_or(&cell.workload), file_size, record_size }
     }
 }
 
@@ -72,13 +66,6 @@ fn forget_ambiguous(names: &mut BTreeMap<String, Option<String>>, labels: &BTree
             *name = None;
         }
     }
-}
-
-/// All that makes a trial another one, but for the sizes.
-pub(super) fn kind(trial: &Trial) -> String {
-    let others: BTreeMap<&String, &Value> =
-        trial.params.iter().filter(|(key, _)| ![FILE_SIZE, RECORD_SIZE].contains(&key.as_str())).collect();
-    format!("{} {}", trial.operation, serde_json::json!(others))
 }
 
 /// What labels have in common: `random read 4K, cold` and `random read 64K, cold` are `random read, cold`.
@@ -99,20 +86,16 @@ fn shared(operation: &str, labels: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn trial(label: &str, params: Value) -> Trial {
-        serde_json::from_value(json!({
-            "schema": fsb_model::trial::SCHEMA, "id": label, "phase": "measured", "block": 1, "order": 0, "attempt": 1,
-            "target": "ext4", "kernel": "6.18", "workload": label, "operation": "read", "params": params,
-            "started": "2026-01-01T00:00:00Z", "outcome": "ok",
-        }))
-        .unwrap()
+    fn trial(label: &str, params: Value) -> OwnCell {
+        let params = params.as_object().unwrap();
+        OwnCell::new(label, "read", &params.clone().into_iter().collect())
     }
 
-    fn names(trials: &[Trial]) -> Vec<String> {
-        let workloads = Workloads::of(trials.iter());
-        trials.iter().map(|trial| workloads.place(trial).workload.to_owned()).collect()
+    fn names(cells: &[OwnCell]) -> Vec<String> {
+        let workloads = Workloads::of(cells.iter());
+        cells.iter().map(|cell| workloads.place(cell).workload.to_owned()).collect()
     }
 
     #[test]

@@ -6,18 +6,20 @@ use std::process::Command;
 /// Crate by crate: the crates of this workspace that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-model", &[]),
+    ("fsb-input", &[]),
     ("fsb-testbed", &["fsb-model"]),
-    ("fsb-engine", &["fsb-model"]),
-    ("fsb-store", &["fsb-model"]),
-    ("fsb-compat", &["fsb-model"]),
+    ("fsb-engine", &["fsb-model", "fsb-input"]),
+    ("fsb-store", &["fsb-model", "fsb-input"]),
+    ("fsb-compat", &["fsb-model", "fsb-input"]),
     ("fsb-analysis", &["fsb-model"]),
-    ("fsb-vm", &["fsb-model"]),
+    ("fsb-vm", &["fsb-model", "fsb-input"]),
     ("fsb-runner", &["fsb-model", "fsb-testbed", "fsb-engine", "fsb-vm"]),
     ("fsb-report", &["fsb-model", "fsb-analysis"]),
     (
         "fsb",
         &[
             "fsb-model",
+            "fsb-input",
             "fsb-testbed",
             "fsb-engine",
             "fsb-store",

@@ -16,6 +16,7 @@ mod filebench;
 mod filetree;
 mod flow;
 mod honesty;
+mod inputs;
 mod iozone;
 mod killed;
 mod kills;

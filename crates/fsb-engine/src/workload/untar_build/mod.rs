@@ -14,7 +14,6 @@ mod recipe;
 mod report;
 
 use std::ffi::CString;
-use std::fs;
 use std::io::{Cursor, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::AtomicBool;
@@ -102,7 +101,7 @@ impl UntarBuildJob {
             }
             Source::Archive(path) => {
                 let failed = |error: std::io::Error| EngineError::io("read the archive", path, &error);
-                let mut file = fs::File::open(path).map_err(failed)?;
+                let mut file = fsb_input::open(path).map_err(failed)?;
                 let mut archive = Vec::new();
                 if context.is_real() {
                     check_room("the archive", file.metadata().map_err(failed)?.len())?;

@@ -282,10 +282,10 @@ pub(super) fn scaled(files: u64, scale: f64) -> u64 {
 fn of_archive(path: &Path) -> Result<Index, String> {
     let shown = path.display();
     let failed = |error: std::io::Error| format!("{shown} cannot be read: {error}");
-    let file = File::open(path).map_err(failed)?;
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Err(format!("{shown} is no file: name a tar archive"));
-    }
+    let file = fsb_input::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::IsADirectory => format!("{shown} is no file: name a tar archive"),
+        _ => failed(error),
+    })?;
     if let Some(how) = packed(&file) {
         return Err(format!(
             "{shown} is compressed: unpack it first, with {how}; decompressing measures the processor"

@@ -1,13 +1,10 @@
 //! Files of commands.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::exit;
+use fsb_input::LARGEST_SCRIPT;
 
-/// More than this is no file of commands.
-const LARGEST: u64 = 16 << 20;
+use crate::exit;
 
 /// The lines of a file.
 #[derive(Debug)]
@@ -18,16 +15,10 @@ pub struct Script {
     pub lines: Vec<String>,
 }
 
-/// Reads a file of commands.
+/// Reads a file of commands, or a pipe of the shell.
 pub fn read(path: &Path) -> anyhow::Result<Script> {
-    let shown = path.display();
-    let refused = |why: String| exit::request(format!("cannot read commands from {shown}: {why}"));
-    let mut text = String::new();
-    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
-    file.take(LARGEST + 1).read_to_string(&mut text).map_err(|error| refused(error.to_string()))?;
-    if text.len() as u64 > LARGEST {
-        return Err(refused("it is larger than any file of commands".to_owned()));
-    }
+    let refused = |error| exit::request(format!("cannot read commands from {}: {error}", path.display()));
+    let text = fsb_input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(refused)?;
     Ok(Script { path: path.to_owned(), lines: text.lines().map(str::to_owned).collect() })
 }
 

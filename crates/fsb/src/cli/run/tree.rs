@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fsb_input::LARGEST_RECORD;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, RunRecord, WorkloadSpec};
@@ -85,9 +86,9 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
 /// The shape that a run was made with, from its record.
 fn of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let failed = |why: String| exit::request(format!("--tree {}: {why}", path.display()));
-    let text = fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-    let record: RunRecord =
-        serde_json::from_str(&text).map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;
+    let text = fsb_input::read(path, LARGEST_RECORD).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let record: RunRecord = serde_json::from_slice(&text)
+        .map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;
     let found = record.cells.iter().find_map(|cell| {
         let text = |key: &str| cell.workload.params.get(key).and_then(Value::as_str);
         Some((text("tree").unwrap_or("a tree").to_owned(), text("shape")?))

@@ -1,0 +1,330 @@
+//! A set while its runs are read: values go into one table an operation at once, and of a run stays what is told of it.
+//!
+//! Thousands of files are compared in the memory of their numbers: eight bytes a value. Which cells a run has is kept
+//! once for all runs that have the same ones in the same order, and names are kept once a set.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use fsb_model::set::{GapReason, Histogram, Run, Series, Set};
+use fsb_model::{Better, Unit};
+
+use super::table::{Key, Size};
+use super::warnings::{FEW_TICKS, FEW_VALUES, NAMED};
+use crate::error::{AnalysisError, logarithm};
+
+/// A set whose runs were read one by one, and dropped.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// The name in tables, unique in a comparison.
+    pub name: String,
+    /// As in [`Set::pairing`].
+    pub pairing: Option<String>,
+    pub(super) runs: Vec<Facts>,
+    /// In the order in which operations turned up.
+    pub(super) columns: Vec<Column>,
+    places: HashMap<Key, usize>,
+    pub(super) tools: Distinct,
+    pub(super) versions: Distinct,
+    pub(super) commands: Distinct,
+    /// Paths of files, each once.
+    pub(super) files: Distinct,
+    /// Whether the first run says what version its tool is.
+    pub(super) first_version: Option<String>,
+    pub(super) copies: Copies,
+    pub(super) ticks: Ticks,
+    /// By reason, as [`GAPS`] has them.
+    pub(super) gaps: [usize; GAPS.len()],
+    pub(super) remarks: Remarks,
+    /// Nanoseconds and how often, by workload and operation.
+    pub(super) latencies: BTreeMap<(Option<String>, String), BTreeMap<u64, u64>>,
+}
+
+/// Reasons in the order in which they are told.
+pub(super) const GAPS: [GapReason; 3] = [GapReason::BelowClock, GapReason::TooFast, GapReason::Zero];
+
+/// What stays of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    pub block: Option<u32>,
+    /// Its place among the set's files.
+    file: u32,
+}
+
+/// Texts in the order in which they turned up, each once.
+#[derive(Debug, Default)]
+pub(super) struct Distinct {
+    pub texts: Vec<String>,
+    places: HashMap<u64, Vec<u32>>,
+}
+
+impl Distinct {
+    fn add(&mut self, text: &str) -> u32 {
+        let places = self.places.entry(hash(text)).or_default();
+        if let Some(place) = places.iter().find(|place| self.texts[**place as usize] == text) {
+            return *place;
+        }
+        let place = self.texts.len() as u32;
+        places.push(place);
+        self.texts.push(text.to_owned());
+        place
+    }
+}
+
+/// Runs that agree in every value.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    last: HashMap<u64, u32>,
+    pub pairs: usize,
+    /// The first pair: places of runs.
+    pub first: Option<(usize, usize)>,
+}
+
+/// How many values lasted only a few ticks of a clock.
+#[derive(Debug, Default)]
+pub(super) struct Ticks {
+    pub few: usize,
+    pub all: usize,
+    pub resolution: f64,
+}
+
+/// What the readers said.
+#[derive(Debug, Default)]
+pub(super) struct Remarks {
+    /// The first texts, each with its first places and how many there are.
+    pub told: Vec<(String, Vec<String>, usize)>,
+    untold: HashSet<u64>,
+}
+
+impl Remarks {
+    /// So many texts are told.
+    const TOLD: usize = 2 * NAMED;
+
+    fn add(&mut self, text: &str, place: impl FnOnce() -> String) {
+        let known = self.told.iter_mut().find(|(known, ..)| known == text);
+        if let Some((_, places, count)) = known {
+            *count += 1;
+            if places.len() < NAMED {
+                places.push(place());
+            }
+        } else if self.told.len() < Remarks::TOLD {
+            self.told.push((text.to_owned(), vec![place()], 1));
+        } else {
+            self.untold.insert(hash(text));
+        }
+    }
+
+    /// How many texts more there are.
+    pub fn more(&self) -> usize {
+        self.untold.len()
+    }
+}
+
+/// The values of one operation.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub key: Key,
+    pub better: Better,
+    pub sizes: Vec<Size>,
+    places: HashMap<Size, u32>,
+    /// Places among the sizes, once for all rows that have the same ones.
+    pub shapes: Vec<Vec<u32>>,
+    shape_places: HashMap<Vec<u32>, u32>,
+    /// In the order of the runs; a run that has an operation twice has two.
+    pub rows: Vec<Row>,
+    pub values: Vec<f64>,
+}
+
+/// The values of a run: as many as its shape has places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub run: u32,
+    pub shape: u32,
+    start: u64,
+}
+
+impl Column {
+    fn new(key: Key, better: Better) -> Column {
+        Column {
+            key,
+            better,
+            sizes: Vec::new(),
+            places: HashMap::new(),
+            shapes: Vec::new(),
+            shape_places: HashMap::new(),
+            rows: Vec::new(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Places of sizes and values.
+    pub fn points(&self, row: &Row) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let shape = &self.shapes[row.shape as usize];
+        shape.iter().copied().zip(self.values[row.start as usize..].iter().copied())
+    }
+
+    fn add(&mut self, run: u32, series: &Series) -> Result<(), AnalysisError> {
+        if series.points.is_empty() {
+            return Ok(());
+        }
+        let size = |point: &fsb_model::set::Point| Size { file: point.file_size, record: point.record_size };
+        let is_same = |shape: &Vec<u32>| {
+            let sizes = shape.iter().map(|place| self.sizes[*place as usize]);
+            shape.len() == series.points.len() && sizes.eq(series.points.iter().map(size))
+        };
+        // Nearly always the run before had the same cells.
+        let last = self.rows.last().map(|row| row.shape).filter(|shape| is_same(&self.shapes[*shape as usize]));
+        let shape = last.unwrap_or_else(|| {
+            let places = series.points.iter().map(|point| {
+                *self.places.entry(size(point)).or_insert_with_key(|size| {
+                    self.sizes.push(*size);
+                    self.sizes.len() as u32 - 1
+                })
+            });
+            let shape: Vec<u32> = places.collect();
+            *self.shape_places.entry(shape).or_insert_with_key(|shape| {
+                self.shapes.push(shape.clone());
+                self.shapes.len() as u32 - 1
+            })
+        });
+        self.rows.push(Row { run, shape, start: self.values.len() as u64 });
+        for point in &series.points {
+            logarithm(point.value)?;
+            self.values.push(point.value);
+        }
+        Ok(())
+    }
+}
+
+impl Collected {
+    /// A set without runs. Its name may be given later.
+    pub fn new(name: impl Into<String>, pairing: Option<String>) -> Collected {
+        Collected { name: name.into(), pairing, ..Collected::default() }
+    }
+
+    /// A set that is held whole.
+    pub fn of(set: &Set) -> Result<Collected, AnalysisError> {
+        let mut collected = Collected::new(set.name.clone(), set.pairing.clone());
+        set.runs.iter().try_for_each(|run| collected.push(run))?;
+        Ok(collected)
+    }
+
+    /// Takes the next run in. Its values must be finite and above zero.
+    pub fn push(&mut self, run: &Run) -> Result<(), AnalysisError> {
+        let number = self.runs.len() as u32;
+        if self.runs.is_empty() {
+            self.first_version.clone_from(&run.version);
+        }
+        self.tools.add(&run.tool);
+        for (text, distinct) in [(&run.version, &mut self.versions), (&run.command, &mut self.commands)] {
+            if let Some(text) = text {
+                distinct.add(text);
+            }
+        }
+        self.runs.push(Facts { block: run.block, file: self.files.add(&run.path) });
+        for series in &run.series {
+            let key = Key::of(series);
+            let place = *self.places.entry(key).or_insert_with_key(|key| {
+                self.columns.push(Column::new(key.clone(), series.better));
+                self.columns.len() - 1
+            });
+            self.columns[place].add(number, series)?;
+            for gap in &series.gaps {
+                GAPS.iter().zip(&mut self.gaps).for_each(|(why, count)| *count += usize::from(gap.why == *why));
+            }
+        }
+        self.look_for_copies(number, run);
+        self.count_ticks(run);
+        for remark in &run.warnings {
+            let path = &run.path;
+            self.remarks
+                .add(&remark.text, || remark.line.map_or_else(|| path.clone(), |line| format!("{path}:{line}")));
+        }
+        run.histograms.iter().for_each(|histogram| self.push_latencies(histogram));
+        Ok(())
+    }
+
+    /// Adds latencies to those of the set, whichever run they are of.
+    pub fn push_latencies(&mut self, histogram: &Histogram) {
+        let bins = self.latencies.entry((histogram.workload.clone(), histogram.operation.clone())).or_default();
+        for (nanoseconds, count) in &histogram.bins {
+            let sum = bins.entry(*nanoseconds).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+
+    /// Whether no run was taken in.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The tool of the first run.
+    pub fn tool(&self) -> Option<&str> {
+        self.tools.texts.first().map(String::as_str)
+    }
+
+    /// Workload, operation and metric of everything that has values, in the order in which it turned up.
+    pub fn measured(&self) -> impl Iterator<Item = (Option<&str>, &str, &str)> {
+        let columns = self.columns.iter().filter(|column| !column.rows.is_empty());
+        columns.map(|column| (column.key.workload.as_deref(), &*column.key.operation, &*column.key.metric))
+    }
+
+    /// What a run is called in a warning.
+    pub(super) fn named(&self, run: usize) -> String {
+        match self.runs[run].block {
+            Some(block) => format!("block {block}"),
+            None => self.files.texts[self.runs[run].file as usize].clone(),
+        }
+    }
+
+    fn look_for_copies(&mut self, number: u32, run: &Run) {
+        if run.series.iter().map(|series| series.points.len()).sum::<usize>() < FEW_VALUES {
+            return;
+        }
+        if let Some(earlier) = self.copies.last.insert(fingerprint(run), number) {
+            self.copies.pairs += 1;
+            self.copies.first.get_or_insert((earlier as usize, number as usize));
+        }
+    }
+
+    fn count_ticks(&mut self, run: &Run) {
+        let Some(tick) = run.clock_resolution else { return };
+        self.ticks.resolution = self.ticks.resolution.max(tick);
+        for seconds in durations(run) {
+            self.ticks.all += 1;
+            self.ticks.few += usize::from(seconds < FEW_TICKS * tick);
+        }
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Equal for equal values.
+fn fingerprint(run: &Run) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for series in &run.series {
+        (&series.workload, &series.operation, &series.metric).hash(&mut hasher);
+        series
+            .points
+            .iter()
+            .for_each(|point| (point.file_size, point.record_size, point.value.to_bits()).hash(&mut hasher));
+    }
+    hasher.finish()
+}
+
+/// How long each value was measured, as far as it says.
+fn durations(run: &Run) -> impl Iterator<Item = f64> + '_ {
+    run.series.iter().flat_map(|series| {
+        series.points.iter().filter_map(|point| match series.unit {
+            Unit::BytesPerSecond => Some(point.file_size? as f64 / point.value),
+            Unit::OperationsPerSecond => Some(point.file_size? as f64 / point.record_size? as f64 / point.value),
+            // A mean that was printed in whole ticks is no more exact than one of them.
+            Unit::Seconds => Some(point.value),
+            Unit::Bytes | Unit::Count => None,
+        })
+    })
+}

@@ -1,0 +1,96 @@
+//! Files that somebody else wrote, read within bounds.
+//!
+//! Whatever `fsb` is given to read may be a device that never ends, a pipe that nobody writes to, or a sparse file of an
+//! exabyte. Everything of that kind is opened here: regular files only (links to them are fine), without waiting, and
+//! with a limit on bytes and on the length of a line. All errors are [`io::Error`]s whose text stands after `cannot read
+//! FILE: `.
+#![forbid(unsafe_code)]
+
+mod lines;
+mod open;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+pub use lines::{Line, Lines};
+pub use open::{open, open_or_pipe};
+
+/// The longest line of a journal, and the longest message of an agent. A trial on a recorded tree of a million files,
+/// whose shape stands in its parameters, takes some 20 MB; any other one a few kilobytes.
+pub const LONGEST_LINE: u64 = 64 << 20;
+
+/// Plans, scripts and workloads of people: more than this is none.
+pub const LARGEST_SCRIPT: u64 = 16 << 20;
+
+/// The record of a run: the order of 10,000 blocks takes some 50 MB.
+pub const LARGEST_RECORD: u64 = 256 << 20;
+
+/// The results of another tool. The longest log of one run takes a thousandth of it.
+pub const LARGEST_RESULT: u64 = 1 << 30;
+
+/// Kernels, and modules with their debug information.
+pub const LARGEST_BINARY: u64 = 4 << 30;
+
+/// The whole of a regular file of at most `most` bytes.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_open(open(path)?, most)
+}
+
+/// The whole of a regular file of at most `most` bytes, which must be text.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    text(read(path, most)?)
+}
+
+/// Like [`read_text`], and a pipe that the shell made is read to its end, too.
+pub fn read_text_or_pipe(path: &Path, most: u64) -> io::Result<String> {
+    text(read_open(open_or_pipe(path)?, most)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text (UTF-8)"))
+}
+
+fn read_open(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let length = file.metadata()?.len();
+    if length > most {
+        return Err(too_large(most));
+    }
+    let mut bytes = Vec::with_capacity(length as usize);
+    Bounded::new(file, most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads at most so many bytes; one more is an error, not an end, so that nothing is cut in silence.
+#[derive(Debug)]
+pub struct Bounded<R> {
+    inner: R,
+    most: u64,
+    left: u64,
+}
+
+impl<R> Bounded<R> {
+    /// At most `most` bytes of `inner`.
+    pub fn new(inner: R, most: u64) -> Bounded<R> {
+        Bounded { inner, most, left: most }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return if self.inner.read(&mut [0])? == 0 { Ok(0) } else { Err(too_large(self.most)) };
+        }
+        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        // No reader returns more than it was given room for; one that did must not wrap the count.
+        let length = self.inner.read(&mut buffer[..most])?;
+        self.left = self.left.saturating_sub(length as u64);
+        Ok(length)
+    }
+}
+
+/// What is said of a file that is larger than what it is read as can be.
+pub fn too_large(most: u64) -> io::Error {
+    let message = format!("it is larger than {} MiB, the most that is read", most >> 20);
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
+}

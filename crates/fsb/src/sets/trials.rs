@@ -1,0 +1,195 @@
+//! The trials of a run directory as far as they are compared: what many of them share is kept once.
+
+use std::collections::{BTreeSet, HashMap};
+
+use fsb_model::metric::{self, Role};
+use fsb_model::trial::Phase;
+use fsb_model::workload::Params;
+use fsb_model::{Better, Metric, Outcome, Trial, Unit};
+use fsb_store::Line;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+/// The parameters that span a grid.
+const FILE_SIZE: &str = "file_size";
+const RECORD_SIZE: &str = "block_size";
+
+/// A trial that counts.
+#[derive(Debug)]
+pub(super) struct OwnTrial {
+    /// The line that it stands on.
+    pub(super) line: u32,
+    pub(super) block: u32,
+    pub(super) order: u32,
+    pub(super) attempt: u32,
+    /// Its place among [`Trials::targets`].
+    pub(super) target: u32,
+    /// Its place among [`Trials::cells`].
+    pub(super) cell: u32,
+    pub(super) outcome: Outcome,
+    /// The first metric, which targets are compared by, and latencies: places among [`Trials::metrics`], and values.
+    pub(super) values: Box<[(u32, f64)]>,
+}
+
+/// What is done in a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OwnCell {
+    /// The label.
+    pub(super) workload: String,
+    pub(super) operation: String,
+    /// All that makes it another one, but for the sizes.
+    pub(super) kind: String,
+    /// Bytes of a file.
+    pub(super) file_size: Option<u64>,
+    /// Bytes of a call.
+    pub(super) record_size: Option<u64>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OwnMetric {
+    pub(super) name: String,
+    pub(super) unit: Unit,
+    pub(super) better: Better,
+}
+
+/// The trials of a run that count, in the order of their lines.
+#[derive(Debug, Default)]
+pub(super) struct Trials {
+    pub(super) list: Vec<OwnTrial>,
+    pub(super) targets: Vec<String>,
+    pub(super) cells: Vec<OwnCell>,
+    pub(super) metrics: Vec<OwnMetric>,
+    /// Limits of memory in bytes, where there was one.
+    pub(super) limits: BTreeSet<Option<u64>>,
+    /// How memory was limited.
+    pub(super) mechanisms: BTreeSet<String>,
+    /// Places of cells by label, operation and all parameters.
+    known: HashMap<(String, String, String), u32>,
+}
+
+/// A line of the journal without what is not compared: its latencies are read in a second pass.
+#[derive(Debug, Deserialize)]
+pub(super) struct Compared {
+    schema: String,
+    #[serde(rename = "id")]
+    _id: IgnoredAny,
+    phase: Phase,
+    block: u32,
+    order: u32,
+    attempt: u32,
+    target: String,
+    #[serde(rename = "kernel")]
+    _kernel: IgnoredAny,
+    workload: String,
+    operation: String,
+    params: Params,
+    #[serde(rename = "started")]
+    _started: IgnoredAny,
+    outcome: Outcome,
+    #[serde(default)]
+    metrics: Vec<Metric>,
+    #[serde(default)]
+    observed: Observed,
+    #[serde(default)]
+    superseded: bool,
+}
+
+/// Of what was seen, the limit of memory.
+#[derive(Debug, Default, Deserialize)]
+struct Observed {
+    memory_limit: Option<Value>,
+}
+
+impl Line for Compared {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+impl Compared {
+    /// As [`Trial::counts`].
+    pub(super) fn counts(&self) -> bool {
+        self.phase == Phase::Measured && !self.superseded
+    }
+}
+
+impl Trials {
+    /// Takes in a line of a journal.
+    pub(super) fn push_line(&mut self, line: usize, trial: &Compared) {
+        let memory = trial.observed.memory_limit.as_ref();
+        self.limits.insert(memory.and_then(|memory| memory.get("limit_bytes")).and_then(Value::as_u64));
+        if let Some(mechanism) = memory.and_then(|memory| memory.get("mechanism")).and_then(Value::as_str) {
+            if !self.mechanisms.contains(mechanism) {
+                self.mechanisms.insert(mechanism.to_owned());
+            }
+        }
+        let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
+        let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
+        let Compared { block, order, attempt, outcome, .. } = *trial;
+        let line = u32::try_from(line).unwrap_or(u32::MAX);
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, values });
+    }
+
+    /// Takes in a trial that stands in no file.
+    pub(super) fn push(&mut self, trial: &Trial) {
+        let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
+        let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
+        let Trial { block, order, attempt, outcome, .. } = *trial;
+        let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, values });
+    }
+
+    fn target(&mut self, name: &str) -> u32 {
+        place(&mut self.targets, |known| known == name, || name.to_owned())
+    }
+
+    fn cell(&mut self, workload: &str, operation: &str, params: &Params) -> u32 {
+        let key = (workload.to_owned(), operation.to_owned(), serde_json::json!(params).to_string());
+        *self.known.entry(key).or_insert_with(|| {
+            self.cells.push(OwnCell::new(workload, operation, params));
+            self.cells.len() as u32 - 1
+        })
+    }
+
+    fn values(&mut self, metrics: &[Metric]) -> Box<[(u32, f64)]> {
+        let shown = metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || is_latency(metric));
+        let of = |(_, metric): (usize, &Metric)| {
+            let Metric { name, unit, better, value } = metric;
+            let is_same = |known: &OwnMetric| (&known.name, known.unit, known.better) == (name, *unit, *better);
+            let make = || OwnMetric { name: name.clone(), unit: *unit, better: *better };
+            (place(&mut self.metrics, is_same, make), *value)
+        };
+        shown.map(of).collect()
+    }
+}
+
+/// What a trial cost explains a result and is none.
+fn is_latency(metric: &Metric) -> bool {
+    metric::find(&metric.name).is_some_and(|kind| kind.role == Role::Latency)
+}
+
+/// The place of something among a few.
+fn place<T>(known: &mut Vec<T>, is_same: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> u32 {
+    let found = known.iter().position(is_same).unwrap_or_else(|| {
+        known.push(make());
+        known.len() - 1
+    });
+    found as u32
+}
+
+impl OwnCell {
+    pub(super) fn new(workload: &str, operation: &str, params: &Params) -> OwnCell {
+        let size = |key: &str| params.get(key).and_then(Value::as_u64).filter(|size| *size > 0);
+        let others = params.iter().filter(|(key, _)| ![FILE_SIZE, RECORD_SIZE].contains(&key.as_str()));
+        let others: std::collections::BTreeMap<&String, &Value> = others.collect();
+        OwnCell {
+            workload: workload.to_owned(),
+            operation: operation.to_owned(),
+            kind: format!("{operation} {}", serde_json::json!(others)),
+            file_size: size(FILE_SIZE),
+            record_size: size(RECORD_SIZE),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A run directory as it is shown: its trials without what no report tells, and the latencies of a cell merged.
+//!
+//! The histograms of all trials, what was asked and what was seen are most of a journal. They are read one line at a
+//! time, and never held together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fsb_analysis::histogram;
+use fsb_model::trial::Phase;
+use fsb_model::workload::Params;
+use fsb_model::{Metric, Outcome, RunRecord, Trial};
+use fsb_store::{Line, Reader, StoreError};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use serde::Deserialize;
+
+/// A run that is shown.
+pub struct Stored {
+    /// The record.
+    pub record: RunRecord,
+    /// The trials in the order in which they ended. The first one of a cell that has latencies has those of all of them.
+    pub trials: Vec<Trial>,
+    /// What had to be passed over.
+    pub warnings: Vec<String>,
+}
+
+/// A line without what no report tells.
+#[derive(Deserialize)]
+struct Shown {
+    schema: String,
+    id: String,
+    phase: Phase,
+    block: u32,
+    order: u32,
+    attempt: u32,
+    target: String,
+    kernel: String,
+    workload: String,
+    operation: String,
+    params: Params,
+    started: String,
+    outcome: Outcome,
+    #[serde(default)]
+    error: Option<String>,
+    #[serde(default)]
+    metrics: Vec<Metric>,
+    #[serde(default)]
+    disturbed: Vec<String>,
+    #[serde(default)]
+    superseded: bool,
+}
+
+/// A line with nothing but its latencies.
+#[derive(Deserialize)]
+struct Latencies {
+    schema: String,
+    #[serde(default)]
+    latency: BTreeMap<String, String>,
+}
+
+impl Line for Shown {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+impl Line for Latencies {
+    fn schema(&self) -> &str {
+        &self.schema
+    }
+}
+
+impl From<Shown> for Trial {
+    fn from(shown: Shown) -> Trial {
+        let Shown { schema, id, phase, block, order, attempt, target, kernel, workload, operation, .. } = shown;
+        let Shown { params, started, outcome, error, metrics, disturbed, superseded, .. } = shown;
+        Trial {
+            schema,
+            id,
+            phase,
+            block,
+            order,
+            attempt,
+            target,
+            kernel,
+            workload,
+            operation,
+            params,
+            started,
+            outcome,
+            error,
+            metrics,
+            latency: BTreeMap::new(),
+            workers: Vec::new(),
+            requested: Default::default(),
+            observed: Default::default(),
+            disturbed,
+            superseded,
+            extra: Default::default(),
+        }
+    }
+}
+
+/// Reads a run to show it.
+pub fn read(path: &Path) -> Result<Stored, StoreError> {
+    let mut reader = Reader::open(path)?;
+    let mut trials: Vec<Trial> = Vec::new();
+    let mut numbers: Vec<usize> = Vec::new();
+    let warnings = reader.trials(|line, shown: Shown| {
+        numbers.push(line);
+        trials.push(shown.into());
+    })?;
+    let heirs = heirs(&trials, &numbers);
+    let mut merged: BTreeMap<usize, BTreeMap<String, Histogram<u64>>> = BTreeMap::new();
+    reader.trials(|line, Latencies { latency, .. }: Latencies| {
+        let Some(heir) = heirs.get(&line) else { return };
+        for (operation, text) in latency {
+            // As the report takes them: what is no histogram, and what does not fit to the first one, is left out.
+            let Some(found) = histogram::decode(&text) else { continue };
+            match merged.entry(*heir).or_default().entry(operation) {
+                std::collections::btree_map::Entry::Vacant(place) => drop(place.insert(found)),
+                std::collections::btree_map::Entry::Occupied(mut sum) => drop(sum.get_mut().add(found)),
+            }
+        }
+    })?;
+    for (heir, histograms) in merged {
+        let encoded = histograms.into_iter().filter_map(|(operation, sum)| Some((operation, encode(&sum)?)));
+        trials[heir].latency = encoded.collect();
+    }
+    Ok(Stored { record: reader.record, trials, warnings })
+}
+
+/// The lines whose latencies count, each with the trial that is to have those of its cell: of the last attempts in each
+/// block, where they ended well, the first one.
+fn heirs(trials: &[Trial], numbers: &[usize]) -> HashMap<usize, usize> {
+    let mut last: BTreeMap<(&str, &str, u32), usize> = BTreeMap::new();
+    for (place, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.counts()) {
+        let held = last.entry((&trial.target, &trial.workload, trial.block)).or_insert(place);
+        if (trial.attempt, trial.order) >= (trials[*held].attempt, trials[*held].order) {
+            *held = place;
+        }
+    }
+    let mut first: HashMap<(&str, &str), usize> = HashMap::new();
+    let good = last.into_iter().filter(|(_, place)| trials[*place].outcome == Outcome::Ok);
+    good.map(|((target, workload, _), place)| (numbers[place], *first.entry((target, workload)).or_insert(place)))
+        .collect()
+}
+
+fn encode(histogram: &Histogram<u64>) -> Option<String> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
+    Some(STANDARD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use fsb_store::{RUN_FILE, TRIALS_FILE};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::results;
+
+    fn trial(block: u32, attempt: u32, outcome: &str, nanoseconds: u64) -> Value {
+        let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 2).unwrap();
+        (0..300).for_each(|number| histogram.record(nanoseconds + number * 1000).unwrap());
+        json!({
+            "schema": fsb_model::trial::SCHEMA, "id": format!("b{block}"), "phase": "measured", "block": block,
+            "order": block * 10 + attempt, "attempt": attempt, "target": "a", "kernel": "6.18", "workload": "read",
+            "operation": "read", "params": {"name": "read"}, "started": "2026-01-01T00:00:00Z", "outcome": outcome,
+            "metrics": [{"name": "throughput", "value": 1e6, "unit": "bytes_per_second", "better": "higher"}],
+            "latency": {"read": encode(&histogram).unwrap(), "write": "nonsense"}, "observed": {"seen": [1, 2]},
+        })
+    }
+
+    #[test]
+    fn a_report_of_merged_latencies_is_that_of_all_trials() {
+        let directory = tempfile::tempdir().unwrap();
+        let record = json!({
+            "schema": fsb_model::run::SCHEMA, "name": "a", "cells": [],
+            "plan": {"name": "quick", "targets": [{"name": "a", "directory": "/a"}], "workloads": [], "seed": 1,
+                     "repetition": {"blocks": {"blocks": 5}}, "size": "2G", "dir": ".", "theta": 0.03},
+        });
+        fs::write(directory.path().join(RUN_FILE), record.to_string()).unwrap();
+        let mut lines: Vec<Value> = (1..=5).map(|block| trial(block, 1, "ok", u64::from(block) * 50_000)).collect();
+        lines.insert(2, trial(2, 2, "ok", 900_000));
+        lines.push(trial(6, 1, "failed", 5_000_000));
+        let journal: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(directory.path().join(TRIALS_FILE), journal).unwrap();
+        let whole = fsb_store::read(directory.path()).unwrap();
+        let stored = read(directory.path()).unwrap();
+        assert!(stored.trials.iter().filter(|trial| !trial.latency.is_empty()).count() == 1);
+        assert!(stored.trials.iter().all(|trial| trial.observed.is_empty()));
+        let expected = results::view(&whole.record, &whole.trials);
+        assert!(expected.rows[0].cells[0].latency[0].n == 1500);
+        assert_eq!(results::view(&stored.record, &stored.trials), expected);
+    }
+}

@@ -1,0 +1,213 @@
+//! Whatever is given to read may be a device that never ends, a pipe without a writer, a sparse file, or a line without
+//! end: it is refused at once, with its name, and without filling the memory.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{command, scratch};
+
+/// A program that hangs is ended after this time.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How the program ended.
+struct Ended {
+    code: Option<i32>,
+    said: String,
+    /// The largest resident size that was seen, in KiB.
+    peak: u64,
+}
+
+/// Runs a command to its end, or ends it, and watches its memory. The kernel forgets the peak with the process, so that
+/// it is looked at all the time; it never falls.
+fn watch(command: &mut Command) -> Ended {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let reading = std::thread::spawn(move || {
+        let (mut said, mut more) = (Vec::new(), Vec::new());
+        let other = std::thread::spawn(move || err.read_to_end(&mut more).map(|_| more));
+        out.read_to_end(&mut said).unwrap();
+        said.extend(other.join().unwrap().unwrap());
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    let (status, started, mut peak) = (format!("/proc/{}/status", child.id()), Instant::now(), 0);
+    let code = loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let high = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        peak = high.unwrap_or(peak);
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code();
+        }
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it hangs: {command:?}");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    Ended { code, said: reading.join().unwrap(), peak }
+}
+
+fn pipe(path: &Path) {
+    let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+}
+
+fn device(path: &Path) {
+    std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+}
+
+fn socket(path: &Path) {
+    // Its name stays when it is closed.
+    drop(UnixListener::bind(path).unwrap());
+}
+
+fn sparse(path: &Path) {
+    fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+}
+
+fn run_directory(path: &Path) {
+    let record = r#"{"schema": "fsbench/run/1", "name": "ext4", "cells": [], "plan": {"name": "quick", "targets": [],
+        "workloads": [], "repetition": {"blocks": {"blocks": 5}}, "seed": 1, "size": "2G", "dir": ".", "theta": 0.03}}"#;
+    fs::create_dir(path).unwrap();
+    fs::write(path.join("run.json"), record).unwrap();
+    fs::write(path.join("trials.jsonl"), "").unwrap();
+}
+
+/// Where a file is read, as arguments and the name of the file: `BAD` is one that is none.
+const READ: &[(&[&str], &str)] = &[
+    (&["compare", "BAD", "BAD"], "bad"),
+    (&["compare", "a=BAD,BAD"], "bad"),
+    (&["compare", "run"], "run/run.json"),
+    (&["compare", "run"], "run/trials.jsonl"),
+    (&["report", "run"], "run/run.json"),
+    (&["report", "run"], "run/trials.jsonl"),
+    (&["run", "--resume", "run"], "run/run.json"),
+    (&["run", "--resume", "run"], "run/trials.jsonl"),
+    (&["run", "BAD"], "plan.toml"),
+    (&["run", "null", "--tree", "BAD"], "tree"),
+    (&["filebench", "BAD"], "load.f"),
+    (&["postmark", "BAD"], "commands"),
+    (&["micro", "create", "--output", "."], "settings.ini"),
+];
+
+#[test]
+fn what_is_no_regular_file_is_refused_wherever_files_are_read() {
+    let kinds: [(fn(&Path), &str); 4] =
+        [(pipe, "a pipe"), (device, "a device"), (socket, "a socket"), (sparse, "larger than")];
+    for (arguments, name) in READ {
+        for (make, what) in kinds {
+            let scratch = scratch();
+            run_directory(&scratch.path().join("run"));
+            let bad = scratch.path().join(name);
+            let _ = fs::remove_file(&bad);
+            make(&bad);
+            let arguments: Vec<String> = arguments.iter().map(|word| word.replace("BAD", name)).collect();
+            let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let Ended { code, said, peak } = watch(&mut command(scratch.path(), &words));
+            // A foreign file is known by its beginning, and a journal is read line by line.
+            let whats = [what, "binary data", "longer than 64 MiB", "holds no run.json"];
+            let is_told =
+                if what == "larger than" { whats.iter().any(|what| said.contains(what)) } else { said.contains(what) };
+            assert!(is_told || (name.ends_with("run.json") && said.contains("no run")), "{words:?} {what}: {said}");
+            assert_eq!(code, Some(2), "{words:?} {what}: {said}");
+            assert!(peak < 250 << 10, "{words:?} {what}: {peak} KiB");
+        }
+    }
+}
+
+#[test]
+fn a_pipe_of_the_shell_is_read_and_bounded() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/iozone-here/ext4");
+    let script = "cat ext4_1.iozone | \"$FSB\" compare one=ext4_2.iozone other=/dev/stdin";
+    let mut shell = Command::new("sh");
+    let Ended { code, said, .. } =
+        watch(shell.args(["-c", script]).env("FSB", crate::common::FSB).current_dir(&testdata));
+    assert_eq!(code, Some(0), "{said}");
+    // IOzone's beginning, and then zeros without end.
+    let script = "{ cat ext4_1.iozone; cat /dev/zero; } | \"$FSB\" compare one=ext4_2.iozone other=/dev/stdin";
+    let mut shell = Command::new("sh");
+    let Ended { code, said, .. } =
+        watch(shell.args(["-c", script]).env("FSB", crate::common::FSB).current_dir(&testdata));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("it is larger than 1024 MiB"), "{said}");
+}
+
+/// Files of IOzone with numbers of their own.
+fn many(directory: &Path, files: usize) {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(FULL)).unwrap();
+    fs::create_dir(directory).unwrap();
+    for number in 0..files {
+        let mut file = std::io::BufWriter::new(fs::File::create(directory.join(format!("{number}.iozone"))).unwrap());
+        for (row, line) in text.lines().enumerate() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if words.len() < 10 || words.iter().any(|word| word.parse::<u64>().is_err()) {
+                writeln!(file, "{line}").unwrap();
+                continue;
+            }
+            for (place, word) in words.iter().enumerate() {
+                let value: u64 = word.parse().unwrap();
+                // Of the same size, so that columns stay columns.
+                let varied = value + (number as u64 * 7919 + row as u64 * 31 + place as u64 * 17) % (value / 10).max(1);
+                write!(file, "{:>10}", if place < 2 { value } else { varied }).unwrap();
+            }
+            writeln!(file).unwrap();
+        }
+    }
+}
+
+/// A table of all of IOzone's operations.
+const FULL: &str = "../../testdata/iozone-2010/xfs/xfs1.iozone";
+
+/// 5,000 files in less than 200 MB. Fewer here, and as many as `FSB_MEMORY_FILES` asks for.
+#[test]
+fn the_memory_of_a_comparison_is_that_of_its_numbers() {
+    let files = std::env::var("FSB_MEMORY_FILES").map_or(600, |text| text.parse().unwrap());
+    let scratch = scratch();
+    many(&scratch.path().join("a"), files / 2);
+    many(&scratch.path().join("b"), files / 2);
+    let Ended { code, said, peak } = watch(&mut command(scratch.path(), &["compare", "a", "b"]));
+    assert_eq!(code, Some(0), "{said}");
+    let bound = (60 << 10) + files as u64 * 28;
+    eprintln!("{files} files: {peak} KiB, at most {bound}");
+    assert!(peak < bound, "{files} files: {peak} KiB");
+}
+
+/// Two directories, as a plan holds them.
+const TARGETS: &str = r#""targets": [{"name": "ext4", "directory": "/a"}, {"name": "xfs", "directory": "/b"}]"#;
+
+/// A journal of many trials whose latencies and sights would fill the memory.
+#[test]
+fn a_long_journal_is_compared_in_the_memory_of_its_values() {
+    let megabytes: usize = std::env::var("FSB_MEMORY_MEGABYTES").map_or(48, |text| text.parse().unwrap());
+    let scratch = scratch();
+    let run = scratch.path().join("run");
+    run_directory(&run);
+    let record = fs::read_to_string(run.join("run.json")).unwrap();
+    let record = record.replacen("\"targets\": []", TARGETS, 1);
+    fs::write(run.join("run.json"), record).unwrap();
+    let mut journal = std::io::BufWriter::new(fs::File::create(run.join("trials.jsonl")).unwrap());
+    let padding = "A".repeat(3000);
+    let lines = (megabytes << 20) / 3600;
+    for line in 0..lines {
+        let (block, target) = (line / 20 + 1, ["ext4", "xfs"][line % 2]);
+        let workload = line / 2 % 10;
+        let value = 1e8 + (line * 7919 % 1_000_003) as f64;
+        writeln!(
+            journal,
+            r#"{{"schema":"fsbench/trial/1","id":"b{block}.{target}.{workload}","phase":"measured","block":{block},"order":{line},"attempt":1,"target":"{target}","kernel":"6.18","workload":"write {workload}","operation":"write","params":{{"name":"write","block_size":4096,"file_size":1048576,"files":{workload}}},"started":"2026-01-01T00:00:00Z","outcome":"ok","metrics":[{{"name":"throughput","value":{value},"unit":"bytes_per_second","better":"higher"}}],"latency":{{"write":"{padding}"}},"observed":{{"mount_options":["rw"],"seen":[1,2,3]}}}}"#
+        )
+        .unwrap();
+    }
+    journal.into_inner().unwrap();
+    for (arguments, per_line) in [(["compare", "run"], 600), (["report", "run"], 1600)] {
+        let Ended { code, said, peak } = watch(&mut command(scratch.path(), &arguments));
+        assert_eq!(code, Some(0), "{said}");
+        let bound = (60 << 10) + (lines * per_line >> 10) as u64;
+        eprintln!("{arguments:?}, {lines} trials in {megabytes} MiB: {peak} KiB, at most {bound}");
+        assert!(peak < bound, "{arguments:?}: {peak} KiB for {lines} trials");
+    }
+}

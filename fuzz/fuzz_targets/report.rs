@@ -1,0 +1,16 @@
+//! What stands in a run directory is shown: any record and trials give every form of the report.
+#![no_main]
+
+use fsb_model::{RunRecord, Trial};
+use fsb_report::view::View;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let Some(Ok(record)) = lines.next().map(serde_json::from_slice::<RunRecord>) else { return };
+    let trials: Vec<Trial> = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let view = View::of_run(&record, &trials);
+    for format in fsb_report::FORMATS {
+        let _ = (format.render)(&view, &trials);
+    }
+});
