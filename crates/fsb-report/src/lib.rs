@@ -14,6 +14,7 @@ mod screen;
 pub mod show;
 mod tally;
 pub mod view;
+pub mod visible;
 
 pub use format::{FORMATS, Format, csv, find, html, json, markdown, terminal};
 pub use releases::Releases;

@@ -2,6 +2,8 @@
 
 use fsb_analysis::{Comparison, Interval, Verdict};
 
+use crate::visible;
+
 /// `1 workload`, `12 workloads`.
 pub fn counted(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
@@ -165,6 +167,7 @@ pub fn bound(text: &str) -> String {
 /// A term and what is said of it, in lines of `width` columns at most where that leaves room for words; those that
 /// follow the first begin below the words.
 pub fn entry(term: &str, text: &str, width: Option<usize>) -> String {
+    let (term, text) = (&*visible::line(term), &*visible::line(text));
     let indent = " ".repeat(textwrap::core::display_width(term));
     let Some(width) = width.filter(|width| *width >= indent.len() + NARROWEST) else { return format!("{term}{text}") };
     let options = textwrap::Options::new(width).initial_indent(term).subsequent_indent(&indent).break_words(false);
@@ -191,6 +194,7 @@ pub fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fsb_analysis::Method;
 
     #[test]
     fn many_names_are_a_number() {
@@ -198,7 +202,6 @@ mod tests {
         assert_eq!(listed_or_counted(&names, "target"), "6 targets");
         assert_eq!(listed_or_counted(&names[..5], "target"), "t0, t1, t2, t3 and t4");
     }
-    use fsb_analysis::Method;
 
     fn comparison(ratio: f64, lo: f64, hi: f64, verdict: Verdict) -> Comparison {
         Comparison {
@@ -245,6 +248,7 @@ mod tests {
         assert_eq!(entry("read  ", text, Some(34)), "read  read records that were fully\n      written, in 5 s");
         assert_eq!(entry("read  ", text, None), format!("read  {text}"));
         assert_eq!(entry("read  ", text, Some(20)), format!("read  {text}"));
+        assert_eq!(entry("na\u{1b}me  ", "of \u{202e}a\nprocess", Some(80)), "na\\u{1b}me  of \\u{202e}a\\nprocess");
     }
 
     #[test]

@@ -72,6 +72,8 @@
 
   // Tables as CSV. What stands small in a cell gets a column of its own; a size that heads several lines is repeated.
   const words = (node) => (node?.textContent ?? "").replace(/\s+/g, " ").trim().replaceAll("−", "-");
+  // What a spreadsheet would take for a formula has an apostrophe before it; numbers and percentages stay.
+  const textual = (text) => (/^'*[=+@-]/.test(text) && !/^[+-]\d[\d.]*( ?%)?$/.test(text) ? `'${text}` : text);
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const parts = (cell) => {
     const main = cell.querySelector(".main");
@@ -99,7 +101,7 @@
     const names = ["", " (letter)", " (detail)"];
     const head = heads.flatMap((text, column) => kept[column].map((part) => text + names[part]));
     const body = rows.map((row) => row.flatMap((cell, column) => (kept[column] ?? [0]).map((part) => cell[part] ?? "")));
-    return [head, ...body].map((row) => row.map(quoted).join(",") + "\r\n").join("");
+    return [head, ...body].map((row) => row.map(textual).map(quoted).join(",") + "\r\n").join("");
   };
   const slug = (text) => text.toLowerCase().normalize("NFKD").replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 60);
   const save = (table, caption) => {

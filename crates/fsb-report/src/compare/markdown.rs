@@ -63,7 +63,7 @@ fn table(lines: &mut Vec<String>, view: &View<'_>) {
 
 fn shown(row: &Row<'_>, cell: &CellView<'_>) -> String {
     let mark = if cell.mark.is_empty() { String::new() } else { format!(" {}", cell.mark) };
-    let text = match (cell.judged, cell.pooled) {
+    match (cell.judged, cell.pooled) {
         (Some(judged), _) => {
             let verdict = match judged.verdict {
                 Verdict::NotJudged => String::new(),
@@ -73,8 +73,7 @@ fn shown(row: &Row<'_>, cell: &CellView<'_>) -> String {
         }
         (None, Some(pooled)) => format!("{}{mark}", row.operation.unit.show(pooled.geometric_mean)),
         (None, None) => "no values".to_owned(),
-    };
-    escape(&text)
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! its workload is compared by, with an empty value and the reason as its outcome. Columns are read by name; new ones
 //! come only at the end.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use fsb_model::metric::{self, Role};
@@ -52,6 +53,8 @@ pub fn trials_csv(trials: &[Trial], unjudged: Option<&str>) -> String {
         Some(_) => [record, &[last.to_owned()]].concat(),
         None => record.to_vec(),
     };
+    let unjudged = unjudged.map(text);
+    let unjudged = unjudged.as_deref();
     write(&with(&COLUMNS.map(str::to_owned), UNJUDGED));
     for trial in trials.iter().filter(|trial| trial.counts()) {
         for (metric, value) in lines(trial, trials) {
@@ -60,6 +63,15 @@ pub fn trials_csv(trials: &[Trial], unjudged: Option<&str>) -> String {
     }
     let bytes = writer.into_inner().expect("a vector never fails to flush");
     String::from_utf8(bytes).expect("only text was written")
+}
+
+/// A text as a cell of a table that a spreadsheet may open: what would begin a formula there has an apostrophe before
+/// it, which spreadsheets take for the sign of text. Numbers are no text and stay as they are.
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
+    const FORMULAS: [char; 10] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠'];
+    // Quoted as well: a name that begins like one that was quoted stays another name.
+    let begins = text.trim_start_matches('\'').starts_with(FORMULAS);
+    if begins { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
 }
 
 /// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
@@ -75,32 +87,33 @@ fn lines<'a>(trial: &'a Trial, trials: &'a [Trial]) -> Vec<(Option<&'a Metric>, 
 }
 
 fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String; 16] {
-    let text = |key: &str| match trial.params.get(key) {
-        Some(Value::String(text)) => text.clone(),
+    let param = |key: &str| match trial.params.get(key) {
+        Some(Value::String(found)) => text(found).into_owned(),
         Some(Value::Null) | None => String::new(),
-        Some(other) => other.to_string(),
+        Some(number @ Value::Number(_)) => number.to_string(),
+        Some(other) => text(&other.to_string()).into_owned(),
     };
     let size = |key: &str| {
-        let text = text(key);
+        let text = param(key);
         Bytes::from_str(&text).map_or(text, |bytes| bytes.0.to_string())
     };
     [
-        trial.target.clone(),
-        trial.workload.clone(),
-        trial.operation.clone(),
+        text(&trial.target).into_owned(),
+        text(&trial.workload).into_owned(),
+        text(&trial.operation).into_owned(),
         size("file_size"),
         size("block_size"),
-        text("threads"),
+        param("threads"),
         trial.block.to_string(),
         trial.order.to_string(),
-        metric.map(|metric| metric.name.clone()).unwrap_or_default(),
+        metric.map(|metric| text(&metric.name).into_owned()).unwrap_or_default(),
         value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default(),
         metric.map(|metric| metric.unit.name().to_owned()).unwrap_or_default(),
-        trial.reason(),
-        trial.kernel.clone(),
-        text("cache"),
-        text("backend"),
-        text("durability"),
+        text(&trial.reason()).into_owned(),
+        text(&trial.kernel).into_owned(),
+        param("cache"),
+        param("backend"),
+        param("durability"),
     ]
 }
 

@@ -6,6 +6,7 @@ use super::Format;
 use crate::View;
 use crate::show::{Change, percent};
 use crate::view::{CellView, Published, PublishedLayout, Row};
+use crate::visible;
 
 pub(super) const FORMAT: Format = Format {
     name: "markdown",
@@ -101,22 +102,37 @@ fn shown(view: &View, row: &Row, cell: &CellView) -> String {
         _ => String::new(),
     };
     let mark = if cell.mark.is_empty() { String::new() } else { format!(" {}", cell.mark) };
-    escape(&format!("{value}{mark}{verdict}"))
+    format!("{value}{mark}{verdict}")
 }
 
 pub(crate) fn table_row(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
-/// Only what would break a table or turn into markup; brackets of intervals are harmless.
+/// Text that is nothing but text: it breaks no table, and no name in it becomes a link, an image, a list or HTML. What
+/// would hide is written out.
 pub(crate) fn escape(text: &str) -> String {
+    let text = visible::line(text);
+    let text = text.trim_start();
     let mut result = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '|' | '*' | '_' | '`' | '<' | '\\' => result.extend(['\\', c]),
-            '\n' | '\r' => result.push(' '),
-            other => result.push(other),
+    // A number with a point behind it begins a list.
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    for (at, c) in text.char_indices() {
+        let behind = &text[at + c.len_utf8()..];
+        let acts = match c {
+            '|' | '*' | '_' | '`' | '<' | '[' | ']' | '~' | '\\' => true,
+            '&' => behind.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '#'),
+            // Some readers make a link of a bare address.
+            ':' => behind.starts_with("//"),
+            '.' => text[..at].to_ascii_lowercase().ends_with("www") || at == digits && at > 0,
+            '#' | '+' | '-' | '>' | '=' => at == 0,
+            ')' => at == digits && at > 0,
+            _ => false,
+        };
+        if acts {
+            result.push('\\');
         }
+        result.push(c);
     }
     result
 }
@@ -151,6 +167,6 @@ mod tests {
 
     #[test]
     fn names_cannot_break_the_table() {
-        assert_eq!(escape("a|b*c_d<e\nf"), "a\\|b\\*c\\_d\\<e f");
+        assert_eq!(escape("a|b*c_d<e\nf"), "a\\|b\\*c\\_d\\<e\\\\nf");
     }
 }

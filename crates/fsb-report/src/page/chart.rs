@@ -130,7 +130,7 @@ pub(crate) fn json(traces: Vec<Box<dyn Trace>>, layout: Layout) -> String {
     plot.set_layout(layout);
     // Only data and layout: the template that the crate adds carries colours of its own.
     let whole: Value = serde_json::from_str(&plot.to_json()).unwrap_or_default();
-    super::script_safe(serde_json::json!({ "data": whole["data"], "layout": whole["layout"] }).to_string())
+    super::script_safe(&serde_json::json!({ "data": whole["data"], "layout": whole["layout"] }))
 }
 
 #[cfg(test)]

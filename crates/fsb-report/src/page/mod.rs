@@ -5,6 +5,7 @@
 
 pub(crate) mod axis;
 pub(crate) mod chart;
+pub(crate) mod escape;
 pub(crate) mod table;
 
 /// What draws all charts but surfaces.
@@ -13,7 +14,4 @@ pub(crate) const PLOTLY: &str = include_str!("../../vendor/plotly/plotly-cartesi
 /// What draws surfaces.
 pub(crate) const PLOTLY_3D: &str = include_str!("../../vendor/plotly/plotly-gl3d.min.js");
 
-/// JSON that can stand inside a `<script>` element, whatever names are in it.
-pub(crate) fn script_safe(json: String) -> String {
-    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
-}
+pub(crate) use escape::script_safe;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use fsb_analysis::compare::Operation;
 
 use super::COLUMNS;
-use crate::format::csv::UNJUDGED;
+use crate::format::csv::{UNJUDGED, text};
 
 /// What a statistic is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl<'a> Lines<'a> {
 
     pub(super) fn word(&mut self, line: &Line<'_>, statistic: &str, word: Option<&str>) {
         if let Some(word) = word {
-            self.write(line, statistic, |buffer| buffer.write_all(word.as_bytes()));
+            self.write(line, statistic, |buffer| buffer.write_all(text(word).as_bytes()));
         }
     }
 
@@ -127,13 +127,21 @@ impl<'a> Lines<'a> {
         value(shown).expect("a vector takes every byte");
         let [file_size, record_size, run, shown] = &self.buffer;
         let operation = line.operation;
+        let names = [
+            operation.workload.as_deref().unwrap_or_default(),
+            &operation.operation,
+            &operation.metric,
+            line.set,
+            if line.compares { self.baseline } else { "" },
+        ];
+        let [workload, name, metric, set, baseline] = &names.map(text);
         let fields: [&[u8]; 12] = [
-            operation.workload.as_deref().unwrap_or_default().as_bytes(),
-            operation.operation.as_bytes(),
-            operation.metric.as_bytes(),
+            workload.as_bytes(),
+            name.as_bytes(),
+            metric.as_bytes(),
             line.unit.as_bytes(),
-            line.set.as_bytes(),
-            if line.compares { self.baseline.as_bytes() } else { b"" },
+            set.as_bytes(),
+            baseline.as_bytes(),
             line.scope.name().as_bytes(),
             file_size,
             record_size,
@@ -141,7 +149,8 @@ impl<'a> Lines<'a> {
             statistic.as_bytes(),
             shown,
         ];
-        let fields = fields.into_iter().chain(self.unjudged.map(str::as_bytes));
+        let unjudged = self.unjudged.map(text);
+        let fields = fields.into_iter().chain(unjudged.as_deref().map(str::as_bytes));
         self.writer.write_record(fields).expect("all records have the same number of fields");
     }
 }

@@ -47,7 +47,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Option<Char
             .map(|(class, shape, text)| Key { class: class.to_owned(), shape, text: text.to_owned() })
             .into(),
         choices: names,
-        json: script_safe(Value::Array(figures).to_string()),
+        json: script_safe(&figures),
     })
 }
 

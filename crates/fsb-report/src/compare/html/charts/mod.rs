@@ -130,7 +130,7 @@ fn style(place: usize) -> String {
 
 /// A figure as it lies in the page.
 fn figure(data: &[Value], layout: &Value) -> String {
-    script_safe(json!({ "data": data, "layout": layout }).to_string())
+    script_safe(&json!({ "data": data, "layout": layout }))
 }
 
 /// How far from its size a set stands, so that bars of several do not hide each other nor reach the next size.

@@ -45,7 +45,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Option<Char
         ),
         key: key.collect(),
         choices: names,
-        json: script_safe(Value::Array(figures).to_string()),
+        json: script_safe(&figures),
     })
 }
 

@@ -27,7 +27,7 @@ fn draw(view: &View<'_>, name: &str) -> Option<Chart> {
                 .to_owned(),
         key: Vec::new(),
         choices: Vec::new(),
-        json: script_safe(json!({ "sets": sets, "operations": operations }).to_string()),
+        json: script_safe(&json!({ "sets": sets, "operations": operations })),
     })
 }
 
