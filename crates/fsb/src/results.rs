@@ -8,7 +8,7 @@ use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
 use fsb_report::view::View;
-use fsb_report::{FORMATS, Format, terminal};
+use fsb_report::{FORMATS, Format, terminal, visible};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
@@ -105,18 +105,29 @@ impl Output {
             return fsb_store::replace(path, text.as_bytes())
                 .with_context(|| format!("cannot write {}", path.display()));
         }
-        let text = match format.name {
+        match format.name {
             "text" => {
-                terminal::first_screen(view, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+                let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+                print_exactly(&terminal::first_screen(view, color))
             }
-            _ => (format.render)(view, trials),
-        };
-        print(&text)
+            _ => print_data(&(format.render)(view, trials)),
+        }
     }
 }
 
-/// Prints to standard output; a closed pipe is an error that [`exit::report`] takes for success.
+/// Prints what a person reads; what would act on a terminal or hide there is written out. A closed pipe is an error
+/// that [`exit::report`] takes for success.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    print_exactly(&visible::lines(text))
+}
+
+/// Prints what programs read: to the last character, unless a terminal shows it.
+pub fn print_data(text: &str) -> anyhow::Result<()> {
+    if std::io::stdout().is_terminal() { print(text) } else { print_exactly(text) }
+}
+
+/// Prints what a renderer has made ready, colours and all.
+pub fn print_exactly(text: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     output.write_all(text.as_bytes())?;
     output.flush()?;

@@ -14,7 +14,7 @@ use fsb_report::compare::{FORMATS, Format, Page, text};
 
 use super::COMPACT_HELP;
 use crate::progress::say;
-use crate::results::{print, screen_width};
+use crate::results::{print_data, print_exactly, screen_width};
 use crate::sets::Apart;
 use crate::{exit, gate, sets};
 
@@ -143,8 +143,9 @@ fn emit(arguments: &Arguments, format: &Format, page: &Page<'_>) -> anyhow::Resu
         Some(path) => fsb_store::replace(path, (format.render)(page).as_bytes())
             .with_context(|| format!("cannot write {}", path.display())),
         None if on_screen => {
-            print(&text::screen(page, screen_width().unwrap_or(0), std::env::var_os("NO_COLOR").is_none()))
+            let color = std::env::var_os("NO_COLOR").is_none();
+            print_exactly(&text::screen(page, screen_width().unwrap_or(0), color))
         }
-        None => print(&(format.render)(page)),
+        None => print_data(&(format.render)(page)),
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::COMPACT_HELP;
 use crate::exit;
+use crate::progress::say;
 use crate::results::{self, Output};
 
 const MORE: &str = "\
@@ -29,7 +30,7 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let contents = fsb_store::read(&arguments.directory)?;
-    contents.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     let view = results::view(&contents.record, &contents.trials);
     arguments.output.emit(&view, &contents.trials)?;
     Ok(exit::DONE)

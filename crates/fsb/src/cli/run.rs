@@ -15,7 +15,7 @@ use super::COMPACT_HELP;
 use crate::exit;
 use crate::front::{self, Turn};
 use crate::progress::say;
-use crate::results::{Output, print};
+use crate::results::{Output, print_data};
 
 const MORE: &str = "\
 Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, \
@@ -135,7 +135,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         pinned => pinned?,
     }
     if print_plan {
-        print(&plan_file::print(&plan)?)?;
+        print_data(&plan_file::print(&plan)?)?;
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| default_directory(&plan));
