@@ -41,6 +41,21 @@ pub fn percent(share: f64) -> String {
     format!("{value} %")
 }
 
+/// `1/8` where it is one over a whole number.
+pub(crate) fn scale(scale: f64) -> String {
+    let below = 1.0 / scale;
+    if below > 1.0 && (below - below.round()).abs() < 1e-9 { format!("1/{below:.0}") } else { format!("{scale}") }
+}
+
+/// With a capital letter first.
+pub(crate) fn capital(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+/// What stands where a target would, had this machine one.
+pub(crate) const NOT_HERE: &str = "not available here";
+
 /// A change as people read it, in parts, so that a table can align them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {

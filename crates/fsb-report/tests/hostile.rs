@@ -6,9 +6,9 @@ mod sample_sets;
 
 use fsb_analysis::compare::Document;
 use fsb_model::{Outcome, RunRecord, Trial};
-use fsb_report::compare::{self, Page, text};
+use fsb_report::run::Summary;
 use fsb_report::visible::is_hidden;
-use fsb_report::{View, terminal};
+use fsb_report::{FORMATS, Report, find, text};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
@@ -93,15 +93,15 @@ fn document(text: &str) -> Document {
 /// Every form of both, with its name.
 fn forms(text: &str) -> Vec<(&'static str, String)> {
     let (record, trials) = run(text);
-    let view = View::of_run(&record, &trials);
-    let mut forms: Vec<_> =
-        fsb_report::FORMATS.iter().map(|format| (format.name, (format.render)(&view, &trials))).collect();
+    let summary = Summary::of_run(&record, &trials);
     let document = document(text);
-    for detail in [None, Some("write")] {
-        let page = Page { document: &document, detail };
-        forms.extend(compare::FORMATS.iter().map(|format| (format.name, (format.render)(&page))));
-    }
-    forms
+    let reports = [
+        Report::of_run(&summary, &trials),
+        Report::of_comparison(&document, None),
+        Report::of_comparison(&document, Some("write")),
+    ];
+    let all = FORMATS.iter().flat_map(|format| reports.iter().map(|report| (format.name, (format.render)(report))));
+    all.collect()
 }
 
 /// What no name may bring into a Markdown text.
@@ -202,24 +202,25 @@ fn a_page_shows_what_hides() {
 #[test]
 fn lines_of_a_screen_stay_lines() {
     let (record, trials) = run("\n\nwarning: all is well\u{1b}[2J");
-    let screen = terminal::first_screen(&View::of_run(&record, &trials), false);
+    let summary = Summary::of_run(&record, &trials);
+    let screen = text::screen(&Report::of_run(&summary, &trials), 80, false);
     assert!(screen.contains("\\n\\nwarning: all is well\\u{1b}[2J"), "{screen}");
     assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
     let document = document("\n\nwarning: all is well\u{1b}[2J");
-    let screen = text::screen(&Page::overview(&document), 80, false);
+    let screen = text::screen(&Report::of_comparison(&document, None), 80, false);
     assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
 }
 
 #[test]
 fn a_cell_of_a_table_runs_no_formula_and_a_number_stays_one() {
     let (record, trials) = run("=HYPERLINK(\"http://e.org\")");
-    let view = View::of_run(&record, &trials);
-    let csv = (fsb_report::find("csv").expect("CSV").render)(&view, &trials);
+    let summary = Summary::of_run(&record, &trials);
+    let csv = (find("csv").expect("CSV").render)(&Report::of_run(&summary, &trials));
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let first = reader.records().next().expect("a line").expect("CSV");
     assert_eq!(&first[0], "'=HYPERLINK(\"http://e.org\")xfs");
     let document = document("-2+3");
-    let csv = (compare::find("csv").expect("CSV").render)(&Page::overview(&document));
+    let csv = (find("csv").expect("CSV").render)(&Report::of_comparison(&document, None));
     let rows: Vec<_> = csv::Reader::from_reader(csv.as_bytes()).into_records().map(|row| row.expect("CSV")).collect();
     let negative = rows.iter().filter_map(|row| row[11].parse::<f64>().ok()).filter(|value| *value < 0.0).count();
     assert!(negative > 0, "changes to the worse are negative numbers");

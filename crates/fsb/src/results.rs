@@ -7,8 +7,8 @@ use anyhow::Context;
 use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
-use fsb_report::view::View;
-use fsb_report::{FORMATS, Format, terminal, visible};
+use fsb_report::run::Summary;
+use fsb_report::{FORMATS, Format, Report, text, visible};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
@@ -19,32 +19,32 @@ pub const TABLE_FILE: &str = "trials.csv";
 /// The report for people.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Everything shown, assembled once.
-pub fn view(record: &RunRecord, trials: &[Trial]) -> View {
-    let view = with_findings(View::of_run(record, trials), record, trials);
+/// What a run found, with what stands beside it.
+pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
+    let summary = with_findings(Summary::of_run(record, trials), record, trials);
     match published::beside(record) {
-        Some(table) => view.with_published(&table),
-        None => view,
+        Some(table) => summary.with_published(&table),
+        None => summary,
     }
 }
 
 /// Of a matrix, which target is faster for which operation, sizes and records: as `fsb compare` finds it.
-fn with_findings(view: View, record: &RunRecord, trials: &[Trial]) -> View {
-    if !view.compares() || (view.blocks as usize) < FEWEST_JUDGED {
-        return view;
+fn with_findings(summary: Summary, record: &RunRecord, trials: &[Trial]) -> Summary {
+    if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
+        return summary;
     }
     let sets = sets::of_matrices(record, trials);
     match all_pairs(&sets, record.plan.theta) {
-        Ok((findings, warnings)) if sets.len() > 1 => view.with_findings(findings, warnings),
-        _ => view,
+        Ok((findings, warnings)) if sets.len() > 1 => summary.with_findings(findings, warnings),
+        _ => summary,
     }
 }
 
 /// The cell whose 95 % interval is the widest; nothing where no cell has a value.
 pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<Widest> {
-    let view = View::of_run(record, trials);
-    let cells = view.rows.iter().flat_map(|row| {
-        let place = |target: usize| format!("{} at {}", view.targets[target].name, row.workload);
+    let summary = Summary::of_run(record, trials);
+    let cells = summary.rows.iter().flat_map(|row| {
+        let place = |target: usize| format!("{} at {}", summary.targets[target].name, row.workload);
         row.cells.iter().enumerate().filter_map(move |(target, cell)| {
             let estimate = cell.estimate.as_ref()?;
             // An interval that is not there yet is as wide as can be.
@@ -62,11 +62,11 @@ fn format(name: &str) -> anyhow::Result<&'static Format> {
 }
 
 /// Writes `trials.csv` and `report.html` into the run directory.
-pub fn write(directory: &RunDirectory, view: &View, trials: &[Trial]) -> anyhow::Result<PathBuf> {
+pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;
-    directory.write_file(TABLE_FILE, (table.render)(view, trials).as_bytes())?;
-    let report = format("html")?;
-    let path = directory.write_file(REPORT_FILE, (report.render)(view, trials).as_bytes())?;
+    directory.write_file(TABLE_FILE, (table.render)(report).as_bytes())?;
+    let page = format("html")?;
+    let path = directory.write_file(REPORT_FILE, (page.render)(report).as_bytes())?;
     Ok(path)
 }
 
@@ -97,20 +97,20 @@ impl Output {
         self.file.is_none() && self.format.as_deref().is_none_or(|name| name == "text")
     }
 
-    /// Prints or writes the view.
-    pub fn emit(&self, view: &View, trials: &[Trial]) -> anyhow::Result<()> {
+    /// Prints or writes the report.
+    pub fn emit(&self, report: &Report<'_>) -> anyhow::Result<()> {
         let format = self.resolve()?;
         if let Some(path) = &self.file {
-            let text = (format.render)(view, trials);
+            let text = (format.render)(report);
             return fsb_store::replace(path, text.as_bytes())
                 .with_context(|| format!("cannot write {}", path.display()));
         }
         match format.name {
             "text" => {
                 let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-                print_exactly(&terminal::first_screen(view, color))
+                print_exactly(&text::screen(report, 0, color))
             }
-            _ => print_data(&(format.render)(view, trials)),
+            _ => print_data(&(format.render)(report)),
         }
     }
 }

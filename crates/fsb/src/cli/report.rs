@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fsb_report::Report;
 
 use super::COMPACT_HELP;
 use crate::exit;
@@ -31,7 +32,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let contents = fsb_store::read(&arguments.directory)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-    let view = results::view(&contents.record, &contents.trials);
-    arguments.output.emit(&view, &contents.trials)?;
+    let summary = results::summary(&contents.record, &contents.trials);
+    arguments.output.emit(&Report::of_run(&summary, &contents.trials))?;
     Ok(exit::DONE)
 }
