@@ -6,7 +6,7 @@ mod sample_sets;
 
 use std::path::Path;
 
-use fsb_report::compare::{FORMATS, Page, text};
+use fsb_report::{FORMATS, Report, text};
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,10 +15,10 @@ fn main() -> std::io::Result<()> {
     let names: Vec<&str> = arguments.iter().skip(2).map(String::as_str).collect();
     let names = if names.is_empty() { vec!["xfs", "ext4"] } else { names };
     let document = sample_sets::compared(&sample_sets::iozone(&names, runs, 13, 512 << 20));
-    let page = Page { document: &document, detail: None };
-    print!("{}", text::screen(&page, 80, false));
+    let report = Report::of_comparison(&document, None);
+    print!("{}", text::screen(&report, 80, false));
     let extension = file.extension().and_then(|extension| extension.to_str());
     let format = FORMATS.iter().find(|format| Some(format.extension) == extension);
     let format = format.ok_or_else(|| std::io::Error::other("no format has this extension"))?;
-    std::fs::write(file, (format.render)(&page))
+    std::fs::write(file, (format.render)(&report))
 }

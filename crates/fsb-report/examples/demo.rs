@@ -3,7 +3,8 @@
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
-use fsb_report::View;
+use fsb_report::run::Summary;
+use fsb_report::{Report, html, text};
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -12,7 +13,8 @@ fn main() -> std::io::Result<()> {
     let targets: Vec<&str> = arguments.iter().skip(2).map(String::as_str).collect();
     let targets = if targets.is_empty() { vec!["ext4", "xfs", "btrfs"] } else { targets };
     let (record, trials) = sample::run(&targets, blocks);
-    let view = View::of_run(&record, &trials);
-    print!("{}", fsb_report::terminal::first_screen(&view, false));
-    std::fs::write(file, fsb_report::html::render(&view, &trials))
+    let summary = Summary::of_run(&record, &trials);
+    let report = Report::of_run(&summary, &trials);
+    print!("{}", text::screen(&report, 80, false));
+    std::fs::write(file, html::render(&report))
 }

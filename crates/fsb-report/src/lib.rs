@@ -1,23 +1,36 @@
 //! What a run found, assembled once and shown in many forms.
 //!
-//! [`View::of_run`] turns a run record and its trials into everything that is ever shown: estimates, ratios with
-//! intervals, verdicts, letters, latencies, costs, warnings, the environment and the method. The members of
-//! [`FORMATS`] only lay it out. [`compare`] does the same for sets of results, ours or imported. Nothing here reads a
+//! ```text
+//! record, trials ─▶ run::Summary ─┐
+//!                                 ├─▶ Report ─▶ View, sections, charts ─▶ FORMATS: text, csv, json, markdown, html
+//! compare::Document of analysis ──┘
+//! ```
+//!
+//! A [`run::Summary`] holds everything that is ever said of a run: estimates, ratios with intervals, verdicts, letters,
+//! latencies, costs, warnings, the environment and the method; a comparison of sets is the document of
+//! [`fsb_analysis::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. Nothing here reads a
 //! file or prints.
 #![forbid(unsafe_code)]
 
-pub mod compare;
+mod chart;
+mod compare;
 mod format;
+mod judged;
 mod page;
+mod paragraph;
 mod releases;
+mod report;
+pub mod run;
 mod screen;
 pub mod show;
 mod tally;
-pub mod view;
+mod view;
+pub mod visible;
 
-pub use format::{FORMATS, Format, csv, find, html, json, markdown, terminal};
+pub use format::{FORMATS, Format, csv, find, html, json, markdown, text};
+pub use paragraph::Paragraph;
 pub use releases::Releases;
-pub use view::View;
+pub use report::Report;
 
 #[cfg(test)]
 #[path = "../tests/sample/mod.rs"]

@@ -2,6 +2,8 @@
 
 use fsb_analysis::{Comparison, Interval, Verdict};
 
+use crate::visible;
+
 /// `1 workload`, `12 workloads`.
 pub fn counted(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
@@ -38,6 +40,21 @@ pub fn percent(share: f64) -> String {
     let value = (share * 1e4).round() / 100.0;
     format!("{value} %")
 }
+
+/// `1/8` where it is one over a whole number.
+pub(crate) fn scale(scale: f64) -> String {
+    let below = 1.0 / scale;
+    if below > 1.0 && (below - below.round()).abs() < 1e-9 { format!("1/{below:.0}") } else { format!("{scale}") }
+}
+
+/// With a capital letter first.
+pub(crate) fn capital(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+/// What stands where a target would, had this machine one.
+pub(crate) const NOT_HERE: &str = "not available here";
 
 /// A change as people read it, in parts, so that a table can align them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,6 +182,7 @@ pub fn bound(text: &str) -> String {
 /// A term and what is said of it, in lines of `width` columns at most where that leaves room for words; those that
 /// follow the first begin below the words.
 pub fn entry(term: &str, text: &str, width: Option<usize>) -> String {
+    let (term, text) = (&*visible::line(term), &*visible::line(text));
     let indent = " ".repeat(textwrap::core::display_width(term));
     let Some(width) = width.filter(|width| *width >= indent.len() + NARROWEST) else { return format!("{term}{text}") };
     let options = textwrap::Options::new(width).initial_indent(term).subsequent_indent(&indent).break_words(false);
@@ -191,6 +209,7 @@ pub fn grouped(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fsb_analysis::Method;
 
     #[test]
     fn many_names_are_a_number() {
@@ -198,7 +217,6 @@ mod tests {
         assert_eq!(listed_or_counted(&names, "target"), "6 targets");
         assert_eq!(listed_or_counted(&names[..5], "target"), "t0, t1, t2, t3 and t4");
     }
-    use fsb_analysis::Method;
 
     fn comparison(ratio: f64, lo: f64, hi: f64, verdict: Verdict) -> Comparison {
         Comparison {
@@ -245,6 +263,7 @@ mod tests {
         assert_eq!(entry("read  ", text, Some(34)), "read  read records that were fully\n      written, in 5 s");
         assert_eq!(entry("read  ", text, None), format!("read  {text}"));
         assert_eq!(entry("read  ", text, Some(20)), format!("read  {text}"));
+        assert_eq!(entry("na\u{1b}me  ", "of \u{202e}a\nprocess", Some(80)), "na\\u{1b}me  of \\u{202e}a\\nprocess");
     }
 
     #[test]

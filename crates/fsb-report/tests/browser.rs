@@ -9,7 +9,8 @@ mod sample_sets;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use fsb_report::{View, compare};
+use fsb_report::run::Summary;
+use fsb_report::{Report, html};
 
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -65,15 +66,15 @@ fn a_browser_draws_every_chart_in_silence() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
     let page = dir.path().join("report.html");
-    let view = View::of_run(&record, &trials);
-    std::fs::write(&page, fsb_report::html::render(&view, &trials)).expect("the page can be written");
+    let summary = Summary::of_run(&record, &trials);
+    std::fs::write(&page, html::render(&Report::of_run(&summary, &trials))).expect("the page can be written");
 
-    // A window as tall as the page: every chart is in view.
+    // A window as tall as the page: every chart is in summary.
     let (document, console) = open(&browser, dir.path(), &page, "1280,40000");
     assert_eq!(console, Vec::<String>::new());
     assert_eq!(attribute(&document, "data-charts"), "25");
     assert_eq!(attribute(&document, "data-charts-drawn"), "25");
-    for (index, row) in view.rows.iter().enumerate() {
+    for (index, row) in summary.rows.iter().enumerate() {
         let chart = between(&document, &format!("id=\"trials-{index}\""), "</figure>");
         let cells = row.cells.iter().filter_map(|cell| Some((cell, cell.estimate.as_ref()?)));
         let expected: usize = cells.map(|(cell, estimate)| cell.trials.len() + 1 + estimate.outliers.len()).sum();
@@ -110,7 +111,7 @@ fn a_browser_draws_every_chart_of_a_comparison() {
     let Some(browser) = browser() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let document = sample_sets::compared(&sample_sets::iozone(&["xfs", "a \"b\" <i>", "btrfs"], 5, 2, 1 << 20));
-    let html = compare::html::render(&compare::Page::overview(&document));
+    let html = html::render(&Report::of_comparison(&document, None));
     let page = dir.path().join("comparison.html");
     let (start, end) = html.rsplit_once("</body>").expect("a page has a body");
     std::fs::write(&page, format!("{start}{PROBE}{end}")).expect("the page can be written");
@@ -159,8 +160,8 @@ fn labels_have_room_on_a_telephone() {
         ["xfs", "ext4", "btrfs", "jfs", "ext2", "ext3", "reiserfs", "f2fs", "nilfs2", "a-long-name,with=options"];
     let sets = sample_sets::compared(&sample_sets::iozone(&names, 5, 2, 512 << 20));
     let (record, trials) = sample::run(&names, 10);
-    let view = View::of_run(&record, &trials);
-    for html in [compare::html::render(&compare::Page::overview(&sets)), fsb_report::html::render(&view, &trials)] {
+    let summary = Summary::of_run(&record, &trials);
+    for html in [html::render(&Report::of_comparison(&sets, None)), html::render(&Report::of_run(&summary, &trials))] {
         let page = dir.path().join("narrow.html");
         let (start, end) = html.rsplit_once("</body>").expect("a page has a body");
         std::fs::write(&page, format!("{start}{NARROW}{end}")).expect("the page can be written");

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use fsb_model::run::{SCHEMA, Segment};
 use fsb_model::{Cell, Place, Plan, RunRecord, TargetKind, Trial};
+use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::resume as resuming;
@@ -320,10 +321,11 @@ fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow
 }
 
 fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
-    let view = results::view(record, trials);
+    let summary = results::summary(record, trials);
+    let shown = Report::of_run(&summary, trials);
     // The answer is told though its report cannot be written.
-    let report = results::write(directory, &view, trials);
-    output.emit(&view, trials)?;
+    let report = results::write(directory, &shown);
+    output.emit(&shown)?;
     let report = report?;
     // Beside a table that a program reads, the path is for the person who watches.
     if output.is_first_screen() {
@@ -359,8 +361,8 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         contents.record.warnings.extend(company(&mut stage.lock));
         // A report of what there is: it must not keep the reason from being told.
         let _ = close_segment(directory, &mut contents.record);
-        let view = results::view(&contents.record, &contents.trials);
-        let _ = results::write(directory, &view, &contents.trials);
+        let summary = results::summary(&contents.record, &contents.trials);
+        let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
         message +=
             &format!("\n{} trials are saved in {path}; go on with: fsb run --resume {path}", contents.trials.len());
     }

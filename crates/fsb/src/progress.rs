@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fsb_model::units::{show_count, show_duration};
 use fsb_model::{Outcome, Target};
-use fsb_report::Releases;
+use fsb_report::{Releases, visible};
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -72,11 +72,17 @@ impl Progress {
     }
 
     fn line(&self, text: &str) {
+        let text = visible::line(text);
         if self.lines {
-            say(text);
+            say(&text);
         } else if !self.quiet {
             self.bar.println(text);
         }
+    }
+
+    /// Shows beside the bar what is done.
+    fn message(&self, text: &str) {
+        self.bar.set_message(visible::line(text).into_owned());
     }
 }
 
@@ -92,9 +98,10 @@ fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Opt
     Some(format!("{}/s now", show_count(rate)))
 }
 
-/// Prints a line where progress goes. Whoever closed that end does not want it; the run goes on.
+/// Prints a line where progress goes; what would act on the terminal or hide there is written out. Whoever closed that
+/// end does not want it; the run goes on.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", visible::lines(text));
 }
 
 /// Tells a warning, unless it was told before: what is asked of a machine beforehand is asked again by the agent.
@@ -111,25 +118,25 @@ impl Observer for Progress {
         match event {
             Event::Opening(progress) if progress.total == 0 => {
                 self.style("{spinner} {msg}");
-                self.bar.set_message(progress.what.clone());
+                self.message(&progress.what);
                 if self.lines {
-                    say(&progress.what);
+                    self.line(&progress.what);
                 }
             }
             Event::Opening(progress) => {
                 self.style("{bar:24} {bytes}/{total_bytes} {msg}, {eta} left");
                 self.bar.set_length(progress.total);
                 self.bar.set_position(progress.done);
-                self.bar.set_message(progress.what.clone());
+                self.message(&progress.what);
             }
             Event::Visit { block, target } => {
                 let target = self.releases.shorten(target);
                 let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
                 self.show_trials();
                 if self.lines {
-                    say(&format!("{what}: {target}"));
+                    self.line(&format!("{what}: {target}"));
                 }
-                self.bar.set_message(format!("{what}: making {target}"));
+                self.message(&format!("{what}: making {target}"));
             }
             Event::Estimated { cells, blocks, expected, budget } => {
                 let chosen = match budget {
@@ -153,12 +160,12 @@ impl Observer for Progress {
                 self.told = None;
                 // Booting a guest or filling its disk may have shown something else.
                 self.show_trials();
-                self.bar.set_message(self.trial.clone());
+                self.message(&self.trial);
             }
             Event::Working(progress) => {
                 let before = self.told.replace((progress.done, Instant::now()));
                 if let Some(live) = live(progress, before) {
-                    self.bar.set_message(format!("{}: {live}", self.trial));
+                    self.message(&format!("{}: {live}", self.trial));
                 }
             }
             Event::Ended { trial, done, of, left } => {
@@ -167,7 +174,7 @@ impl Observer for Progress {
                 self.show_trials();
                 if let Some(left) = left.filter(|_| self.planned) {
                     let message = format!("{target}: {}, {} left", trial.workload, show_duration(left));
-                    self.bar.set_message(message);
+                    self.message(&message);
                 }
                 if !trial.disturbed.is_empty() && trial.superseded {
                     let why = trial.disturbed.join(", ");
@@ -177,7 +184,10 @@ impl Observer for Progress {
                 }
             }
             Event::Warning(warning) => {
-                warn(warning, &|text| if self.bar.is_hidden() { say(text) } else { self.bar.println(text) });
+                let tell = |text: &str| {
+                    if self.bar.is_hidden() { say(text) } else { self.bar.println(visible::lines(text)) }
+                };
+                warn(warning, &tell);
             }
         }
     }

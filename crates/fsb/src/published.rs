@@ -2,7 +2,7 @@
 
 use fsb_compat::{fedorchuk, horvath, pokorny, postmark};
 use fsb_model::{RunRecord, Unit, metric};
-use fsb_report::view::{PublishedLayout, PublishedTable, PublishedValue};
+use fsb_report::run::{PublishedLayout, PublishedTable, PublishedValue};
 use fsb_runner::suite;
 
 /// The table whose workloads are those of the run, if there is one.

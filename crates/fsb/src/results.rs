@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
-use fsb_report::view::View;
-use fsb_report::{FORMATS, Format, terminal};
+use fsb_report::run::Summary;
+use fsb_report::{FORMATS, Format, Report, text, visible};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
@@ -18,32 +18,32 @@ pub const TABLE_FILE: &str = "trials.csv";
 /// The report for people.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Everything shown, assembled once.
-pub fn view(record: &RunRecord, trials: &[Trial]) -> View {
-    let view = with_findings(View::of_run(record, trials), record, trials);
+/// What a run found, with what stands beside it.
+pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
+    let summary = with_findings(Summary::of_run(record, trials), record, trials);
     match published::beside(record) {
-        Some(table) => view.with_published(&table),
-        None => view,
+        Some(table) => summary.with_published(&table),
+        None => summary,
     }
 }
 
 /// Of a matrix, which target is faster for which operation, sizes and records: as `fsb compare` finds it.
-fn with_findings(view: View, record: &RunRecord, trials: &[Trial]) -> View {
-    if !view.compares() || (view.blocks as usize) < FEWEST_JUDGED {
-        return view;
+fn with_findings(summary: Summary, record: &RunRecord, trials: &[Trial]) -> Summary {
+    if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
+        return summary;
     }
     let sets = sets::of_matrices(record, trials);
     match all_pairs(&sets, record.plan.theta) {
-        Ok((findings, warnings)) if sets.len() > 1 => view.with_findings(findings, warnings),
-        _ => view,
+        Ok((findings, warnings)) if sets.len() > 1 => summary.with_findings(findings, warnings),
+        _ => summary,
     }
 }
 
 /// The cell whose 95 % interval is the widest; nothing where no cell has a value.
 pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<Widest> {
-    let view = View::of_run(record, trials);
-    let cells = view.rows.iter().flat_map(|row| {
-        let place = |target: usize| format!("{} at {}", view.targets[target].name, row.workload);
+    let summary = Summary::of_run(record, trials);
+    let cells = summary.rows.iter().flat_map(|row| {
+        let place = |target: usize| format!("{} at {}", summary.targets[target].name, row.workload);
         row.cells.iter().enumerate().filter_map(move |(target, cell)| {
             let estimate = cell.estimate.as_ref()?;
             // An interval that is not there yet is as wide as can be.
@@ -61,11 +61,11 @@ fn format(name: &str) -> anyhow::Result<&'static Format> {
 }
 
 /// Writes `trials.csv` and `report.html` into the run directory.
-pub fn write(directory: &RunDirectory, view: &View, trials: &[Trial]) -> anyhow::Result<PathBuf> {
+pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;
-    directory.write_file(TABLE_FILE, (table.render)(view, trials).as_bytes())?;
-    let report = format("html")?;
-    let path = directory.write_file(REPORT_FILE, (report.render)(view, trials).as_bytes())?;
+    directory.write_file(TABLE_FILE, (table.render)(report).as_bytes())?;
+    let page = format("html")?;
+    let path = directory.write_file(REPORT_FILE, (page.render)(report).as_bytes())?;
     Ok(path)
 }
 
@@ -96,25 +96,36 @@ impl Output {
         self.file.is_none() && self.format.as_deref().is_none_or(|name| name == "text")
     }
 
-    /// Prints or writes the view.
-    pub fn emit(&self, view: &View, trials: &[Trial]) -> anyhow::Result<()> {
+    /// Prints or writes the report.
+    pub fn emit(&self, report: &Report<'_>) -> anyhow::Result<()> {
         let format = self.resolve()?;
         if let Some(path) = &self.file {
-            let text = (format.render)(view, trials);
+            let text = (format.render)(report);
             return Ok(author::replace(path, text.as_bytes())?);
         }
-        let text = match format.name {
+        match format.name {
             "text" => {
-                terminal::first_screen(view, std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+                let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+                print_exactly(&text::screen(report, 0, color))
             }
-            _ => (format.render)(view, trials),
-        };
-        print(&text)
+            _ => print_data(&(format.render)(report)),
+        }
     }
 }
 
-/// Prints to standard output; a closed pipe is an error that [`exit::report`] takes for success.
+/// Prints what a person reads; what would act on a terminal or hide there is written out. A closed pipe is an error
+/// that [`exit::report`] takes for success.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    print_exactly(&visible::lines(text))
+}
+
+/// Prints what programs read: to the last character, unless a terminal shows it.
+pub fn print_data(text: &str) -> anyhow::Result<()> {
+    if std::io::stdout().is_terminal() { print(text) } else { print_exactly(text) }
+}
+
+/// Prints what a renderer has made ready, colours and all.
+pub fn print_exactly(text: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     output.write_all(text.as_bytes())?;
     output.flush()?;

@@ -1,4 +1,4 @@
-//! `-b`: the reports as a spreadsheet.
+//! `-b`: the reports as a spreadsheet. Texts are written as strings, whatever they begin with: none is a formula.
 
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
@@ -20,17 +20,17 @@ pub fn table_sheet(options: &Options, report: &Report) -> Result<Vec<u8>, SheetE
     let mut workbook = Workbook::new();
     let bold = Format::new().set_bold();
     let sheet = workbook.add_worksheet().set_name("iozone")?;
-    sheet.write(0, 0, &options.command)?;
-    sheet.write(2, 0, "The top row is records sizes, the left column is file sizes")?;
+    sheet.write_string(0, 0, &options.command)?;
+    sheet.write_string(2, 0, "The top row is records sizes, the left column is file sizes")?;
     let mut at = 3;
     for (_, _, title, column) in chosen(options) {
-        sheet.write_with_format(at, 0, format!("{title} Report"), &bold)?;
+        sheet.write_string_with_format(at, 0, format!("{title} Report"), &bold)?;
         at = grid(sheet, at + 1, options, report, |cells| cells[column].map_or(0.0, |cell| cell.value as f64))?;
     }
     if options.cpu {
         at += 1;
         for (_, _, title, column) in chosen(options) {
-            sheet.write_with_format(at, 0, format!("{title} {CPU_TITLE}"), &bold)?;
+            sheet.write_string_with_format(at, 0, format!("{title} {CPU_TITLE}"), &bold)?;
             at = grid(sheet, at + 1, options, report, |cells| cells[column].map_or(0.0, |cell| cell.cpu))?;
         }
     }
@@ -68,11 +68,11 @@ fn grid(
 pub fn throughput_sheet(options: &Options, sizes: Row, runs: &[Vec<Crew>]) -> Result<Vec<u8>, SheetError> {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet().set_name("iozone")?;
-    sheet.write(0, 0, &options.command)?;
+    sheet.write_string(0, 0, &options.command)?;
     let mut at = 1;
     for line in throughput_heading(options, sizes) {
         at += 1;
-        sheet.write(at, 0, line)?;
+        sheet.write_string(at, 0, line)?;
     }
     at += 1;
     for (place, run) in runs.iter().enumerate() {
@@ -81,11 +81,35 @@ pub fn throughput_sheet(options: &Options, sizes: Row, runs: &[Vec<Crew>]) -> Re
     }
     for crew in runs.first().into_iter().flatten() {
         at += 1;
-        sheet.write(at, 0, throughput_title(crew.operation))?;
+        sheet.write_string(at, 0, throughput_title(crew.operation))?;
         for (place, run) in runs.iter().enumerate() {
             let rate = run.iter().find(|other| other.operation == crew.operation).map_or(0.0, Crew::rate);
             sheet.write(at, place as u16 + 1, rate)?;
         }
     }
     Ok(workbook.save_to_buffer()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+    use crate::iozone::options::{Request, parse};
+
+    #[test]
+    fn a_command_that_looks_like_a_formula_stays_a_text() {
+        let command = "=HYPERLINK(\"http://e.org\")".to_owned();
+        let Ok(Request::Run(options)) = parse(["-a"].map(Into::into), command) else { panic!("a good command line") };
+        let file = table_sheet(&options, &Report::default()).unwrap();
+        let mut parts = zip::ZipArchive::new(std::io::Cursor::new(file)).unwrap();
+        let mut part = |name: &str| {
+            let mut text = String::new();
+            parts.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+            text
+        };
+        let sheet = part("xl/worksheets/sheet1.xml");
+        assert!(sheet.contains("<c r=\"A1\" t=\"s\">") && !sheet.contains("<f>"), "{sheet}");
+        assert!(part("xl/sharedStrings.xml").contains("<t>=HYPERLINK("));
+    }
 }

@@ -8,7 +8,7 @@ use crate::releases::Releases;
 
 /// The same with as much of each kernel's release in names as tells the kernels apart, and what was shortened. For
 /// people; programs get the names in full.
-pub(super) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
+pub(crate) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
     let releases = Releases::of(document.sets.iter().map(|set| set.name.as_str()));
     if releases.is_empty() {
         return (Cow::Borrowed(document), releases);

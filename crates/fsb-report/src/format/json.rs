@@ -1,45 +1,71 @@
-//! The view as JSON, for programs.
+//! Everything for programs: a run by the contract `fsbench/report/1`, a comparison by `fsbench/comparison/1`.
 
+use fsb_analysis::compare::Document;
 use serde::Serialize;
 
-use super::Format;
-use crate::View;
+use super::member::Format;
+use crate::compare::Selection;
+use crate::report::Report;
+use crate::run::Summary;
 
 pub(super) const FORMAT: Format = Format {
     name: "json",
     extension: "json",
     about: "everything that the report shows, for programs (schema fsbench/report/1)",
-    render: |view, _| render(view),
+    render,
 };
 
-/// The schema that this version writes.
+/// The schema of a run that this version writes; that of a comparison is part of it.
 pub const SCHEMA: &str = "fsbench/report/1";
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct Contract<'a> {
     schema: &'static str,
     #[serde(flatten)]
-    view: &'a View,
+    summary: &'a Summary,
 }
 
-/// The whole document.
-pub fn render(view: &View) -> String {
-    let report = Report { schema: SCHEMA, view };
-    let mut text = serde_json::to_string_pretty(&report).expect("a view has only text keys and finite numbers");
-    text.push('\n');
-    text
+/// The whole document; of one operation in detail, that operation alone.
+pub fn render(report: &Report<'_>) -> String {
+    let text = match report {
+        Report::Run { summary, .. } => serde_json::to_string_pretty(&Contract { schema: SCHEMA, summary }),
+        Report::Comparison { document, detail: None } => serde_json::to_string_pretty(document),
+        Report::Comparison { document, detail } => {
+            serde_json::to_string_pretty(&narrowed(Selection { document, detail: *detail }))
+        }
+    };
+    text.expect("a report has only text keys and finite numbers") + "\n"
+}
+
+fn narrowed(selection: Selection<'_>) -> Document {
+    let shown = |operation: &str, workload: Option<&str>| {
+        selection.operations().any(|other| other.operation == operation && other.workload.as_deref() == workload)
+    };
+    let findings = selection.document.findings.iter();
+    Document {
+        operations: selection.operations().cloned().collect(),
+        findings: findings.filter(|found| shown(&found.operation, found.workload.as_deref())).cloned().collect(),
+        ..selection.document.clone()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Report;
+    use crate::run::Summary;
+    use crate::run::unjudged::samples;
     use crate::sample;
-    use crate::view::samples;
+    use fsb_model::{RunRecord, Trial};
+
+    fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> String {
+        render(&Report::of_run(&Summary::of_run(record, trials), trials))
+    }
 
     #[test]
     fn an_emulated_run_holds_values_and_no_comparison() {
-        let (record, trials) = samples::emulated(&["reiserfs", "jfs", "ext4"], 6);
-        let document: serde_json::Value = serde_json::from_str(&render(&View::of_run(&record, &trials))).expect("JSON");
+        let text = shown(&samples::emulated(&["reiserfs", "jfs", "ext4"], 6));
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(
             (&document["emulated"], &document["unjudged"]),
             (&true.into(), &"emulated: a functional run".into())
@@ -53,15 +79,13 @@ mod tests {
                 assert!(cell["against"].is_null() && cell["mark"] == "" && cell["estimate"]["value"].is_number());
             }
         }
-        let text = render(&View::of_run(&record, &trials));
         assert!(!text.contains("faster") && !text.contains("slower"), "{text}");
     }
 
     #[test]
     fn the_document_names_its_schema_and_holds_numbers_only() {
-        let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 5);
-        let view = View::of_run(&record, &trials);
-        let document: serde_json::Value = serde_json::from_str(&render(&view)).unwrap();
+        let text = shown(&sample::run(&["ext4", "xfs", "tmpfs"], 5));
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(document["schema"], SCHEMA);
         assert_eq!(document["rows"][0]["cells"][1]["against"]["method"], "paired");
         assert_eq!(document["rows"][0]["cells"][2]["state"]["state"], "not_applicable");

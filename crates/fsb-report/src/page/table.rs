@@ -2,30 +2,32 @@
 
 use fsb_analysis::Verdict;
 
+use crate::judged::Judged;
 use crate::show::{Change, minus};
+use crate::view::Cell;
 
 /// A table with a head, and a header for each line.
 pub(crate) struct Table {
     pub(crate) caption: String,
     pub(crate) head: Vec<String>,
-    pub(crate) rows: Vec<Line>,
-    pub(crate) foot: Option<Line>,
-    /// Where given, header cells from the second on belong to these targets and carry their mark.
-    pub(crate) head_targets: bool,
+    pub(crate) rows: Vec<TableRow>,
+    pub(crate) foot: Option<TableRow>,
+    /// Header cells from the second on name the view's columns and carry their marks.
+    pub(crate) heads_are_columns: bool,
 }
 
 /// A line of a table.
-pub(crate) struct Line {
+pub(crate) struct TableRow {
     pub(crate) head: String,
-    /// Where given, the line belongs to this target and carries its mark.
-    pub(crate) target: Option<usize>,
+    /// The column of the view that the line is about: it carries its mark.
+    pub(crate) column: Option<usize>,
     pub(crate) link: Option<String>,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<TableCell>,
 }
 
 /// A cell: what it says, what stands smaller below it, and how it is coloured.
 #[derive(Default)]
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     pub(crate) text: String,
     pub(crate) letter: String,
     /// It is the row's winner.
@@ -34,25 +36,72 @@ pub(crate) struct Cell {
     pub(crate) class: &'static str,
 }
 
-impl Cell {
-    pub(crate) fn of(text: impl Into<String>) -> Cell {
-        Cell { text: minus(&text.into()), ..Cell::default() }
+impl Table {
+    /// Without a foot, and with heads that name no columns.
+    pub(crate) fn new(caption: impl Into<String>, head: Vec<String>, rows: Vec<TableRow>) -> Table {
+        Table { caption: caption.into(), head, rows, foot: None, heads_are_columns: false }
     }
 
-    /// A change with its interval, verdict and mark.
-    pub(crate) fn change(change: Change, verdict: Verdict, mark: &str) -> Cell {
-        let interval = change.ends.map(|(lo, hi)| format!("[{lo}, {hi}] ")).unwrap_or_default();
-        Cell {
-            text: minus(&change.center),
-            letter: mark.to_owned(),
-            small: format!("{}{}{}", minus(&interval), sign(verdict), verdict.words()),
-            class: class(verdict),
-            ..Cell::default()
+    /// With a head of `first` and the columns of a view.
+    pub(crate) fn of_columns(caption: impl Into<String>, first: &str, names: &[String], rows: Vec<TableRow>) -> Table {
+        let head = std::iter::once(first.to_owned()).chain(names.iter().cloned()).collect();
+        Table { heads_are_columns: true, ..Table::new(caption, head, rows) }
+    }
+}
+
+impl TableRow {
+    /// About nothing but what its head says.
+    pub(crate) fn new(head: impl Into<String>, cells: Vec<TableCell>) -> TableRow {
+        TableRow { head: head.into(), column: None, link: None, cells }
+    }
+
+    /// About one column of the view.
+    pub(crate) fn of_column(column: usize, name: &str, cells: Vec<TableCell>) -> TableRow {
+        TableRow { column: Some(column), ..TableRow::new(name, cells) }
+    }
+}
+
+impl TableCell {
+    pub(crate) fn of(text: impl Into<String>) -> TableCell {
+        TableCell { text: minus(&text.into()), ..TableCell::default() }
+    }
+
+    /// What a view's cell says; `best` where its column wins the row.
+    pub(crate) fn shown(cell: &Cell, best: bool) -> TableCell {
+        match (&cell.judged, &cell.value) {
+            (Some(judged), _) => TableCell { best, ..TableCell::change(judged, &cell.mark) },
+            (None, Some(_)) => TableCell { best, ..TableCell::value(cell) },
+            (None, None) => TableCell::absent(cell.absence),
         }
     }
 
-    pub(crate) fn absent(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), class: "absent", ..Cell::default() }
+    /// The value alone, with its interval below.
+    pub(crate) fn value(cell: &Cell) -> TableCell {
+        let Some(value) = &cell.value else { return TableCell::absent(cell.absence) };
+        TableCell {
+            text: value.clone(),
+            letter: cell.mark.clone(),
+            small: cell.interval.as_ref().map(|[lo, hi]| format!("[{lo}, {hi}]")).unwrap_or_default(),
+            class: "value",
+            ..TableCell::default()
+        }
+    }
+
+    /// A change with its interval, verdict and mark.
+    pub(crate) fn change(judged: &Judged, mark: &str) -> TableCell {
+        let Change { center, ends } = judged.change();
+        let interval = ends.map(|(lo, hi)| format!("[{lo}, {hi}] ")).unwrap_or_default();
+        TableCell {
+            text: minus(&center),
+            letter: mark.to_owned(),
+            small: format!("{}{}{}", minus(&interval), sign(judged.verdict), judged.verdict.words()),
+            class: class(judged.verdict),
+            ..TableCell::default()
+        }
+    }
+
+    pub(crate) fn absent(text: impl Into<String>) -> TableCell {
+        TableCell { text: text.into(), class: "absent", ..TableCell::default() }
     }
 }
 
@@ -76,4 +125,28 @@ fn sign(verdict: Verdict) -> &'static str {
         Verdict::Equivalent => "= ",
         Verdict::Inconclusive | Verdict::NotJudged => "",
     }
+}
+
+/// A long table with a group of lines a size, and a line a column of the view in each. There are thousands of cells
+/// here, so they are text alone.
+pub(crate) struct Figures {
+    pub(crate) caption: String,
+    /// Heads of the columns after size and set.
+    pub(crate) head: Vec<String>,
+    pub(crate) size: &'static str,
+    pub(crate) groups: Vec<FigureGroup>,
+    /// Names of the view's columns.
+    pub(crate) names: Vec<String>,
+}
+
+/// One size.
+pub(crate) struct FigureGroup {
+    pub(crate) size: String,
+    pub(crate) lines: Vec<FigureLine>,
+}
+
+/// One column of the view at one size.
+pub(crate) struct FigureLine {
+    pub(crate) column: usize,
+    pub(crate) cells: Vec<String>,
 }

@@ -5,6 +5,7 @@ use fsb_analysis::Verdict;
 use textwrap::core::display_width;
 
 use crate::show::Change;
+use crate::visible;
 
 /// A column, ready to be set.
 pub(crate) struct Column {
@@ -28,9 +29,10 @@ impl Column {
     /// Cells with their colours, under a title.
     pub(crate) fn new(title: &str, cells: Vec<(Part, Option<Color>)>) -> Column {
         let (parts, paint): (Vec<Part>, Vec<Option<Color>>) = cells.into_iter().unzip();
-        let cells = aligned(&parts);
-        let width = cells.iter().map(String::as_str).chain([title]).map(display_width).max().unwrap_or(0);
-        Column { title: title.to_owned(), cells, paint, width }
+        let title = visible::line(title);
+        let cells: Vec<String> = aligned(&parts).iter().map(|cell| visible::line(cell).into_owned()).collect();
+        let width = cells.iter().map(String::as_str).chain([title.as_ref()]).map(display_width).max().unwrap_or(0);
+        Column { title: title.into_owned(), cells, paint, width }
     }
 }
 

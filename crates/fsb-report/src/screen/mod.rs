@@ -1,15 +1,18 @@
 //! Text for terminals: paragraphs, and columns side by side within a width.
 //!
 //! Columns that do not fit follow in further groups, each with the first column, the reference, beside them; long
-//! labels are wrapped.
+//! labels are wrapped. Every text that becomes a line here shows what it hides ([`crate::visible`]).
 
 mod column;
 mod names;
+
+use std::borrow::Cow;
 
 use comfy_table::{Cell, CellAlignment, Color, ContentArrangement, Table, TableStyle};
 use textwrap::{Options, wrap};
 
 use crate::show::bound;
+use crate::visible;
 
 pub(crate) use column::{Column, Part, paint};
 pub(crate) use names::Names;
@@ -25,23 +28,26 @@ const GAP: usize = 2;
 /// is broken.
 pub(crate) fn paragraph(lines: &mut Vec<String>, width: usize, text: &str, first: &str, rest: &str) {
     let options = Options::new(width).initial_indent(first).subsequent_indent(rest);
-    lines.extend(wrap(&bound(text), options).into_iter().map(|line| line.trim_end().replace('\u{a0}', " ")));
+    lines.extend(
+        wrap(&bound(&visible::line(text)), options).into_iter().map(|line| line.trim_end().replace('\u{a0}', " ")),
+    );
 }
 
 /// Labels down, columns across, in as many groups as it takes; an empty line before each.
 pub(crate) fn tables(labels: &[&str], columns: &[Column], width: usize, color: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if !labels.is_empty() {
-        for group in groups(labels, columns, width) {
+        let labels: Vec<Cow<'_, str>> = labels.iter().map(|label| visible::line(label)).collect();
+        for group in groups(&labels, columns, width) {
             lines.push(String::new());
-            lines.extend(table(labels, &group, width, color));
+            lines.extend(table(&labels, &group, width, color));
         }
     }
     lines
 }
 
 /// The reference with as many of the others as fit beside it.
-fn groups<'a>(labels: &[&str], columns: &'a [Column], width: usize) -> Vec<Vec<&'a Column>> {
+fn groups<'a>(labels: &[Cow<'_, str>], columns: &'a [Column], width: usize) -> Vec<Vec<&'a Column>> {
     let Some((reference, others)) = columns.split_first() else { return Vec::new() };
     let widest = labels.iter().map(|label| textwrap::core::display_width(label)).max().unwrap_or(0);
     let room = width.saturating_sub(widest.min(LABEL) + GAP + reference.width);
@@ -62,7 +68,7 @@ fn groups<'a>(labels: &[&str], columns: &'a [Column], width: usize) -> Vec<Vec<&
 }
 
 /// One group as lines: labels take what the columns leave.
-fn table(labels: &[&str], group: &[&Column], width: usize, color: bool) -> Vec<String> {
+fn table(labels: &[Cow<'_, str>], group: &[&Column], width: usize, color: bool) -> Vec<String> {
     let taken: usize = group.iter().map(|column| GAP + column.width).sum();
     let room = width.saturating_sub(taken).max(LABEL);
     let mut table = Table::new();

@@ -2,6 +2,8 @@
 
 use textwrap::core::display_width;
 
+use crate::visible;
+
 /// Longer names are shortened.
 const NAME: usize = 18;
 /// What stands for what was left out.
@@ -17,7 +19,7 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
-        let full: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let full: Vec<String> = names.into_iter().map(|name| visible::line(name).into_owned()).collect();
         let cut: Vec<String> = full.iter().map(|name| cut(name, NAME)).collect();
         let mut shown: Vec<String> = Vec::new();
         for (place, name) in full.iter().enumerate() {
@@ -37,7 +39,8 @@ impl Names {
 
     /// As a table shows the name.
     pub(crate) fn short(&self, name: &str) -> Option<&str> {
-        self.full.iter().position(|full| full == name).map(|place| self.shown(place))
+        let name = visible::line(name);
+        self.full.iter().position(|full| *full == name).map(|place| self.shown(place))
     }
 
     /// One line for every name that was shortened.

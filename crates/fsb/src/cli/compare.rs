@@ -9,11 +9,11 @@ use clap::{Args, ValueEnum};
 use fsb_analysis::compare::{Collected, Document, Request, compare_collected};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
-use fsb_report::compare::{FORMATS, Format, Page, text};
+use fsb_report::{FORMATS, Format, Report, text};
 
 use super::COMPACT_HELP;
 use crate::progress::say;
-use crate::results::{print, screen_width};
+use crate::results::{print_data, print_exactly, screen_width};
 use crate::sets::Apart;
 use crate::{author, exit, gate, sets};
 
@@ -93,7 +93,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None => {}
     }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
-    emit(arguments, format, &Page { document: &document, detail: detail.as_deref() })?;
+    emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
     Ok(if arguments.fail_if == Some(FailIf::Slower) { gate::slower(&document) } else { exit::DONE })
 }
 
@@ -138,18 +138,19 @@ fn detail(typed: &str, document: &Document) -> anyhow::Result<String> {
     found.ok_or_else(|| exit::request(format!("--detail: {}", nearest::unknown("operation", typed, names))))
 }
 
-fn emit(arguments: &Arguments, format: &Format, page: &Page<'_>) -> anyhow::Result<()> {
+fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Report<'_>) -> anyhow::Result<()> {
     let is_text = arguments.output.is_none() && format.name == TEXT;
     let on_screen = is_text && std::io::stdout().is_terminal();
     // The first screen has the warnings on it, wherever it goes.
     if !is_text {
-        page.document.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        document.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
-        Some(path) => Ok(author::replace(path, (format.render)(page).as_bytes())?),
+        Some(path) => Ok(author::replace(path, (format.render)(report).as_bytes())?),
         None if on_screen => {
-            print(&text::screen(page, screen_width().unwrap_or(0), std::env::var_os("NO_COLOR").is_none()))
+            let color = std::env::var_os("NO_COLOR").is_none();
+            print_exactly(&text::screen(report, screen_width().unwrap_or(0), color))
         }
-        None => print(&(format.render)(page)),
+        None => print_data(&(format.render)(report)),
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use comfy_table::{ContentArrangement, Table, TableStyle};
+use fsb_report::visible;
 use fsb_vm::kernel::{self, Kernel};
 
 use super::COMPACT_HELP;
@@ -103,7 +104,8 @@ fn table(kernels: &[Kernel]) -> String {
     table.set_header(["release", "origin", "usable", "place"]);
     for kernel in kernels {
         let usable = if kernel.usable().is_ok() { "yes" } else { "no" };
-        table.add_row([kernel.release.as_str(), kernel.origin.word(), usable, &place(kernel)]);
+        let row = [kernel.release.as_str(), kernel.origin.word(), usable, &place(kernel)];
+        table.add_row(row.map(visible::line));
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));

@@ -19,6 +19,7 @@ use fsb_runner::plan_file::{PlanFile, RepetitionFile, typed};
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::Progress;
+use crate::progress::say;
 use crate::{author, exit, results};
 
 /// Where settings are read from, in the current directory.
@@ -225,7 +226,7 @@ impl Log {
             return Ok(());
         }
         if self.console && level >= Level::Warning {
-            eprintln!("{text}");
+            say(text);
         } else if self.console {
             results::print(&format!("{text}\n"))?;
         }

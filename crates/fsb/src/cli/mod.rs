@@ -17,8 +17,10 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use fsb_report::visible;
 
 use crate::exit;
+use crate::progress::say;
 
 /// Compare Linux file systems: measure fairly, say which is faster and how surely
 #[derive(Debug, Parser)]
@@ -78,7 +80,7 @@ enum Command {
 pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let cli = match parse(arguments) {
         Ok(cli) => cli,
-        Err(error) => return Ok(refuse(&error)),
+        Err(error) => return Ok(refuse(&error, arguments)),
     };
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
@@ -101,9 +103,14 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 /// Help and version are answers; everything else is a wrong request.
-fn refuse(error: &clap::Error) -> ExitCode {
-    // clap styles the message for the terminal; a closed pipe is nobody to complain to.
-    let _ = error.print();
+fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    // clap styles the message for the terminal, and repeats arguments as they are: those that would act on it or hide
+    // there are repeated without styles. A closed pipe is nobody to complain to.
+    if error.use_stderr() && arguments.iter().any(|argument| argument.to_string_lossy().contains(visible::is_hidden)) {
+        say(error.to_string().trim_end());
+    } else {
+        let _ = error.print();
+    }
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::from(exit::DONE),
         _ => ExitCode::from(exit::REQUEST),

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use fsb_report::Report;
 
 use super::COMPACT_HELP;
+use crate::progress::say;
 use crate::results::{self, Output};
 use crate::{exit, stored};
 
@@ -29,8 +31,8 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let run = stored::read(&arguments.directory)?;
-    run.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    let view = results::view(&run.record, &run.trials);
-    arguments.output.emit(&view, &run.trials)?;
+    run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    let summary = results::summary(&run.record, &run.trials);
+    arguments.output.emit(&Report::of_run(&summary, &run.trials))?;
     Ok(exit::DONE)
 }

@@ -17,7 +17,7 @@ use crate::author;
 use crate::exit;
 use crate::front::{self, Turn};
 use crate::progress::say;
-use crate::results::{Output, print};
+use crate::results::{Output, print_data};
 use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
@@ -138,7 +138,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         pinned => pinned?,
     }
     if print_plan {
-        print(&plan_file::print(&plan)?)?;
+        print_data(&plan_file::print(&plan)?)?;
         return Ok(exit::DONE);
     }
     let out = out.unwrap_or_else(|| default_directory(&plan));

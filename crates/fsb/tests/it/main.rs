@@ -36,4 +36,5 @@ mod real_file_systems;
 mod regimes;
 mod resume;
 mod schemas;
+mod terminal;
 mod vm;

@@ -1,0 +1,74 @@
+//! Box plots: what was measured at every operation, a box a set.
+
+use fsb_model::Unit;
+use serde_json::{Value, json};
+
+use super::figure::{figure, logarithmic, short};
+use super::look::{color, fill, key, plain};
+use super::member::{Chart, Draw, Kind};
+use crate::compare::numbers::Scale;
+use crate::compare::operation::OperationRow;
+use crate::view::{Row, View};
+
+pub(super) const KIND: Kind = Kind { name: "boxes", draw: Draw::Overview(draw) };
+
+/// One chart a unit: rates and times have no axis in common.
+fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
+    let all: Vec<(&Row<'_>, &OperationRow<'_>)> =
+        view.rows.iter().filter_map(|row| Some((row, row.operation()?))).collect();
+    let mut units: Vec<Unit> = Vec::new();
+    for (_, found) in &all {
+        if !units.contains(&found.operation.unit) {
+            units.push(found.operation.unit);
+        }
+    }
+    let of_unit = |(place, unit): (usize, &Unit)| {
+        let rows: Vec<_> = all.iter().filter(|(_, found)| found.operation.unit == *unit).copied().collect();
+        chart(view, &rows, format!("{name}-{place}"))
+    };
+    units.iter().enumerate().map(of_unit).collect()
+}
+
+fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) -> Chart {
+    let scale = Scale::of(rows.iter().map(|(_, found)| found.operation));
+    let all = || rows.iter().flat_map(|(_, found)| &found.sets).filter_map(|set| set.pooled);
+    let lo = all().map(|pooled| pooled.min).fold(f64::MAX, f64::min);
+    let hi = all().map(|pooled| pooled.max).fold(lo, f64::max);
+    let traces: Vec<Value> = (0..view.names.len()).map(|set| trace(view, rows, set, scale)).collect();
+    let layout = json!({
+        "boxmode": "group", "boxgap": 0.35, "boxgroupgap": 0.25,
+        "xaxis": logarithmic(scale.name, lo / scale.divisor / 1.3, hi / scale.divisor * 1.3),
+        "yaxis": { "range": [rows.len() as f64 - 0.4, -0.6], "showgrid": false, "zeroline": false,
+                   "tickvals": (0..rows.len()).collect::<Vec<_>>(),
+                   "ticktext": rows.iter().map(|(row, _)| plain(&row.label)).collect::<Vec<_>>() },
+    });
+    Chart {
+        id,
+        height: 90 + rows.len() * (14 + 13 * view.names.len()),
+        label: "Box plots of all values at every operation, one box a set".to_owned(),
+        caption: "All values of the cells in common, of all sizes and runs: the box from the first to the third \
+                  quartile with the median in it, whiskers to the smallest and the largest value. Logarithmic."
+            .to_owned(),
+        key: key(view),
+        choices: Vec::new(),
+        operation: None,
+        json: figure(&traces, &layout),
+    }
+}
+
+/// One set's boxes. Plotly is given their corners, not the values.
+fn trace(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], set: usize, scale: Scale) -> Value {
+    let present: Vec<_> =
+        rows.iter().enumerate().filter_map(|(place, (_, found))| Some((place, found.sets[set].pooled?))).collect();
+    let column = |of: &dyn Fn(&fsb_analysis::compare::Pooled) -> f64| -> Vec<Value> {
+        present.iter().map(|(_, pooled)| short(of(pooled) / scale.divisor)).collect()
+    };
+    json!({
+        "type": "box", "orientation": "h", "name": plain(&view.names[set]), "offsetgroup": set.to_string(),
+        "y": present.iter().map(|(place, _)| *place).collect::<Vec<_>>(),
+        "q1": column(&|pooled| pooled.q1), "median": column(&|pooled| pooled.median),
+        "q3": column(&|pooled| pooled.q3), "lowerfence": column(&|pooled| pooled.min),
+        "upperfence": column(&|pooled| pooled.max),
+        "line": { "color": color(set), "width": 1.5 }, "fillcolor": fill(set), "hoverinfo": "x",
+    })
+}

@@ -1,0 +1,136 @@
+//! How a column of the view looks in charts: no two have the same colour, shape and dash.
+
+use serde_json::{Value, json};
+
+use super::member::Key;
+use crate::screen::Names;
+use crate::view::View;
+
+/// Colours; the next column has the first colour again, in another shape and with another dash.
+const COLORS: usize = 8;
+
+/// Shapes: in a figure, and in text. A round is filled, the next one open, the third of other shapes.
+const SHAPES: [(&str, &str); 3 * COLORS] = [
+    ("circle", "●"),
+    ("square", "■"),
+    ("diamond", "◆"),
+    ("triangle-up", "▲"),
+    ("cross", "✚"),
+    ("x", "✖"),
+    ("star", "★"),
+    ("hexagon", "⬢"),
+    ("circle-open", "○"),
+    ("square-open", "□"),
+    ("diamond-open", "◇"),
+    ("triangle-up-open", "△"),
+    ("pentagon-open", "⬠"),
+    ("triangle-down-open", "▽"),
+    ("star-open", "☆"),
+    ("hexagon-open", "⬡"),
+    ("pentagon", "⬟"),
+    ("triangle-down", "▼"),
+    ("triangle-left", "◀"),
+    ("triangle-right", "▶"),
+    ("circle-open-dot", "◉"),
+    ("square-open-dot", "▣"),
+    ("diamond-open-dot", "◈"),
+    ("hourglass", "⧗"),
+];
+
+/// How lines are broken, by round.
+const DASHES: [&str; 4] = ["solid", "dash", "dot", "dashdot"];
+
+/// The number of a column's colour.
+pub(crate) fn hue(place: usize) -> usize {
+    place % COLORS
+}
+
+/// The colour of a column.
+pub(crate) fn color(place: usize) -> String {
+    format!("var(--t{})", hue(place))
+}
+
+/// The name of its shape in a figure.
+pub(crate) fn symbol(place: usize) -> &'static str {
+    SHAPES[place % SHAPES.len()].0
+}
+
+/// Its shape in text.
+pub(crate) fn shape(place: usize) -> &'static str {
+    SHAPES[place % SHAPES.len()].1
+}
+
+/// The name of its dash.
+pub(crate) fn dash(place: usize) -> &'static str {
+    DASHES[place / COLORS % DASHES.len()]
+}
+
+/// How its areas are filled: lightly, not at all, more.
+pub(crate) fn fill(place: usize) -> String {
+    format!("{}{}", color(place), ["33", "00", "77"][place / COLORS % 3])
+}
+
+/// How wide the line around an open shape is.
+const OUTLINE: f64 = 1.8;
+
+/// Its mark in a figure. Plotly draws open shapes with a hairline, unless told otherwise.
+pub(crate) fn mark(place: usize, size: usize) -> Value {
+    let mut mark = json!({ "color": color(place), "symbol": symbol(place), "size": size });
+    if symbol(place).contains("open") {
+        mark["line"] = json!({ "width": OUTLINE });
+    }
+    mark
+}
+
+/// A name short enough for the title of an axis, on a telephone too, and no other of `all` is called so.
+pub(crate) fn brief<'a>(name: &str, all: impl IntoIterator<Item = &'a str>) -> String {
+    let names = Names::of(all);
+    plain(names.short(name).unwrap_or(name))
+}
+
+/// Plotly reads a little markup in texts; names must not become any.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+/// A mark and a name for every column.
+pub(crate) fn key(view: &View<'_>) -> Vec<Key> {
+    let key = |(place, name): (usize, &String)| Key {
+        class: format!("t{}", hue(place)),
+        shape: shape(place),
+        text: name.clone(),
+    };
+    view.names.iter().enumerate().map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn two_dozen_look_different_without_colour() {
+        let many = SHAPES.len();
+        let unlike = |look: &dyn Fn(usize) -> String| (0..many).map(look).collect::<BTreeSet<_>>().len();
+        assert_eq!(unlike(&|place| symbol(place).to_owned()), many);
+        assert_eq!(unlike(&|place| shape(place).to_owned()), many);
+        assert_eq!(unlike(&|place| format!("{} {}", color(place), dash(place))), many, "lines without marks");
+        assert_eq!(unlike(&|place| format!("{} {}", color(place), fill(place))), many, "boxes");
+        for place in 0..many {
+            let mark = mark(place, 7);
+            assert_eq!(
+                (&mark["symbol"], mark.get("line").is_some()),
+                (&symbol(place).into(), symbol(place).contains("open"))
+            );
+        }
+    }
+
+    #[test]
+    fn long_names_do_not_fill_an_axis() {
+        let all = ["ext4,noatime,data=<journal>,discard", "a<b", "ext4,noatime,data=ordered,discard"];
+        assert_eq!(brief(all[1], all), "a&lt;b");
+        assert_eq!(brief(all[0], all[..2].iter().copied()), "ext4,noatime,data…");
+        assert_ne!(brief(all[0], all), brief(all[2], all));
+    }
+}

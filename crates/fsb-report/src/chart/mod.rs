@@ -1,0 +1,94 @@
+//! The charts of runs and comparisons. A new one is a file and a line in [`CHARTS`].
+//!
+//! A chart is a Plotly figure in JSON, made here and drawn by the page's script. Colours are names of the page's style
+//! variables (`var(--t0)`): the script puts the values in, so that charts follow light, dark and print. Every number of
+//! a chart also stands in a table.
+
+pub(crate) mod axis;
+mod boxes;
+mod figure;
+mod heat;
+mod latency;
+pub(crate) mod look;
+mod means;
+mod medians;
+pub(crate) mod member;
+mod ratios;
+mod runs;
+mod scatter;
+mod surface;
+mod trials;
+
+use member::{Chart, Draw, Kind};
+
+use crate::compare::detail::Fixed;
+use crate::view::{Row, View};
+
+/// Every chart, in the order of the page.
+static CHARTS: &[Kind] = &[
+    ratios::KIND,
+    boxes::KIND,
+    trials::KIND,
+    latency::KIND,
+    runs::KIND,
+    medians::BY_FILE_SIZE,
+    medians::BY_RECORD_SIZE,
+    scatter::KIND,
+    heat::KIND,
+    means::KIND,
+    surface::KIND,
+];
+
+/// Every chart sets one thing beside another: where that is not to be done there is none.
+fn kinds(view: &View<'_>) -> impl Iterator<Item = &'static Kind> {
+    CHARTS.iter().filter(|_| view.unjudged.is_none())
+}
+
+/// The charts of the overview.
+pub(crate) fn overview(view: &View<'_>) -> Vec<Chart> {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
+        Draw::Overview(draw) => Some(draw(view, kind.name)),
+        _ => None,
+    });
+    kinds.flatten().collect()
+}
+
+/// The charts of the row at `place`.
+pub(crate) fn of_row(view: &View<'_>, row: &Row<'_>, place: usize) -> Vec<Chart> {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
+        Draw::Row(draw) => Some(draw(view, row, kind.name, place)),
+        _ => None,
+    });
+    kinds.flatten().collect()
+}
+
+/// The charts of one size in detail.
+pub(crate) fn of_size(view: &View<'_>, fixed: &Fixed<'_>) -> Vec<Chart> {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
+        Draw::Size(draw) => Some(draw(view, fixed, kind.name)),
+        _ => None,
+    });
+    kinds.collect()
+}
+
+/// The panels that stand for all rows.
+pub(crate) fn panels(view: &View<'_>) -> Vec<Chart> {
+    let kinds = kinds(view).filter_map(|kind| match kind.draw {
+        Draw::Panel(draw) => draw(view, kind.name),
+        _ => None,
+    });
+    kinds.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charts_have_names_of_their_own() {
+        for (index, kind) in CHARTS.iter().enumerate() {
+            assert!(CHARTS[..index].iter().all(|other| other.name != kind.name), "{}", kind.name);
+            assert!(!kind.name.is_empty() && kind.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Every run, where an operation has a single cell.
+
+use serde_json::{Value, json};
+
+use super::figure::{figure, short, value_axis};
+use super::look::{color, dash, key, mark, plain};
+use super::member::{Chart, Draw, Kind};
+use crate::compare::numbers::Scale;
+use crate::view::{Row, View};
+
+pub(super) const KIND: Kind = Kind { name: "runs", draw: Draw::Row(draw) };
+
+fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
+    let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };
+    let [cell] = operation.cells.as_slice() else { return Vec::new() };
+    let scale = Scale::of([operation]);
+    let (mut lo, mut hi, mut last) = (f64::MAX, 0.0f64, 1);
+    let mut traces: Vec<Value> = Vec::new();
+    for (set, set_name) in view.names.iter().enumerate() {
+        let Some(values) = cell.values.get(set_name) else { continue };
+        for value in values {
+            (lo, hi, last) = (lo.min(value.value), hi.max(value.value), last.max(value.run + 1));
+        }
+        traces.push(json!({
+            "type": "scatter", "mode": "lines+markers", "name": plain(set_name),
+            "x": values.iter().map(|value| value.run + 1).collect::<Vec<_>>(),
+            "y": values.iter().map(|value| short(value.value / scale.divisor)).collect::<Vec<_>>(),
+            "marker": mark(set, 7),
+            "line": { "color": color(set), "width": 0.6, "dash": dash(set) },
+            "hovertemplate": format!("{}, run %{{x}}: %{{y}} {}<extra></extra>", plain(set_name), scale.name),
+        }));
+    }
+    let layout = json!({
+        "xaxis": { "title": { "text": "run" }, "range": [0.4, last as f64 + 0.6], "tick0": 1,
+                   "dtick": last.div_ceil(12), "showgrid": false, "zeroline": false },
+        "yaxis": value_axis(scale.name, lo / scale.divisor, hi / scale.divisor),
+    });
+    vec![Chart {
+        id: format!("{name}-{place}"),
+        height: 280,
+        label: format!("{}: every run of every set", row.label),
+        caption: "Every run, in its order. Runs with the same number belong together where sets took turns in blocks."
+            .to_owned(),
+        key: key(view),
+        choices: Vec::new(),
+        operation: None,
+        json: figure(&traces, &layout),
+    }]
+}

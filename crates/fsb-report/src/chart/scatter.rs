@@ -1,0 +1,139 @@
+//! Cell means of a candidate against those of the baseline, with the regression through the origin.
+
+use fsb_analysis::compare::{Cell, Colour, PooledAgainst};
+use fsb_model::Better;
+use serde_json::{Value, json};
+
+use super::figure::{logarithmic, short, size_text};
+use super::look::brief;
+use super::member::{Chart, Draw, Key, Kind};
+use crate::compare::numbers::Scale;
+use crate::compare::operation::{OperationRow, mean};
+use crate::page::escape::script_safe;
+use crate::view::{Row, View};
+
+pub(super) const KIND: Kind = Kind { name: "scatter", draw: Draw::Row(draw) };
+
+/// How the points of a colour look.
+const LOOKS: [(Colour, &str, &str, &str, &str); 4] = [
+    (Colour::Uncertain, "circle-open", "○", "muted", "uncertain"),
+    (Colour::Same, "circle", "●", "muted", "the same"),
+    (Colour::Faster, "triangle-up", "▲", "better", "better"),
+    (Colour::Slower, "triangle-down", "▼", "worse", "worse"),
+];
+
+fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
+    let Some(found) = row.operation().filter(|found| found.operation.cells.len() > 1) else { return Vec::new() };
+    let figures: Vec<(String, Value)> =
+        (1..view.names.len()).filter_map(|set| Some((view.names[set].clone(), candidate(view, found, set)?))).collect();
+    if figures.is_empty() {
+        return Vec::new();
+    }
+    let (names, figures): (Vec<String>, Vec<Value>) = figures.into_iter().unzip();
+    let key = LOOKS.iter().map(|(_, _, shape, class, text)| Key {
+        class: (*class).to_owned(),
+        shape,
+        text: (*text).to_owned(),
+    });
+    let direction = if row.better == Better::Higher { "above" } else { "below" };
+    vec![Chart {
+        id: format!("{name}-{place}"),
+        height: 380,
+        label: format!("{}: cell means of each candidate against those of {}", row.label, view.baseline()),
+        caption: format!(
+            "A point is the mean of one cell (file size × record size); {direction} the dashed line y = x the candidate \
+             is better. Classic: the full line is the regression through the origin by total least squares, the band \
+             its 90 % interval. Logarithmic axes, on which its slope is a distance from y = x."
+        ),
+        key: key.collect(),
+        choices: names,
+        operation: None,
+        json: script_safe(&figures),
+    }]
+}
+
+/// One candidate's figure.
+fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize) -> Option<Value> {
+    let scale = Scale::of([found.operation]);
+    let (baseline, name) = (view.baseline(), view.names[set].as_str());
+    let points: Vec<Point> =
+        found.operation.cells.iter().filter_map(|cell| Point::of(cell, baseline, name, scale.divisor)).collect();
+    let both = || points.iter().flat_map(|point| [point.x, point.y]);
+    let (lo, hi) = (both().fold(f64::MAX, f64::min) / 1.2, both().fold(0.0, f64::max) * 1.2);
+    if points.is_empty() {
+        return None;
+    }
+    let mut data = regression(found.sets[set].classic, lo, hi);
+    data.push(line([lo, hi], [lo, hi], "var(--muted)", "dash"));
+    data.extend(LOOKS.iter().filter_map(|look| trace(&points, look, scale.name)));
+    let names = || view.names.iter().map(String::as_str);
+    let axis = |name: &str| logarithmic(&format!("{}, {}", brief(name, names()), scale.name), lo, hi);
+    Some(json!({ "data": data, "layout": { "xaxis": axis(baseline), "yaxis": axis(name) } }))
+}
+
+/// A cell of the grid.
+struct Point {
+    x: f64,
+    y: f64,
+    text: String,
+    colour: Colour,
+}
+
+impl Point {
+    fn of(cell: &Cell, baseline: &str, candidate: &str, divisor: f64) -> Option<Point> {
+        let mean = |name: &str| mean(cell.values.get(name)?);
+        Some(Point {
+            x: mean(baseline)? / divisor,
+            y: mean(candidate)? / divisor,
+            text: cell_text(cell),
+            colour: cell.against.get(candidate)?.colour,
+        })
+    }
+}
+
+/// `1M file, 64K records`.
+fn cell_text(cell: &Cell) -> String {
+    let file = cell.file_size.map(|bytes| format!("{} file", size_text(bytes)));
+    let record = cell.record_size.map(|bytes| format!("{} records", size_text(bytes)));
+    file.into_iter().chain(record).collect::<Vec<_>>().join(", ")
+}
+
+fn trace(points: &[Point], look: &(Colour, &str, &str, &str, &str), unit: &str) -> Option<Value> {
+    let (colour, symbol, _, class, text) = look;
+    let chosen: Vec<&Point> = points.iter().filter(|point| point.colour == *colour).collect();
+    (!chosen.is_empty()).then(|| {
+        json!({
+            "type": "scatter", "mode": "markers", "name": text,
+            "x": chosen.iter().map(|point| short(point.x)).collect::<Vec<_>>(),
+            "y": chosen.iter().map(|point| short(point.y)).collect::<Vec<_>>(),
+            "text": chosen.iter().map(|point| point.text.as_str()).collect::<Vec<_>>(),
+            "marker": { "color": format!("var(--{class})"), "symbol": symbol, "size": 7, "opacity": 0.85 },
+            "hovertemplate": format!("%{{text}}<br>%{{x}} → %{{y}} {unit}<extra>{text}</extra>"),
+        })
+    })
+}
+
+/// The band, then the line, of a slope through the origin.
+fn regression(classic: Option<&PooledAgainst>, lo: f64, hi: f64) -> Vec<Value> {
+    let Some((classic, slope)) = classic.and_then(|classic| Some((classic, classic.slope.filter(|s| *s > 0.0)?)))
+    else {
+        return Vec::new();
+    };
+    let mut data = Vec::new();
+    if let Some([below, above]) = classic.slope_ci90.filter(|[below, _]| *below > 0.0) {
+        data.push(line([lo, hi], [lo * below, hi * below], "rgba(0,0,0,0)", "solid"));
+        let mut upper = line([lo, hi], [lo * above, hi * above], "rgba(0,0,0,0)", "solid");
+        upper["fill"] = json!("tonexty");
+        upper["fillcolor"] = json!("var(--accent)2a");
+        data.push(upper);
+    }
+    data.push(line([lo, hi], [lo * slope, hi * slope], "var(--accent)", "solid"));
+    data
+}
+
+fn line(x: [f64; 2], y: [f64; 2], color: &str, dash: &str) -> Value {
+    json!({
+        "type": "scatter", "mode": "lines", "x": x.map(short), "y": y.map(short), "hoverinfo": "skip",
+        "line": { "color": color, "width": 1.3, "dash": dash },
+    })
+}

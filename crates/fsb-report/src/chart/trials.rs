@@ -1,0 +1,117 @@
+//! A workload of a run: estimates with their intervals at the left, every trial in run order at the right.
+
+use fsb_analysis::Estimate;
+use serde_json::{Value, json};
+
+use super::axis::unit;
+use super::figure::{figure, short};
+use super::look::{color, dash, key, mark, plain};
+use super::member::{Chart, Draw, Kind};
+use crate::run::summary::Workload;
+use crate::view::{Row, View};
+
+pub(super) const KIND: Kind = Kind { name: "trials", draw: Draw::Row(draw) };
+
+fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
+    let Some(workload) = row.workload() else { return Vec::new() };
+    let values = workload.cells.iter().filter_map(|cell| Some(cell.estimate.as_ref()?.value));
+    let typical = values.fold(0.0, f64::max);
+    if typical == 0.0 {
+        return Vec::new();
+    }
+    let scale = unit(workload.unit, typical);
+    // Columns side by side are a ranking, whatever stands beside them.
+    let ranked = workload.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked);
+    let present: Vec<(usize, &Estimate)> =
+        ranked.filter_map(|(target, cell)| Some((target, cell.estimate.as_ref()?))).collect();
+    let traces: Vec<Value> = present
+        .iter()
+        .flat_map(|(target, estimate)| {
+            let name = plain(&view.names[*target]);
+            let mut traces = vec![estimate_trace(&name, workload, *target, estimate, scale.divisor)];
+            traces.extend(run_order(&name, workload, *target, scale.divisor));
+            traces
+        })
+        .collect();
+    let all = workload.cells.iter().flat_map(|cell| &cell.trials);
+    let last = f64::from(all.map(|point| point.block).max().unwrap_or(1));
+    let letters = present.iter().map(|(target, _)| letter(&row.cells[*target].mark)).collect::<Vec<_>>();
+    let layout = json!({
+        "xaxis": { "domain": [0.0, 0.24], "range": [-0.6, workload.cells.len() as f64 - 0.4], "title": { "text": "estimate" },
+                   "tickvals": present.iter().map(|(target, _)| *target).collect::<Vec<_>>(), "ticktext": letters,
+                   "showgrid": false, "zeroline": false },
+        "xaxis2": { "domain": [0.29, 1.0], "range": [0.4, last + 0.6], "title": { "text": "block" }, "tick0": 1,
+                    "dtick": (last / 10.0).ceil(), "showgrid": false, "zeroline": false },
+        "yaxis": { "title": { "text": scale.name }, "zeroline": false },
+    });
+    vec![Chart {
+        id: format!("{name}-{place}"),
+        height: 300,
+        label: format!("{}: estimates with intervals, and every trial in run order", row.label),
+        caption: "Left: estimates with their 95 % intervals and letters. Right: every trial, in run order within its \
+                  block; a ring marks an outlier. The numbers are those of the tables below."
+            .to_owned(),
+        key: key(view),
+        choices: Vec::new(),
+        operation: None,
+        json: figure(&traces, &layout),
+    }]
+}
+
+/// Under an estimate stands its letter, for the key above the chart names the target already.
+fn letter(mark: &str) -> &str {
+    if mark.is_empty() { " " } else { mark }
+}
+
+fn estimate_trace(name: &str, workload: &Workload, target: usize, estimate: &Estimate, divisor: f64) -> Value {
+    let show = |value| workload.unit.show(value);
+    let value = estimate.value;
+    let interval = estimate.interval.filter(|_| estimate.is_judged());
+    let (lo, hi) = interval.map_or((value, value), |interval| (interval.lo, interval.hi));
+    let ends = interval.map(|_| format!(" [{}, {}]", show(lo), show(hi))).unwrap_or_default();
+    json!({
+        "type": "scatter", "mode": "markers", "name": name, "x": [target], "y": [short(value / divisor)],
+        "marker": mark(target, 10),
+        "error_y": { "type": "data", "symmetric": false, "array": [short((hi - value) / divisor)],
+                     "arrayminus": [short((value - lo) / divisor)], "width": 0, "thickness": 2, "color": color(target) },
+        "hovertext": format!("{name}: {}{ends}", show(value)), "hoverinfo": "text",
+    })
+}
+
+/// Trials of one target, and rings around its outliers.
+fn run_order(name: &str, workload: &Workload, target: usize, divisor: f64) -> Vec<Value> {
+    let trials = &workload.cells[target].trials;
+    let x: Vec<Value> =
+        trials.iter().map(|point| short(f64::from(point.block) + offset(workload, point.block, point.order))).collect();
+    let y: Vec<Value> = trials.iter().map(|point| short(point.value / divisor)).collect();
+    let texts: Vec<String> = trials
+        .iter()
+        .map(|point| format!("{name}, block {}: {}", point.block, workload.unit.show(point.value)))
+        .collect();
+    let outliers: Vec<usize> = (0..x.len()).filter(|index| trials[*index].outlier).collect();
+    let pick = |values: &[Value]| outliers.iter().map(|index| values[*index].clone()).collect::<Vec<_>>();
+    let rings = (!outliers.is_empty()).then(|| {
+        json!({
+            "type": "scatter", "mode": "markers", "name": "outlier", "xaxis": "x2", "x": pick(&x), "y": pick(&y),
+            "marker": { "color": color(target), "symbol": "circle-open", "size": 15, "line": { "width": 1.5 } },
+            "hoverinfo": "skip",
+        })
+    });
+    let points = json!({
+        "type": "scatter", "mode": "lines+markers", "name": name, "xaxis": "x2", "x": x, "y": y,
+        "marker": mark(target, 7), "line": { "color": color(target), "width": 0.6, "dash": dash(target) },
+        "hovertext": texts, "hoverinfo": "text",
+    });
+    rings.into_iter().chain([points]).collect()
+}
+
+/// Trials of a block stand beside each other in the order in which they were made.
+fn offset(workload: &Workload, block: u32, order: u32) -> f64 {
+    let orders = workload.cells.iter().flat_map(|cell| &cell.trials).filter(|point| point.block == block);
+    let (mut before, mut all) = (0.0, 0.0);
+    for point in orders {
+        all += 1.0;
+        before += f64::from(u8::from(point.order < order));
+    }
+    (before - (all - 1.0) / 2.0) * 0.6 / f64::max(workload.cells.len() as f64, 2.0)
+}

@@ -1,0 +1,112 @@
+//! The answer in a sentence, and a sentence a row.
+
+use fsb_analysis::compare::{ALL, Operation, SetSummary};
+use fsb_analysis::{FEWEST_JUDGED, Outcome, Verdict};
+use fsb_model::Better;
+
+use super::selection::Selection;
+use crate::show::{capital, counted, listed, listed_or_counted, percent};
+use crate::tally::{Tally, tally};
+use crate::view::Row;
+
+/// Who is fastest at how many operations; ties; what is open. The pool of all operations does not count.
+pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
+    let (document, sets) = (selection.document, selection.sets());
+    let counts = |row: &&Row<'_>| operation(row).is_none_or(|found| found.operation != ALL) || all.len() == 1;
+    let rows: Vec<&Row<'_>> = all.iter().filter(counts).collect();
+    let of_workload = |row: &&Row<'_>| operation(row).is_some_and(|found| found.workload.is_some());
+    let word = if rows.iter().any(of_workload) { "workload" } else { "operation" };
+    let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
+    match rows.as_slice() {
+        [] if sets.is_empty() => return "There is nothing to compare.".to_owned(),
+        [] if sets.len() > 1 => {
+            return "There is nothing to compare: the sets have no cell in common.".to_owned();
+        }
+        _ if document.unjudged.is_some() => {
+            let why = capital(document.unjudged.as_deref().unwrap_or_default());
+            let rows = counted(rows.len(), word);
+            return format!("{why}. {rows} of {}: numbers, nothing is judged.", listed_or_counted(&names, "set"));
+        }
+        _ if sets.len() < 2 => {
+            let (rows, runs) = (counted(rows.len(), word), counted(sets[0].runs, "run"));
+            return format!("{}: {rows} in {runs}; a second set would be compared.", document.baseline);
+        }
+        [row] => return row.sentence.clone(),
+        _ => {}
+    }
+    if rows.iter().all(|row| matches!(row.outcome, Outcome::NotJudged)) {
+        return described(selection, &rows, word);
+    }
+    let outcomes: Vec<&Outcome> = rows.iter().map(|row| &row.outcome).collect();
+    let tally = tally(&names, &outcomes, Tally { best: best(&sets), row: word, alone: "in one set only" });
+    let few: Vec<&str> = sets.iter().filter(|set| set.runs < FEWEST_JUDGED).map(|set| set.name.as_str()).collect();
+    if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }
+}
+
+/// Between two, the superlative is too much.
+fn best(sets: &[&SetSummary]) -> &'static str {
+    if sets.len() == 2 { "faster" } else { "fastest" }
+}
+
+/// Too few runs for verdicts: which way the numbers point, and that they are no more than that.
+fn described(selection: Selection<'_>, rows: &[&Row<'_>], word: &str) -> String {
+    let all = counted(rows.len(), word);
+    let sets = selection.sets();
+    let [_, candidate] = sets.as_slice() else { return format!("{all}: described, not judged.") };
+    if selection.document.withheld {
+        return format!("{all}: described, not judged.");
+    }
+    let speed = |row: &&Row<'_>| Some(row.cells[1].judged?.speed(row.better).0);
+    let better = rows.iter().filter(|row| speed(row).is_some_and(|speed| speed > 1.0)).count();
+    let worse = rows.iter().filter(|row| speed(row).is_some_and(|speed| speed < 1.0)).count();
+    format!(
+        "{all}: described, not judged. The numbers of {} are better than those of {} at {better}, worse at {worse}.",
+        candidate.name, selection.document.baseline
+    )
+}
+
+/// What the data support at a row, in a sentence.
+pub(super) fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
+    let (document, sets) = (selection.document, selection.sets());
+    let names = |places: &[usize]| listed(&places.iter().map(|place| sets[*place].name.as_str()).collect::<Vec<_>>());
+    let at = &row.label;
+    if let Some(why) = &document.unjudged {
+        return format!("Not judged at {at}: {why}.");
+    }
+    let start = match &row.outcome {
+        Outcome::Winner(winner) => match sets.as_slice() {
+            [_, _] => format!("{} is faster than {} at {at}", names(&[*winner]), names(&[1 - *winner])),
+            _ => format!("{} is fastest at {at}", names(&[*winner])),
+        },
+        Outcome::Tie(tied) => {
+            let all = if tied.len() == 2 { "" } else { "all " };
+            format!("{} are {all}equivalent at {at}, within {}", names(tied), percent(document.settings.theta))
+        }
+        Outcome::Undecided(open) => format!("Undecided at {at}: {} are not told apart", names(open)),
+        Outcome::NotJudged if document.withheld => format!("Not judged at {at}"),
+        Outcome::NotJudged => format!("Not judged at {at}, too few runs"),
+        Outcome::Alone(only) => return format!("Only {} has values at {at}.", names(&[*only])),
+        Outcome::Nothing => return format!("No value at {at}."),
+    };
+    let changes: Vec<String> = (1..sets.len()).filter_map(|set| change(&sets[set].name, row, set)).collect();
+    if changes.is_empty() {
+        format!("{start}.")
+    } else {
+        format!("{start}. Against {}: {}.", document.baseline, changes.join("; "))
+    }
+}
+
+/// `ext4 +12 % [+9 +16]`, and what its cells look like.
+fn change(name: &str, row: &Row<'_>, set: usize) -> Option<String> {
+    let judged = row.cells[set].judged?;
+    let what = if row.better == Better::Higher { "" } else { " in time" };
+    let verdict = match judged.verdict {
+        Verdict::NotJudged => String::new(),
+        verdict => format!(", {}", verdict.words()),
+    };
+    Some(format!("{name} {}{what}{verdict}", judged.change().text()))
+}
+
+fn operation<'a>(row: &Row<'a>) -> Option<&'a Operation> {
+    row.operation().map(|found| found.operation)
+}

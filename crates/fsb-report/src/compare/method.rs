@@ -1,0 +1,129 @@
+//! How the numbers were made, in words.
+
+use fsb_analysis::{FEWEST_JUDGED, Method};
+
+use super::selection::Selection;
+use crate::paragraph::Paragraph;
+use crate::show::{capital, percent};
+
+/// The method as far as it was used in this comparison.
+pub(super) fn paragraphs(selection: Selection<'_>) -> Vec<Paragraph> {
+    if let Some(why) = &selection.document.unjudged {
+        return vec![unjudged(why), classic()];
+    }
+    let mut paragraphs = vec![classic(), blind()];
+    if selection.document.sets.len() > 1 {
+        paragraphs.splice(0..0, [runs(selection), verdicts(selection)]);
+        if selection.document.sets.len() > 2 {
+            paragraphs.insert(2, many());
+        }
+    }
+    if selection.operations().any(|operation| operation.grid.is_some()) {
+        paragraphs.extend([grid(selection), findings()]);
+    }
+    paragraphs
+}
+
+fn unjudged(why: &str) -> Paragraph {
+    Paragraph {
+        title: "Why nothing is judged",
+        text: format!(
+            "{}. Where processors are emulated, code costs many times what it costs on a real one, and the device does \
+             not: values stand here as they were measured, and none beside another.",
+            capital(why)
+        ),
+    }
+}
+
+/// Which methods the estimates used.
+fn methods(selection: Selection<'_>) -> (bool, bool) {
+    let all = selection.operations().flat_map(|operation| operation.estimate.against.values().flatten());
+    all.fold((false, false), |(paired, welch), estimate| match estimate.method {
+        Method::Paired => (true, welch),
+        Method::Welch => (paired, true),
+    })
+}
+
+fn runs(selection: Selection<'_>) -> Paragraph {
+    let unit = "The run (of fsb, the block) is the unit, never the cell: cells of one run share its luck. Of each run, \
+                the mean of ln(value) over the cells that are compared is one number.";
+    let how = match methods(selection) {
+        (true, false) => {
+            "Runs here were taken block by block: d = ln(candidate / baseline) in each block, and the \
+                          ratio is exp(d̄) with the paired t-interval."
+        }
+        (true, true) => {
+            "Sets of one run of fsb are compared block by block, by the paired t-interval of \
+                         ln(candidate / baseline); all others as independent samples, by Welch's method (1947)."
+        }
+        _ => {
+            "The sets are independent samples of runs, compared by Welch's method (1947), which allows for unequal \
+              spread; the ratio is that of geometric means."
+        }
+    };
+    Paragraph { title: "What is judged, and by what", text: format!("{unit} {how}") }
+}
+
+fn verdicts(selection: Selection<'_>) -> Paragraph {
+    let theta = percent(selection.document.settings.theta);
+    Paragraph {
+        title: "Verdicts",
+        text: format!(
+            "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
+             or slower: the whole interval lies beyond it. Equivalent: within it. Probably faster or slower: the \
+             direction is sure, the size is not. Else inconclusive. Fewer than {FEWEST_JUDGED} runs a side are described, not judged."
+        ),
+    }
+}
+
+fn many() -> Paragraph {
+    Paragraph {
+        title: "More than two sets",
+        text:
+            "All pairs are compared, and intervals, verdicts and letters stand together at 95 % (Holm 1979). Sets that \
+               share a letter are not told apart; a is the best."
+                .to_owned(),
+    }
+}
+
+fn classic() -> Paragraph {
+    Paragraph {
+        title: "Classic statistics",
+        text: "Labelled classic: those of Beňas (2011), so that published tables stay comparable. All values of the \
+               cells that every set has are pooled: mean, sample standard deviation, 90 % t-interval, geometric mean, \
+               median, quartiles by linear interpolation; the t-test assumes equal variances and says DIFF at p ≤ 0.1; \
+               the slope is that of a regression through the origin of the cells' means, by total least squares."
+            .to_owned(),
+    }
+}
+
+fn blind() -> Paragraph {
+    Paragraph {
+        title: "Why classic does not judge",
+        text: "A pool of all sizes spreads over orders of magnitude: a uniform 10 % slowdown is invisible to a t-test \
+               on it, and repeated values of one run are not independent. Ratios of runs see the slowdown and do not \
+               mistake one lucky run for many."
+            .to_owned(),
+    }
+}
+
+fn grid(selection: Selection<'_>) -> Paragraph {
+    Paragraph {
+        title: "Colours of the grid",
+        text: format!(
+            "Cells of the heat maps are faster, slower, same or uncertain, at a false discovery rate of {} over the \
+             grid (Benjamini and Hochberg 1995). They show where to look and judge nothing.",
+            percent(selection.document.settings.q)
+        ),
+    }
+}
+
+fn findings() -> Paragraph {
+    Paragraph {
+        title: "Findings",
+        text: "A finding is a rectangle of file sizes and record sizes, found on cells and judged on runs. Its level \
+               allows for the search: the labels of runs are exchanged, and the best rectangle of each exchange is \
+               what chance can do."
+            .to_owned(),
+    }
+}

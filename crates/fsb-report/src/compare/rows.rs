@@ -1,0 +1,94 @@
+//! One row an operation and workload, in the metric that sets are compared by.
+
+use fsb_analysis::Outcome;
+use fsb_analysis::compare::{ALL, Operation};
+
+use super::operation::{OperationRow, SetStatistics};
+use super::selection::Selection;
+use crate::view::{Cell, Row, RowData};
+
+/// The rows of a selection, in the document's order; their sentences are still to be written.
+pub(super) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
+    let sets = selection.sets();
+    let place = |name: &str| selection.document.sets.iter().position(|other| other.name == name);
+    let names: Vec<&str> = sets.iter().map(|set| set.name.as_str()).collect();
+    let places: Vec<usize> = names.iter().filter_map(|name| place(name)).collect();
+    let mut groups: Vec<Vec<&'a Operation>> = Vec::new();
+    for operation in selection.operations() {
+        let same = |group: &&mut Vec<&Operation>| {
+            (&group[0].workload, &group[0].operation) == (&operation.workload, &operation.operation)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(operation),
+            None => groups.push(vec![operation]),
+        }
+    }
+    let q = selection.document.settings.q;
+    groups.into_iter().map(|group| row(group, &names, &places, q)).collect()
+}
+
+fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], q: f64) -> Row<'a> {
+    let primary = group.iter().position(|operation| operation.primary).unwrap_or(0);
+    let operation = group.remove(primary);
+    let outcome = outcome(operation, places);
+    let sets: Vec<SetStatistics<'a>> = names.iter().map(|name| SetStatistics::of_operation(operation, name)).collect();
+    let cells = sets
+        .iter()
+        .enumerate()
+        .map(|(place, set)| Cell { mark: mark(operation, &outcome, place, names[place]), ..cell(operation, set) });
+    Row {
+        label: label(operation),
+        sentence: String::new(),
+        better: operation.better,
+        cells: cells.collect(),
+        outcome,
+        data: RowData::Operation(OperationRow { operation, others: group, places: places.to_vec(), sets, q }),
+    }
+}
+
+/// What is shown of a set, without a mark.
+pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> Cell {
+    Cell {
+        value: set.pooled.map(|pooled| operation.unit.show(pooled.geometric_mean)),
+        judged: set.judged,
+        absence: "no values",
+        ..Cell::default()
+    }
+}
+
+/// The workload where it names what is done; else both; the pool says what it is.
+fn label(operation: &Operation) -> String {
+    let name = operation.operation.replace('_', " ");
+    match &operation.workload {
+        None if name == ALL => "ALL, pooled".to_owned(),
+        None => name,
+        Some(workload) if workload.contains(name.as_str()) => workload.clone(),
+        Some(workload) => format!("{workload}: {name}"),
+    }
+}
+
+/// The analysis' outcome, with the baseline's place first as everywhere on a page.
+fn outcome(operation: &Operation, places: &[usize]) -> Outcome {
+    let place = |set: &usize| places.iter().position(|place| place == set).unwrap_or(*set);
+    let all = |sets: &[usize]| sets.iter().map(place).collect();
+    match &operation.ranking.outcome {
+        Outcome::Winner(set) => Outcome::Winner(place(set)),
+        Outcome::Tie(sets) => Outcome::Tie(all(sets)),
+        Outcome::Undecided(sets) => Outcome::Undecided(all(sets)),
+        Outcome::NotJudged => Outcome::NotJudged,
+        // They have values, but their runs have too few cells in common to be estimated.
+        Outcome::Alone(_) | Outcome::Nothing if operation.classic.sets.values().flatten().count() > 1 => {
+            Outcome::NotJudged
+        }
+        Outcome::Alone(set) => Outcome::Alone(place(set)),
+        Outcome::Nothing => Outcome::Nothing,
+    }
+}
+
+fn mark(operation: &Operation, outcome: &Outcome, place: usize, name: &str) -> String {
+    match outcome {
+        Outcome::Undecided(contenders) if contenders.contains(&place) => "?".to_owned(),
+        Outcome::Alone(_) => String::new(),
+        _ => operation.letters.get(name).cloned().flatten().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,123 @@
+//! The sections of a comparison's page.
+
+use fsb_analysis::compare::{ALL, Finding};
+
+use super::detail::{Fixed, by_file_size, by_record_size};
+use super::operation::{OperationRow, is_about};
+use super::selection::Selection;
+use super::{sizes, tables};
+use crate::chart;
+use crate::page::block::{Block, Opening, Section};
+use crate::view::{Row, View};
+
+/// More findings than this are folded away.
+const FINDINGS: usize = 12;
+
+/// Between the overview and the method: findings, operations, fixed sizes, the surface, the sets.
+pub(crate) fn of(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
+    let mut sections: Vec<Section> = findings(view).into_iter().collect();
+    sections.extend(view.rows.iter().enumerate().filter_map(|(place, row)| operation(view, row, place)));
+    if selection.detail.is_some() {
+        sections.extend(view.rows.iter().enumerate().flat_map(|(place, row)| halves(view, row, place)));
+    }
+    let panels = chart::panels(view);
+    if !panels.is_empty() {
+        sections.push(Section::new("surfaces", "Surface", vec![Block::Selectors, Block::Charts(panels)]));
+    }
+    sections.push(Section::new("sets", "Sets", vec![Block::table("sets", tables::sets(&selection.sets()))]));
+    sections
+}
+
+/// How the overview begins.
+pub(crate) fn opening(view: &View<'_>) -> Opening {
+    Opening { columns: None, caption: tables::caption(view), total: None }
+}
+
+fn findings(view: &View<'_>) -> Option<Section> {
+    let found = view.findings.as_ref()?;
+    let (told, more) = found.split_at(found.len().min(FINDINGS));
+    let note = "Regions of file size × record size where the runs agree that a set is faster or slower, the widest \
+                first. What stands here survived the search of all regions at 5 %. The interval printed is that of the \
+                region alone: it is not widened for the region having been picked, and errs on the side of too large a \
+                difference where the region is small.";
+    let mut blocks = vec![Block::text("note", note), listed(told)];
+    if !more.is_empty() {
+        blocks.push(Block::Details { summary: format!("{} more", more.len()), blocks: vec![listed(more)] });
+    }
+    Some(Section::new("findings", "Findings", blocks))
+}
+
+fn listed(findings: &[&Finding]) -> Block {
+    Block::Findings(findings.iter().map(|found| (found.faster, found.text.clone())).collect())
+}
+
+/// One operation.
+fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
+    let found = row.operation()?;
+    let own: Vec<&Finding> =
+        view.findings.iter().flatten().copied().filter(|finding| is_about(finding, found.operation)).collect();
+    let mut blocks = vec![Block::text("finding", &row.sentence)];
+    if found.operation.operation == ALL {
+        let note = "All operations in one pool, as the figure of 2011 has them. It hides what they differ in: read the \
+                    operations first.";
+        blocks.push(Block::text("note", note));
+    }
+    if !own.is_empty() {
+        blocks.push(listed(&own));
+    }
+    blocks.push(Block::table("judged", tables::judged(view, row, found)));
+    blocks.extend(tables::pairs(view, found).map(|table| Block::table("pairs", table)));
+    let charts = chart::of_row(view, row, place);
+    if !charts.is_empty() {
+        blocks.push(Block::ChartsAbreast(charts));
+    }
+    blocks.extend(tables::others(view, found).map(|table| Block::table("others", table)));
+    blocks.extend(tables::latencies(view, found).map(|table| Block::table("latency", table)));
+    blocks.extend(folded(view, row, found));
+    Some(Section { id: format!("operation-{place}"), title: row.label.clone(), is_row: true, blocks })
+}
+
+/// What few readers need: every size, judged, and the statistics of 2011.
+fn folded(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Vec<Block> {
+    let slices = [(&found.operation.by_file_size, "file size"), (&found.operation.by_record_size, "record size")];
+    let judged = slices.iter().filter_map(|(slices, what)| tables::sizes(view, row, slices, what));
+    let judged: Vec<Block> = judged.map(|table| Block::table("sizes", table)).collect();
+    let note = "So that published tables stay comparable. The verdicts above are the better ones: a uniform \
+                10\u{a0}% slowdown is invisible to a t-test on pooled mixtures of sizes.";
+    let mut classic = vec![
+        Block::text("note", note),
+        Block::table("classic", tables::classic(view, found)),
+        Block::Classic { compares: view.compares() },
+    ];
+    classic.extend(
+        slices.iter().filter_map(|(slices, what)| sizes::classic(view, found, slices, what)).map(Block::Figures),
+    );
+    let mut blocks = Vec::new();
+    if !judged.is_empty() {
+        let summary = "By file size and by record size, judged".to_owned();
+        blocks.push(Block::Details { summary, blocks: judged });
+    }
+    blocks.push(Block::Details { summary: "Classic statistics (Beňas 2011)".to_owned(), blocks: classic });
+    blocks
+}
+
+/// One row in detail: every record size, then every file size.
+fn halves(view: &View<'_>, row: &Row<'_>, place: usize) -> impl Iterator<Item = Section> {
+    let halves = [("record", by_record_size(row, place, &view.names)), ("file", by_file_size(row, place, &view.names))];
+    let half = |(what, all): (&str, Vec<Fixed<'_>>)| {
+        let with_lines = all.iter().filter(|fixed| !fixed.lines.is_empty());
+        let blocks: Vec<Block> = with_lines.flat_map(|fixed| one_size(view, fixed)).collect();
+        (!blocks.is_empty()).then(|| Section {
+            id: format!("fixed-{what}-{place}"),
+            title: format!("{} by fixed {what} size", row.label),
+            is_row: false,
+            blocks,
+        })
+    };
+    halves.into_iter().filter_map(half).collect::<Vec<_>>().into_iter()
+}
+
+fn one_size(view: &View<'_>, fixed: &Fixed<'_>) -> [Block; 3] {
+    let charts = chart::of_size(view, fixed);
+    [Block::Title(fixed.title.clone()), Block::Charts(charts), Block::Figures(sizes::values(view, fixed))]
+}

@@ -1,0 +1,51 @@
+//! Every value of every run, cell by cell.
+
+use fsb_analysis::compare::{CellValue, Operation};
+use fsb_model::units::Bytes;
+
+use super::numbers::Scale;
+use crate::view::{Cell, Detail, DetailLine, Row};
+
+/// A table a file size, with a line a record size and set and a column a run.
+pub(super) fn details(row: &Row<'_>, names: &[String]) -> Vec<Detail> {
+    let Some(found) = row.operation() else { return Vec::new() };
+    let operation = found.operation;
+    let scale = Scale::of([operation]);
+    let mut files: Vec<Option<u64>> = operation.cells.iter().map(|cell| cell.file_size).collect();
+    files.sort_unstable();
+    files.dedup();
+    let table = |file: &Option<u64>| {
+        let of_file = file.map(|bytes| format!(", files of {}", Bytes(bytes))).unwrap_or_default();
+        Detail {
+            title: format!("{}{of_file}, every run in {}:", row.label, scale.name),
+            varies: "record size",
+            heads: Some((1..=runs(operation)).map(|run| format!("run {run}")).collect()),
+            lines: lines(operation, *file, names, scale),
+        }
+    };
+    files.iter().map(table).collect()
+}
+
+fn runs(operation: &Operation) -> usize {
+    let values = operation.cells.iter().flat_map(|cell| cell.values.values()).flatten();
+    values.map(|value| value.run + 1).max().unwrap_or(0)
+}
+
+fn lines(operation: &Operation, file: Option<u64>, names: &[String], scale: Scale) -> Vec<DetailLine> {
+    let runs = runs(operation);
+    let shown = |values: &[CellValue], run: usize| {
+        let value = values.iter().find(|value| value.run == run).map(|value| scale.show(value.value));
+        Cell { value, absence: "–", ..Cell::default() }
+    };
+    let mut cells: Vec<_> = operation.cells.iter().filter(|cell| cell.file_size == file).collect();
+    cells.sort_by_key(|cell| cell.record_size);
+    let of_cell = cells.into_iter().flat_map(|cell| {
+        let head = cell.record_size.map(|bytes| Bytes(bytes).to_string()).unwrap_or_default();
+        names.iter().enumerate().filter_map(move |(set, name)| {
+            let values = cell.values.get(name).filter(|values| !values.is_empty())?;
+            let cells = (0..runs).map(|run| shown(values, run)).collect();
+            Some(DetailLine { head: head.clone(), column: Some(set), cells })
+        })
+    });
+    of_cell.collect()
+}

@@ -1,0 +1,136 @@
+//! What is shown of a comparison.
+
+use fsb_analysis::Verdict;
+use fsb_analysis::compare::{Finding, Slice};
+use fsb_model::Better;
+use fsb_model::units::Bytes;
+
+use super::operation::{SetStatistics, is_about};
+use super::selection::Selection;
+use super::{facts, headline, method, rows, values};
+use crate::screen::Names;
+use crate::show::{counted, percent};
+use crate::view::{Detail, DetailLine, Row, View, Words};
+
+const WORDS: Words =
+    Words { column: "set", row: "operation", told: 10, elsewhere: "the formats markdown, html and json" };
+
+/// Of a comparison, or of one operation of it in detail.
+pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
+    let (document, sets) = (selection.document, selection.sets());
+    let names: Vec<String> = sets.iter().map(|set| set.name.clone()).collect();
+    let mut rows = rows::rows(selection);
+    for row in &mut rows {
+        row.sentence = headline::sentence(selection, row);
+    }
+    let shown = |found: &&Finding| selection.operations().any(|operation| is_about(found, operation));
+    let findings: Vec<&Finding> = document.findings.iter().filter(shown).collect();
+    let mut view = View {
+        words: WORDS,
+        title: title(&names),
+        headline: headline::headline(selection, &rows),
+        rows,
+        theta: document.settings.theta,
+        unjudged: document.unjudged.as_deref(),
+        legend: Vec::new(),
+        explanation: None,
+        details: Vec::new(),
+        findings: Some(findings).filter(|findings| !findings.is_empty()),
+        published: None,
+        facts: facts::facts(document, &sets),
+        stopped: None,
+        advice: None,
+        problems: &[],
+        warnings: &document.warnings,
+        method: method::paragraphs(selection),
+        names,
+    };
+    view.legend = legend(&view);
+    view.explanation = explanation(&view);
+    if selection.detail.is_some() {
+        view.details = view.rows.iter().flat_map(|row| details(row, &view.names)).collect();
+    }
+    view
+}
+
+fn title(names: &[String]) -> String {
+    match names.len() {
+        0..=4 => format!("Comparison: {}", names.join(", ")),
+        n => format!("Comparison: {} and {} more", names[..3].join(", "), n - 3),
+    }
+}
+
+/// Whether any row has letters.
+pub(super) fn is_judged(view: &View<'_>) -> bool {
+    let lettered =
+        |row: &Row<'_>| row.operation().is_some_and(|found| found.operation.letters.values().any(Option::is_some));
+    view.rows.iter().any(lettered)
+}
+
+/// What the signs of the table mean, where they occur, and what stands elsewhere.
+fn legend(view: &View<'_>) -> Vec<String> {
+    let names = Names::of(view.names.iter().map(String::as_str));
+    let mut notes = names.legend();
+    if view.rows.is_empty() {
+        return notes;
+    }
+    let mut note = "Geometric means.".to_owned();
+    if view.compares() {
+        let mut judged = view.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.judged);
+        let interval = match judged.any(|judged| judged.verdict != Verdict::NotJudged) {
+            true if view.names.len() > 2 => ", 95 % interval of all pairs together",
+            true => ", 95 % interval",
+            false => "",
+        };
+        note = format!("Geometric mean of {0}, and change against {0}{interval}.", names.shown(0));
+        if is_judged(view) {
+            note += " Same letter: not told apart.";
+        }
+        if view.rows.iter().any(|row| row.better == Better::Lower) {
+            note += " Of times, less is better.";
+        }
+    }
+    notes.push(note);
+    if view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark == "?") {
+        notes.push(format!("? undecided at {}: more runs narrow the interval", percent(view.theta)));
+    }
+    let others: usize = view.rows.iter().filter_map(Row::operation).map(|found| found.others.len()).sum();
+    if others > 0 {
+        notes.push(format!("Latencies and other metrics ({}) stand in the other formats.", counted(others, "row")));
+    }
+    notes
+}
+
+fn explanation(view: &View<'_>) -> Option<String> {
+    (view.compares() && !view.rows.is_empty()).then(|| {
+        let judged = if is_judged(view) {
+            let level = if view.names.len() > 2 { "95 % interval of all pairs together" } else { "95 % interval" };
+            format!(", {level}. Same letter: not told apart; ? undecided at {}.", percent(view.theta))
+        } else {
+            ".".to_owned()
+        };
+        format!("Geometric mean of {0}, and change against {0}{judged}", view.baseline())
+    })
+}
+
+/// One operation size by size, then every value.
+fn details(row: &Row<'_>, names: &[String]) -> Vec<Detail> {
+    let Some(found) = row.operation() else { return Vec::new() };
+    let slices = [("file size", &found.operation.by_file_size), ("record size", &found.operation.by_record_size)];
+    let by_size = |(varies, slices): (&'static str, &Vec<Slice>)| Detail {
+        title: format!("{}, by {varies}:", row.label),
+        varies,
+        heads: None,
+        lines: slices.iter().map(|slice| line(row, slice, names)).collect(),
+    };
+    let judged = slices.into_iter().filter(|(_, slices)| !slices.is_empty()).map(by_size);
+    judged.chain(values::details(row, names)).collect()
+}
+
+/// One size: a cell a set.
+pub(super) fn line(row: &Row<'_>, slice: &Slice, names: &[String]) -> DetailLine {
+    let operation = row.operation().map(|found| found.operation);
+    let cell = |name: &String| Some(rows::cell(operation?, &SetStatistics::of_slice(slice, name)));
+    let cells = names.iter().filter_map(cell).collect();
+    DetailLine { head: Bytes(slice.bytes).to_string(), column: None, cells }
+}

@@ -1,0 +1,102 @@
+//! `trials.csv`: one line a trial and metric, for R, pandas and a spreadsheet.
+//!
+//! Measured trials only; rates and latencies, not costs. A trial without a value has one line, of the metric that
+//! its workload is compared by, with an empty value and the reason as its outcome. Columns are read by name; new ones
+//! come only at the end.
+
+use std::str::FromStr;
+
+use fsb_model::metric::{self, Role};
+use fsb_model::{Bytes, Metric, Outcome, Trial};
+use serde_json::Value;
+
+use super::cell::{UNJUDGED, text};
+
+/// The columns.
+const COLUMNS: [&str; 16] = [
+    "target",
+    "workload",
+    "operation",
+    "file_size",
+    "record_size",
+    "threads",
+    "block",
+    "order",
+    "metric",
+    "value",
+    "unit",
+    "outcome",
+    "kernel",
+    "cache",
+    "backend",
+    "durability",
+];
+
+/// The file as it lies in a run directory. Where nothing is judged by the run, one more column says why in every line.
+pub(super) fn render(trials: &[Trial], unjudged: Option<&str>) -> String {
+    let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
+    let mut write = |record: &[String]| {
+        writer.write_record(record).expect("a vector takes every record, and all have the same number of fields");
+    };
+    let with = |record: &[String], last: &str| match unjudged {
+        Some(_) => [record, &[last.to_owned()]].concat(),
+        None => record.to_vec(),
+    };
+    let unjudged = unjudged.map(text);
+    let unjudged = unjudged.as_deref();
+    write(&with(&COLUMNS.map(str::to_owned), UNJUDGED));
+    for trial in trials.iter().filter(|trial| trial.counts()) {
+        for (metric, value) in lines(trial, trials) {
+            write(&with(&record(trial, metric, value), unjudged.unwrap_or_default()));
+        }
+    }
+    let bytes = writer.into_inner().expect("a vector never fails to flush");
+    String::from_utf8(bytes).expect("only text was written")
+}
+
+/// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
+fn lines<'a>(trial: &'a Trial, trials: &'a [Trial]) -> Vec<(Option<&'a Metric>, Option<f64>)> {
+    if trial.outcome != Outcome::Ok {
+        let same = |other: &&Trial| other.counts() && other.workload == trial.workload;
+        return vec![(trials.iter().filter(same).find_map(Trial::primary), None)];
+    }
+    let belongs = |(place, metric): &(usize, &Metric)| {
+        *place == 0 || metric::find(&metric.name).is_some_and(|kind| kind.role != Role::Cost)
+    };
+    trial.metrics.iter().enumerate().filter(belongs).map(|(_, metric)| (Some(metric), Some(metric.value))).collect()
+}
+
+fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String; 16] {
+    let param = |key: &str| match trial.params.get(key) {
+        Some(Value::String(found)) => text(found).into_owned(),
+        Some(Value::Null) | None => String::new(),
+        Some(number @ Value::Number(_)) => number.to_string(),
+        Some(other) => text(&other.to_string()).into_owned(),
+    };
+    let size = |key: &str| {
+        let text = param(key);
+        Bytes::from_str(&text).map_or(text, |bytes| bytes.0.to_string())
+    };
+    [
+        text(&trial.target).into_owned(),
+        text(&trial.workload).into_owned(),
+        text(&trial.operation).into_owned(),
+        size("file_size"),
+        size("block_size"),
+        param("threads"),
+        trial.block.to_string(),
+        trial.order.to_string(),
+        metric.map(|metric| text(&metric.name).into_owned()).unwrap_or_default(),
+        value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default(),
+        metric.map(|metric| metric.unit.name().to_owned()).unwrap_or_default(),
+        text(&trial.reason()).into_owned(),
+        text(&trial.kernel).into_owned(),
+        param("cache"),
+        param("backend"),
+        param("durability"),
+    ]
+}
+
+#[cfg(test)]
+#[path = "trials_tests.rs"]
+mod tests;

@@ -1,0 +1,124 @@
+//! One self-contained page: opens from `file://`, with the network off, without JavaScript too.
+//!
+//! Every finding and number stands in the page as text and tables; scripts only add charts, drawn by Plotly from JSON
+//! that lies beside them. The page forbids itself any request by a Content-Security-Policy.
+
+use askama::Template;
+use fsb_analysis::Outcome;
+use fsb_model::Trial;
+use serde::Serialize;
+
+use super::member::Format;
+use crate::chart;
+use crate::page::block::{Block, Blocks, Opening, Section};
+use crate::page::escape::script_safe;
+use crate::page::table::{Table, TableCell, TableRow};
+use crate::page::{PLOTLY, PLOTLY_3D};
+use crate::report::Report;
+use crate::show::{bound, capital};
+use crate::view::{Row, View};
+
+pub(super) const FORMAT: Format = Format {
+    name: "html",
+    extension: "html",
+    about: "one self-contained page with charts, for a browser (report.html)",
+    render,
+};
+
+/// More warnings than this are folded away.
+const WARNINGS: usize = 5;
+
+/// What the template is filled with.
+#[derive(Template)]
+#[template(path = "page.html")]
+struct Page<'a> {
+    view: &'a View<'a>,
+    sections: Vec<Section>,
+    /// Where the rows begin.
+    first_row: String,
+    /// How many charts there are, and what draws them.
+    charts: usize,
+    plotly: &'static str,
+    /// What draws surfaces, where there are any.
+    plotly_3d: Option<&'static str>,
+    /// The trials, for programs.
+    data: Option<String>,
+}
+
+/// The whole page.
+pub fn render(report: &Report<'_>) -> String {
+    let readable = report.readable();
+    let view = readable.view();
+    let opening = readable.opening(&view);
+    let mut sections = vec![overview(&view, opening)];
+    sections.extend(readable.sections(&view));
+    sections.push(Section::new("method", "Method", vec![Block::Method(view.method.clone())]));
+    let charts = sections.iter().flat_map(|section| &section.blocks).map(Block::charts).sum();
+    let has_surface = sections.iter().any(|section| section.id == "surfaces");
+    let first_row = sections.iter().find(|section| section.is_row).map(|section| section.id.clone());
+    let page = Page {
+        view: &view,
+        first_row: first_row.unwrap_or_default(),
+        sections,
+        charts,
+        plotly: PLOTLY,
+        plotly_3d: has_surface.then_some(PLOTLY_3D),
+        data: readable.trials().map(data),
+    };
+    page.render().expect("writing to a string does not fail") + "\n"
+}
+
+/// The answer.
+fn overview(view: &View<'_>, opening: Opening) -> Section {
+    let mut blocks: Vec<Block> = opening.columns.into_iter().collect();
+    let told: Vec<String> = view.warnings.iter().chain(view.problems).map(|warning| bound(warning)).collect();
+    if !told.is_empty() {
+        let more = told[told.len().min(WARNINGS)..].to_vec();
+        blocks.push(Block::Warnings { told: told.into_iter().take(WARNINGS).collect(), more });
+    }
+    if !view.rows.is_empty() {
+        let rows = view.rows.iter().enumerate().map(|(place, row)| line(view, row, place)).collect();
+        let first = capital(view.words.row);
+        let table = Table::of_columns(opening.caption, &first, &view.names, rows);
+        blocks.push(Block::table("overview", Table { foot: opening.total, ..table }));
+    }
+    blocks.extend(view.advice.map(|advice| Block::text("advice", advice)));
+    blocks.push(Block::Charts(chart::overview(view)));
+    Section::new("overview", "Overview", blocks)
+}
+
+fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
+    let cells = row.cells.iter().enumerate();
+    let cells = cells.map(|(column, cell)| TableCell::shown(cell, row.outcome == Outcome::Winner(column)));
+    TableRow { link: Some(format!("#{}-{place}", view.words.row)), ..TableRow::new(&row.label, cells.collect()) }
+}
+
+/// The numbers of the page for programs: of every measured trial with a value, the one that targets are compared by.
+fn data(trials: &[Trial]) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        target: &'a str,
+        workload: &'a str,
+        block: u32,
+        order: u32,
+        metric: &'a str,
+        value: f64,
+        unit: &'static str,
+    }
+    fn line(trial: &Trial) -> Option<Line<'_>> {
+        let primary = trial.primary()?;
+        Some(Line {
+            target: &trial.target,
+            workload: &trial.workload,
+            block: trial.block,
+            order: trial.order,
+            metric: &primary.name,
+            value: primary.value,
+            unit: primary.unit.name(),
+        })
+    }
+    script_safe(&trials.iter().filter(|trial| trial.counts()).filter_map(line).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,2 @@
+mod comparison;
+mod run;

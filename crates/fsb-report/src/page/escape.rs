@@ -1,0 +1,83 @@
+//! What keeps names from becoming markup or script, or from hiding in a page.
+
+use std::fmt;
+use std::io;
+
+use askama::filters::{Escaper, Html};
+use serde::Serialize;
+use serde_json::ser::{CharEscape, Formatter, Serializer};
+
+use crate::visible;
+
+/// What the templates write text with, by `askama.toml`: markup becomes character references, and characters that act
+/// or hide are written out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Escape;
+
+impl Escaper for Escape {
+    fn write_escaped_str<W: fmt::Write>(&self, dest: W, string: &str) -> fmt::Result {
+        Html.write_escaped_str(dest, &visible::lines(string))
+    }
+}
+
+/// JSON that can stand inside a `<script>` element, whatever names are in it, and shows in a chart what would hide.
+pub(crate) fn script_safe(value: &impl Serialize) -> String {
+    let mut json = Vec::new();
+    value
+        .serialize(&mut Serializer::with_formatter(&mut json, InScript))
+        .expect("charts and tables have text keys and finite numbers");
+    String::from_utf8(json).expect("JSON is text")
+}
+
+/// Compact JSON without `<` and without hidden characters.
+struct InScript;
+
+impl Formatter for InScript {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        // What `visible` adds begins with a backslash, which JSON doubles.
+        let shown = match visible::line(fragment) {
+            std::borrow::Cow::Borrowed(shown) => shown.replace('<', "\\u003c"),
+            std::borrow::Cow::Owned(shown) => shown.replace('\\', "\\\\").replace('<', "\\u003c"),
+        };
+        writer.write_all(shown.as_bytes())
+    }
+
+    fn write_char_escape<W: ?Sized + io::Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+        let text: &[u8] = match escape {
+            CharEscape::Quote => b"\\\"",
+            CharEscape::ReverseSolidus => b"\\\\",
+            CharEscape::Solidus => b"\\/",
+            CharEscape::LineFeed => b"\\\\n",
+            CharEscape::CarriageReturn => b"\\\\r",
+            CharEscape::Tab => b"\\\\t",
+            CharEscape::Backspace => b"\\\\u{8}",
+            CharEscape::FormFeed => b"\\\\u{c}",
+            CharEscape::AsciiControl(byte) => return write!(writer, "\\\\u{{{byte:x}}}"),
+        };
+        writer.write_all(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn json_in_a_script_reads_back_as_what_a_person_may_see(text in "(\\PC|[<>\"'&/\\\\\u{0}-\u{1f}\u{7f}-\u{9f}\u{2028}-\u{202e}\u{feff}]|</script|<!--){0,12}") {
+            let json = script_safe(&[&text]);
+            prop_assert!(!json.contains('<') && !json.contains(visible::is_hidden), "{}", json);
+            let back: Vec<String> = serde_json::from_str(&json).unwrap();
+            prop_assert_eq!(back, [visible::line(&text)]);
+        }
+
+        #[test]
+        fn text_of_a_page_is_neither_markup_nor_hidden(text in "(\\PC|[<>\"'&\u{0}-\u{1f}\u{7f}-\u{9f}\u{2028}-\u{202e}\u{feff}]){0,12}") {
+            let mut written = String::new();
+            Escape.write_escaped_str(&mut written, &text).unwrap();
+            prop_assert!(!written.contains(['<', '>', '"', '\'']));
+            prop_assert!(!written.contains(|c| visible::is_hidden(c) && c != '\n' && c != '\t'), "{}", written);
+        }
+    }
+}

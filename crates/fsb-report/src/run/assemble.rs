@@ -1,0 +1,66 @@
+//! A summary from a record and its trials.
+
+use fsb_analysis::compare::Finding;
+use fsb_model::{RunRecord, Trial};
+
+use super::published::PublishedTable;
+use super::summary::Summary;
+use super::{beside, environment, facts, headline, method, rows, unjudged, warnings};
+
+impl Summary {
+    /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
+    pub fn of_run(record: &RunRecord, trials: &[Trial]) -> Summary {
+        let targets = facts::targets(record);
+        let rows = rows::rows(record, trials);
+        let overall = rows::overall(&rows, &targets, record.plan.theta);
+        let blocks = facts::blocks(trials);
+        let mut summary = Summary {
+            name: record.name.clone(),
+            suite: record.plan.name.clone(),
+            headline: String::new(),
+            unjudged: record.unjudged(),
+            emulated: record.emulated,
+            theta: record.plan.theta,
+            reference: 0,
+            targets,
+            rows,
+            overall,
+            blocks,
+            advice: None,
+            facts: facts::facts(record, trials, blocks),
+            stopped: facts::stopped(record),
+            warnings: Vec::new(),
+            problems: Vec::new(),
+            environment: environment::tables(record),
+            method: Vec::new(),
+            published: None,
+            findings: None,
+        };
+        if summary.unjudged.is_some() {
+            unjudged::strip(&mut summary);
+        }
+        headline::add_findings(&mut summary);
+        summary.headline = headline::headline(&summary);
+        summary.advice = facts::advice(&summary, facts::seconds(record, trials));
+        summary.problems = warnings::problems(&summary);
+        summary.warnings = warnings::warnings(&summary, record, trials);
+        summary.method = method::paragraphs(&summary, record);
+        summary
+    }
+
+    /// Lays published values beside the summary's own, matched by workload and file system.
+    #[must_use]
+    pub fn with_published(mut self, table: &PublishedTable) -> Summary {
+        self.published = Some(beside::beside(&self, table));
+        self
+    }
+
+    /// Adds what the cells of a matrix show together, the widest first, and what the reader must know of it.
+    #[must_use]
+    pub fn with_findings(mut self, findings: Vec<Finding>, warnings: Vec<String>) -> Summary {
+        self.method.push(method::findings(self.theta));
+        self.findings = Some(findings);
+        self.warnings.extend(warnings);
+        self
+    }
+}

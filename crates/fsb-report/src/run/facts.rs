@@ -1,0 +1,135 @@
+//! The run in a line, and what more blocks would do.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use fsb_analysis::{FEWEST_JUDGED, Outcome, blocks_to_scale};
+use fsb_model::units::show_duration;
+use fsb_model::{Repetition, RunRecord, TargetKind, Trial};
+use jiff::Timestamp;
+
+use super::summary::{Summary, TargetSummary};
+use super::unjudged;
+use crate::show::{counted, percent, scale};
+
+pub(super) fn targets(record: &RunRecord) -> Vec<TargetSummary> {
+    let summarised = |target: &fsb_model::Target| TargetSummary {
+        name: target.name.clone(),
+        what: what(target),
+        file_system: target.file_system().map(|spec| spec.fs.clone()),
+        failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
+        unjudged: record.unjudged_target(target),
+        unavailable: record.targets.get(&target.name).and_then(|found| found.unavailable.clone()),
+    };
+    record.plan.targets.iter().map(summarised).collect()
+}
+
+/// The file system with its options on its medium, without the name.
+fn what(target: &fsb_model::Target) -> String {
+    match &target.kind {
+        TargetKind::Directory(path) => path.display().to_string(),
+        TargetKind::FileSystem(spec) => spec.to_string(),
+    }
+}
+
+/// Measured blocks that have trials.
+pub(super) fn blocks(trials: &[Trial]) -> u32 {
+    let blocks: BTreeSet<u32> = trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).collect();
+    blocks.len() as u32
+}
+
+/// Medium, kernel, blocks, seed, time.
+pub(super) fn facts(record: &RunRecord, trials: &[Trial], blocks: u32) -> Vec<String> {
+    let mut facts = Vec::new();
+    let media: BTreeSet<&str> =
+        record.media.values().map(|medium| medium.summary.as_str()).filter(|text| !text.is_empty()).collect();
+    if !media.is_empty() {
+        facts.push(media.into_iter().collect::<Vec<_>>().join(" and "));
+    }
+    let kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.kernel.as_str()).collect();
+    let own = Some(record.host.kernel.as_str());
+    let kernels: Vec<&str> = if kernels.is_empty() { own.into_iter().collect() } else { kernels.into_iter().collect() };
+    if kernels.iter().any(|kernel| !kernel.is_empty()) {
+        facts.push(format!("Linux {}", kernels.join(" and ")));
+    }
+    facts.push(match record.blocks_planned.or(asked(record)) {
+        Some(planned) if record.finished.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
+        _ => counted(blocks as usize, "block"),
+    });
+    if record.plan.scale != 1.0 {
+        facts.push(format!("scale {}", scale(record.plan.scale)));
+    }
+    facts.push(format!("seed {}", record.plan.seed));
+    if let Some(seconds) = seconds(record, trials) {
+        facts.push(show_duration(Duration::from_secs_f64(seconds)));
+    }
+    facts
+}
+
+/// Why no more blocks were made, where it was not said beforehand how many to make.
+pub(super) fn stopped(record: &RunRecord) -> Option<String> {
+    let decided = !matches!(record.plan.repetition, Repetition::Blocks { .. });
+    record.finished.clone().filter(|_| decided)
+}
+
+fn asked(record: &RunRecord) -> Option<u32> {
+    match record.plan.repetition {
+        Repetition::Blocks { blocks } => Some(blocks),
+        _ => None,
+    }
+}
+
+/// How long the run took: its segments, the killed ones up to their last trial.
+pub(super) fn seconds(record: &RunRecord, trials: &[Trial]) -> Option<f64> {
+    let time = |text: &str| text.parse::<Timestamp>().ok().map(|stamp| stamp.as_nanosecond() as f64 * 1e-9);
+    let mut total = 0.0;
+    for (index, segment) in record.segments.iter().enumerate() {
+        let started = time(&segment.started)?;
+        let next = record.segments.get(index + 1).and_then(|next| time(&next.started)).unwrap_or(f64::INFINITY);
+        let last_trial = || {
+            let within = |stamp: &f64| (started..next).contains(stamp);
+            trials.iter().filter_map(|trial| time(&trial.started)).filter(within).fold(started, f64::max)
+        };
+        let ended = segment.ended.as_deref().and_then(time).unwrap_or_else(last_trial);
+        total += (ended - started).max(0.0);
+    }
+    (total > 0.0).then_some(total)
+}
+
+/// What would settle the undecided rows, or make rows that can be judged.
+pub(super) fn advice(summary: &Summary, seconds: Option<f64>) -> Option<String> {
+    if let Some(why) = summary.unjudged.as_deref().filter(|_| summary.blocks > 0) {
+        return Some(unjudged::advice(why));
+    }
+    if !summary.is_comparison() || summary.blocks == 0 {
+        return None;
+    }
+    let about = |blocks: u32| {
+        let scaled = seconds? * f64::from(blocks) / f64::from(summary.blocks);
+        Some(format!(" (about {})", rough(scaled)))
+    };
+    if !summary.is_judged() && (summary.blocks as usize) < FEWEST_JUDGED {
+        let fewest = FEWEST_JUDGED as u32;
+        return Some(format!(
+            "{}: described, not judged; --blocks {fewest} or more gives verdicts{}",
+            counted(summary.blocks as usize, "block"),
+            about(fewest).unwrap_or_default()
+        ));
+    }
+    let undecided = summary.rows.iter().any(|row| matches!(row.ranking.outcome, Outcome::Undecided(_)));
+    let blocks = blocks_to_scale(summary.blocks as usize, 0.5).filter(|_| undecided)?;
+    Some(format!(
+        "? undecided at {}: --blocks {blocks} would halve the interval{}",
+        percent(summary.theta),
+        about(blocks).unwrap_or_default()
+    ))
+}
+
+/// A duration that is only a guess: whole minutes.
+fn rough(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => show_duration(Duration::from_secs_f64(s.round())),
+        s if s < 3570.0 => format!("{:.0} min", s / 60.0),
+        s => show_duration(Duration::from_secs_f64(s)),
+    }
+}

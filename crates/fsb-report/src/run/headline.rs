@@ -1,0 +1,115 @@
+//! The answer in a sentence, and a finding a row.
+
+use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
+
+use super::summary::{Summary, Workload};
+use super::unjudged;
+use crate::show::{Change, counted, listed, percent};
+use crate::tally::{Tally, tally};
+
+/// Who is fastest at how many workloads; ties; what is open.
+pub(super) fn headline(summary: &Summary) -> String {
+    let total = summary.rows.len();
+    if summary.blocks == 0 {
+        return "Nothing was measured.".to_owned();
+    }
+    if let Some(why) = &summary.unjudged {
+        return unjudged::headline(summary, why);
+    }
+    if !summary.is_comparison() {
+        let workloads = counted(total, "workload");
+        return format!("{}: {workloads} in {}.", summary.reference_name(), counted(summary.blocks as usize, "block"));
+    }
+    if !summary.is_judged() && summary.rows.iter().any(|row| row.ranking.outcome == Outcome::NotJudged) {
+        let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
+        return format!("{workloads}, {blocks}: described, not judged.");
+    }
+    if let [row] = summary.rows.as_slice() {
+        return row.finding.clone();
+    }
+    let names: Vec<&str> = summary.targets.iter().map(|target| target.name.as_str()).collect();
+    let outcomes: Vec<&Outcome> = summary.rows.iter().map(|row| &row.ranking.outcome).collect();
+    tally(&names, &outcomes, Tally { best: "fastest", row: "workload", alone: "on one target only" })
+}
+
+/// Writes each row's finding.
+pub(super) fn add_findings(summary: &mut Summary) {
+    let findings: Vec<String> = summary.rows.iter().map(|row| finding(summary, row)).collect();
+    for (row, finding) in summary.rows.iter_mut().zip(findings) {
+        row.finding = finding;
+    }
+}
+
+fn finding(summary: &Summary, row: &Workload) -> String {
+    let name = |target: &usize| summary.targets[*target].name.clone();
+    let names = |targets: &[usize]| listed(&targets.iter().map(name).collect::<Vec<_>>());
+    let at = &row.workload;
+    match &row.ranking.outcome {
+        Outcome::Winner(winner) => format!("{} is fastest at {at}{}.", name(winner), margin(summary, row, *winner)),
+        Outcome::Tie(tied) => {
+            let verb = if tied.len() == 2 { "are" } else { "are all" };
+            format!(
+                "{} {verb} equivalent at {at}, within {}{}.",
+                names(tied),
+                percent(summary.theta),
+                losers(summary, row, tied)
+            )
+        }
+        Outcome::Undecided(open) => {
+            format!("Undecided at {at}: {} are not told apart{}.", names(open), losers(summary, row, open))
+        }
+        Outcome::NotJudged if summary.unjudged.is_some() => {
+            format!("Not judged at {at}: {}.", summary.unjudged.as_deref().unwrap_or_default())
+        }
+        Outcome::NotJudged if summary.is_comparison() => {
+            format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common.")
+        }
+        Outcome::Alone(only) if summary.is_comparison() => format!("Only {} has values at {at}.", name(only)),
+        Outcome::Alone(only) => alone(row, *only),
+        Outcome::NotJudged | Outcome::Nothing => format!("No value at {at}."),
+    }
+}
+
+/// By how much the winner leads the second best.
+fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
+    let rivals = (0..row.cells.len()).filter(|target| *target != winner);
+    // The closest rival is the one that the winner leads by the smallest ratio of speeds.
+    let lead = |ratio: f64| if row.better == fsb_model::Better::Higher { ratio } else { 1.0 / ratio };
+    let closest = rivals
+        .filter_map(|rival| Some((rival, row.ranking.comparison(rival, winner)?)))
+        .min_by(|(_, a), (_, b)| lead(a.ratio).total_cmp(&lead(b.ratio)));
+    let Some((rival, comparison)) = closest else { return String::new() };
+    let surely = if comparison.verdict == Verdict::Faster { "" } else { ", perhaps by less than matters" };
+    let Change { center, ends } = Change::of(&comparison);
+    let interval = ends.map(|(lo, hi)| format!(", {} CI {lo} to {hi}", level(comparison.level))).unwrap_or_default();
+    let what = if row.better == fsb_model::Better::Higher { "" } else { " in time" };
+    format!(": {center}{what} against {} ({}{surely})", summary.targets[rival].name, interval.trim_start_matches(", "))
+}
+
+/// `95 %`, `98.3 %`.
+pub(crate) fn level(level: f64) -> String {
+    percent((level * 1e3).round() / 1e3)
+}
+
+/// Who has values but is surely not among the first.
+fn losers(summary: &Summary, row: &Workload, first: &[usize]) -> String {
+    let slower: Vec<&str> = (0..row.cells.len())
+        .filter(|target| !row.cells[*target].trials.is_empty() && !first.contains(target))
+        .map(|target| summary.targets[target].name.as_str())
+        .collect();
+    match slower.len() {
+        0 => String::new(),
+        1 => format!("; {} is slower", slower[0]),
+        _ => format!("; {} are slower", listed(&slower)),
+    }
+}
+
+fn alone(row: &Workload, only: usize) -> String {
+    let Some(estimate) = &row.cells[only].estimate else { return format!("No value at {}.", row.workload) };
+    let interval = estimate
+        .interval
+        .filter(|_| estimate.is_judged())
+        .map(|Interval { lo, hi }| format!(" (95 % CI {} to {})", row.unit.show(lo), row.unit.show(hi)))
+        .unwrap_or_default();
+    format!("{}: {}{interval}.", row.workload, row.unit.show(estimate.value))
+}

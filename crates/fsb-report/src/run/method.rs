@@ -1,0 +1,145 @@
+//! How the numbers were made, in words.
+
+use fsb_analysis::{FEWEST_JUDGED, NOISY, UNRELIABLE};
+use fsb_model::RunRecord;
+
+use super::summary::Summary;
+use super::unjudged;
+use crate::paragraph::Paragraph;
+use crate::show::percent;
+
+/// The method as far as it was used in this run.
+pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph> {
+    let mut paragraphs = vec![design(), cell(summary)];
+    if let Some(why) = &summary.unjudged {
+        paragraphs.insert(0, unjudged::method(summary, why));
+    }
+    if summary.compares() {
+        paragraphs.extend([pairs(), verdict(summary)]);
+    }
+    if summary.compares() && summary.targets.len() > 2 {
+        paragraphs.push(many());
+    }
+    if summary.overall.iter().any(Option::is_some) {
+        paragraphs.push(all_workloads());
+    }
+    paragraphs.extend([warnings(), costs()]);
+    let (rule, end) = (record.stopping_rule.as_ref(), record.finished.as_ref());
+    let said = [rule.map(|rule| format!("The rule: {rule}.")), end.map(|end| format!("It ended after {end}."))];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    if !said.is_empty() {
+        paragraphs.push(Paragraph { title: "When it stopped", text: said.join(" ") });
+    }
+    paragraphs
+}
+
+fn design() -> Paragraph {
+    Paragraph {
+        title: "Blocks and trials",
+        text: "The trial is the statistical unit: one execution of one workload on one target. A block visits every \
+               target once, in random order; each is formatted and mounted anew, alone, and runs the workloads in an \
+               order that all targets of the block share. So a drift of the machine hits all targets alike, and the \
+               spread between blocks includes the luck of layout. Warm-up trials are not analysed."
+            .to_owned(),
+    }
+}
+
+fn cell(summary: &Summary) -> Paragraph {
+    let judged = if (summary.blocks as usize) < FEWEST_JUDGED {
+        " Here there are fewer than five blocks: the numbers are described, and nothing is judged."
+    } else {
+        ""
+    };
+    Paragraph {
+        title: "One target at one workload",
+        text: format!(
+            "The estimate is the geometric mean of the trials, exp(ȳ) with y = ln(value); its interval is the 95 % \
+             t-interval exp(ȳ ± t·s/√n). Outliers beyond Tukey's fences (1.5 interquartile ranges) are marked and \
+             never removed.{judged}"
+        ),
+    }
+}
+
+fn pairs() -> Paragraph {
+    Paragraph {
+        title: "One target against another",
+        text: "In each block, d = ln(candidate / baseline); the ratio is exp(d̄) with the paired t-interval. What a \
+               block has in common cancels out. Of rates, more is better; of times, less is."
+            .to_owned(),
+    }
+}
+
+fn verdict(summary: &Summary) -> Paragraph {
+    let theta = percent(summary.theta);
+    Paragraph {
+        title: "Verdicts",
+        text: format!(
+            "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
+             or slower: the whole interval lies beyond {theta}. Equivalent: it lies within {theta}. Probably faster \
+             or slower: it excludes equality but reaches inside {theta}, so the direction is sure and the size is \
+             not. Else inconclusive. Fewer than {FEWEST_JUDGED} blocks in common are not judged."
+        ),
+    }
+}
+
+fn many() -> Paragraph {
+    Paragraph {
+        title: "More than two targets",
+        text: "All pairs of a workload are compared, and their intervals stand at the levels of Holm's step-down \
+               procedure, so in a row of equal targets at most one row in twenty shows any difference. Letters are \
+               Piepho's compact display (insert and absorb), a for the best: targets that share a letter are not told \
+               apart. Intervals, verdicts and letters are one computation and cannot contradict each other."
+            .to_owned(),
+    }
+}
+
+fn all_workloads() -> Paragraph {
+    Paragraph {
+        title: "All workloads together",
+        text: "The geometric mean of the ratios of speed, every workload with the same weight; times enter upside \
+               down. Its interval is taken over blocks: each block gives one mean over the workloads, and the paired \
+               t-interval over those means is printed. Workloads without a value on either side are left out and the \
+               number of those that remain is stated."
+            .to_owned(),
+    }
+}
+
+/// Added where there are findings, or might have been.
+pub(super) fn findings(theta: f64) -> Paragraph {
+    Paragraph {
+        title: "Findings",
+        text: format!(
+            "A finding is a rectangle of file sizes and record sizes in which one target is faster than another. It is \
+             found on cells and judged on blocks: each block gives one mean over the rectangle, and the interval of \
+             those means stands at the level at which all pairs of targets can stand at once. Every edge of the \
+             rectangle differs by more than {}, and four of five of its cells point its way. How often a rectangle like \
+             it turns up by chance is told from directions that the blocks might have taken as well, over all \
+             rectangles and operations; all pairs together give a false finding in at most one run of twenty.",
+            percent(theta)
+        ),
+    }
+}
+
+fn warnings() -> Paragraph {
+    Paragraph {
+        title: "Noise and drift",
+        text: format!(
+            "A cell whose coefficient of variation is above {} is called noisy, above {} unreliable. A trend over \
+             run order is reported where the Mann–Kendall test (exact; normal with ties) gives p < 0.01, with the \
+             Theil–Sen slope as its size.",
+            percent(NOISY),
+            percent(UNRELIABLE)
+        ),
+    }
+}
+
+fn costs() -> Paragraph {
+    Paragraph {
+        title: "Latencies and costs",
+        text: "Latencies of all trials of a cell are merged as histograms (two significant digits), never averaged; \
+               they describe, they are not replicates. A percentile is printed only where at least a hundred \
+               operations lie beyond it. CPU seconds are those of the worker, user and system; device bytes and \
+               flushes are what the block device counted; all are arithmetic means over trials with t-intervals."
+            .to_owned(),
+    }
+}

@@ -1,0 +1,28 @@
+//! Runs: what one found, and what is said of it.
+
+mod assemble;
+mod beside;
+mod cell;
+mod disturbed;
+pub(crate) mod environment;
+mod facts;
+pub(crate) mod headline;
+pub(crate) mod latency;
+mod method;
+pub(crate) mod published;
+mod rows;
+pub(crate) mod sections;
+pub(crate) mod short;
+pub(crate) mod summary;
+mod tables;
+pub(crate) mod unjudged;
+pub(crate) mod view;
+mod warnings;
+
+pub use environment::{EnvironmentRow, EnvironmentTable};
+pub use latency::{Latency, Quantile};
+pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
+pub use summary::{Lost, Measured, Overall, Point, Secondary, State, Summary, TargetSummary, Workload};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Published values beside ours.
+
+use fsb_model::Unit;
+use serde::Serialize;
+
+use crate::show::NOT_HERE;
+
+/// Which way a published table lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedLayout {
+    /// A row is a test, a column a file system.
+    Tests,
+    /// A row is a file system as it was configured, a column a test; times are long and shown in minutes.
+    Configurations,
+}
+
+/// A published table, read by someone else and handed in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedTable {
+    /// Where it was published.
+    pub title: String,
+    /// What a reader must know to compare.
+    pub note: String,
+    /// Whether it belongs on the first screen too: where the run was made for it.
+    pub first: bool,
+    /// Which way it lies.
+    pub layout: PublishedLayout,
+    /// The values.
+    pub rows: Vec<PublishedValue>,
+}
+
+/// One published value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedValue {
+    /// What the row is called.
+    pub row: String,
+    /// The label of our workload that it belongs to.
+    pub workload: String,
+    /// The metric of it; the one that targets are compared by where none is named.
+    pub metric: Option<String>,
+    /// The unit of the value; times are shown in microseconds.
+    pub unit: Unit,
+    /// The file system, by its name in the registry.
+    pub target: String,
+    /// The value in base units.
+    pub value: f64,
+}
+
+/// The table as it is shown: one column a target, ours and theirs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Published {
+    /// Where it was published.
+    pub title: String,
+    /// What a reader must know to compare.
+    pub note: String,
+    /// Whether it belongs on the first screen too.
+    pub first: bool,
+    /// Which way it lies; rows and columns below are those of tests all the same.
+    pub layout: PublishedLayout,
+    /// File systems that were published, in the table's order.
+    pub file_systems: Vec<String>,
+    /// One a workload of ours that was published.
+    pub rows: Vec<PublishedRow>,
+    /// Targets of ours that this machine cannot make.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unavailable: Vec<String>,
+}
+
+/// One workload, ours beside theirs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PublishedRow {
+    /// Its name in the table.
+    pub workload: String,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// Our arithmetic means, by target; absent where we have none.
+    pub ours: Vec<Option<f64>>,
+    /// The published means, by file system in the table's order.
+    pub theirs: Vec<Option<f64>>,
+}
+
+/// One file system as it was configured, with its value of each test.
+pub(crate) struct Configuration<'v> {
+    /// The target of ours, or what was printed.
+    pub(crate) name: &'v str,
+    /// Whether it is published, and not ours.
+    pub(crate) published: bool,
+    /// As they are shown.
+    pub(crate) values: Vec<String>,
+}
+
+impl Published {
+    /// The table lying the other way: targets of ours, then those that were published.
+    pub(crate) fn configurations<'v>(&'v self, targets: &[&'v str]) -> Vec<Configuration<'v>> {
+        let of = |name: &'v str, published: bool, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
+            let shown = |row| values(row).map_or_else(|| "–".to_owned(), |seconds| minutes(seconds, !published));
+            let mut values: Vec<String> = self.rows.iter().map(shown).collect();
+            // Said once in its row.
+            if let Some(first) = values.first_mut().filter(|_| !published && self.unavailable.iter().any(|n| n == name))
+            {
+                NOT_HERE.clone_into(first);
+            }
+            Configuration { name, published, values }
+        };
+        let ours = targets.iter().enumerate().map(|(at, name)| of(name, false, &|row| row.ours[at]));
+        let theirs = self.file_systems.iter().enumerate().map(|(at, name)| of(name, true, &|row| row.theirs[at]));
+        ours.chain(theirs).collect()
+    }
+}
+
+/// `04:37`; what was not rounded to whole seconds with two digits more.
+fn minutes(seconds: f64, exact: bool) -> String {
+    let hundredths = (seconds * 100.0).round() as u64;
+    let (minutes, rest) = (hundredths / 6000, hundredths % 6000);
+    let whole = format!("{minutes:02}:{:02}", rest / 100);
+    if exact { format!("{whole}.{:02}", rest % 100) } else { whole }
+}
+
+impl PublishedRow {
+    /// A value as it is shown: times in microseconds, all others with their unit.
+    pub fn show(&self, value: Option<f64>) -> String {
+        match value {
+            Some(value) if self.unit == Unit::Seconds => format!("{:.0} µs", value * 1e6),
+            Some(value) => self.unit.show(value),
+            None => "–".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::minutes;
+
+    #[test]
+    fn times_are_shown_as_they_were_printed() {
+        assert_eq!([minutes(277.0, false), minutes(6.0, false)], ["04:37", "00:06"]);
+        assert_eq!(
+            [minutes(0.354, true), minutes(59.996, true), minutes(6000.0, true)],
+            ["00:00.35", "01:00.00", "100:00.00"]
+        );
+    }
+}

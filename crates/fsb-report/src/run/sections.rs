@@ -1,0 +1,96 @@
+//! The sections of a run's page.
+
+use super::summary::{Summary, TargetSummary, Workload};
+use super::tables;
+use crate::chart;
+use crate::page::block::{Block, ColumnItem, Opening, Section};
+use crate::view::{Row, View};
+
+/// Between the overview and the method: published values, findings, workloads, the environment.
+pub(crate) fn of(summary: &Summary, view: &View<'_>) -> Vec<Section> {
+    let mut sections: Vec<Section> = published(summary).into_iter().chain(findings(view)).collect();
+    sections.extend(view.rows.iter().enumerate().filter_map(|(place, row)| workload(summary, view, row, place)));
+    let tables = summary.environment.iter().map(|table| Block::table("environment", tables::environment(table)));
+    sections.push(Section::new("environment", "Environment", tables.collect()));
+    sections
+}
+
+/// What is compared, as the overview names it.
+fn columns(summary: &Summary) -> Block {
+    let item = |(place, target): (usize, &TargetSummary)| {
+        let what = (target.what != target.name).then(|| target.what.clone());
+        let is_reference = place == summary.reference && summary.compares();
+        let reference = is_reference.then(|| "the others are compared with it".to_owned());
+        ColumnItem {
+            name: target.name.clone(),
+            remarks: what.into_iter().chain(reference).collect(),
+            failed: target.failed.clone(),
+        }
+    };
+    Block::Columns(summary.targets.iter().enumerate().map(item).collect())
+}
+
+/// How the overview begins.
+pub(crate) fn opening(summary: &Summary) -> Opening {
+    let columns = Some(columns(summary));
+    Opening { columns, caption: tables::caption(summary), total: tables::total(summary) }
+}
+
+fn published(summary: &Summary) -> Option<Section> {
+    let published = summary.published.as_ref()?;
+    let blocks = vec![
+        Block::text("", &published.title),
+        Block::table("published", tables::published(summary, published)),
+        Block::text("note", &published.note),
+    ];
+    Some(Section::new("published", "Beside published values", blocks))
+}
+
+fn findings(view: &View<'_>) -> Option<Section> {
+    let found = view.findings.as_ref()?;
+    let blocks = match found.as_slice() {
+        [] => vec![Block::text("", "No region of sizes differs for sure by more than matters.")],
+        found => vec![
+            Block::text("note", "Which target is faster for which operation, sizes and records; the widest first."),
+            Block::Findings(found.iter().map(|found| (found.faster, found.text.clone())).collect()),
+        ],
+    };
+    Some(Section::new("findings", "Findings", blocks))
+}
+
+fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
+    let found = row.workload()?;
+    let (mut of_operations, own): (Vec<_>, Vec<_>) =
+        chart::of_row(view, row, place).into_iter().partition(|chart| chart.operation.is_some());
+    let mut blocks = vec![
+        Block::text("finding", &row.sentence),
+        Block::Charts(own),
+        Block::table("numbers", tables::numbers(summary, found, row)),
+    ];
+    let lost = lost(summary, found);
+    if !lost.is_empty() {
+        blocks.push(Block::List { label: "Without a value", class: "lost", items: lost });
+    }
+    for operation in found.timed_operations() {
+        let charts = of_operations.extract_if(.., |chart| chart.operation.as_deref() == Some(operation));
+        blocks.push(Block::Charts(charts.collect()));
+        blocks.extend(tables::latency(summary, found, operation).map(|table| Block::table("latency", table)));
+    }
+    blocks.extend(tables::costs(summary, found).map(|table| Block::table("costs", table)));
+    let all = Block::table("trials", tables::trials(summary, found));
+    blocks.push(Block::Details { summary: "Every trial".to_owned(), blocks: vec![all] });
+    Some(Section { id: format!("workload-{place}"), title: row.label.clone(), is_row: true, blocks })
+}
+
+/// Cells and trials without a value, in words.
+fn lost(summary: &Summary, workload: &Workload) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (target, cell) in summary.targets.iter().zip(&workload.cells) {
+        match (cell.absence(), cell.reason()) {
+            (Some(kind), Some(reason)) => lines.push(format!("{}: {kind}: {reason}", target.name)),
+            _ => lines
+                .extend(cell.lost.iter().map(|lost| format!("{}, block {}: {}", target.name, lost.block, lost.reason))),
+        }
+    }
+    lines
+}

@@ -1,0 +1,248 @@
+//! What a run found: the contract `fsbench/report/1`, and all that a report of a run says.
+
+use fsb_analysis::compare::Finding;
+use fsb_analysis::{Comparison, Description, Estimate, Interval, Ranking};
+use fsb_model::{Better, Unit};
+use serde::Serialize;
+
+use super::environment::EnvironmentTable;
+use super::latency::Latency;
+use super::published::Published;
+use crate::paragraph::Paragraph;
+use crate::show::NOT_HERE;
+
+/// A run, ready to be shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The run's name.
+    pub name: String,
+    /// The suite or plan.
+    pub suite: String,
+    /// The answer, in one sentence.
+    pub headline: String,
+    /// Why there are numbers but no ranks, verdicts or findings; absent where there are: `emulated: a functional run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
+    /// Processors were emulated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub emulated: bool,
+    /// The smallest ratio that matters, 0.03 for 3 %.
+    pub theta: f64,
+    /// The target that the others are compared with, a place in `targets`.
+    pub reference: usize,
+    /// What was compared.
+    pub targets: Vec<TargetSummary>,
+    /// One row a workload, in the plan's order.
+    pub rows: Vec<Workload>,
+    /// All workloads together, by target; absent for the reference and where nothing can be said.
+    pub overall: Vec<Option<Overall>>,
+    /// Measured blocks that have trials.
+    pub blocks: u32,
+    /// What would settle the undecided rows.
+    pub advice: Option<String>,
+    /// The run in a line, part by part: medium, kernel, blocks, seed, time.
+    pub facts: Vec<String>,
+    /// How many blocks were made and why no more, where a budget or a precision decided it.
+    pub stopped: Option<String>,
+    /// What the reader must know.
+    pub warnings: Vec<String>,
+    /// Trials, cells and targets without a value, with their reasons.
+    pub problems: Vec<String>,
+    /// The machine, the targets and the controls, requested beside observed.
+    pub environment: Vec<EnvironmentTable>,
+    /// How the numbers were made.
+    pub method: Vec<Paragraph>,
+    /// Published values beside ours.
+    pub published: Option<Published>,
+    /// What a matrix of sizes shows of any two targets; absent where there is none, or nothing was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub findings: Option<Vec<Finding>>,
+}
+
+/// What one column is measured on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TargetSummary {
+    /// Its name.
+    pub name: String,
+    /// The file system, or the directory.
+    pub what: String,
+    /// The name of its file system, where it has one.
+    pub file_system: Option<String>,
+    /// Why nothing could be measured on it.
+    pub failed: Option<String>,
+    /// Why it has numbers but is not ranked beside others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<String>,
+    /// Why this machine cannot make it, where the plan said that some cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+/// One workload.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Workload {
+    /// Its label.
+    pub workload: String,
+    /// What it does to a file.
+    pub operation: String,
+    /// The metric that targets are compared by.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
+    /// One cell a target, in their order.
+    pub cells: Vec<Measured>,
+    /// Every pair, letters and the outcome.
+    pub ranking: Ranking,
+    /// What the data support, in a sentence.
+    pub finding: String,
+}
+
+/// One target at one workload.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    /// Whether it has values, and why not.
+    pub state: State,
+    /// The estimate, where there are values.
+    pub estimate: Option<Estimate>,
+    /// Compared with the reference; absent for the reference itself.
+    pub against: Option<Comparison>,
+    /// Letters of the ranking; `?` where the row is undecided and this target may be the fastest; else empty.
+    pub mark: String,
+    /// Trials with a value, in run order.
+    pub trials: Vec<Point>,
+    /// Trials without a value.
+    pub lost: Vec<Lost>,
+    /// Latencies and costs.
+    pub secondary: Vec<Secondary>,
+    /// Latencies by operation, of all trials together.
+    pub latency: Vec<Latency>,
+}
+
+/// Whether a cell has values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", content = "reason", rename_all = "snake_case")]
+pub enum State {
+    /// It has.
+    Measured,
+    /// It makes no sense on this target.
+    NotApplicable(String),
+    /// This machine cannot make the target, and the plan said that some cannot.
+    Unavailable(String),
+    /// Every trial failed.
+    Failed(String),
+    /// Every trial failed a proof.
+    Invalid(String),
+    /// No trial was made.
+    Missing(String),
+}
+
+/// A trial with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// The block.
+    pub block: u32,
+    /// The place in run order.
+    pub order: u32,
+    /// The value in base units.
+    pub value: f64,
+    /// Beyond Tukey's fences.
+    pub outlier: bool,
+}
+
+/// A trial without a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    /// The block.
+    pub block: u32,
+    /// The place in run order.
+    pub order: u32,
+    /// Why: `failed: No space left on device`.
+    pub reason: String,
+}
+
+/// A metric beside the one that targets are compared by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Secondary {
+    /// Its name.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
+    /// Its values over the trials, on the plain scale (costs may be zero).
+    pub description: Description,
+    /// 95 % t-interval of the mean; absent where not judged.
+    pub interval: Option<Interval>,
+}
+
+/// All workloads together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overall {
+    /// The geometric mean of speed ratios, equal weights; more than 1 is faster.
+    pub comparison: Comparison,
+    /// Over how many workloads: those where both targets have values.
+    pub workloads: usize,
+}
+
+impl Summary {
+    /// The name of the target that the others are compared with.
+    pub fn reference_name(&self) -> &str {
+        self.targets.get(self.reference).map_or("", |target| &target.name)
+    }
+
+    /// Whether any row is ranked.
+    pub fn is_judged(&self) -> bool {
+        self.rows.iter().any(|row| row.ranking.letters.iter().any(Option::is_some))
+    }
+
+    /// Whether there are several targets.
+    pub fn is_comparison(&self) -> bool {
+        self.targets.len() > 1
+    }
+
+    /// Whether targets are set against each other at all.
+    pub fn compares(&self) -> bool {
+        self.is_comparison() && self.unjudged.is_none()
+    }
+}
+
+impl Workload {
+    /// The operations whose latencies are known, in the order in which targets record them.
+    pub(crate) fn timed_operations(&self) -> Vec<&str> {
+        let mut operations: Vec<&str> = Vec::new();
+        for latency in self.cells.iter().flat_map(|cell| &cell.latency) {
+            if !operations.contains(&latency.operation.as_str()) {
+                operations.push(&latency.operation);
+            }
+        }
+        operations
+    }
+}
+
+impl Measured {
+    /// Why there is no value, as a short word for a table: `not applicable`, `failed`.
+    pub fn absence(&self) -> Option<&'static str> {
+        match self.state {
+            State::Measured => None,
+            State::NotApplicable(_) => Some("not applicable"),
+            State::Unavailable(_) => Some(NOT_HERE),
+            State::Failed(_) => Some("failed"),
+            State::Invalid(_) => Some("invalid"),
+            State::Missing(_) => Some("not measured"),
+        }
+    }
+
+    /// Why there is no value, in full.
+    pub fn reason(&self) -> Option<&str> {
+        match &self.state {
+            State::Measured => None,
+            State::NotApplicable(reason)
+            | State::Unavailable(reason)
+            | State::Failed(reason)
+            | State::Invalid(reason)
+            | State::Missing(reason) => Some(reason),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+use super::*;
+use crate::format::find;
+use crate::report::Report;
+use crate::sample;
+use fsb_analysis::{Outcome as RowOutcome, Verdict};
+use fsb_model::Outcome;
+
+fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
+    &summary.rows.iter().find(|row| row.workload == workload).unwrap().cells[target]
+}
+
+fn summary(targets: &[&str], blocks: u32) -> Summary {
+    let (record, trials) = sample::run(targets, blocks);
+    Summary::of_run(&record, &trials)
+}
+
+fn shown(format: &str, summary: &Summary, trials: &[fsb_model::Trial]) -> String {
+    (find(format).unwrap().render)(&Report::of_run(summary, trials))
+}
+
+#[test]
+fn a_row_is_ranked_and_says_so() {
+    let summary = summary(&["ext4", "xfs", "btrfs"], 10);
+    let row = &summary.rows[0];
+    assert_eq!(row.ranking.outcome, RowOutcome::Winner(1));
+    assert!(row.finding.starts_with("xfs is fastest at write 1M, durable: +1"), "{}", row.finding);
+    assert_eq!(row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
+    assert_eq!(row.cells[2].against.as_ref().unwrap().verdict, Verdict::Slower);
+    let undecided = summary.rows.last().unwrap();
+    assert!(undecided.cells.iter().all(|cell| cell.mark == "?"));
+    assert!(
+        summary
+            .advice
+            .as_ref()
+            .unwrap()
+            .starts_with("? undecided at 3 %: --blocks 33 would halve the interval (about 1")
+    );
+}
+
+#[test]
+fn lost_trials_are_left_out_and_named() {
+    let summary = summary(&["ext4", "xfs", "btrfs"], 10);
+    let failed = cell(&summary, "write 1M, durable", 2);
+    assert_eq!((failed.trials.len(), failed.lost.len()), (9, 1));
+    assert!(failed.lost[0].reason.contains("ENOSPC"));
+    assert_eq!(cell(&summary, "read 1M, cold", 0).lost[0].block, 7);
+    assert!(summary.warnings.iter().any(|warning| warning.starts_with("2 trials have no value and are left out: ")));
+    assert!(summary.warnings.iter().any(|warning| warning.contains("xfs at rename 4K files, -2")));
+}
+
+#[test]
+fn what_failed_in_the_warm_up_alone_is_told() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+    let mut lost =
+        trials.iter().find(|trial| trial.target == "xfs" && trial.workload == "read 1M, cold").unwrap().clone();
+    lost.block = 0;
+    lost.phase = fsb_model::Phase::Warmup;
+    lost.outcome = Outcome::Failed;
+    lost.error = Some("the guest is gone".to_owned());
+    trials.insert(0, lost);
+    let told = |trials: &[fsb_model::Trial]| {
+        let warnings = Summary::of_run(&record, trials).warnings;
+        warnings.into_iter().filter(|warning| warning.contains("warm-up")).collect::<Vec<_>>()
+    };
+    let expected = "1 trial of the warm-up did not end well; amounts and times were planned without: xfs at read 1M, \
+                    cold: failed: the guest is gone";
+    assert_eq!(told(&trials), [expected]);
+    // A resume made the warm-up again.
+    trials[0].superseded = true;
+    assert!(told(&trials).is_empty());
+}
+
+#[test]
+fn different_media_are_told_once() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
+    record.targets.get_mut("xfs").unwrap().medium = Some("ram".to_owned());
+    record.warnings.push(fsb_model::run::DIFFERENT_MEDIA.to_owned());
+    let warnings = Summary::of_run(&record, &trials).warnings;
+    assert_eq!(warnings.iter().filter(|warning| warning.contains("different media")).count(), 1, "{warnings:?}");
+}
+
+#[test]
+fn what_does_not_apply_is_said_not_faked() {
+    let summary = summary(&["ext4", "tmpfs"], 5);
+    let cold = cell(&summary, "read 1M, cold", 1);
+    assert_eq!(cold.state, State::NotApplicable("tmpfs is never cold".to_owned()));
+    assert_eq!((cold.absence(), cold.mark.as_str()), (Some("not applicable"), ""));
+    assert!(summary.problems[0].starts_with("tmpfs: not applicable: tmpfs is never cold (read 1M, cold; "));
+    assert!(summary.headline.contains("on one target only"), "{}", summary.headline);
+    assert_eq!(summary.overall[1].as_ref().unwrap().workloads, 2);
+}
+
+#[test]
+fn a_target_that_failed_is_said_once() {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
+    trials.retain(|trial| trial.target == "ext4");
+    record.targets.get_mut("xfs").unwrap().failed = Some("mkfs.xfs: not found".to_owned());
+    let summary = Summary::of_run(&record, &trials);
+    assert_eq!(summary.problems, ["xfs: failed: mkfs.xfs: not found"]);
+    assert_eq!(cell(&summary, "read 1M, cold", 1).state, State::Failed("mkfs.xfs: not found".to_owned()));
+}
+
+#[test]
+fn zeros_and_nonsense_are_no_measurements() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+    trials[0].metrics[0].value = 0.0;
+    trials[1].metrics[0].value = f64::NAN;
+    trials[2].metrics.clear();
+    let summary = Summary::of_run(&record, &trials);
+    let lost: Vec<&Lost> = summary.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.lost).collect();
+    assert_eq!(lost.len(), 3);
+    assert!(lost[0].reason.contains("0 is not a measurement"));
+    let cells = summary.rows.iter().flat_map(|row| &row.cells);
+    assert!(cells.filter_map(|cell| cell.estimate.as_ref()).all(|e| e.value.is_finite() && e.value > 0.0 && e.n >= 5));
+}
+
+#[test]
+fn the_last_attempt_of_a_block_counts() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 5);
+    let mut again = trials[0].clone();
+    (again.attempt, again.order) = (2, 10_000);
+    again.metrics[0].value = 1.0;
+    trials.push(again);
+    let summary = Summary::of_run(&record, &trials);
+    let cell = &summary.rows[0].cells.iter().find(|cell| cell.trials.iter().any(|p| p.order == 10_000)).unwrap();
+    assert_eq!((cell.trials.len(), cell.estimate.as_ref().unwrap().min), (5, 1.0));
+}
+
+#[test]
+fn an_unfinished_run_says_how_far_it_came() {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+    record.finished = None;
+    record.segments[0].ended = None;
+    trials.retain(|trial| trial.block <= 5);
+    trials.last_mut().unwrap().started = "2026-11-20T15:06:05Z".to_owned();
+    let summary = Summary::of_run(&record, &trials);
+    assert!(
+        summary.facts.contains(&"5 of 6 blocks".to_owned()) && summary.facts.contains(&"2 min 00 s".to_owned()),
+        "{:?}",
+        summary.facts
+    );
+    assert!(summary.warnings.iter().any(|warning| warning.contains("--resume")));
+}
+
+#[test]
+fn different_media_are_compared_together() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs@ram"], 5);
+    record.targets.get_mut("xfs@ram").unwrap().medium = Some("ram".to_owned());
+    let summary = Summary::of_run(&record, &trials);
+    assert!(summary.warnings.iter().any(|warning| warning.contains("file system and medium are compared together")));
+}
+
+#[test]
+fn of_times_less_is_faster() {
+    let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 8);
+    let summary = Summary::of_run(&record, &trials);
+    let ext4 = summary.rows[0].cells[1].against.as_ref().unwrap();
+    assert!(ext4.ratio < 0.12 && ext4.verdict == Verdict::Faster);
+    assert_eq!(summary.rows[0].ranking.outcome, RowOutcome::Winner(1));
+    assert!(summary.overall[1].as_ref().unwrap().comparison.ratio > 2.0, "overall is a ratio of speeds");
+}
+
+#[test]
+fn nothing_at_all_is_a_view_too() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 2);
+    let empty = Summary::of_run(&record, &[]);
+    assert_eq!((empty.headline.as_str(), empty.blocks, empty.advice), ("Nothing was measured.", 0, None));
+    trials.iter_mut().for_each(|trial| (trial.outcome, trial.metrics) = (Outcome::Failed, Vec::new()));
+    let failed = Summary::of_run(&record, &trials);
+    assert_eq!(failed.headline, "12 workloads: 12 without any value.");
+}
+
+#[test]
+fn findings_end_every_form() {
+    let finding = |number: usize| fsb_analysis::compare::Finding {
+        text: format!("xfs is faster than ext4 at operation {number}: +12 % (95 % CI +9…+16), 41 of 43 cells"),
+        workload: None,
+        operation: "write".to_owned(),
+        metric: "throughput".to_owned(),
+        baseline: "ext4".to_owned(),
+        candidate: "xfs".to_owned(),
+        ratio: 1.12,
+        ci95: [1.09, 1.16],
+        file_size: None,
+        record_size: None,
+        cells: 43,
+        agreeing: 41,
+        p: 0.01,
+        faster: true,
+    };
+    let with = |count: usize| {
+        let summary = summary(&["ext4", "xfs"], 6).with_findings((1..=count).map(finding).collect(), Vec::new());
+        let (_, trials) = sample::run(&["ext4", "xfs"], 6);
+        ["text", "markdown", "html", "json"].map(|name| shown(name, &summary, &trials))
+    };
+    let [screen, markdown, html, json] = with(9);
+    assert!(screen.contains("\n- xfs is faster than ext4 at operation 7:"), "{screen}");
+    assert!(screen.contains("\n  and 2 more findings in the report\n") && !screen.contains("operation 8"), "{screen}");
+    for text in [&markdown, &html, &json] {
+        // A page keeps numbers and their signs on one line.
+        let text = text.replace('\u{a0}', " ");
+        assert!(text.contains("operation 9: +12 % (95 % CI +9…+16), 41 of 43 cells"), "{text}");
+    }
+    assert!(html.contains("<a href=\"#findings\">Findings</a>") && html.contains("<dt>Findings</dt>"));
+    let [screen, _, html, _] = with(0);
+    assert!(screen.contains("No region of sizes differs by more than 3 % for sure."), "{screen}");
+    assert!(html.contains("No region of sizes differs for sure"));
+    let screen = shown("text", &summary(&["ext4", "xfs"], 6), &[]);
+    assert!(!screen.contains("No region"), "a run without a matrix says nothing of one");
+}

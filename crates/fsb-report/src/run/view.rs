@@ -1,0 +1,107 @@
+//! What is shown of a run.
+
+use fsb_analysis::{Outcome, Verdict};
+use fsb_model::Better;
+
+use super::summary::{Measured, Summary, Workload};
+use crate::judged::Judged;
+use crate::screen::Names;
+use crate::show::percent;
+use crate::view::{Cell, Row, RowData, View, Words};
+
+const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
+
+/// Of a summary.
+pub(crate) fn of(summary: &Summary) -> View<'_> {
+    View {
+        words: WORDS,
+        title: summary.name.clone(),
+        headline: summary.headline.clone(),
+        names: summary.targets.iter().map(|target| target.name.clone()).collect(),
+        rows: summary.rows.iter().map(|workload| row(summary, workload)).collect(),
+        theta: summary.theta,
+        unjudged: summary.unjudged.as_deref(),
+        legend: legend(summary),
+        explanation: explanation(summary),
+        details: Vec::new(),
+        findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
+        published: summary.published.as_ref(),
+        facts: summary.facts.clone(),
+        stopped: summary.stopped.as_deref(),
+        advice: summary.advice.as_deref(),
+        problems: &summary.problems,
+        warnings: &summary.warnings,
+        method: summary.method.clone(),
+    }
+}
+
+fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
+    let cells = summary.targets.iter().zip(&workload.cells);
+    let cells = cells
+        .map(|(target, measured)| Cell { unranked: target.unjudged.is_some(), ..cell(summary, workload, measured) });
+    Row {
+        label: workload.workload.clone(),
+        sentence: workload.finding.clone(),
+        better: workload.better,
+        outcome: workload.ranking.outcome.clone(),
+        cells: cells.collect(),
+        data: RowData::Workload(workload),
+    }
+}
+
+fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> Cell {
+    let absence = measured.absence().unwrap_or_default();
+    let Some(estimate) = &measured.estimate else { return Cell { absence, ..Cell::default() } };
+    let show = |value| workload.unit.show(value);
+    let interval = estimate.interval.filter(|_| estimate.is_judged());
+    let alone = !summary.is_comparison() && summary.unjudged.is_none();
+    Cell {
+        value: Some(show(estimate.value)),
+        interval: interval.map(|interval| [show(interval.lo), show(interval.hi)]),
+        half_width: interval.filter(|_| alone).map(|interval| interval.relative_half_width()),
+        judged: measured.against.as_ref().map(Judged::of_target),
+        mark: measured.mark.clone(),
+        absence,
+        unranked: false,
+    }
+}
+
+/// What the signs of the table mean, where they occur.
+fn legend(summary: &Summary) -> Vec<String> {
+    let names = Names::of(summary.targets.iter().map(|target| target.name.as_str()));
+    let mut notes = names.legend();
+    let compared = summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
+    let (mut any, mut judged) = (false, false);
+    for comparison in compared {
+        any = true;
+        judged |= comparison.verdict != Verdict::NotJudged;
+    }
+    if any {
+        let interval = if judged { ", 95 % interval" } else { "" };
+        let letters = if summary.is_judged() { " Same letter: not told apart." } else { "" };
+        let less =
+            if summary.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
+        let reference = names.shown(summary.reference);
+        notes.push(format!("Change against {reference}{interval}.{letters}{less}"));
+    } else if summary.rows.iter().any(|row| row.ranking.outcome != Outcome::Nothing)
+        && !summary.is_comparison()
+        && summary.unjudged.is_none()
+    {
+        notes.push("Estimate and half-width of its 95 % interval.".to_owned());
+    }
+    notes.extend(summary.advice.clone());
+    notes
+}
+
+fn explanation(summary: &Summary) -> Option<String> {
+    let compared = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.against.is_some());
+    (summary.compares() && compared).then(|| {
+        let judged = match summary.is_judged() {
+            true => {
+                format!(", 95 % interval. Same letter: not told apart at {}; ? undecided.", percent(summary.theta))
+            }
+            false => ".".to_owned(),
+        };
+        format!("Change against {}{judged}", summary.reference_name())
+    })
+}

@@ -1,0 +1,185 @@
+//! What the reader must know: each warning with its likely cause and what would cure it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_analysis::Noise;
+use fsb_model::run::DIFFERENT_MEDIA;
+use fsb_model::{Outcome, Phase, RunRecord, Trial};
+
+use super::disturbed;
+use super::summary::{Measured, State, Summary, Workload};
+use crate::show::{NOT_HERE, counted, some_of};
+
+/// More cells than this are not named in one warning.
+const NAMED: usize = 3;
+
+/// The run's own warnings, then those that follow from the numbers.
+pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[Trial]) -> Vec<String> {
+    let mut warnings = record.warnings.clone();
+    // What the media turned out to be is told below.
+    warnings.retain(|warning| !warning.starts_with(DIFFERENT_MEDIA));
+    warnings.extend(unjudged(summary));
+    warnings.extend(lost(summary));
+    warnings.extend(warm_up(trials));
+    warnings.extend(media(record));
+    // Where nothing is judged, more blocks and a quieter machine would change nothing.
+    if summary.unjudged.is_none() {
+        warnings.extend(noise(summary));
+        warnings.extend(trends(summary));
+    }
+    warnings.extend(disturbed::warning(trials));
+    if record.finished.is_none() && summary.blocks > 0 {
+        warnings.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
+    }
+    warnings
+}
+
+/// Cells and targets without any value, a line for each reason.
+pub(super) fn problems(summary: &Summary) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (target, found) in summary.targets.iter().enumerate() {
+        if let Some(reason) = &found.failed {
+            problems.push(format!("{}: failed: {reason}", found.name));
+        }
+        if let Some(reason) = &found.unavailable {
+            problems.push(format!("{}: {NOT_HERE}: {reason}", found.name));
+            continue;
+        }
+        let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for row in &summary.rows {
+            let cell = &row.cells[target];
+            // Cells that failed because the target did are covered by the line above.
+            if let (Some(kind), Some(reason)) = (cell.absence(), cell.reason())
+                && found.failed.as_deref() != Some(reason)
+            {
+                by_reason.entry(format!("{kind}: {reason}")).or_default().push(&row.workload);
+            }
+        }
+        for (reason, workloads) in by_reason {
+            if workloads.len() == summary.rows.len() && workloads.len() > 1 {
+                problems.push(format!("{}: {reason}", found.name));
+                continue;
+            }
+            let kinds: Vec<String> = workloads.iter().map(|workload| (*workload).to_owned()).collect();
+            problems.push(format!("{}: {reason} ({})", found.name, some_of(&kinds, NAMED)));
+        }
+    }
+    problems
+}
+
+fn cells(summary: &Summary) -> impl Iterator<Item = (&str, &Workload, &Measured)> {
+    summary.rows.iter().flat_map(|row| {
+        summary.targets.iter().zip(&row.cells).map(move |(target, cell)| (target.name.as_str(), row, cell))
+    })
+}
+
+/// Targets that have numbers beside others that are ranked, a line for each reason.
+fn unjudged(summary: &Summary) -> Vec<String> {
+    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for target in summary.targets.iter().filter(|_| summary.unjudged.is_none()) {
+        if let Some(reason) = &target.unjudged {
+            by_reason.entry(reason).or_default().push(target.name.clone());
+        }
+    }
+    by_reason.into_iter().map(|(why, names)| format!("{}: {why}: numbers, no ranks", some_of(&names, NAMED))).collect()
+}
+
+/// Single trials that failed in cells that have values otherwise.
+fn lost(summary: &Summary) -> Option<String> {
+    let mut total = 0;
+    let mut named = Vec::new();
+    for (target, row, cell) in cells(summary).filter(|(_, _, cell)| cell.state == State::Measured) {
+        total += cell.lost.len();
+        if let Some(first) = cell.lost.first() {
+            named.push(format!("{target} at {}, block {}: {}", row.workload, first.block, first.reason));
+        }
+    }
+    let are = if total == 1 { "trial has no value and is" } else { "trials have no value and are" };
+    (total > 0).then(|| format!("{total} {are} left out: {}", some_of(&named, NAMED)))
+}
+
+fn media(record: &RunRecord) -> Option<String> {
+    // What was found counts; what was asked for stands in for a target that never came to be.
+    let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
+        Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
+        _ => target.file_system().map(|spec| spec.medium.to_string()).unwrap_or_default(),
+    };
+    let is_here =
+        |target: &&fsb_model::Target| record.targets.get(&target.name).is_none_or(|found| found.unavailable.is_none());
+    let media: BTreeSet<String> = record.plan.targets.iter().filter(is_here).map(own).collect();
+    (media.len() > 1).then(|| format!("{DIFFERENT_MEDIA}; put all on one medium to compare file systems"))
+}
+
+/// Trials of the warm-up that failed where others have values: nothing else would tell of them.
+fn warm_up(trials: &[Trial]) -> Option<String> {
+    let has_values = |failed: &Trial| {
+        let place = (&failed.target, &failed.workload);
+        trials
+            .iter()
+            .any(|trial| (&trial.target, &trial.workload) == place && trial.counts() && trial.primary().is_some())
+    };
+    let failed = |trial: &&Trial| {
+        let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
+        trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
+    };
+    let named: Vec<String> = trials
+        .iter()
+        .filter(failed)
+        .map(|trial| format!("{} at {}: {}", trial.target, trial.workload, trial.reason()))
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} of the warm-up did not end well; amounts and times were planned without: {}",
+            counted(named.len(), "trial"),
+            some_of(&named, NAMED)
+        )
+    })
+}
+
+fn noise(summary: &Summary) -> Vec<String> {
+    let named = |wanted: Noise| -> Vec<String> {
+        let mut found: Vec<(f64, String)> = cells(summary)
+            .filter_map(|(target, row, cell)| {
+                let estimate = cell.estimate.as_ref().filter(|estimate| estimate.noise() == wanted)?;
+                Some((estimate.cv, format!("{target} at {}, CV {:.0} %", row.workload, estimate.cv * 100.0)))
+            })
+            .collect();
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.into_iter().map(|(_, text)| text).collect()
+    };
+    let (unreliable, noisy) = (named(Noise::Unreliable), named(Noise::Noisy));
+    let mut warnings = Vec::new();
+    if !unreliable.is_empty() {
+        let cells = counted(unreliable.len(), "cell");
+        warnings.push(format!(
+            "{cells} unreliable, CV above 10 %: {}; look for other load on the machine (fsb doctor)",
+            some_of(&unreliable, NAMED)
+        ));
+    }
+    if !noisy.is_empty() {
+        warnings.push(format!(
+            "{} noisy, CV above 5 %: {}; more blocks narrow the intervals",
+            counted(noisy.len(), "cell"),
+            some_of(&noisy, NAMED)
+        ));
+    }
+    warnings
+}
+
+fn trends(summary: &Summary) -> Option<String> {
+    let named: Vec<String> = cells(summary)
+        .filter_map(|(target, row, cell)| {
+            let trend = cell.estimate.as_ref()?.significant_trend()?;
+            let change = (trend.change - 1.0) * 100.0;
+            Some(format!("{target} at {}, {change:+.0} % from first to last", row.workload))
+        })
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} drifted over the run (Mann-Kendall, p < 0.01): {}; blocks cancel what all targets share, but see the \
+             trials in run order",
+            counted(named.len(), "cell"),
+            some_of(&named, NAMED)
+        )
+    })
+}

@@ -1,0 +1,169 @@
+//! What is shown of a run or of a comparison, assembled once.
+//!
+//! A renderer decides where things stand and how they look, never what they are: whatever appears in two forms is
+//! computed before. Targets and sets are columns, workloads and operations are rows; the column that the others are
+//! compared with, the baseline, stands first.
+
+use fsb_analysis::compare::Finding;
+use fsb_analysis::{Outcome, Verdict};
+use fsb_model::Better;
+
+use crate::compare::operation::OperationRow;
+use crate::judged::Judged;
+use crate::paragraph::Paragraph;
+use crate::run::published::Published;
+use crate::run::summary::Workload;
+
+/// A run or a comparison, ready to be shown.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    /// What columns and rows are called.
+    pub(crate) words: Words,
+    /// What is shown: the run, or the sets.
+    pub(crate) title: String,
+    /// The answer, in one sentence.
+    pub(crate) headline: String,
+    /// Names of the columns.
+    pub(crate) names: Vec<String>,
+    pub(crate) rows: Vec<Row<'a>>,
+    /// The smallest ratio that matters, 0.03 for 3 %.
+    pub(crate) theta: f64,
+    /// Why there are numbers but no ranks, verdicts or findings.
+    pub(crate) unjudged: Option<&'a str>,
+    /// What the signs of the table mean, for a screen, which shows short names.
+    pub(crate) legend: Vec<String>,
+    /// The same in a sentence, with names in full.
+    pub(crate) explanation: Option<String>,
+    /// Further tables, size by size and run by run.
+    pub(crate) details: Vec<Detail>,
+    /// Regions of sizes where columns differ, the widest first; absent where none were looked for.
+    pub(crate) findings: Option<Vec<&'a Finding>>,
+    /// Published values, where the run was made to stand beside them.
+    pub(crate) published: Option<&'a Published>,
+    /// What was shown, in a line, part by part.
+    pub(crate) facts: Vec<String>,
+    /// What a run ended after, where a budget or a precision decided it.
+    pub(crate) stopped: Option<&'a str>,
+    /// What would settle the undecided rows.
+    pub(crate) advice: Option<&'a str>,
+    /// What has no value, with its reason.
+    pub(crate) problems: &'a [String],
+    /// What the reader must know.
+    pub(crate) warnings: &'a [String],
+    /// How the numbers were made.
+    pub(crate) method: Vec<Paragraph>,
+}
+
+/// What columns and rows are called in a run, and in a comparison.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words {
+    /// `target` or `set`.
+    pub(crate) column: &'static str,
+    /// `workload` or `operation`.
+    pub(crate) row: &'static str,
+    /// How many findings a screen tells, and where the others are.
+    pub(crate) told: usize,
+    pub(crate) elsewhere: &'static str,
+}
+
+/// One workload, or one operation.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    /// As it is named in tables.
+    pub(crate) label: String,
+    /// What the data support, in a sentence.
+    pub(crate) sentence: String,
+    pub(crate) better: Better,
+    /// What can be said about the row as a whole.
+    pub(crate) outcome: Outcome,
+    /// One a column.
+    pub(crate) cells: Vec<Cell>,
+    /// What charts and further tables are made of.
+    pub(crate) data: RowData<'a>,
+}
+
+/// What stands behind a row.
+#[derive(Debug)]
+pub(crate) enum RowData<'a> {
+    /// A workload of a run.
+    Workload(&'a Workload),
+    /// An operation of sets.
+    Operation(OperationRow<'a>),
+}
+
+/// One column in one row.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell {
+    /// The value with its unit, where there is one.
+    pub(crate) value: Option<String>,
+    /// The ends of its interval, where it has one.
+    pub(crate) interval: Option<[String; 2]>,
+    /// Half of that as a share of the value, where no column stands beside it.
+    pub(crate) half_width: Option<f64>,
+    /// Against the baseline.
+    pub(crate) judged: Option<Judged>,
+    /// Letters; `?` where the row is undecided and this column may be the best; else empty.
+    pub(crate) mark: String,
+    /// Why there is no value: `failed`.
+    pub(crate) absence: &'static str,
+    /// It has values but is not ranked beside others.
+    pub(crate) unranked: bool,
+}
+
+/// A table beside the first one: sizes or runs down.
+#[derive(Debug)]
+pub(crate) struct Detail {
+    pub(crate) title: String,
+    /// What the lines differ in: `file size`.
+    pub(crate) varies: &'static str,
+    /// Heads of the columns, where they are not the names.
+    pub(crate) heads: Option<Vec<String>>,
+    pub(crate) lines: Vec<DetailLine>,
+}
+
+/// A line of a further table.
+#[derive(Debug)]
+pub(crate) struct DetailLine {
+    /// The size.
+    pub(crate) head: String,
+    /// The column of the view that the line is about, where its cells are not one a column.
+    pub(crate) column: Option<usize>,
+    pub(crate) cells: Vec<Cell>,
+}
+
+impl View<'_> {
+    /// The name of the column that the others are compared with.
+    pub(crate) fn baseline(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+
+    /// Whether columns are set against each other at all: there are several, and nothing forbids it.
+    pub(crate) fn compares(&self) -> bool {
+        self.names.len() > 1 && self.unjudged.is_none()
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The workload of a run that the row is about.
+    pub(crate) fn workload(&self) -> Option<&'a Workload> {
+        match &self.data {
+            RowData::Workload(workload) => Some(workload),
+            RowData::Operation(_) => None,
+        }
+    }
+
+    /// The operation of sets that the row is about.
+    pub(crate) fn operation(&self) -> Option<&OperationRow<'a>> {
+        match &self.data {
+            RowData::Workload(_) => None,
+            RowData::Operation(operation) => Some(operation),
+        }
+    }
+}
+
+impl Cell {
+    /// The verdict, where the cell is judged.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        self.judged.map(|judged| judged.verdict).filter(|verdict| *verdict != Verdict::NotJudged)
+    }
+}

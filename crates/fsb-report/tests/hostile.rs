@@ -1,0 +1,228 @@
+//! Names, paths and messages from elsewhere, whatever is in them: no form lets them act on a terminal, hide, break a
+//! table, become markup or run as a formula.
+
+mod sample;
+mod sample_sets;
+
+use fsb_analysis::compare::Document;
+use fsb_model::{Outcome, RunRecord, Trial};
+use fsb_report::run::Summary;
+use fsb_report::visible::is_hidden;
+use fsb_report::{FORMATS, Report, find, text};
+use proptest::prelude::*;
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
+/// Text as it may come from a file that somebody else made.
+fn hostile() -> impl Strategy<Value = String> {
+    let pieces = prop_oneof![
+        3 => proptest::sample::select(vec![
+            "\u{1b}[31m", "\u{1b}]0;title\u{7}", "\u{9b}2J", "\u{7f}", "\u{8}", "\n", "\r\n", "\r", "\t", "\u{85}", "\u{202e}",
+            "\u{2066}", "\u{61c}", "\u{200b}", "\u{200f}", "\u{2028}", "\u{2029}", "\u{feff}", "\u{ad}", "\u{e0041}",
+        ]),
+        3 => proptest::sample::select(vec![
+            "|", "`", "```", "<img src=x onerror=alert(1)>", "[x](http://e.org)", "![x](y)", "[x]: /y", "**", "__", "~~", "\\",
+            "<!--", "</script>", "&lt;", "&#60;", "https://e.org/", "www.e.org", "# ", "1. ", "- ", "> ", "---", "    ",
+            "=1+1", "+1", "-1", "@SUM(A1)", "'", "'=", "\"", ",", ";", "＝1",
+        ]),
+        2 => proptest::sample::select(vec!["ext4", "xfs", " ", "write 4K", "é", "漢字"]),
+        1 => any::<char>().prop_map(|_| "x"),
+    ];
+    proptest::collection::vec(pieces, 1..6).prop_map(|pieces| pieces.concat())
+}
+
+/// Any character at all, where the pieces above would forget one.
+fn text_from_elsewhere() -> impl Strategy<Value = String> {
+    prop_oneof![3 => hostile(), 1 => proptest::collection::vec(any::<char>(), 1..12).prop_map(String::from_iter)]
+}
+
+/// A run that carries the text wherever a run carries text that is not ours.
+fn run(text: &str) -> (RunRecord, Vec<Trial>) {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
+    let named = |name: &str| format!("{text}{name}");
+    for target in &mut record.plan.targets {
+        let found = record.targets.remove(&target.name).unwrap_or_default();
+        target.name = named(&target.name);
+        let found =
+            fsb_model::run::TargetRecord { notes: vec![text.to_owned()], driver: Some(text.to_owned()), ..found };
+        record.targets.insert(target.name.clone(), found);
+    }
+    for cell in &mut record.cells {
+        cell.label = named(&cell.label);
+    }
+    record.name = text.to_owned();
+    record.plan.name = text.to_owned();
+    record.warnings.push(text.to_owned());
+    record.host.kernel = text.to_owned();
+    record.host.command_line = Some(text.to_owned());
+    record.finished = Some(text.to_owned());
+    record.stopping_rule = Some(text.to_owned());
+    record.media.values_mut().for_each(|medium| medium.summary = text.to_owned());
+    for trial in &mut trials {
+        trial.target = named(&trial.target);
+        trial.workload = named(&trial.workload);
+        trial.operation = text.to_owned();
+        trial.kernel = text.to_owned();
+        trial.disturbed = vec![text.to_owned()];
+        trial.params.insert("backend".to_owned(), text.into());
+        trial.latency =
+            std::mem::take(&mut trial.latency).into_values().map(|packed| (text.to_owned(), packed)).collect();
+    }
+    for trial in trials.iter_mut().step_by(7) {
+        trial.outcome = Outcome::Failed;
+        trial.error = Some(text.to_owned());
+    }
+    (record, trials)
+}
+
+/// A comparison that carries it.
+fn document(text: &str) -> Document {
+    let names = [format!("{text}a"), format!("{text}b")];
+    let mut sets = sample_sets::iozone(&[&names[0], &names[1]], 5, 2, 1 << 17);
+    for run in sets.iter_mut().flat_map(|set| &mut set.runs) {
+        run.tool = text.to_owned();
+        run.version = Some(text.to_owned());
+        run.command = Some(text.to_owned());
+        run.path = text.to_owned();
+        run.series.iter_mut().for_each(|series| series.workload = Some(text.to_owned()));
+    }
+    let mut document = sample_sets::compared(&sets);
+    document.warnings.push(text.to_owned());
+    document
+}
+
+/// Every form of both, with its name.
+fn forms(text: &str) -> Vec<(&'static str, String)> {
+    let (record, trials) = run(text);
+    let summary = Summary::of_run(&record, &trials);
+    let document = document(text);
+    let reports = [
+        Report::of_run(&summary, &trials),
+        Report::of_comparison(&document, None),
+        Report::of_comparison(&document, Some("write")),
+    ];
+    let all = FORMATS.iter().flat_map(|format| reports.iter().map(|report| (format.name, (format.render)(report))));
+    all.collect()
+}
+
+/// What no name may bring into a Markdown text.
+fn is_injected(event: &Event<'_>) -> bool {
+    let inline = |tag: &Tag<'_>| {
+        matches!(tag, Tag::Link { .. } | Tag::Image { .. } | Tag::HtmlBlock | Tag::CodeBlock(_) | Tag::Heading { .. })
+            || matches!(tag, Tag::Emphasis | Tag::Strikethrough | Tag::BlockQuote(_) | Tag::FootnoteDefinition(_))
+    };
+    match event {
+        Event::Start(tag) => inline(tag),
+        Event::Html(_) | Event::InlineHtml(_) | Event::Code(_) | Event::FootnoteReference(_) | Event::Rule => true,
+        _ => false,
+    }
+}
+
+/// Cells of every row of every table.
+fn widths_of_tables(markdown: &str) -> Vec<Vec<usize>> {
+    let (mut tables, mut cells) = (Vec::new(), 0);
+    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES) {
+        match event {
+            Event::Start(Tag::Table(columns)) => tables.push(vec![columns.len()]),
+            Event::Start(Tag::TableRow | Tag::TableHead) => cells = 0,
+            Event::Start(Tag::TableCell) => cells += 1,
+            Event::End(pulldown_cmark::TagEnd::TableRow) => tables.last_mut().expect("a row is in a table").push(cells),
+            _ => {}
+        }
+    }
+    tables
+}
+
+fn check_markdown(markdown: &str) {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
+    let injected: Vec<Event<'_>> = Parser::new_ext(markdown, options).filter(is_injected).collect();
+    assert!(injected.is_empty(), "{injected:?}\n{markdown}");
+    // Some readers make links of bare addresses.
+    assert!(!markdown.contains("://") && !markdown.to_lowercase().contains("www."), "{markdown}");
+    let lines = markdown.lines().filter(|line| line.starts_with("| ")).count();
+    let tables = widths_of_tables(markdown);
+    // A table has a line of dashes that is no row, and its columns stand before its rows above.
+    assert_eq!(tables.iter().map(|rows| rows.len() + 1).sum::<usize>(), lines, "{markdown}");
+}
+
+fn check_csv(csv: &str) {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(csv.as_bytes());
+    let columns = reader.headers().expect("a head").clone();
+    let texts: Vec<usize> = (0..columns.len()).filter(|column| !NUMBERS.contains(&&columns[*column])).collect();
+    for record in reader.records() {
+        let record = record.expect("CSV");
+        assert_eq!(record.len(), columns.len());
+        for column in &texts {
+            let begins = record[*column].starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+            assert!(!begins, "{}: {:?}", &columns[*column], &record[*column]);
+        }
+    }
+}
+
+const NUMBERS: [&str; 7] = ["file_size", "record_size", "threads", "block", "order", "run", "value"];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_form_lets_a_name_act_or_hide(text in text_from_elsewhere()) {
+        for (name, form) in forms(&text) {
+            match name {
+                "text" | "markdown" => {
+                    let hidden = form.chars().find(|c| is_hidden(*c) && *c != '\n');
+                    prop_assert_eq!(hidden, None, "{}: {}", name, form);
+                }
+                "html" => {
+                    let scripts = form.matches("<script").count();
+                    prop_assert_eq!(scripts, form.matches("</script>").count());
+                    prop_assert!(!form.contains("<img"));
+                }
+                "json" => drop(serde_json::from_str::<serde_json::Value>(&form).expect("JSON")),
+                _ => {}
+            }
+            match name {
+                "markdown" => check_markdown(&form),
+                "csv" => check_csv(&form),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_shows_what_hides() {
+    for (name, form) in forms("a\u{1b}\u{202e}b\u{200b}c\u{2028}d") {
+        if name == "html" {
+            let own = form.split("<script>").next().unwrap_or_default();
+            assert_eq!(own.chars().find(|c| is_hidden(*c) && !"\n\t".contains(*c)), None);
+            assert!(own.contains("a\\u{1b}\\u{202e}b\\u{200b}c\\u{2028}d") && own.contains("a\\\\u{1b}\\\\u{202e}b"));
+        }
+    }
+}
+
+#[test]
+fn lines_of_a_screen_stay_lines() {
+    let (record, trials) = run("\n\nwarning: all is well\u{1b}[2J");
+    let summary = Summary::of_run(&record, &trials);
+    let screen = text::screen(&Report::of_run(&summary, &trials), 80, false);
+    assert!(screen.contains("\\n\\nwarning: all is well\\u{1b}[2J"), "{screen}");
+    assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
+    let document = document("\n\nwarning: all is well\u{1b}[2J");
+    let screen = text::screen(&Report::of_comparison(&document, None), 80, false);
+    assert!(!screen.lines().any(|line| line.starts_with("warning: all is well")), "{screen}");
+}
+
+#[test]
+fn a_cell_of_a_table_runs_no_formula_and_a_number_stays_one() {
+    let (record, trials) = run("=HYPERLINK(\"http://e.org\")");
+    let summary = Summary::of_run(&record, &trials);
+    let csv = (find("csv").expect("CSV").render)(&Report::of_run(&summary, &trials));
+    let mut reader = csv::Reader::from_reader(csv.as_bytes());
+    let first = reader.records().next().expect("a line").expect("CSV");
+    assert_eq!(&first[0], "'=HYPERLINK(\"http://e.org\")xfs");
+    let document = document("-2+3");
+    let csv = (find("csv").expect("CSV").render)(&Report::of_comparison(&document, None));
+    let rows: Vec<_> = csv::Reader::from_reader(csv.as_bytes()).into_records().map(|row| row.expect("CSV")).collect();
+    let negative = rows.iter().filter_map(|row| row[11].parse::<f64>().ok()).filter(|value| *value < 0.0).count();
+    assert!(negative > 0, "changes to the worse are negative numbers");
+    assert!(rows.iter().all(|row| row[0].starts_with("'-2+3") && (row[5].is_empty() || row[5].starts_with("'-2+3"))));
+}
