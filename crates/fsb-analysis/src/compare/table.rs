@@ -213,6 +213,11 @@ fn matrix(column: Column, common: &[Size]) -> Option<Matrix> {
     let places: Vec<Option<usize>> = column.sizes.iter().map(|size| common.binary_search(size).ok()).collect();
     let mut runs: Vec<usize> = column.rows.iter().map(|row| row.run as usize).collect();
     runs.dedup();
+    // Nearly always all runs have all cells, in their order: then the values stand where they belong.
+    let in_order = column.sizes == common && column.shapes.len() == 1 && runs.len() == column.rows.len();
+    if in_order && column.shapes[0].iter().copied().eq(0..common.len() as u32) {
+        return Some(Matrix { runs, values: column.values });
+    }
     let mut values = vec![f64::NAN; runs.len() * common.len()];
     for rows in column.rows.chunk_by(|one, other| one.run == other.run).zip(values.chunks_mut(common.len().max(1))) {
         let (rows, values) = rows;
