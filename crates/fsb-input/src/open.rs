@@ -32,7 +32,7 @@ pub fn open_or_pipe(path: &Path) -> io::Result<File> {
 }
 
 fn is_unnamed(file: &File) -> bool {
-    rustix::fs::fstatfs(file).is_ok_and(|found| i64::from(found.f_type) == PIPEFS)
+    rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == PIPEFS)
 }
 
 fn open_as(path: &Path, is_wanted: impl Fn(Option<&File>, FileType) -> bool) -> io::Result<File> {

@@ -13,6 +13,7 @@ use crate::view::View;
 
 /// What the formats show.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Report<'a> {
     /// A run with its trials.
     Run {

@@ -195,8 +195,8 @@ mod tests {
         let stored = read(directory.path()).unwrap();
         assert!(stored.trials.iter().filter(|trial| !trial.latency.is_empty()).count() == 1);
         assert!(stored.trials.iter().all(|trial| trial.observed.is_empty()));
-        let expected = results::view(&whole.record, &whole.trials);
+        let expected = results::summary(&whole.record, &whole.trials);
         assert!(expected.rows[0].cells[0].latency[0].n == 1500);
-        assert_eq!(results::view(&stored.record, &stored.trials), expected);
+        assert_eq!(results::summary(&stored.record, &stored.trials), expected);
     }
 }

@@ -112,8 +112,8 @@ mod tests {
     #[test]
     fn merging_adds_counts_and_prints_only_what_is_supported() {
         let texts = [encoded((1..=6000).map(|i| i * 1000)), encoded((6001..=10_000).map(|i| i * 1000))];
-        let mut sum = decode(&texts[0]).unwrap();
-        sum.add(decode(&texts[1]).unwrap()).unwrap();
+        let mut sum = histogram::decode(&texts[0]).unwrap();
+        sum.add(histogram::decode(&texts[1]).unwrap()).unwrap();
         let latency = summary("read", &sum);
         assert_eq!(latency.n, 10_000);
         // 100 of 10,000 lie beyond p99, only 10 beyond p99.9.
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn garbage_is_left_out() {
         assert!(histogram::decode("not base64!").is_none());
-        assert!(decode("AAAA").is_none());
+        assert!(histogram::decode("AAAA").is_none());
     }
 
     #[test]

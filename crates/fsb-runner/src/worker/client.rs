@@ -92,7 +92,7 @@ impl Worker {
         let child = command.spawn()?;
         drop(command);
         // The worker is ours to end from here on, whatever fails.
-        let lines = Some(Lines::new(ours)?);
+        let lines = Some(Lines::of_worker(ours)?);
         let mut worker =
             Worker { child, lines, deadline: post.deadline, interrupted: post.interrupted.as_ref().map(Arc::clone) };
         worker.send(&Opening { confinement: post.confinement.as_ref().map(Cow::Borrowed) })?;
@@ -187,15 +187,16 @@ impl Worker {
     /// Ends work early. What heeds that is waited for: it removes what it made, and its answer says how far it came.
     fn interrupt<W: Work>(&mut self) -> Result<Message<W::Progress, W::Answer>, WorkerError> {
         let pid = Pid::from_child(&self.child);
-        let asked = W::HEEDS_INTERRUPTION && kill_process(pid, Signal::TERM).is_ok();
-        let ended = Instant::now() + REMOVING;
-        while asked {
-            let left = ended.saturating_duration_since(Instant::now());
-            match self.lines().and_then(|lines| lines.receive::<Message<W::Progress, W::Answer>>(Some(left), &|| false))
-            {
-                Ok(Message::Progress(_) | Message::Ready(_)) => {}
-                Ok(answer) => return Ok(answer),
-                Err(_) => break,
+        if W::HEEDS_INTERRUPTION && kill_process(pid, Signal::TERM).is_ok() {
+            let ends = Instant::now() + REMOVING;
+            loop {
+                let left = ends.saturating_duration_since(Instant::now());
+                let next = self.lines().and_then(|lines| lines.receive(Some(left), &|| false));
+                match next {
+                    Ok(Message::Progress(_) | Message::Ready(_)) => {}
+                    Ok(answer) => return Ok(answer),
+                    Err(_) => break,
+                }
             }
         }
         self.end();

@@ -120,10 +120,10 @@ impl Trials {
     pub(super) fn push_line(&mut self, line: usize, trial: &Compared) {
         let memory = trial.observed.memory_limit.as_ref();
         self.limits.insert(memory.and_then(|memory| memory.get("limit_bytes")).and_then(Value::as_u64));
-        if let Some(mechanism) = memory.and_then(|memory| memory.get("mechanism")).and_then(Value::as_str) {
-            if !self.mechanisms.contains(mechanism) {
-                self.mechanisms.insert(mechanism.to_owned());
-            }
+        if let Some(mechanism) = memory.and_then(|memory| memory.get("mechanism")).and_then(Value::as_str)
+            && !self.mechanisms.contains(mechanism)
+        {
+            self.mechanisms.insert(mechanism.to_owned());
         }
         let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
         let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));

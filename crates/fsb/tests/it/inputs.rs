@@ -96,7 +96,8 @@ const READ: &[(&[&str], &str)] = &[
 
 #[test]
 fn what_is_no_regular_file_is_refused_wherever_files_are_read() {
-    let kinds: [(fn(&Path), &str); 4] =
+    type Make = fn(&Path);
+    let kinds: [(Make, &str); 4] =
         [(pipe, "a pipe"), (device, "a device"), (socket, "a socket"), (sparse, "larger than")];
     for (arguments, name) in READ {
         for (make, what) in kinds {
@@ -206,7 +207,7 @@ fn a_long_journal_is_compared_in_the_memory_of_its_values() {
     for (arguments, per_line) in [(["compare", "run"], 600), (["report", "run"], 1600)] {
         let Ended { code, said, peak } = watch(&mut command(scratch.path(), &arguments));
         assert_eq!(code, Some(0), "{said}");
-        let bound = (60 << 10) + (lines * per_line >> 10) as u64;
+        let bound = (60 << 10) + ((lines * per_line) >> 10) as u64;
         eprintln!("{arguments:?}, {lines} trials in {megabytes} MiB: {peak} KiB, at most {bound}");
         assert!(peak < bound, "{arguments:?}: {peak} KiB for {lines} trials");
     }
