@@ -33,7 +33,7 @@ pub(super) struct Table {
     pub cells: Vec<Size>,
     /// By set; absent where it lacks the operation.
     pub sets: Vec<Option<Matrix>>,
-    /// Cells by set, common or not: how many it has, and how many nobody else has.
+    /// Cells by set, common or not: how many a set has, and how many no other set has.
     pub coverage: Vec<(usize, usize)>,
 }
 
@@ -172,7 +172,7 @@ fn shared_names(sets: &[Set]) -> HashSet<&str> {
     names.into_iter().filter(|(_, by_set)| is_shared(by_set)).map(|(operation, _)| operation).collect()
 }
 
-/// A table while it is filled: nobody knows yet which cells are common.
+/// A table while it is filled: which cells are common is not known yet.
 struct Gathered {
     key: Key,
     better: Better,

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use serde::Serialize;
 
-/// A quantile is printed only where at least so many operations lie beyond it.
+/// A quantile is printed only where at least this number of operations lies beyond it.
 const FEWEST_BEYOND: f64 = 100.0;
 
 /// Quantiles of tables.
