@@ -6,7 +6,7 @@ pub enum AnalysisError {
     /// There is nothing to analyse.
     #[error("there are no values")]
     Empty,
-    /// A rate or a time is a finite number above zero; anything else is a fault of whoever measured it.
+    /// A rate or a time is a finite number above zero; anything else is a fault of the measurement.
     #[error("{0} is not a measurement: rates and times are finite and above zero")]
     NotPositive(f64),
     /// Plain statistics need finite numbers.

@@ -67,7 +67,7 @@ pub struct Change {
 
 /// How a ratio is written: as a percentage up to tenfold, as a factor beyond.
 #[derive(Clone, Copy)]
-enum Scale {
+enum RatioScale {
     Percent(usize),
     Times,
     Over,
@@ -81,15 +81,15 @@ impl Change {
 
     /// A ratio as a change, with the ends of its interval where there is one.
     pub fn between(ratio: f64, interval: Option<Interval>) -> Change {
-        let scale = Scale::of(ratio, interval);
+        let scale = RatioScale::of(ratio, interval);
         let center = match scale {
-            Scale::Percent(_) => format!("{} %", unsigned_zero(scale.show(ratio))),
-            Scale::Times => format!("×{}", scale.show(ratio)),
-            Scale::Over => format!("÷{}", scale.show(ratio)),
+            RatioScale::Percent(_) => format!("{} %", unsigned_zero(scale.show(ratio))),
+            RatioScale::Times => format!("×{}", scale.show(ratio)),
+            RatioScale::Over => format!("÷{}", scale.show(ratio)),
         };
         // A division reads from the small divisor to the large one.
         let ends = interval.map(|Interval { lo, hi }| match scale {
-            Scale::Over => (scale.show(hi), scale.show(lo)),
+            RatioScale::Over => (scale.show(hi), scale.show(lo)),
             _ => (scale.show(lo), scale.show(hi)),
         });
         Change { center, ends }
@@ -104,24 +104,24 @@ impl Change {
     }
 }
 
-impl Scale {
-    fn of(ratio: f64, interval: Option<Interval>) -> Scale {
+impl RatioScale {
+    fn of(ratio: f64, interval: Option<Interval>) -> RatioScale {
         match ratio {
-            r if r >= 10.0 => Scale::Times,
-            r if r <= 0.1 => Scale::Over,
+            r if r >= 10.0 => RatioScale::Times,
+            r if r <= 0.1 => RatioScale::Over,
             // Around equality whole numbers would print a narrow interval as "[+0 +1]".
             _ => match interval {
-                Some(Interval { lo, hi }) if hi - lo < 0.02 && (ratio - 1.0).abs() < 0.1 => Scale::Percent(1),
-                _ => Scale::Percent(0),
+                Some(Interval { lo, hi }) if hi - lo < 0.02 && (ratio - 1.0).abs() < 0.1 => RatioScale::Percent(1),
+                _ => RatioScale::Percent(0),
             },
         }
     }
 
     fn show(self, ratio: f64) -> String {
         match self {
-            Scale::Percent(decimals) => format!("{:+.decimals$}", (ratio - 1.0) * 100.0),
-            Scale::Times => factor(ratio),
-            Scale::Over => factor(1.0 / ratio),
+            RatioScale::Percent(decimals) => format!("{:+.decimals$}", (ratio - 1.0) * 100.0),
+            RatioScale::Times => factor(ratio),
+            RatioScale::Over => factor(1.0 / ratio),
         }
     }
 }

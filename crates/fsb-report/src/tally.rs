@@ -1,4 +1,4 @@
-//! Who wins how many rows, in a sentence.
+//! How many rows each name wins, in a sentence.
 
 use fsb_analysis::Outcome;
 
@@ -6,7 +6,7 @@ use crate::show::{counted, listed};
 
 /// What a tally says of its rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tally {
+pub(crate) struct TallyWords {
     /// What a winner is: `fastest`; between two, `faster`.
     pub(crate) best: &'static str,
     /// What is counted: `workload`.
@@ -16,11 +16,11 @@ pub(crate) struct Tally {
 }
 
 /// `xfs is fastest at 2 of 4 workloads, ext4 at 1; 1 undecided.`
-pub(crate) fn tally(names: &[&str], outcomes: &[&Outcome], words: Tally) -> String {
+pub(crate) fn tally(names: &[&str], outcomes: &[&Outcome], words: TallyWords) -> String {
     let total = outcomes.len();
     let winners = winners(names, outcomes);
     let rest = rest(outcomes, words);
-    let Tally { best, row, .. } = words;
+    let TallyWords { best, row, .. } = words;
     match winners.as_slice() {
         [] => format!("{}: {}.", counted(total, row), listed(&rest)),
         [(name, wins)] if *wins == total => format!("{name} is {best} at all {total} {row}s."),
@@ -44,7 +44,7 @@ fn winners<'a>(names: &[&'a str], outcomes: &[&Outcome]) -> Vec<(&'a str, usize)
 }
 
 /// Ties, undecided rows, and rows that are no contest.
-fn rest(outcomes: &[&Outcome], words: Tally) -> Vec<String> {
+fn rest(outcomes: &[&Outcome], words: TallyWords) -> Vec<String> {
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|outcome| wanted(outcome)).count();
     let ties = count(|outcome| matches!(outcome, Outcome::Tie(_)));
     let undecided = count(|outcome| matches!(outcome, Outcome::Undecided(_)));

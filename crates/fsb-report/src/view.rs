@@ -77,7 +77,7 @@ pub(crate) struct Row<'a> {
     /// What can be said about the row as a whole.
     pub(crate) outcome: Outcome,
     /// One a column.
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<CellView>,
     /// What charts and further tables are made of.
     pub(crate) data: RowData<'a>,
 }
@@ -93,7 +93,7 @@ pub(crate) enum RowData<'a> {
 
 /// One column in one row.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Cell {
+pub(crate) struct CellView {
     /// The value with its unit, where there is one.
     pub(crate) value: Option<String>,
     /// The ends of its interval, where it has one.
@@ -128,7 +128,7 @@ pub(crate) struct DetailLine {
     pub(crate) head: String,
     /// The column of the view that the line is about, where its cells are not one a column.
     pub(crate) column: Option<usize>,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<CellView>,
 }
 
 impl View<'_> {
@@ -161,7 +161,7 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Cell {
+impl CellView {
     /// The verdict, where the cell is judged.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         self.judged.map(|judged| judged.verdict).filter(|verdict| *verdict != Verdict::NotJudged)

@@ -137,7 +137,8 @@ fn check_markdown(markdown: &str) {
     let injected: Vec<Event<'_>> = Parser::new_ext(markdown, options).filter(is_injected).collect();
     assert!(injected.is_empty(), "{injected:?}\n{markdown}");
     // Some readers make links of bare addresses.
-    assert!(!markdown.contains("://") && !markdown.to_lowercase().contains("www."), "{markdown}");
+    let bare = markdown.replace("\\:", "").replace("\\.", "").to_lowercase();
+    assert!(!bare.contains("://") && !bare.contains("www."), "{markdown}");
     let lines = markdown.lines().filter(|line| line.starts_with("| ")).count();
     let tables = widths_of_tables(markdown);
     // A table has a line of dashes that is no row, and its columns stand before its rows above.

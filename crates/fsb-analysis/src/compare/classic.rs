@@ -17,10 +17,10 @@ const DIFFERENT: f64 = 0.1;
 
 /// Pools the given cells of every set and compares each with the baseline.
 pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline: usize) -> Classic {
-    let samples: Vec<Option<Sample>> = table
+    let samples: Vec<Option<Pool>> = table
         .sets
         .iter()
-        .map(|set| set.as_ref().and_then(|matrix| Sample::of(matrix, table.cells.len(), columns)))
+        .map(|set| set.as_ref().and_then(|matrix| Pool::of(matrix, table.cells.len(), columns)))
         .collect();
     let sets = names
         .iter()
@@ -30,14 +30,14 @@ pub(super) fn classic(table: &Table, columns: &[usize], names: &[&str], baseline
     let against: IndexMap<_, _> = others
         .map(|set| {
             let both = samples[baseline].as_ref().zip(samples[set].as_ref());
-            (names[set].to_owned(), both.map(|(baseline, candidate)| Sample::against(baseline, candidate)))
+            (names[set].to_owned(), both.map(|(baseline, candidate)| Pool::against(baseline, candidate)))
         })
         .collect();
     Classic { sets: sets.collect(), against }
 }
 
 /// The pooled values of a set, and the mean of each cell.
-struct Sample {
+struct Pool {
     /// Everything that is told of the values themselves, which are gone: of thousands of runs they fill the memory.
     pooled: Pooled,
     mean: f64,
@@ -46,8 +46,8 @@ struct Sample {
     means: Vec<f64>,
 }
 
-impl Sample {
-    fn of(matrix: &Matrix, cells: usize, columns: &[usize]) -> Option<Sample> {
+impl Pool {
+    fn of(matrix: &Matrix, cells: usize, columns: &[usize]) -> Option<Pool> {
         let mut sorted = Vec::with_capacity(columns.len() * matrix.runs.len());
         let (mut log_sum, mut means) = (0.0, Vec::with_capacity(columns.len()));
         for column in columns {
@@ -64,11 +64,11 @@ impl Sample {
         let (mean, sd) = mean_and_sd(&sorted);
         let log_mean = log_sum / sorted.len() as f64;
         sorted.sort_unstable_by(f64::total_cmp);
-        Some(Sample { pooled: pooled(&sorted, mean, sd, log_mean), mean, sd, means })
+        Some(Pool { pooled: pooled(&sorted, mean, sd, log_mean), mean, sd, means })
     }
 
-    fn against(baseline: &Sample, candidate: &Sample) -> PooledAgainst {
-        let median = |sample: &Sample| sample.pooled.median;
+    fn against(baseline: &Pool, candidate: &Pool) -> PooledAgainst {
+        let median = |sample: &Pool| sample.pooled.median;
         let t_p = t_test(baseline, candidate);
         let slope = Slope::of(&baseline.means, &candidate.means);
         PooledAgainst {
@@ -101,7 +101,7 @@ fn pooled(sorted: &[f64], mean: f64, sd: f64, log_mean: f64) -> Pooled {
 }
 
 /// Student's t-test of two samples with one variance, two-sided.
-fn t_test(a: &Sample, b: &Sample) -> Option<f64> {
+fn t_test(a: &Pool, b: &Pool) -> Option<f64> {
     let (n_a, n_b) = (a.pooled.n as f64, b.pooled.n as f64);
     let degrees = n_a + n_b - 2.0;
     if degrees < 1.0 {

@@ -15,7 +15,7 @@ use super::weights::Weights;
 use crate::comparison::Difference;
 use crate::{FEWEST_JUDGED, LEVEL};
 
-/// More rectangles of one operation nobody reads.
+/// More rectangles of one operation than a reader takes in are left out.
 const MOST: usize = 7;
 /// More runs of a side are searched in groups.
 const MOST_GROUPS: usize = 40;
@@ -25,7 +25,7 @@ const AGREEING: f64 = 0.8;
 const NEWS: f64 = 0.5;
 
 /// All findings of these candidates, the widest first. Of `searches`, together they may go wrong as often as one: each
-/// candidate is one, and whoever asks for several baselines has as many more.
+/// candidate is one, and several baselines make as many more.
 pub(super) fn findings(
     frame: &Frame,
     tables: &[Table],
@@ -79,7 +79,7 @@ impl Runs {
     }
 }
 
-/// How many groups so many runs are searched in.
+/// In how many groups this number of runs is searched.
 fn groups(runs: usize) -> usize {
     runs.min(MOST_GROUPS)
 }

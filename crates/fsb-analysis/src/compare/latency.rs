@@ -8,7 +8,7 @@ use super::table::Key;
 
 /// The quantiles that are shown.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
-/// A quantile is shown where at least so many values lie beyond it.
+/// A quantile is shown where at least this number of values lies beyond it.
 const FEWEST_BEYOND: f64 = 100.0;
 
 /// By set, of all its runs together; empty where a set has no histogram of the operation.

@@ -2,7 +2,7 @@
 
 use super::table::Size;
 
-/// Beyond so many file sizes, or record sizes, rectangles have coarser edges. (IOzone's longest grid has 21.)
+/// Beyond this number of file sizes, or record sizes, rectangles have coarser edges. (IOzone's longest grid has 21.)
 const MOST_SIZES: usize = 24;
 
 /// A contiguous range of file sizes × a contiguous range of record sizes, as places among the grid's sizes.
@@ -113,7 +113,7 @@ impl Layout {
     }
 }
 
-/// All ranges of so many sizes; of very many sizes those between every second, third, … only, for the number of
+/// All ranges of this number of sizes; of very many sizes those between every second, third, … only, for the number of
 /// rectangles grows with the fourth power.
 fn ranges(sizes: usize) -> Vec<(usize, usize)> {
     let step = sizes.div_ceil(MOST_SIZES).max(1);

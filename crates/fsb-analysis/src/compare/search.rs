@@ -125,7 +125,7 @@ pub(super) fn search(grounds: &[Ground], weights: &Weights, alpha: f64) -> Vec<V
     grounds.iter().zip(&search.observed).map(hits).collect()
 }
 
-/// What the search has seen so far.
+/// What the search has found until now.
 struct Search {
     /// By class and contrast: the largest statistic of all grounds.
     largest: Vec<Vec<f32>>,

@@ -44,7 +44,7 @@ pub(super) struct Table {
     pub cells: Vec<Size>,
     /// By set; absent where it lacks the operation.
     pub sets: Vec<Option<Matrix>>,
-    /// Cells by set, common or not: how many it has, and how many nobody else has.
+    /// Cells by set, common or not: how many a set has, and how many no other set has.
     pub coverage: Vec<(usize, usize)>,
 }
 

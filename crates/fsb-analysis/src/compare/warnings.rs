@@ -112,7 +112,7 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
         return Vec::new();
     }
     let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
-    // What no set has a value of, somebody's zeros, is no difference between them.
+    // A cell that no set has a value of, where zeros stood, is no difference between the sets.
     for table in tables.iter().filter(|table| (1..sets.len()).contains(&table.present())) {
         let owners = sets.iter().zip(&table.sets).filter(|(_, matrix)| matrix.is_some());
         let owners = owners.map(|(set, _)| set.name.as_str()).collect::<Vec<_>>().join(" and ");

@@ -50,7 +50,7 @@ impl Weights {
     }
 }
 
-/// In how many ways runs can be chosen; `None` where nobody would go through them all.
+/// In how many ways runs can be chosen; `None` where they are too many to go through.
 fn assignments(runs: usize, chosen: usize) -> Option<usize> {
     (0..chosen.min(runs - chosen)).try_fold(1usize, |ways, i| Some(ways.checked_mul(runs - i)? / (i + 1)))
 }

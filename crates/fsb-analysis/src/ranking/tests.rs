@@ -57,7 +57,7 @@ fn few_blocks_are_not_judged_and_may_still_win_later() {
     let few = |values: &[f64]| blocks(values);
     let ranking = rank(&[few(&[1.0, 1.1, 1.2]), few(&[9.0, 9.1, 9.2])]);
     assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::NotJudged, vec!["-", "-"]));
-    // Two judged targets and one with three blocks: it may be the fastest, so nobody has won.
+    // Two judged targets and one with three blocks: it may be the fastest, so no target has won.
     let mixed = rank(&[around(100.0, 0.01, 0), around(130.0, 0.01, 2), few(&[500.0, 510.0, 490.0])]);
     assert_eq!(mixed.outcome, Outcome::Undecided(vec![2, 1]));
 }

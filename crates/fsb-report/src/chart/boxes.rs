@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::figure::{figure, logarithmic, short};
 use super::look::{color, fill, key, plain};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::compare::numbers::Scale;
 use crate::compare::operation::OperationRow;
 use crate::view::{Row, View};
 
-pub(super) const KIND: Kind = Kind { name: "boxes", draw: Draw::Overview(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "boxes", draw: Draw::Overview(draw) };
 
 /// One chart a unit: rates and times have no axis in common.
 fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {

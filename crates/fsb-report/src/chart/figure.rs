@@ -1,6 +1,6 @@
 //! What figures are made of: Plotly's JSON, with values, axes and places.
 //!
-//! Values are rounded to five digits: nobody sees more, and the page stays small.
+//! Values are rounded to five digits, more than a chart shows: the page stays small.
 
 use fsb_model::units::Bytes;
 use serde_json::{Value, json};

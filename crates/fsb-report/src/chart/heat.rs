@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::axis::ratio_ticks;
 use super::figure::{short, size_axis};
-use super::member::{Chart, Draw, Key, Kind};
+use super::member::{Chart, ChartKind, Draw, KeyEntry};
 use crate::page::escape::script_safe;
 use crate::show::percent;
 use crate::view::{Row, View};
 
-pub(super) const KIND: Kind = Kind { name: "heat", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "heat", draw: Draw::Row(draw) };
 
 /// The scale ends at threefold, or everything moderate would look equal beside one wild cell; it never ends below a
 /// tenth, or noise would glow.
@@ -46,7 +46,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
             percent(found.q)
         ),
         key: [("better", "■", "better"), ("worse", "■", "worse"), ("muted", "╱", "uncertain")]
-            .map(|(class, shape, text)| Key { class: class.to_owned(), shape, text: text.to_owned() })
+            .map(|(class, shape, text)| KeyEntry { class: class.to_owned(), shape, text: text.to_owned() })
             .into(),
         choices: names,
         operation: None,

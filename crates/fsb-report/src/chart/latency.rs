@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::axis::second_ticks;
 use super::figure::{figure, short};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::run::latency::{Quantile, quantile_name};
 use crate::view::{Row, View};
 
-pub(super) const KIND: Kind = Kind { name: "latency", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "latency", draw: Draw::Row(draw) };
 
 /// One chart an operation of the workload.
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {

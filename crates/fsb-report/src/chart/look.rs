@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::member::Key;
+use super::member::KeyEntry;
 use crate::screen::Names;
 use crate::view::View;
 
@@ -94,8 +94,8 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// A mark and a name for every column.
-pub(crate) fn key(view: &View<'_>) -> Vec<Key> {
-    let key = |(place, name): (usize, &String)| Key {
+pub(crate) fn key(view: &View<'_>) -> Vec<KeyEntry> {
+    let key = |(place, name): (usize, &String)| KeyEntry {
         class: format!("t{}", hue(place)),
         shape: shape(place),
         text: name.clone(),

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::figure::{beside, figure, short, size_axis};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::compare::detail::Fixed;
 use crate::compare::numbers::Scale;
 use crate::view::View;
 
-pub(super) const KIND: Kind = Kind { name: "means", draw: Draw::Size(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "means", draw: Draw::Size(draw) };
 
 fn draw(view: &View<'_>, fixed: &Fixed<'_>, name: &str) -> Chart {
     let scale = Scale::of([fixed.operation]);

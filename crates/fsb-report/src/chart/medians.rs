@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 
 use super::figure::{beside, figure, short, size_axis, value_axis};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::compare::numbers::Scale;
 use crate::view::{Row, View};
 
-pub(super) const BY_FILE_SIZE: Kind = Kind {
+pub(super) const BY_FILE_SIZE: ChartKind = ChartKind {
     name: "medians-file",
     draw: Draw::Row(|view, row, name, place| chart(view, row, "file size", |found| &found.by_file_size, (name, place))),
 };
 
-pub(super) const BY_RECORD_SIZE: Kind = Kind {
+pub(super) const BY_RECORD_SIZE: ChartKind = ChartKind {
     name: "medians-record",
     draw: Draw::Row(|view, row, name, place| {
         chart(view, row, "record size", |found| &found.by_record_size, (name, place))

@@ -7,10 +7,10 @@ use crate::view::{Row, View};
 pub(crate) struct Chart {
     pub(crate) id: String,
     pub(crate) height: usize,
-    /// What it shows, for those who do not see it.
+    /// What the chart shows, for a screen reader.
     pub(crate) label: String,
     pub(crate) caption: String,
-    pub(crate) key: Vec<Key>,
+    pub(crate) key: Vec<KeyEntry>,
     /// Where there are several figures to choose from: their names. `json` is an array then.
     pub(crate) choices: Vec<String>,
     /// The operation whose table it stands above; absent where it is about the row as a whole.
@@ -19,14 +19,14 @@ pub(crate) struct Chart {
 }
 
 /// What a colour and a shape stand for.
-pub(crate) struct Key {
+pub(crate) struct KeyEntry {
     pub(crate) class: String,
     pub(crate) shape: &'static str,
     pub(crate) text: String,
 }
 
 /// A member of the registry of charts.
-pub(crate) struct Kind {
+pub(crate) struct ChartKind {
     /// Unique; charts are called after it.
     pub(crate) name: &'static str,
     pub(crate) draw: Draw,

@@ -19,13 +19,13 @@ mod scatter;
 mod surface;
 mod trials;
 
-use member::{Chart, Draw, Kind};
+use member::{Chart, ChartKind, Draw};
 
 use crate::compare::detail::Fixed;
 use crate::view::{Row, View};
 
 /// Every chart, in the order of the page.
-static CHARTS: &[Kind] = &[
+static CHARTS: &[ChartKind] = &[
     ratios::KIND,
     boxes::KIND,
     trials::KIND,
@@ -40,7 +40,7 @@ static CHARTS: &[Kind] = &[
 ];
 
 /// Every chart sets one thing beside another: where that is not to be done there is none.
-fn kinds(view: &View<'_>) -> impl Iterator<Item = &'static Kind> {
+fn kinds(view: &View<'_>) -> impl Iterator<Item = &'static ChartKind> {
     CHARTS.iter().filter(|_| view.unjudged.is_none())
 }
 

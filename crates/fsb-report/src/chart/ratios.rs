@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::axis::ratio_ticks;
 use super::figure::{figure, short};
 use super::look::{brief, color, key, mark, plain};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::show::percent;
 use crate::view::{Row, View};
 
-pub(super) const KIND: Kind = Kind { name: "ratios", draw: Draw::Overview(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "ratios", draw: Draw::Overview(draw) };
 
 fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
     let mut extremes = (0.9f64, 1.1f64);
@@ -22,7 +22,7 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
     let baseline = view.baseline();
     vec![Chart {
         id: name.to_owned(),
-        height: 90 + view.rows.len() * (20 + 12 * others),
+        height: 90 + view.rows.len() * (22 + 13 * others),
         label: format!(
             "Speed of each {} against {baseline} at every {}, with intervals",
             view.words.column, view.words.row

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::figure::{figure, short, value_axis};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::compare::numbers::Scale;
 use crate::view::{Row, View};
 
-pub(super) const KIND: Kind = Kind { name: "runs", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "runs", draw: Draw::Row(draw) };
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let Some(operation) = row.operation().map(|found| found.operation) else { return Vec::new() };

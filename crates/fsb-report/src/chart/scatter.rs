@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::figure::{logarithmic, short, size_text};
 use super::look::brief;
-use super::member::{Chart, Draw, Key, Kind};
+use super::member::{Chart, ChartKind, Draw, KeyEntry};
 use crate::compare::numbers::Scale;
 use crate::compare::operation::{OperationRow, mean};
 use crate::page::escape::script_safe;
 use crate::view::{Row, View};
 
-pub(super) const KIND: Kind = Kind { name: "scatter", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "scatter", draw: Draw::Row(draw) };
 
 /// How the points of a colour look.
 const LOOKS: [(Colour, &str, &str, &str, &str); 4] = [
@@ -30,7 +30,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         return Vec::new();
     }
     let (names, figures): (Vec<String>, Vec<Value>) = figures.into_iter().unzip();
-    let key = LOOKS.iter().map(|(_, _, shape, class, text)| Key {
+    let key = LOOKS.iter().map(|(_, _, shape, class, text)| KeyEntry {
         class: (*class).to_owned(),
         shape,
         text: (*text).to_owned(),
@@ -56,8 +56,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize) -> Option<Value> {
     let scale = Scale::of([found.operation]);
     let (baseline, name) = (view.baseline(), view.names[set].as_str());
-    let points: Vec<Point> =
-        found.operation.cells.iter().filter_map(|cell| Point::of(cell, baseline, name, scale.divisor)).collect();
+    let points: Vec<ScatterPoint> =
+        found.operation.cells.iter().filter_map(|cell| ScatterPoint::of(cell, baseline, name, scale.divisor)).collect();
     let both = || points.iter().flat_map(|point| [point.x, point.y]);
     let (lo, hi) = (both().fold(f64::MAX, f64::min) / 1.2, both().fold(0.0, f64::max) * 1.2);
     if points.is_empty() {
@@ -72,17 +72,17 @@ fn candidate(view: &View<'_>, found: &OperationRow<'_>, set: usize) -> Option<Va
 }
 
 /// A cell of the grid.
-struct Point {
+struct ScatterPoint {
     x: f64,
     y: f64,
     text: String,
     colour: Colour,
 }
 
-impl Point {
-    fn of(cell: &Cell, baseline: &str, candidate: &str, divisor: f64) -> Option<Point> {
+impl ScatterPoint {
+    fn of(cell: &Cell, baseline: &str, candidate: &str, divisor: f64) -> Option<ScatterPoint> {
         let mean = |name: &str| mean(cell.values.get(name)?);
-        Some(Point {
+        Some(ScatterPoint {
             x: mean(baseline)? / divisor,
             y: mean(candidate)? / divisor,
             text: cell_text(cell),
@@ -98,9 +98,9 @@ fn cell_text(cell: &Cell) -> String {
     file.into_iter().chain(record).collect::<Vec<_>>().join(", ")
 }
 
-fn trace(points: &[Point], look: &(Colour, &str, &str, &str, &str), unit: &str) -> Option<Value> {
+fn trace(points: &[ScatterPoint], look: &(Colour, &str, &str, &str, &str), unit: &str) -> Option<Value> {
     let (colour, symbol, _, class, text) = look;
-    let chosen: Vec<&Point> = points.iter().filter(|point| point.colour == *colour).collect();
+    let chosen: Vec<&ScatterPoint> = points.iter().filter(|point| point.colour == *colour).collect();
     (!chosen.is_empty()).then(|| {
         json!({
             "type": "scatter", "mode": "markers", "name": text,

@@ -4,13 +4,13 @@ use fsb_analysis::compare::{Cell, Operation};
 use serde_json::{Value, json};
 
 use super::figure::{short, size_text};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::compare::numbers::Scale;
 use crate::compare::operation::mean;
 use crate::page::escape::script_safe;
 use crate::view::View;
 
-pub(super) const KIND: Kind = Kind { name: "surface", draw: Draw::Panel(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "surface", draw: Draw::Panel(draw) };
 
 /// Only the heights lie in the page; its script makes the figure of the operation and set that are chosen.
 fn draw(view: &View<'_>, name: &str) -> Option<Chart> {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::axis::unit;
 use super::figure::{figure, short};
 use super::look::{color, dash, key, mark, plain};
-use super::member::{Chart, Draw, Kind};
+use super::member::{Chart, ChartKind, Draw};
 use crate::run::summary::Workload;
 use crate::view::{Row, View};
 
-pub(super) const KIND: Kind = Kind { name: "trials", draw: Draw::Row(draw) };
+pub(super) const KIND: ChartKind = ChartKind { name: "trials", draw: Draw::Row(draw) };
 
 fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> {
     let Some(workload) = row.workload() else { return Vec::new() };

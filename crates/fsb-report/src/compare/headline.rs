@@ -6,10 +6,10 @@ use fsb_model::Better;
 
 use super::selection::Selection;
 use crate::show::{capital, counted, listed, listed_or_counted, percent};
-use crate::tally::{Tally, tally};
+use crate::tally::{TallyWords, tally};
 use crate::view::Row;
 
-/// Who is fastest at how many operations; ties; what is open. The pool of all operations does not count.
+/// Which set is fastest at how many operations; ties; what is open. The pool of all operations does not count.
 pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     let (document, sets) = (selection.document, selection.sets());
     let counts = |row: &&Row<'_>| operation(row).is_none_or(|found| found.operation != ALL) || all.len() == 1;
@@ -38,7 +38,7 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
         return described(selection, &rows, word);
     }
     let outcomes: Vec<&Outcome> = rows.iter().map(|row| &row.outcome).collect();
-    let tally = tally(&names, &outcomes, Tally { best: best(&sets), row: word, alone: "in one set only" });
+    let tally = tally(&names, &outcomes, TallyWords { best: best(&sets), row: word, alone: "in one set only" });
     let few: Vec<&str> = sets.iter().filter(|set| set.runs < FEWEST_JUDGED).map(|set| set.name.as_str()).collect();
     if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }
 }

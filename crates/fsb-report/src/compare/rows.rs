@@ -5,7 +5,7 @@ use fsb_analysis::compare::{ALL, Operation};
 
 use super::operation::{OperationRow, SetStatistics};
 use super::selection::Selection;
-use crate::view::{Cell, Row, RowData};
+use crate::view::{CellView, Row, RowData};
 
 /// The rows of a selection, in the document's order; their sentences are still to be written.
 pub(super) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
@@ -35,7 +35,7 @@ fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], q: f
     let cells = sets
         .iter()
         .enumerate()
-        .map(|(place, set)| Cell { mark: mark(operation, &outcome, place, names[place]), ..cell(operation, set) });
+        .map(|(place, set)| CellView { mark: mark(operation, &outcome, place, names[place]), ..cell(operation, set) });
     Row {
         label: label(operation),
         sentence: String::new(),
@@ -47,12 +47,12 @@ fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], q: f
 }
 
 /// What is shown of a set, without a mark.
-pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> Cell {
-    Cell {
+pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> CellView {
+    CellView {
         value: set.pooled.map(|pooled| operation.unit.show(pooled.geometric_mean)),
         judged: set.judged,
         absence: "no values",
-        ..Cell::default()
+        ..CellView::default()
     }
 }
 

@@ -4,7 +4,7 @@ use fsb_analysis::compare::{CellValue, Operation};
 use fsb_model::units::Bytes;
 
 use super::numbers::Scale;
-use crate::view::{Cell, Detail, DetailLine, Row};
+use crate::view::{CellView, Detail, DetailLine, Row};
 
 /// A table a file size, with a line a record size and set and a column a run.
 pub(super) fn details(row: &Row<'_>, names: &[String]) -> Vec<Detail> {
@@ -35,7 +35,7 @@ fn lines(operation: &Operation, file: Option<u64>, names: &[String], scale: Scal
     let runs = runs(operation);
     let shown = |values: &[CellValue], run: usize| {
         let value = values.iter().find(|value| value.run == run).map(|value| scale.show(value.value));
-        Cell { value, absence: "–", ..Cell::default() }
+        CellView { value, absence: "–", ..CellView::default() }
     };
     let mut cells: Vec<_> = operation.cells.iter().filter(|cell| cell.file_size == file).collect();
     cells.sort_by_key(|cell| cell.record_size);

@@ -4,7 +4,7 @@ use fsb_analysis::Verdict;
 
 use crate::judged::Judged;
 use crate::show::{Change, minus};
-use crate::view::Cell;
+use crate::view::CellView;
 
 /// A table with a head, and a header for each line.
 pub(crate) struct Table {
@@ -67,7 +67,7 @@ impl TableCell {
     }
 
     /// What a view's cell says; `best` where its column wins the row.
-    pub(crate) fn shown(cell: &Cell, best: bool) -> TableCell {
+    pub(crate) fn shown(cell: &CellView, best: bool) -> TableCell {
         match (&cell.judged, &cell.value) {
             (Some(judged), _) => TableCell { best, ..TableCell::change(judged, &cell.mark) },
             (None, Some(_)) => TableCell { best, ..TableCell::value(cell) },
@@ -76,7 +76,7 @@ impl TableCell {
     }
 
     /// The value alone, with its interval below.
-    pub(crate) fn value(cell: &Cell) -> TableCell {
+    pub(crate) fn value(cell: &CellView) -> TableCell {
         let Some(value) = &cell.value else { return TableCell::absent(cell.absence) };
         TableCell {
             text: value.clone(),

@@ -7,7 +7,7 @@ use fsb_model::run::TargetRecord;
 use fsb_model::{Metric, Outcome, Trial};
 
 use super::latency;
-use super::summary::{Lost, Measured, Point, Secondary, State};
+use super::summary::{Lost, Measured, Secondary, State, TrialPoint};
 
 /// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
 /// whole could not be measured.
@@ -17,7 +17,7 @@ pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRe
     let mut lost = Vec::new();
     for trial in &trials {
         match value(trial, primary) {
-            Ok(value) => points.push(Point { block: trial.block, order: trial.order, value, outlier: false }),
+            Ok(value) => points.push(TrialPoint { block: trial.block, order: trial.order, value, outlier: false }),
             Err(reason) => lost.push(Lost { block: trial.block, order: trial.order, reason }),
         }
     }

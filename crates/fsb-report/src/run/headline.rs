@@ -5,9 +5,9 @@ use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
 use super::summary::{Summary, Workload};
 use super::unjudged;
 use crate::show::{Change, counted, listed, percent};
-use crate::tally::{Tally, tally};
+use crate::tally::{TallyWords, tally};
 
-/// Who is fastest at how many workloads; ties; what is open.
+/// Which target is fastest at how many workloads; ties; what is open.
 pub(super) fn headline(summary: &Summary) -> String {
     let total = summary.rows.len();
     if summary.blocks == 0 {
@@ -29,7 +29,7 @@ pub(super) fn headline(summary: &Summary) -> String {
     }
     let names: Vec<&str> = summary.targets.iter().map(|target| target.name.as_str()).collect();
     let outcomes: Vec<&Outcome> = summary.rows.iter().map(|row| &row.ranking.outcome).collect();
-    tally(&names, &outcomes, Tally { best: "fastest", row: "workload", alone: "on one target only" })
+    tally(&names, &outcomes, TallyWords { best: "fastest", row: "workload", alone: "on one target only" })
 }
 
 /// Writes each row's finding.
@@ -91,7 +91,7 @@ pub(crate) fn level(level: f64) -> String {
     percent((level * 1e3).round() / 1e3)
 }
 
-/// Who has values but is surely not among the first.
+/// Targets that have values but are surely not among the first.
 fn losers(summary: &Summary, row: &Workload, first: &[usize]) -> String {
     let slower: Vec<&str> = (0..row.cells.len())
         .filter(|target| !row.cells[*target].trials.is_empty() && !first.contains(target))

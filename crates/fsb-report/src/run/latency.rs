@@ -7,7 +7,7 @@ use fsb_model::Trial;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// A quantile is printed only where at least so many operations lie beyond it.
+/// A quantile is printed only where at least this number of operations lies beyond it.
 const FEWEST_BEYOND: f64 = 100.0;
 
 /// Quantiles of tables.

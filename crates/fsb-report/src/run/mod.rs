@@ -22,7 +22,7 @@ mod warnings;
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
-pub use summary::{Lost, Measured, Overall, Point, Secondary, State, Summary, TargetSummary, Workload};
+pub use summary::{Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Workload};
 
 #[cfg(test)]
 mod tests;

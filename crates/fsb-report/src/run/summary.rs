@@ -111,7 +111,7 @@ pub struct Measured {
     /// Letters of the ranking; `?` where the row is undecided and this target may be the fastest; else empty.
     pub mark: String,
     /// Trials with a value, in run order.
-    pub trials: Vec<Point>,
+    pub trials: Vec<TrialPoint>,
     /// Trials without a value.
     pub lost: Vec<Lost>,
     /// Latencies and costs.
@@ -140,7 +140,7 @@ pub enum State {
 
 /// A trial with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Point {
+pub struct TrialPoint {
     /// The block.
     pub block: u32,
     /// The place in run order.

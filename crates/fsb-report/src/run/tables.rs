@@ -11,7 +11,7 @@ use super::summary::{Measured, Summary, Workload};
 use crate::judged::Judged;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::show::{counted, grouped, percent};
-use crate::view::{Cell, Row};
+use crate::view::{CellView, Row};
 
 /// What the answer's table says of itself.
 pub(super) fn caption(summary: &Summary) -> String {
@@ -67,7 +67,13 @@ pub(super) fn numbers(summary: &Summary, workload: &Workload, row: &Row<'_>) -> 
     Table::new("Estimates with 95 % intervals, and the trials that they rest on", head, rows.collect())
 }
 
-fn statistics(summary: &Summary, workload: &Workload, measured: &Measured, cell: &Cell, best: bool) -> Vec<TableCell> {
+fn statistics(
+    summary: &Summary,
+    workload: &Workload,
+    measured: &Measured,
+    cell: &CellView,
+    best: bool,
+) -> Vec<TableCell> {
     let dash = || TableCell::of("–");
     let mut cells = vec![TableCell { best, ..TableCell::value(cell) }];
     if summary.compares() {

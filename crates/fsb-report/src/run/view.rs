@@ -7,7 +7,7 @@ use super::summary::{Measured, Summary, Workload};
 use crate::judged::Judged;
 use crate::screen::Names;
 use crate::show::percent;
-use crate::view::{Cell, Row, RowData, View, Words};
+use crate::view::{CellView, Row, RowData, View, Words};
 
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
 
@@ -37,8 +37,10 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
 
 fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
     let cells = summary.targets.iter().zip(&workload.cells);
-    let cells = cells
-        .map(|(target, measured)| Cell { unranked: target.unjudged.is_some(), ..cell(summary, workload, measured) });
+    let cells = cells.map(|(target, measured)| CellView {
+        unranked: target.unjudged.is_some(),
+        ..cell(summary, workload, measured)
+    });
     Row {
         label: workload.workload.clone(),
         sentence: workload.finding.clone(),
@@ -49,13 +51,13 @@ fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
     }
 }
 
-fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> Cell {
+fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView {
     let absence = measured.absence().unwrap_or_default();
-    let Some(estimate) = &measured.estimate else { return Cell { absence, ..Cell::default() } };
+    let Some(estimate) = &measured.estimate else { return CellView { absence, ..CellView::default() } };
     let show = |value| workload.unit.show(value);
     let interval = estimate.interval.filter(|_| estimate.is_judged());
     let alone = !summary.is_comparison() && summary.unjudged.is_none();
-    Cell {
+    CellView {
         value: Some(show(estimate.value)),
         interval: interval.map(|interval| [show(interval.lo), show(interval.hi)]),
         half_width: interval.filter(|_| alone).map(|interval| interval.relative_half_width()),

@@ -1,7 +1,6 @@
 //! Tables in long form, for R, pandas and a spreadsheet: of a run every trial, of a comparison every statistic.
 
 mod cell;
-mod lines;
 mod statistics;
 mod trials;
 

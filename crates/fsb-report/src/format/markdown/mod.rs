@@ -5,7 +5,7 @@ mod escape;
 use super::member::Format;
 use crate::report::Report;
 use crate::run::published::{Published, PublishedLayout};
-use crate::view::{Cell, Detail, View};
+use crate::view::{CellView, Detail, View};
 use escape::escape;
 
 pub(super) const FORMAT: Format =
@@ -58,7 +58,7 @@ fn table<'c>(
     lines: &mut Vec<String>,
     labels: &[&str],
     heads: &[String],
-    rows: impl Iterator<Item = (String, &'c [Cell])>,
+    rows: impl Iterator<Item = (String, &'c [CellView])>,
 ) {
     let words = labels.iter().map(|label| (*label).to_owned());
     lines.push(table_row(words.chain(heads.iter().map(|head| escape(head)))));
@@ -106,7 +106,7 @@ fn configurations(lines: &mut Vec<String>, view: &View<'_>, published: &Publishe
 }
 
 /// Numbers, letters and words of ours, which need no escapes.
-fn shown(cell: &Cell) -> String {
+fn shown(cell: &CellView) -> String {
     let value = match (&cell.judged, &cell.value) {
         (Some(judged), _) => judged.change().text(),
         (None, Some(value)) => value.clone(),

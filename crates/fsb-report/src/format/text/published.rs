@@ -1,13 +1,13 @@
 //! Ours, then theirs, where a run was made to stand beside published values.
 
-use super::Screen;
+use super::lines::Lines;
 use crate::run::published::{Published, PublishedLayout, PublishedRow};
 use crate::screen::{Column, Names, Part};
 use crate::view::View;
 
-pub(super) fn tables_of(screen: &mut Screen, view: &View<'_>, names: &Names) {
+pub(super) fn tables_of(screen: &mut Lines, view: &View<'_>, names: &Names) {
     let Some(published) = view.published.filter(|published| published.first) else { return };
-    screen.lines.push(String::new());
+    screen.gap();
     screen.say(&published.title, "", "");
     match published.layout {
         PublishedLayout::Tests => tests(screen, view, names, published),
@@ -16,7 +16,7 @@ pub(super) fn tables_of(screen: &mut Screen, view: &View<'_>, names: &Names) {
 }
 
 /// A row a test, a column a file system.
-fn tests(screen: &mut Screen, view: &View<'_>, names: &Names, published: &Published) {
+fn tests(screen: &mut Lines, view: &View<'_>, names: &Names, published: &Published) {
     let labels: Vec<&str> = published.rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |title: &str, values: &dyn Fn(&PublishedRow) -> Option<f64>| {
         let part = |row: &PublishedRow| Part::Value(row.show(values(row)), String::new());
@@ -27,18 +27,20 @@ fn tests(screen: &mut Screen, view: &View<'_>, names: &Names, published: &Publis
     let theirs: Vec<Column> =
         published.file_systems.iter().enumerate().map(|(at, name)| column(name, &|row| row.theirs[at])).collect();
     screen.columns(&labels, &ours);
-    screen.lines.extend([String::new(), "Published:".to_owned()]);
+    screen.gap();
+    screen.say("Published:", "", "");
     screen.columns(&labels, &theirs);
 }
 
 /// A row a file system, a column a test: ours above theirs.
-fn configurations(screen: &mut Screen, view: &View<'_>, published: &Published) {
+fn configurations(screen: &mut Lines, view: &View<'_>, published: &Published) {
     let targets: Vec<&str> = view.names.iter().map(String::as_str).collect();
     let (theirs, ours): (Vec<_>, Vec<_>) =
         published.configurations(&targets).into_iter().partition(|configuration| configuration.published);
     for (part, title) in [(ours, None), (theirs, Some("Published:"))] {
         if let Some(title) = title {
-            screen.lines.extend([String::new(), title.to_owned()]);
+            screen.gap();
+            screen.say(title, "", "");
         }
         let labels: Vec<&str> = part.iter().map(|configuration| configuration.name).collect();
         let column = |at: usize, row: &PublishedRow| {

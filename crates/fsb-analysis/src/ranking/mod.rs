@@ -160,8 +160,8 @@ impl Ranking {
         Outcome::Undecided(self.contenders(order, top))
     }
 
-    /// Who may be the fastest: the unbeaten; if that is one alone, also those it does not beat; if it is nobody (a
-    /// circle, possible only where blocks are missing), everybody.
+    /// Targets that may be the fastest: the unbeaten; if that is one alone, also those it does not beat; if there is none
+    /// (a circle, possible only where blocks are missing), all.
     fn contenders(&self, order: &[usize], top: Vec<usize>) -> Vec<usize> {
         match top[..] {
             [] => order.to_vec(),

@@ -4,15 +4,17 @@
 //! or one run in one cell. `baseline` is filled in where a number compares. Verdicts are lines too, with a word as
 //! their value. What has no value has no line. Where nothing is judged, a last column `unjudged` says why.
 
+mod lines;
+
 use fsb_analysis::compare::{Classic, Estimates, Grid, Operation};
 
-use super::lines::{Lines, Record, Scope};
 use crate::compare::Selection;
 use crate::compare::operation::{colour_word, method_name, t_word};
+use lines::{LongTable, Record, Scope};
 
 /// The whole table.
 pub(super) fn render(selection: Selection<'_>) -> String {
-    let mut lines = Lines::new(&selection.document.baseline, selection.document.unjudged.as_deref());
+    let mut lines = LongTable::new(&selection.document.baseline, selection.document.unjudged.as_deref());
     let mut last = None;
     for operation in selection.operations() {
         whole(&mut lines, operation);
@@ -27,7 +29,7 @@ pub(super) fn render(selection: Selection<'_>) -> String {
     lines.finish()
 }
 
-fn whole(lines: &mut Lines<'_>, operation: &Operation) {
+fn whole(lines: &mut LongTable<'_>, operation: &Operation) {
     let line = Record::of(operation, Scope::Operation);
     classic(lines, line, &operation.classic);
     estimates(lines, line, &operation.estimate);
@@ -39,7 +41,7 @@ fn whole(lines: &mut Lines<'_>, operation: &Operation) {
     }
 }
 
-fn latencies(lines: &mut Lines<'_>, operation: &Operation) {
+fn latencies(lines: &mut LongTable<'_>, operation: &Operation) {
     let line = Record::of(operation, Scope::Operation);
     for (set, quantiles) in &operation.latencies {
         for quantile in quantiles {
@@ -50,7 +52,7 @@ fn latencies(lines: &mut Lines<'_>, operation: &Operation) {
     }
 }
 
-fn sizes(lines: &mut Lines<'_>, operation: &Operation) {
+fn sizes(lines: &mut LongTable<'_>, operation: &Operation) {
     for slice in &operation.by_file_size {
         let line = Record { file_size: Some(slice.bytes), ..Record::of(operation, Scope::FileSize) };
         classic(lines, line, &slice.classic);
@@ -63,7 +65,7 @@ fn sizes(lines: &mut Lines<'_>, operation: &Operation) {
     }
 }
 
-fn classic<'a>(lines: &mut Lines<'_>, line: Record<'a>, classic: &'a Classic) {
+fn classic<'a>(lines: &mut LongTable<'_>, line: Record<'a>, classic: &'a Classic) {
     for (set, pooled) in &classic.sets {
         let Some(pooled) = pooled else { continue };
         let line = &line.about(set);
@@ -90,7 +92,7 @@ fn classic<'a>(lines: &mut Lines<'_>, line: Record<'a>, classic: &'a Classic) {
     }
 }
 
-fn estimates<'a>(lines: &mut Lines<'_>, line: Record<'a>, estimates: &'a Estimates) {
+fn estimates<'a>(lines: &mut LongTable<'_>, line: Record<'a>, estimates: &'a Estimates) {
     for (set, estimate) in &estimates.against {
         let Some(estimate) = estimate else { continue };
         let line = &line.against(set);
@@ -102,7 +104,7 @@ fn estimates<'a>(lines: &mut Lines<'_>, line: Record<'a>, estimates: &'a Estimat
     }
 }
 
-fn grid<'a>(lines: &mut Lines<'_>, line: Record<'a>, grid: &'a Grid) {
+fn grid<'a>(lines: &mut LongTable<'_>, line: Record<'a>, grid: &'a Grid) {
     for (set, found) in &grid.against {
         let Some(found) = found else { continue };
         let line = &line.against(set);
@@ -117,7 +119,7 @@ fn grid<'a>(lines: &mut Lines<'_>, line: Record<'a>, grid: &'a Grid) {
     }
 }
 
-fn cells(lines: &mut Lines<'_>, operation: &Operation) {
+fn cells(lines: &mut LongTable<'_>, operation: &Operation) {
     for cell in &operation.cells {
         let at =
             |scope| Record { file_size: cell.file_size, record_size: cell.record_size, ..Record::of(operation, scope) };
@@ -139,5 +141,4 @@ fn cells(lines: &mut Lines<'_>, operation: &Operation) {
 }
 
 #[cfg(test)]
-#[path = "statistics_tests.rs"]
 mod tests;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use fsb_analysis::compare::Operation;
 
-use super::cell::{UNJUDGED, text};
+use crate::format::csv::cell::{UNJUDGED, text};
 
 /// The columns.
 const COLUMNS: [&str; 12] = [
@@ -48,7 +48,7 @@ pub(super) struct Record<'a> {
 }
 
 /// The table as it grows.
-pub(super) struct Lines<'a> {
+pub(super) struct LongTable<'a> {
     writer: ::csv::Writer<Vec<u8>>,
     baseline: &'a str,
     /// The last column, where nothing is judged: why.
@@ -86,12 +86,12 @@ impl<'a> Record<'a> {
     }
 }
 
-impl<'a> Lines<'a> {
-    pub(super) fn new(baseline: &'a str, unjudged: Option<&'a str>) -> Lines<'a> {
+impl<'a> LongTable<'a> {
+    pub(super) fn new(baseline: &'a str, unjudged: Option<&'a str>) -> LongTable<'a> {
         let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
         let head = COLUMNS.into_iter().chain(unjudged.map(|_| UNJUDGED));
         writer.write_record(head).expect("a vector takes every record");
-        Lines { writer, baseline, unjudged, buffer: Default::default() }
+        LongTable { writer, baseline, unjudged, buffer: Default::default() }
     }
 
     pub(super) fn finish(self) -> String {

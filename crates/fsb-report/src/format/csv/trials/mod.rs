@@ -10,7 +10,7 @@ use fsb_model::metric::{self, Role};
 use fsb_model::{Bytes, Metric, Outcome, Trial};
 use serde_json::Value;
 
-use super::cell::{UNJUDGED, text};
+use crate::format::csv::cell::{UNJUDGED, text};
 
 /// The columns.
 const COLUMNS: [&str; 16] = [
@@ -98,5 +98,4 @@ fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String
 }
 
 #[cfg(test)]
-#[path = "trials_tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@ use fsb_analysis::compare::Document;
 use super::*;
 use crate::sample_sets::{compared, iozone, workloads};
 
-/// Lines by column.
+/// LongTable by column.
 fn parsed(document: &Document, detail: Option<&str>) -> Vec<HashMap<String, String>> {
     let text = render(Selection { document, detail });
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
