@@ -16,7 +16,7 @@ use fsb_model::set::{Point, Run, Series};
 
 /// Real output that other crates' tests use too.
 fn shared(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
 
 /// Real output that only these tests use.

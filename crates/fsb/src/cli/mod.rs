@@ -2,11 +2,13 @@
 
 mod clean;
 mod compare;
+mod completions;
 mod doctor;
 mod filebench;
 mod iozone;
 mod kernel;
 mod list;
+mod man;
 mod micro;
 mod postmark;
 mod report;
@@ -15,8 +17,9 @@ mod run;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use fsb_model::nearest;
 
 use crate::exit;
 
@@ -72,6 +75,11 @@ enum Command {
     Kernel(kernel::Arguments),
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
+    /// Print completions for bash, zsh or fish
+    Completions(completions::Arguments),
+    /// Write manual pages into a directory
+    #[command(hide = true)]
+    Man(man::Arguments),
 }
 
 /// Reads the command line and does what it says.
@@ -92,12 +100,46 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Doctor(arguments) => doctor::main(&arguments)?,
         Command::Kernel(arguments) => kernel::main(&arguments)?,
         Command::Clean(arguments) => clean::main(&arguments)?,
+        Command::Completions(arguments) => completions::main(&arguments)?,
+        Command::Man(arguments) => man::main(&arguments)?,
     };
     Ok(ExitCode::from(code))
 }
 
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&Cli::command().try_get_matches_from(arguments)?)
+    let matches = tree().try_get_matches_from(arguments).map_err(suggesting)?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// The whole command line, from which help, completions and manual pages come.
+fn tree() -> clap::Command {
+    Cli::command()
+}
+
+/// The same, with the options that help names in a line of text only: manual pages and completions have room for them.
+fn unabridged() -> clap::Command {
+    let subcommand = |command: clap::Command| {
+        command.mut_args(|argument| {
+            let told = argument.get_help().is_some();
+            argument.hide(!told)
+        })
+    };
+    tree().mut_subcommands(subcommand)
+}
+
+/// clap measures the likeness of words by their beginnings, and finds nothing like `rnu`.
+fn suggesting(mut error: clap::Error) -> clap::Error {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) if error.get(ContextKind::SuggestedSubcommand).is_none() => typed.clone(),
+        _ => return error,
+    };
+    let tree = tree();
+    let known = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    if let Some(near) = nearest::nearest(&typed, known) {
+        let near = ContextValue::Strings(vec![near.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
 }
 
 /// Help and version are answers; everything else is a wrong request.

@@ -31,4 +31,5 @@ mod real_file_systems;
 mod regimes;
 mod resume;
 mod schemas;
+mod shell;
 mod vm;
