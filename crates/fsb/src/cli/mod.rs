@@ -116,15 +116,24 @@ fn tree() -> clap::Command {
     Cli::command()
 }
 
-/// The same, with the options that help names in a line of text only: manual pages and completions have room for them.
+/// The same for manual pages and completions: with the options that help names in a line of text only, for there is room
+/// for them, and without the subcommands that are hidden.
 fn unabridged() -> clap::Command {
-    let subcommand = |command: clap::Command| {
-        command.mut_args(|argument| {
-            let told = argument.get_help().is_some();
-            argument.hide(!told)
-        })
+    let shown = |argument: clap::Arg| {
+        let told = argument.get_help().is_some();
+        argument.hide(!told)
     };
-    tree().mut_subcommands(subcommand)
+    let tree = tree();
+    let visible = tree.get_subcommands().filter(|command| !command.is_hide_set());
+    let visible: Vec<_> = visible.map(|command| command.clone().mut_args(shown)).collect();
+    // clap takes no subcommand away again.
+    clap::Command::new("fsb")
+        .about(tree.get_about().cloned().unwrap_or_default())
+        .version(env!("CARGO_PKG_VERSION"))
+        .after_help(EXAMPLES)
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommands(visible)
 }
 
 /// clap measures the likeness of words by their beginnings, and finds nothing like `rnu`.
