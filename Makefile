@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FSB := target/release/fsb
 
-.PHONY: run test check bench fuzz build clean
+.PHONY: run test test-quick test-machine recipes dist test-dist pictures check bench fuzz build clean
 
 run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
@@ -12,10 +12,26 @@ run: build  ## compare ext4, xfs and btrfs
 build:
 	$(CARGO) build --release --locked --package fsb
 
-test:  ## everything that must be true
+test: test-quick test-machine  ## everything that must be true
+
+test-quick:  ## without root, without other programs, in minutes
+	@scripts/test quick
+
+test-machine:  ## real file systems and devices, virtual machines, browsers, other tools
 	@scripts/install test
-	$(CARGO) build --release --locked --package fsb
-	$(CARGO) test --workspace --locked --no-fail-fast
+	@scripts/test machine
+
+recipes:  ## the recipes of CONTRIBUTING.md, in a copy of the tree
+	@scripts/recipes
+
+dist:  ## a .deb and a tarball with a static binary, in target/dist-files
+	@scripts/dist
+
+test-dist: dist  ## both, installed into empty roots
+	@scripts/as-root scripts/test-dist
+
+pictures: build  ## the README's picture, from a real run
+	@scripts/as-root scripts/pictures
 
 check:  ## format, lints, licences, documentation
 	$(CARGO) fmt --all --check

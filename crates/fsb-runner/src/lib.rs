@@ -13,6 +13,7 @@ mod regime;
 pub mod resume;
 pub mod run;
 pub mod scale;
+pub mod shipped_plan;
 pub mod suite;
 pub mod sweep;
 pub mod target_file;

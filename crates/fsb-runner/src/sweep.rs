@@ -173,7 +173,7 @@ mod tests {
     /// The first two columns of a table that IOzone 3.327 printed: `-a -n 4k -g 4096m`.
     #[test]
     fn combinations_are_those_that_iozone_visits() {
-        let table = include_str!("../../../testdata/iozone-2010/xfs/xfs1.iozone");
+        let table = include_str!("../testdata/iozone-2010/xfs/xfs1.iozone");
         let row = |line: &str| line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>();
         let rows = table.lines().filter_map(row).filter(|row| row.len() > 10);
         let visited: Vec<(u64, u64)> = rows.map(|row| (row[0] << 10, row[1] << 10)).collect();

@@ -23,7 +23,7 @@ pub const OPERATIONS: [&str; 13] = [
 
 /// The runs in a directory of the test data, by name of the file.
 pub fn runs(directory: &str) -> Vec<Run> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(directory);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(directory);
     let mut files: Vec<_> = std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty());

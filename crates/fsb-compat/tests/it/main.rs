@@ -1,5 +1,9 @@
 //! The readers, on real output: what each value is, and what damage does to it.
 
+// Its `#[test]` instead of libtest's: what cannot run here is shown as ignored.
+#[macro_use]
+extern crate fsb_testkit;
+
 mod bonnie;
 mod cut;
 mod damage;
@@ -16,7 +20,7 @@ use fsb_model::set::{Point, Run, Series};
 
 /// Real output that other crates' tests use too.
 fn shared(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
 
 /// Real output that only these tests use.
@@ -106,4 +110,8 @@ fn check(run: &Run) {
         assert!(histogram.bins.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(histogram.bins.iter().all(|bin| bin.1 > 0));
     }
+}
+
+fn main() -> std::process::ExitCode {
+    fsb_testkit::main(None)
 }

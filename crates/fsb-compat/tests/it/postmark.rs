@@ -43,8 +43,7 @@ fn counts(report: &str) -> Vec<String> {
 #[test]
 fn the_same_seed_does_what_postmark_does() {
     if Command::new("postmark").stdin(Stdio::null()).stdout(Stdio::null()).status().is_err() {
-        eprintln!("the_same_seed_does_what_postmark_does: skipped, PostMark is not installed (package postmark)");
-        return;
+        fsb_testkit::skip("needs PostMark (package postmark)");
     }
     let scripts = [
         "",

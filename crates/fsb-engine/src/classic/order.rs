@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn strides_are_those_of_the_real_tool() {
-        let trace = include_str!("../../../../testdata/iozone-strace/05-stride-read.strace");
+        let trace = include_str!("../../testdata/iozone-strace/05-stride-read.strace");
         let (_, reading) = trace.split_once("O_RDONLY").unwrap();
         let seeks = reading.lines().filter_map(|line| line.strip_prefix("lseek(3, ")?.split(',').next()?.parse().ok());
         let expected: Vec<u64> = std::iter::once(0).chain(seeks).map(|offset: u64| offset / 65_536).collect();

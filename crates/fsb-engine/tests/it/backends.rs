@@ -54,15 +54,15 @@ fn files_are_opened_as_the_backend_says() {
     }
     for (backend, flag) in [
         ("direct", "O_DIRECT"),
-        ("uring-direct", "O_DIRECT"),
         ("osync", "O_SYNC"),
         ("dsync", "O_DSYNC"),
         ("mmap", "O_RDWR"),
         ("stdio", "O_WRONLY"),
+        // The last one, for it ends the test where it cannot run.
+        ("uring-direct", "O_DIRECT"),
     ] {
         if backend.starts_with("uring") && !uring_is_here() {
-            skip("needs io_uring");
-            continue;
+            return skip("needs io_uring");
         }
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let workload = json!({

@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn works_that_measured_reiserfs_have_it_where_there_is_a_kernel_with_it() {
-        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans");
         for name in ["horvath", "dordevic", "fedorchuk"] {
             let text = std::fs::read_to_string(directory.join(name).with_extension("toml")).unwrap();
             let plan = plan_file::parse(&text, name).unwrap().resolve(2, 1).unwrap().0;
@@ -245,7 +245,7 @@ mod tests {
     /// The plans that are shipped are plans: with two processors, at full size and smaller.
     #[test]
     fn every_plan_that_is_shipped_resolves() {
-        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans");
         let mut seen = 0;
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 /// The tests of a module, for the harness. A test that is not listed is dead code, which the compiler reports.
 macro_rules! tests {
     ($($name:ident,)*) => {
-        pub fn tests() -> Vec<libtest_mimic::Trial> {
-            let path = module_path!().split_once("::").map_or("", |(_, path)| path);
-            vec![$(libtest_mimic::Trial::test(format!("{path}::{}", stringify!($name)), || {
-                $name();
-                Ok(())
-            })),*]
+        pub fn tests() -> Vec<fsb_testkit::Case> {
+            vec![$(fsb_testkit::Case {
+                name: concat!(module_path!(), "::", stringify!($name)),
+                machine: true,
+                ignored: false,
+                run: $name,
+            }),*]
         }
     };
 }
@@ -40,8 +41,6 @@ fn main() -> ExitCode {
         quiet::tests(),
     ];
     let tests = tests.into_iter().flatten().collect();
-    let mut settings = libtest_mimic::Arguments::from_args();
     // As with real runs, one at a time: drop_caches empties everybody's caches.
-    settings.test_threads = Some(1);
-    libtest_mimic::run(&settings, tests).exit_code()
+    fsb_testkit::run(tests, Some(1))
 }

@@ -15,7 +15,7 @@ Examples:
   fsb list workloads      what can be done to a file
   fsb list file-systems   what can be formatted, and by which package";
 
-/// List a family: file-systems, media, controls, disturbances, workloads, backends, suites, tools, metrics or formats
+/// List a family: file-systems, media, controls, disturbances, workloads, backends, suites, plans, tools, metrics or formats
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP)]
 pub struct Arguments {
@@ -96,6 +96,14 @@ static FAMILIES: &[Family] = &[
         members: || {
             let suites = fsb_runner::suite::REGISTRY.iter();
             suites.map(|suite| (suite.name.to_owned(), suite.about.to_owned())).collect()
+        },
+    },
+    Family {
+        name: "plans",
+        about: "Plans that are shipped: fsb run NAME",
+        members: || {
+            let plans = fsb_runner::shipped_plan::REGISTRY.iter();
+            plans.map(|plan| (plan.name.to_owned(), plan.about.to_owned())).collect()
         },
     },
     Family {

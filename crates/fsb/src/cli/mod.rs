@@ -2,11 +2,13 @@
 
 mod clean;
 mod compare;
+mod completions;
 mod doctor;
 mod filebench;
 pub mod iozone;
 mod kernel;
 mod list;
+mod man;
 mod micro;
 pub mod postmark;
 mod report;
@@ -15,8 +17,9 @@ mod run;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use fsb_model::nearest;
 use fsb_report::visible;
 
 use crate::exit;
@@ -74,6 +77,11 @@ enum Command {
     Kernel(kernel::Arguments),
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
+    /// Print completions for bash, zsh or fish
+    Completions(completions::Arguments),
+    /// Write manual pages into a directory
+    #[command(hide = true)]
+    Man(man::Arguments),
 }
 
 /// Reads the command line and does what it says.
@@ -94,12 +102,55 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Doctor(arguments) => doctor::main(&arguments)?,
         Command::Kernel(arguments) => kernel::main(&arguments)?,
         Command::Clean(arguments) => clean::main(&arguments)?,
+        Command::Completions(arguments) => completions::main(&arguments)?,
+        Command::Man(arguments) => man::main(&arguments)?,
     };
     Ok(ExitCode::from(code))
 }
 
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    Cli::from_arg_matches(&Cli::command().try_get_matches_from(arguments)?)
+    let matches = tree().try_get_matches_from(arguments).map_err(suggesting)?;
+    Cli::from_arg_matches(&matches)
+}
+
+/// The whole command line, from which help, completions and manual pages come.
+fn tree() -> clap::Command {
+    Cli::command()
+}
+
+/// The same for manual pages and completions: with the options that help names in a line of text only, for there is room
+/// for them, and without the subcommands that are hidden.
+fn unabridged() -> clap::Command {
+    let shown = |argument: clap::Arg| {
+        let told = argument.get_help().is_some();
+        argument.hide(!told)
+    };
+    let tree = tree();
+    let visible = tree.get_subcommands().filter(|command| !command.is_hide_set());
+    let visible: Vec<_> = visible.map(|command| command.clone().mut_args(shown)).collect();
+    // clap takes no subcommand away again.
+    clap::Command::new("fsb")
+        .about(tree.get_about().cloned().unwrap_or_default())
+        .version(env!("CARGO_PKG_VERSION"))
+        .after_help(EXAMPLES)
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommands(visible)
+}
+
+/// clap measures the likeness of words by their beginnings, and finds nothing like `rnu`.
+fn suggesting(mut error: clap::Error) -> clap::Error {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) if error.get(ContextKind::SuggestedSubcommand).is_none() => typed.clone(),
+        _ => return error,
+    };
+    let tree = tree();
+    let known = tree.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    if let Some(near) = nearest::nearest(&typed, known) {
+        let near = ContextValue::Strings(vec![near.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+    error
 }
 
 /// Help and version are answers; everything else is a wrong request.

@@ -89,7 +89,7 @@ fn emulated_and_native_runs_are_never_compared() {
             assert!(operation["classic"]["sets"].as_object().unwrap().values().all(|set| set["mean"].is_number()));
         }
         assert_eq!(document["unjudged"], unjudged);
-        let schema = serde_json::from_str(include_str!("../../../../docs/schema/comparison.json")).unwrap();
+        let schema = serde_json::from_str(include_str!("../../schema/comparison.json")).unwrap();
         assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&document), "{document}");
         let show = |format| stdout(&fsb(scratch.path(), &["compare", sets[0], sets[1], "--format", format]));
         let screen = show("text");

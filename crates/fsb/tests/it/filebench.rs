@@ -12,7 +12,7 @@ use crate::common::{
 };
 
 fn shipped(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/filebench/wml").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/filebench/wml").join(name);
     path.display().to_string()
 }
 

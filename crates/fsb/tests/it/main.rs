@@ -1,5 +1,9 @@
 //! Whole runs of the program: on the null file system to the last digit, and on real ones as root.
 
+// Its `#[test]` instead of libtest's: what cannot run here is shown as ignored.
+#[macro_use]
+extern crate fsb_testkit;
+
 mod arrows;
 mod bad_input;
 mod browser;
@@ -9,6 +13,7 @@ mod controls;
 mod devices;
 mod directories;
 mod disturbed;
+mod documents;
 mod emulated;
 mod failures;
 mod families;
@@ -36,5 +41,11 @@ mod real_file_systems;
 mod regimes;
 mod resume;
 mod schemas;
+mod shell;
 mod terminal;
 mod vm;
+
+/// As with real runs, one at a time: they share the machine.
+fn main() -> std::process::ExitCode {
+    fsb_testkit::main(Some(1))
+}

@@ -56,6 +56,71 @@ fn a_whole_run_is_the_same_to_the_last_digit() {
     expect_no_traces(&before);
 }
 
+/// Rows that differ in how sure they are: a winner, a tie (both wait for the same limit), noise; and a target that no
+/// machine has room for.
+const SCREEN: &str = r#"
+targets = ["plain=null", "slow=null,slowdown=14%", { target = "striped=ext4@raid0:loop+loop", optional = true }]
+size = "1024T"
+theta = "8%"
+[repetition]
+blocks = 12
+stretch = "20ms"
+[[workload]]
+name = "write"
+file_size = "2M"
+block_size = "256K"
+durability = "end"
+[[workload]]
+name = "read"
+file_size = "2M"
+block_size = "4K"
+cache = "warm"
+[[workload]]
+name = "flow"
+label = "paced"
+flow = """
+name = "paced"
+rate = 100
+[[fileset]]
+name = "mails"
+files = 100
+size = "4K"
+preallocated = 0.5
+[[thread]]
+name = "reader"
+steps = [
+    { op = "create", set = "mails", fd = 1 },
+    { op = "append", fd = 1, size = "4K" },
+    { op = "close", fd = 1 },
+    { op = "delete", set = "mails" },
+    { op = "event-limit" },
+]
+"""
+"#;
+
+#[test]
+fn the_first_screen_decides_what_can_be_decided() {
+    let _turn = turn();
+    let scratch = scratch();
+    fs::write(scratch.path().join("screen.toml"), SCREEN).unwrap();
+    let output = fsb(scratch.path(), &["run", "screen.toml", "--seed", "42", "--out", "out", "-q"]);
+    expect_code(&output, 0);
+    // How much room there is on this machine is not the screen's doing.
+    let mut of_this_machine = false;
+    let mut is_the_same_everywhere = |line: &&str| {
+        of_this_machine = line.starts_with("striped: not available") || (of_this_machine && line.starts_with("  "));
+        !of_this_machine
+    };
+    let screen = redacted(&stdout(&output));
+    let screen: String = screen.lines().filter(&mut is_the_same_everywhere).map(|line| format!("{line}\n")).collect();
+    for (row, said) in [("read 4K", " a "), ("read 4K", " b "), ("write 256K", "?"), ("paced", " a"), ("paced", "here")]
+    {
+        let row = screen.lines().find(|line| line.starts_with(row)).expect(&screen);
+        assert!(row.contains(said), "{said} in {row}");
+    }
+    insta::assert_snapshot!("deciding_screen", screen);
+}
+
 #[test]
 fn another_seed_is_another_run() {
     let _turn = turn();

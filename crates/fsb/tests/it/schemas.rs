@@ -16,8 +16,8 @@ fn run_record_and_trials_fit_their_schemas() {
         ["run", "fast.toml", "null", "broken=null,fail=enospc", "--blocks", "2", "--out", "run", "-q", "--seed", "3"];
     expect_code(&fsb(scratch.path(), &targets), 4);
     let run = scratch.path().join("run");
-    let of_runs = validator(include_str!("../../../../docs/schema/run.json"));
-    let of_trials = validator(include_str!("../../../../docs/schema/trial.json"));
+    let of_runs = validator(include_str!("../../schema/run.json"));
+    let of_trials = validator(include_str!("../../schema/trial.json"));
     let check = |validator: &jsonschema::Validator, value: &serde_json::Value| {
         let errors: Vec<_> =
             validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();

@@ -12,7 +12,7 @@ fn read(text: &str, name: &str, implied: Option<u64>) -> Result<Script, Vec<Rema
 }
 
 fn directory(below: &str) -> BTreeMap<String, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/filebench/wml").join(below);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/filebench/wml").join(below);
     let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "f"));
     files

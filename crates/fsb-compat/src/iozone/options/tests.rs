@@ -88,7 +88,7 @@ fn every_supported_option_does_what_it_says() {
 
 #[test]
 fn every_option_of_the_real_tool_is_known_and_those_not_supported_are_refused_by_name() {
-    let help = include_str!("../../../../../testdata/tool-output/iozone-3.471-help.txt");
+    let help = include_str!("../../../testdata/tool-output/iozone-3.471-help.txt");
     let lines = help.lines().skip_while(|line| !line.starts_with("           -a "));
     let listed: Vec<&str> =
         lines.filter_map(|line| line.split_whitespace().next()).filter(|word| word.starts_with('-')).collect();

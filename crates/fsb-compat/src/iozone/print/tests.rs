@@ -11,7 +11,7 @@ fn options(line: &str) -> Options {
 
 /// A file of real output.
 fn real(name: &str) -> String {
-    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/tool-output"));
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/tool-output"));
     std::fs::read_to_string(root.join(name)).unwrap()
 }
 

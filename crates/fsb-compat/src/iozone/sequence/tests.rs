@@ -17,7 +17,7 @@ fn rows_of(text: &str) -> Vec<Row> {
 
 #[test]
 fn rows_are_those_of_the_real_tool_for_the_same_command() {
-    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata"));
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata"));
     let mut compared = 0;
     for folder in ["tool-output", "iozone-here/ext3", "iozone-here/ext4", "iozone-2010/ext4", "iozone-2010/xfs"] {
         for entry in std::fs::read_dir(root.join(folder)).unwrap().flatten() {

@@ -8,7 +8,7 @@ use super::{compare, set};
 use crate::common::{expect_code, fast_plan, fsb, scratch, turn};
 
 fn validator() -> jsonschema::Validator {
-    let schema = serde_json::from_str(include_str!("../../../../../docs/schema/comparison.json")).expect("JSON");
+    let schema = serde_json::from_str(include_str!("../../../schema/comparison.json")).expect("JSON");
     jsonschema::validator_for(&schema).expect("the schema is a schema")
 }
 

@@ -15,7 +15,7 @@ use crate::common::{expect_code, fsb, stderr, stdout};
 
 /// A file or directory of the repository's test data.
 fn testdata(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name).canonicalize().expect("test data")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name).canonicalize().expect("test data")
 }
 
 /// `NAME=` and a path of the test data.

@@ -15,7 +15,7 @@ use crate::common::{expect_code, fsb};
 
 /// Real traces and outputs.
 fn testdata(path: &str) -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata")).join(path)
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata")).join(path)
 }
 
 /// Runs `fsb iozone` with the words of a line, in a directory.

@@ -1,7 +1,7 @@
 //! System calls on files under test, from a trace of strace, in a form that real IOzone and fsb can be compared in.
 //!
 //! Seeks are not calls here but places: a read after a seek and a pread are the same. What is left out or made equal
-//! besides is told where it is done; `docs/methods.md` tells users.
+//! besides is told where it is done; `docs/methods/iozone.md` tells users.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,64 @@
+//! Plans that come with the program: the published works, and examples to start from.
+//!
+//! They are the files of the folder `plans/`, embedded, so that the binary alone can run them.
+
+/// A plan that can be run by its name.
+#[derive(Debug)]
+pub struct ShippedPlan {
+    /// The name of its file.
+    pub name: &'static str,
+    /// One line for `fsb list plans`.
+    pub about: &'static str,
+    /// The plan as it is written.
+    pub text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($name:literal: $about:literal,)*) => {
+        &[$(ShippedPlan { name: $name, about: $about, text: include_str!(concat!("../plans/", $name)) }),*]
+    };
+}
+
+/// Every plan that is shipped.
+pub static REGISTRY: &[ShippedPlan] = shipped! {
+    "benas-directio.toml": "Beňas 2011: IOzone's operations with O_DIRECT on five file systems.",
+    "benas-incache.toml": "Beňas 2011: IOzone's operations within memory on five file systems.",
+    "benas-outofcache.toml": "Beňas 2011: IOzone's operations on files that do not fit in memory.",
+    "benas-postmark.toml": "Beňas 2011: PostMark on five file systems.",
+    "benas-tuned.toml": "Beňas 2011: file systems with tuned options beside their defaults.",
+    "database.toml": "Example: small durable random I/O, as a database does it.",
+    "dordevic.toml": "Đorđević et al.: PostMark's three tests on ext2, ext3 in its three modes, and ReiserFS.",
+    "fedorchuk.toml": "Fedorchuk 2008: copying and deleting trees of files, RAID-0 included.",
+    "horvath.toml": "Horváth 2006: IOzone's thirteen operations on ext3, JFS, ReiserFS and xfs.",
+    "journal-modes.toml": "Example: ext4 with each mode of its journal.",
+};
+
+/// The plan of this name, with or without the folder that it has in the source.
+pub fn find(path: &str) -> Option<&'static ShippedPlan> {
+    let name = path.strip_prefix("plans/").unwrap_or(path);
+    REGISTRY.iter().find(|plan| plan.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_shipped() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/plans");
+        let mut files: Vec<String> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let names: Vec<&str> = REGISTRY.iter().map(|plan| plan.name).collect();
+        assert_eq!(names, files, "a plan is one file in plans/ and one line in REGISTRY, in alphabetical order");
+    }
+
+    #[test]
+    fn a_plan_is_found_by_its_name_and_by_its_path_in_the_source() {
+        assert_eq!(find("plans/database.toml").unwrap().name, "database.toml");
+        assert_eq!(find("database.toml").unwrap().name, "database.toml");
+        assert!(find("elsewhere/database.toml").is_none() && find("database").is_none());
+    }
+}

@@ -1,0 +1,243 @@
+//! The documentation as a user meets it: every command in a block of code is done, links lead somewhere.
+//!
+//! `fsb run` is done twice. Once as it is written, up to the plan (`--print-plan`): that needs no root, no device and no
+//! kernel. Once for real, with targets replaced by the null file system and sizes by small ones. `fsb compare` and
+//! `fsb report` are done as they are written, in a directory that has such files. Of all others clap reads the command
+//! line, for they would take minutes, or fetch something.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{expect_code, fsb, scratch, stdout, turn};
+
+/// The top of the source tree; a package has no documentation.
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the source tree")
+}
+
+/// Every page of the documentation.
+fn pages() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting = vec![top().join("docs")];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.extend(["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(|name| top().join(name)));
+    found.sort();
+    found
+}
+
+/// Lines of code blocks.
+fn code(text: &str) -> Vec<&str> {
+    let mut within = false;
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if line.starts_with("```") {
+            within = !within;
+        } else if within {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// The words of a line that calls the program, without `sudo`, comments and what a shell does with the output.
+fn call(line: &str) -> Option<Vec<String>> {
+    let line = line.trim().trim_start_matches("sudo ");
+    // Arrows are a diagram's.
+    let call = line.strip_prefix("fsb ").filter(|call| !call.contains('▶'))?;
+    let words = shlex::split(call).unwrap_or_else(|| panic!("a shell does not take: {line}"));
+    let end = words.iter().position(|word| ["|", ">", "&&", "#"].contains(&word.as_str()));
+    Some(words[..end.unwrap_or(words.len())].to_vec())
+}
+
+/// Calls in the documentation and among the examples of help, each once.
+fn calls() -> BTreeSet<Vec<String>> {
+    let directory = scratch();
+    let mut found = BTreeSet::new();
+    for page in pages() {
+        found.extend(code(&fs::read_to_string(page).unwrap()).into_iter().filter_map(call));
+    }
+    for command in ["run", "micro", "iozone", "postmark", "filebench", "compare", "report", "kernel", "clean", "doctor"]
+    {
+        let help = stdout(&fsb(directory.path(), &[command, "--help"]));
+        for line in help.lines().filter(|line| line.starts_with("  fsb ") || line.starts_with("  sudo fsb ")) {
+            // What an example is for stands behind two spaces.
+            found.extend(call(line.trim().split("   ").next().unwrap().split("  ").next().unwrap()));
+        }
+    }
+    found
+}
+
+/// Options of `fsb run` that stand alone.
+const SWITCHES: [&str; 5] = ["--verify", "--print-plan", "--quiet", "--force-root-user", "--allow-concurrent"];
+
+/// The words of `fsb run`: options with their values, and targets.
+fn options_and_targets(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>) {
+    let (mut options, mut targets) = (Vec::new(), Vec::new());
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            word if SWITCHES.contains(&word) => options.push([word, ""]),
+            word if word.starts_with('-') => options.push([word, words.next().expect("a value")]),
+            word => targets.push(word),
+        }
+    }
+    (options, targets)
+}
+
+fn plans(words: &[String]) {
+    let directory = scratch();
+    let (options, targets) = options_and_targets(&words[1..]);
+    // Kernels are files of this machine.
+    let options = options.iter().filter(|[name, _]| *name != "--kernel").flatten().filter(|word| !word.is_empty());
+    let line: Vec<&str> = ["run", "--print-plan"].into_iter().chain(options.copied()).chain(targets).collect();
+    let output = fsb(directory.path(), &line);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("[[workload]]"), "{words:?}: {}", stdout(&output));
+}
+
+fn measures(words: &[String]) {
+    let directory = scratch();
+    let (options, targets) = options_and_targets(&words[1..]);
+    let replaced = ["--in", "--kernel", "--memory", "--cpus", "--wipe", "--budget", "--blocks", "--control"];
+    let kept = options.into_iter().filter(|[name, _]| !replaced.contains(name)).flatten();
+    let options: Vec<&str> = kept.filter(|word| !word.is_empty()).collect();
+    fs::write(directory.path().join("small.toml"), "[repetition]\nstretch = '1ms'\n").unwrap();
+    let named: Vec<String> = (0..targets.len()).map(|number| format!("t{number}=null")).collect();
+    let small = ["run", "small.toml", "--blocks", "1", "--control", "guest-memory=off", "-q"];
+    // One that is documented with a scale may not be made with a smaller one.
+    let scale: &[&str] = if options.contains(&"--scale") { &[] } else { &["--scale", "1/64"] };
+    let line: Vec<&str> =
+        small.iter().chain(scale).copied().chain(options).chain(named.iter().map(String::as_str)).collect();
+    let _turn = turn();
+    let output = fsb(directory.path(), &line);
+    expect_code(&output, 0);
+    let runs: Vec<_> = fs::read_dir(directory.path().join("fsb-results")).unwrap().collect();
+    assert_eq!(runs.len(), 1, "{line:?}");
+}
+
+/// A directory with results of the names that the documentation uses.
+fn results() -> tempfile::TempDir {
+    let directory = scratch();
+    let at = |name: &str| directory.path().join(name);
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    for (from, set, number) in
+        [("ext4/ext4_", "ext4", 5), ("xfs/xfs", "xfs", 5), ("ext4/ext4_", "btrfs", 5)].map(|(f, s, n)| (f, s, 1..=n))
+    {
+        for directory in ["runs", set] {
+            fs::create_dir_all(at(directory)).unwrap();
+            for number in number.clone() {
+                let from = data.join(format!("iozone-2010/{from}{number}.iozone"));
+                fs::copy(from, at(directory).join(format!("{set}{number}.iozone"))).unwrap();
+            }
+        }
+    }
+    for set in ["old", "new"] {
+        fs::create_dir(at(set)).unwrap();
+        for number in 0..5 {
+            fs::copy(data.join("tool-output/fio-3.33.json"), at(set).join(format!("{number}.json"))).unwrap();
+            fs::copy(data.join("tool-output/fio-3.33.json"), at(&format!("{set}{number}.json"))).unwrap();
+        }
+        fs::copy(data.join("tool-output/fio-3.33.json"), at(&format!("{set}.json"))).unwrap();
+    }
+    for name in ["a.txt", "b.txt"] {
+        fs::copy(data.join("tool-output/postmark-1.53.txt"), at(name)).unwrap();
+    }
+    fs::write(at("small.toml"), "suite = 'quick'\n[repetition]\nstretch = '1ms'\nblocks = 1\n").unwrap();
+    let _turn = turn();
+    for (name, targets) in [
+        ("20261120T150405Z-ext4", &["ext4=null"][..]),
+        ("20261127T150405Z-ext4", &["ext4=null"]),
+        ("20261120T150405Z-ext4-xfs", &["ext4=null", "xfs=null"]),
+    ] {
+        let out = format!("fsb-results/{name}");
+        fs::create_dir_all(at("fsb-results")).unwrap();
+        let line: Vec<&str> =
+            ["run", "small.toml", "-q", "--out", &out].into_iter().chain(targets.iter().copied()).collect();
+        expect_code(&fsb(directory.path(), &line), 0);
+    }
+    directory
+}
+
+#[test]
+fn every_command_that_is_documented_does_what_it_says() {
+    let calls = calls();
+    let results = results();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for words in &calls {
+        let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
+        seen.insert(arguments[0]);
+        match arguments[0] {
+            "run" => {
+                plans(words);
+                measures(words);
+            }
+            "compare" | "report" | "list" | "completions" => expect_code(&fsb(results.path(), &arguments), 0),
+            // Where help is asked for last, all before it has been read.
+            _ => expect_code(&fsb(results.path(), &[&arguments[..], &["--help"]].concat()), 0),
+        }
+    }
+    assert!(calls.len() > 30 && seen.len() >= 9, "{} calls of {seen:?}", calls.len());
+}
+
+#[test]
+fn links_lead_to_pages_and_headings() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            let text = if heading.is_empty() { String::new() } else { fs::read_to_string(target).unwrap() };
+            let known = text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading);
+            assert!(heading.is_empty() || known, "{}: {link} is no heading there", page.display());
+        }
+    }
+}
+
+/// The name that a heading has in links.
+fn anchor(line: &str) -> String {
+    let kept = line.trim_start_matches('#').trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn every_target_of_make_that_is_documented_exists() {
+    let makefile = fs::read_to_string(top().join("Makefile")).unwrap();
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for line in code(&text).into_iter().filter_map(|line| line.trim().strip_prefix("make ")) {
+            let target = line.split_whitespace().next().unwrap();
+            assert!(makefile.contains(&format!("\n{target}:")), "{}: make {target}", page.display());
+        }
+    }
+}
+
+/// A list item that nobody reads to its end helps nobody.
+#[test]
+fn no_paragraph_of_the_methods_is_longer_than_a_hundred_and_fifty_words() {
+    for page in pages().into_iter().filter(|page| page.to_string_lossy().contains("docs/methods")) {
+        let mut paragraphs = vec![String::new()];
+        for line in fs::read_to_string(&page).unwrap().lines() {
+            let item = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+            if line.is_empty() || item.starts_with(". ") || item.starts_with("* ") {
+                paragraphs.push(String::new());
+            }
+            *paragraphs.last_mut().unwrap() += &format!("{line}\n");
+        }
+        for paragraph in paragraphs.iter().filter(|paragraph| !paragraph.trim_start().starts_with('|')) {
+            let words = paragraph.split_whitespace().count();
+            assert!(words <= 150, "{}: {words} words: {paragraph}", page.display());
+        }
+    }
+}
