@@ -110,7 +110,7 @@ pub struct Ready {
 
 /// An amount and the time that it took: a rate that repetitions can be added up to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Amount {
+pub struct Rate {
     /// Bytes, or operations, as the metric says.
     pub amount: u64,
     /// Nanoseconds.
@@ -148,7 +148,7 @@ pub struct Measurement {
     pub samples: Vec<f64>,
     /// Rates beside the one that targets are compared by, by the name of their metric.
     #[serde(default)]
-    pub rates: BTreeMap<String, Amount>,
+    pub rates: BTreeMap<String, Rate>,
     /// What was done, counted, where that is more than operations.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,

@@ -13,7 +13,9 @@ use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
 use super::files::{self, Table, open_flags};
-use super::{Backend, Capabilities, Completion, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::{
+    Backend, Capabilities, Completion, Directory, Flush, IoRequest, Purpose, Queued, Session, Setup, Slot, Verb,
+};
 use crate::EngineError;
 
 /// The member.
@@ -61,7 +63,7 @@ impl AioSession {
         let mut done = Vec::with_capacity(depth);
         for (tag, byte) in memory.iter_mut().enumerate() {
             let request =
-                Request { slot: Slot(0), verb: Verb::Read, offset: 0, memory: byte, length: 1, tag: tag as u32 };
+                IoRequest { slot: Slot(0), verb: Verb::Read, offset: 0, memory: byte, length: 1, tag: tag as u32 };
             // SAFETY: each request has a byte of its own, and all of them are waited for below, also after an error.
             if let Err(errno) = unsafe { self.start(file.as_raw_fd(), &request) } {
                 self.wait_for_all();
@@ -77,7 +79,7 @@ impl AioSession {
     ///
     /// As of [`Session::queue`].
     #[inline]
-    unsafe fn start(&mut self, file: i32, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn start(&mut self, file: i32, request: &IoRequest) -> Result<Queued, Errno> {
         let offset = libc::off_t::try_from(request.offset).map_err(|_| Errno::FBIG)?;
         let block = self.blocks.get(request.tag as usize).ok_or(Errno::INVAL)?.get();
         // SAFETY: the block lives as long as the session, and the library does not have it: its tag is of one request at
@@ -150,7 +152,7 @@ impl AioSession {
 }
 
 impl Session for AioSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         self.files.put(slot, files::open(at, path, open_flags(purpose))?);
         Ok(slot)
@@ -161,7 +163,7 @@ impl Session for AioSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let file = self.files.get(request.slot)?.as_raw_fd();
         // SAFETY: the caller vouches for the memory until the request is reaped; dropping the session waits for it.
         unsafe { self.start(file, request) }

@@ -23,7 +23,7 @@ fn real() -> impl Iterator<Item = &'static dyn Backend> {
 
 fn refused(backend: &dyn Backend) -> bool {
     let root = scratch(backend);
-    let place = Place { directory: root.path(), file: None, verb: Verb::Write, record_size: 4096 };
+    let place = ProbeTarget { directory: root.path(), file: None, verb: Verb::Write, record_size: 4096 };
     let setup = Setup { files: 1, held: true, depth: 1, record_size: 4096, memory: Vec::new() };
     match backend.examine(&place).and_then(|_| backend.session(&setup)) {
         Ok(_) => false,
@@ -154,7 +154,7 @@ fn files_are_created_and_sets_are_opened_one_by_one() {
 struct Rig {
     session: Box<dyn Session>,
     slot: Slot,
-    handle: Handle,
+    handle: Directory,
     memory: Memory,
     expected: Vec<u8>,
     _root: tempfile::TempDir,
@@ -171,15 +171,15 @@ fn rig(backend: &dyn Backend, depth: u32) -> Rig {
     let all = (memory.as_mut().as_mut_ptr(), RECORD * depth as usize);
     let setup = Setup { files: 1, held: true, depth, record_size: RECORD as u64, memory: vec![all] };
     let mut session = backend.session(&setup).unwrap();
-    let handle = backend.tree().open_root(&set).unwrap();
+    let handle = backend.namespace().open_root(&set).unwrap();
     let slot = session.open(&handle, FILE, Purpose::Read, FILE_SIZE as u64).unwrap();
     Rig { session, slot, handle, memory, expected: expected(1, FILE_SIZE).remove(0), _root: root }
 }
 
 impl Rig {
-    fn read(&mut self, tag: u32, offset: u64) -> Request {
+    fn read(&mut self, tag: u32, offset: u64) -> IoRequest {
         let memory = self.memory.as_mut()[tag as usize * RECORD..].as_mut_ptr();
-        Request { slot: self.slot, verb: Verb::Read, offset, memory, length: RECORD, tag }
+        IoRequest { slot: self.slot, verb: Verb::Read, offset, memory, length: RECORD, tag }
     }
 
     /// Reads a record and waits for it.
@@ -305,7 +305,7 @@ fn a_place_is_examined_and_left_as_it_was() {
     for backend in real() {
         let root = scratch(backend);
         for verb in [Verb::Read, Verb::Write] {
-            let place = Place { directory: root.path(), file: None, verb, record_size: 4096 };
+            let place = ProbeTarget { directory: root.path(), file: None, verb, record_size: 4096 };
             let found = backend.examine(&place).unwrap_or_else(|error| panic!("{}: {error}", backend.name()));
             assert!(found.is_none() || backend.capabilities().direct, "{}", backend.name());
             assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{}", backend.name());

@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Flush, Handle, Purpose, Setup, Slot};
+use super::{Directory, Flush, Purpose, Setup, Slot};
 
 /// What is open, by slot. Its size is fixed: it never allocates.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(super) fn open_flags(purpose: Purpose) -> OFlags {
 }
 
 /// Opens a file; one that is made may be written by its owner and read by everybody.
-pub(super) fn open(at: &Handle, path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn open(at: &Directory, path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
     retry_on_intr(|| rustix::fs::openat(at.fd(), path, flags, mode))
 }

@@ -12,10 +12,10 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
 use super::files::{self, Table};
-use super::trial::Trial;
+use super::probe_file::ProbeFile;
 use super::{
-    Backend, Capabilities, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot, Verb, bus,
-    place,
+    Backend, Capabilities, Direct, Directory, Flush, IoRequest, ProbeTarget, Purpose, Queued, Session, Setup, Slot,
+    Verb, map, sigbus,
 };
 use crate::EngineError;
 use crate::data::PAGE;
@@ -69,8 +69,8 @@ impl Backend for Mmap {
     }
 
     /// Some file systems cannot map a file for writing, some not at all.
-    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
-        let trial = Trial::of(place)?;
+    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
+        let trial = ProbeFile::of(place)?;
         let opened = trial.open(place.verb, OFlags::empty());
         let file = opened.map_err(|error| EngineError::io("open", trial.path(), &error))?;
         View::new(&file.into(), PAGE, place.verb == Verb::Write).map(|_| None).map_err(|errno| {
@@ -81,7 +81,7 @@ impl Backend for Mmap {
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        bus::install();
+        sigbus::install();
         Ok(Box::new(MmapSession { files: Table::new(setup), after_record: self.after_record }))
     }
 }
@@ -92,7 +92,7 @@ struct MmapSession {
 }
 
 impl Session for MmapSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         let writes = purpose != Purpose::Read;
         let flags = match purpose {
@@ -115,7 +115,7 @@ impl Session for MmapSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let mapping = self.files.get_mut(request.slot)?;
         // SAFETY: the caller vouches for the memory until this call returns.
         let moved = unsafe { mapping.copy(request) }?;
@@ -153,7 +153,7 @@ impl Mapped {
     ///
     /// As of [`Session::queue`].
     #[inline]
-    unsafe fn copy(&mut self, request: &Request) -> Result<usize, Errno> {
+    unsafe fn copy(&mut self, request: &IoRequest) -> Result<usize, Errno> {
         let View { start, length: whole } = self.view;
         let offset = usize::try_from(request.offset).map_err(|_| Errno::FBIG)?;
         let length = request.length.min(whole.saturating_sub(offset));
@@ -167,7 +167,7 @@ impl Mapped {
         };
         // SAFETY: `there` has `length` bytes in the mapping, the caller vouches for the other side, and the two do not
         // overlap, for nothing but this session points into the mapping. The session installed the handler.
-        if unsafe { bus::copy(from, to, length, (start, whole)) } {
+        if unsafe { sigbus::copy(from, to, length, (start, whole)) } {
             return Ok(length);
         }
         self.broken = true;
@@ -181,7 +181,7 @@ impl Mapped {
     ///
     /// As of [`Session::queue`].
     #[cold]
-    unsafe fn explain(&self, request: &Request) -> Result<usize, Errno> {
+    unsafe fn explain(&self, request: &IoRequest) -> Result<usize, Errno> {
         // SAFETY: the caller vouches for the memory.
         let memory = unsafe { std::slice::from_raw_parts_mut(request.memory, request.length) };
         let moved = match request.verb {
@@ -228,7 +228,7 @@ impl View {
             return Ok(View { start: ptr::dangling_mut(), length });
         }
         let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        Ok(View { start: place::map(file, length, access, MapFlags::SHARED)?, length })
+        Ok(View { start: map::map(file, length, access, MapFlags::SHARED)?, length })
     }
 }
 

@@ -10,21 +10,21 @@
 //! A new backend is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 mod aio;
-pub(crate) mod bus;
 #[cfg(test)]
 mod conformance;
 mod direct;
 mod files;
+pub(crate) mod map;
 mod mmap;
+mod namespace;
 mod null;
-pub(crate) mod place;
+mod probe_file;
 mod psync;
 mod psyncv;
+pub(crate) mod sigbus;
 #[cfg(test)]
 mod skeleton;
 mod stdio;
-mod tree;
-mod trial;
 mod uring;
 pub(crate) use uring::make_ring;
 
@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
 use crate::data::PAGE;
-pub use tree::{KernelTree, Tree};
+pub use namespace::{KernelNamespace, Namespace};
 
 /// All backends.
 pub static REGISTRY: &[&dyn Backend] = &[
@@ -107,7 +107,7 @@ impl Capabilities {
 
 /// Where records will be moved.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'p> {
+pub struct ProbeTarget<'p> {
     /// The directory that all files lie below. A file may be made in it for a trial, if it is removed again.
     pub directory: &'p Path,
     /// One of the files, unless all of them are yet to be made.
@@ -139,13 +139,13 @@ pub trait Backend: Sync {
     fn capabilities(&self) -> Capabilities;
 
     /// The calls on names.
-    fn tree(&self) -> &'static dyn Tree {
-        &KernelTree
+    fn namespace(&self) -> &'static dyn Namespace {
+        &KernelNamespace
     }
 
     /// Refuses a place that it cannot serve, and says why. Asked once, before the clock. The answer is what a direct
     /// backend found out; others have none.
-    fn examine(&self, _place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+    fn examine(&self, _place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         Ok(None)
     }
 
@@ -170,7 +170,7 @@ pub struct Setup {
 
 /// A directory that a backend opened; nothing for one that does not touch files.
 #[derive(Debug)]
-pub struct Handle(pub Option<OwnedFd>);
+pub struct Directory(pub Option<OwnedFd>);
 
 /// A file that a session opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +200,7 @@ pub enum Verb {
 
 /// One transfer.
 #[derive(Debug, Clone, Copy)]
-pub struct Request {
+pub struct IoRequest {
     /// The file.
     pub slot: Slot,
     /// The direction.
@@ -249,7 +249,7 @@ pub enum Flush {
 /// Dropping a session waits for the requests that are under way, for their memory is freed after it.
 pub trait Session {
     /// Opens a file, relative to a directory. `size` is what the file has or will have.
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno>;
+    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno>;
 
     /// Closes it and reports what the kernel says about that.
     fn close(&mut self, slot: Slot) -> Result<(), Errno>;
@@ -261,7 +261,7 @@ pub trait Session {
     /// `request.memory` must be valid for `request.length` bytes, for writing if the verb is [`Verb::Read`], and must
     /// not be used otherwise until the request is finished: until this call returns [`Queued::Done`] or an error, or
     /// until its completion was reaped.
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno>;
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno>;
 
     /// Says that no more is queued before the next [`Session::reap`]: everything is handed to the kernel now, or with the
     /// call that reaps.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::{Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Tree};
+use super::{Backend, Capabilities, Directory, Flush, IoRequest, Namespace, Purpose, Queued, Session, Setup, Slot};
 use crate::EngineError;
 
 /// The member.
@@ -28,7 +28,7 @@ impl Backend for Null {
         Capabilities { real: false, ..Capabilities::PLAIN }
     }
 
-    fn tree(&self) -> &'static dyn Tree {
+    fn namespace(&self) -> &'static dyn Namespace {
         &Null
     }
 
@@ -42,7 +42,7 @@ struct NullSession {
 }
 
 impl Session for NullSession {
-    fn open(&mut self, _at: &Handle, _path: &CStr, _purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, _at: &Directory, _path: &CStr, _purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
         self.next = self.next.wrapping_add(1);
         Ok(Slot(self.next))
     }
@@ -51,7 +51,7 @@ impl Session for NullSession {
         Ok(())
     }
 
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         Ok(Queued::Done(request.length))
     }
 
@@ -60,30 +60,30 @@ impl Session for NullSession {
     }
 }
 
-impl Tree for Null {
-    fn open_root(&self, _path: &Path) -> Result<Handle, Errno> {
-        Ok(Handle(None))
+impl Namespace for Null {
+    fn open_root(&self, _path: &Path) -> Result<Directory, Errno> {
+        Ok(Directory(None))
     }
 
-    fn open_directory(&self, _at: &Handle, _name: &CStr) -> Result<Handle, Errno> {
-        Ok(Handle(None))
+    fn open_directory(&self, _at: &Directory, _name: &CStr) -> Result<Directory, Errno> {
+        Ok(Directory(None))
     }
 
-    fn stat(&self, _at: &Handle, _name: &CStr) -> Result<(), Errno> {
+    fn stat(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn rename(&self, _at: &Handle, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
+    fn rename(&self, _at: &Directory, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn unlink(&self, _at: &Handle, _name: &CStr) -> Result<(), Errno> {
+    fn unlink(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 
     fn list(
         &self,
-        _directory: &Handle,
+        _directory: &Directory,
         _buffer: &mut [MaybeUninit<u8>],
         expected: u64,
         visit: &mut dyn FnMut(&CStr) -> ControlFlow<()>,
@@ -96,11 +96,11 @@ impl Tree for Null {
         Ok(())
     }
 
-    fn sync_directory(&self, _directory: &Handle) -> Result<(), Errno> {
+    fn sync_directory(&self, _directory: &Directory) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn sync_file_system(&self, _directory: &Handle) -> Result<(), Errno> {
+    fn sync_file_system(&self, _directory: &Directory) -> Result<(), Errno> {
         Ok(())
     }
 }

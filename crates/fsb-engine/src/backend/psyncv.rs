@@ -7,7 +7,7 @@ use std::slice;
 use rustix::io::{Errno, retry_on_intr};
 
 use super::files::{self, Table, open_flags};
-use super::{Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::{Backend, Capabilities, Directory, Flush, IoRequest, Purpose, Queued, Session, Setup, Slot, Verb};
 use crate::EngineError;
 use rustix::fd::OwnedFd;
 
@@ -42,7 +42,7 @@ struct PsyncvSession {
 }
 
 impl Session for PsyncvSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         self.files.put(slot, files::open(at, path, open_flags(purpose))?);
         Ok(slot)
@@ -52,7 +52,7 @@ impl Session for PsyncvSession {
         files::close(self.files.take(slot)?)
     }
 
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let file = self.files.get(request.slot)?;
         let part = request.length.div_ceil(PARTS).max(1);
         // SAFETY: the caller vouches for the memory until this call returns.

@@ -18,8 +18,8 @@ use rustix::io::Errno;
 
 use super::psync::PSYNC;
 use super::{
-    Backend, Capabilities, Completion, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot,
-    Verb,
+    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, ProbeTarget, Purpose, Queued, Session,
+    Setup, Slot, Verb,
 };
 use crate::EngineError;
 
@@ -43,9 +43,9 @@ impl Backend for Skeleton {
     }
 
     /// What only the file itself can tell: the alignment for direct I/O, a file system that cannot map.
-    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         if place.record_size > 1 << 30 {
-            let Place { directory, record_size, .. } = place;
+            let ProbeTarget { directory, record_size, .. } = place;
             return Err(EngineError::new(format!("{}: records of {record_size} bytes", directory.display())));
         }
         Ok(None)
@@ -64,12 +64,12 @@ impl Backend for Skeleton {
 struct SkeletonSession {
     /// Somebody who can open, close and move data: a real backend makes its own calls here.
     files: Box<dyn Session>,
-    queued: Vec<Request>,
+    queued: Vec<IoRequest>,
     finished: Vec<Completion>,
 }
 
 impl Session for SkeletonSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
         self.files.open(at, path, purpose, size)
     }
 
@@ -77,7 +77,7 @@ impl Session for SkeletonSession {
         self.files.close(slot)
     }
 
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         // One less than it says it can: full queues happen, and callers must cope.
         if self.queued.len() + self.finished.len() >= 3 {
             return Ok(Queued::Busy);

@@ -10,7 +10,7 @@ use rustix::fd::{BorrowedFd, IntoRawFd};
 use rustix::io::Errno;
 
 use super::files::{self, Table, open_flags};
-use super::{Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::{Backend, Capabilities, Directory, Flush, IoRequest, Purpose, Queued, Session, Setup, Slot, Verb};
 use crate::EngineError;
 
 /// The member.
@@ -40,7 +40,7 @@ struct StdioSession {
 }
 
 impl Session for StdioSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
         let slot = self.streams.free()?;
         let mode = match purpose {
             Purpose::Read => c"r",
@@ -67,7 +67,7 @@ impl Session for StdioSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let stream = self.streams.get_mut(request.slot)?;
         stream.seek(request.offset)?;
         // SAFETY: the caller vouches for the memory until this call returns.
@@ -107,7 +107,7 @@ impl Stream {
     ///
     /// As of [`Session::queue`].
     #[inline]
-    unsafe fn transfer(&mut self, request: &Request) -> Result<usize, Errno> {
+    unsafe fn transfer(&mut self, request: &IoRequest) -> Result<usize, Errno> {
         let mut moved = 0;
         while moved < request.length {
             let (memory, rest) = (request.memory.wrapping_add(moved).cast(), request.length - moved);

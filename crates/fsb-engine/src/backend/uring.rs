@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::files::{self, Table, open_flags};
 use super::{
-    Backend, Capabilities, Completion, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot,
-    Verb, direct,
+    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, ProbeTarget, Purpose, Queued, Session,
+    Setup, Slot, Verb, direct,
 };
 use crate::EngineError;
 
@@ -58,7 +58,7 @@ impl Backend for Uring {
         self.capabilities
     }
 
-    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
     }
 
@@ -178,7 +178,7 @@ impl UringSession {
 
     /// The request as the kernel wants it.
     #[inline]
-    fn entry(&self, request: &Request) -> Result<squeue::Entry, Errno> {
+    fn entry(&self, request: &IoRequest) -> Result<squeue::Entry, Errno> {
         let file = self.files.get(request.slot)?;
         let (number, flags) = match self.registers {
             true => (request.slot.0 as i32, squeue::Flags::FIXED_FILE),
@@ -228,7 +228,7 @@ impl UringSession {
 }
 
 impl Session for UringSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
         let file = files::open(at, path, self.flags | open_flags(purpose))?;
         self.register(slot, file.as_raw_fd())?;
@@ -243,7 +243,7 @@ impl Session for UringSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let entry = self.entry(request)?;
         // SAFETY: the caller vouches for the memory until the request is reaped, and dropping the session waits for it.
         match unsafe { self.ring.submission().push(&entry) } {

@@ -10,7 +10,7 @@ use super::files;
 use super::phase::{Msync, Operation, Phase, PhaseError};
 use super::records::{Fault, READ, Records, WRITE};
 use crate::EngineError;
-use crate::backend::{bus, place};
+use crate::backend::{map, sigbus};
 use crate::data::Memory;
 
 pub(super) struct Mapping<'p> {
@@ -36,7 +36,7 @@ impl Map {
             true => (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED),
             false => (ProtFlags::READ, MapFlags::PRIVATE),
         };
-        Ok(Map { start: place::map(file, length, protection, flags)?, length })
+        Ok(Map { start: map::map(file, length, protection, flags)?, length })
     }
 
     /// Where a record begins.
@@ -83,7 +83,7 @@ impl<'p> Mapping<'p> {
             let moved = retry_on_intr(|| rustix::io::pwrite(&file, record.as_mut(), last));
             Fault::whole(WRITE, moved, record.as_mut().len()).map_err(|fault| fault.of(phase, last))?;
         }
-        bus::install();
+        sigbus::install();
         let refused = |errno| EngineError::call("map", &phase.path, errno);
         let length = rustix::fs::fstat(&file).map_err(refused)?.st_size as u64;
         if length < phase.file_size {
@@ -126,7 +126,7 @@ impl Records for Mapping<'_> {
         let (place, length) = (self.map.place(offset as usize, record.len()), record.len());
         // SAFETY: the record lies in the mapping, which nothing else points into, and the other side is memory of our
         // own; the handler is installed. A mapping that failed is not used again: the pass ends.
-        if !unsafe { bus::copy(place, record.as_mut_ptr(), length, self.map.whole()) } {
+        if !unsafe { sigbus::copy(place, record.as_mut_ptr(), length, self.map.whole()) } {
             let moved = retry_on_intr(|| rustix::io::pread(&self.file, &mut *record, offset));
             return Err(failed(READ, moved, length));
         }
@@ -139,7 +139,7 @@ impl Records for Mapping<'_> {
         self.content.renew(offset, record);
         let (place, length) = (self.map.place(offset as usize, record.len()), record.len());
         // SAFETY: as in `read`; operations that write have a writable mapping.
-        if !unsafe { bus::copy(record.as_ptr(), place, length, self.map.whole()) } {
+        if !unsafe { sigbus::copy(record.as_ptr(), place, length, self.map.whole()) } {
             let moved = retry_on_intr(|| rustix::io::pwrite(&self.file, record, offset));
             return Err(failed(WRITE, moved, length));
         }

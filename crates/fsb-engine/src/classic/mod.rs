@@ -7,27 +7,27 @@
 //!
 //! A [`Phase`] is data; [`perform`] does it alone, [`perform_together`] does several that start and stop together, in
 //! threads or in processes that are this program again ([`child_main`]). How a record is moved is a matter of
-//! [`Means`], each in a file of its own.
+//! [`IoMethod`], each in a file of its own.
 
 mod asynchronous;
-mod board;
 mod calls;
 mod child;
 mod content;
-mod crew;
 mod files;
+mod group;
 mod mapping;
 mod order;
 mod perform;
 mod phase;
 mod probe;
 mod records;
+mod start_barrier;
 mod stream;
 
 pub use child::{CHILD_ARGUMENT, child_main};
 pub use content::Corruption;
-pub use crew::{CrewResult, perform_together};
 pub use files::{Existing, bring_to_rest, examine, remove};
+pub use group::{GroupResult, perform_together};
 pub use perform::perform;
-pub use phase::{Check, Means, Msync, Operation, Phase, PhaseError, PhaseResult, Purge, Rest};
+pub use phase::{Check, IoMethod, Msync, Operation, Phase, PhaseError, PhaseResult, Purge, Rest};
 pub use probe::{available_bytes, check_direct, clock_resolution, processors, sync_all};

@@ -55,7 +55,7 @@ impl Operation {
 /// How a record is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Means {
+pub enum IoMethod {
     /// read and write.
     Calls,
     /// A mapping, and what follows each record that is stored into it.
@@ -116,7 +116,7 @@ pub struct Phase {
     /// For strided reads: how many records further the next one is.
     pub stride: u64,
     /// How.
-    pub means: Means,
+    pub method: IoMethod,
     /// O_DIRECT.
     pub direct: bool,
     /// O_SYNC, where the file is opened for writing.

@@ -7,7 +7,7 @@ use super::calls::Calls;
 use super::content::Corruption;
 use super::files;
 use super::mapping::Mapping;
-use super::phase::{Means, Operation, Phase, PhaseError};
+use super::phase::{IoMethod, Operation, Phase, PhaseError};
 use super::stream::Stream;
 use crate::EngineError;
 
@@ -99,12 +99,12 @@ pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_
         return Ok(Box::new(Stream::open(phase)?));
     }
     let file = files::open_for(phase, together)?;
-    Ok(match phase.means {
-        Means::Calls => Box::new(Calls::new(phase, file)),
-        Means::Mapping(msync) => {
+    Ok(match phase.method {
+        IoMethod::Calls => Box::new(Calls::new(phase, file)),
+        IoMethod::Mapping(msync) => {
             let written = phase.operation.writes() || (phase.operation == Operation::RandomRead && !together);
             Box::new(Mapping::new(phase, file, written, msync)?)
         }
-        Means::Asynchronous { depth, copy } => Box::new(Asynchronous::new(phase, file, depth, copy)),
+        IoMethod::Asynchronous { depth, copy } => Box::new(Asynchronous::new(phase, file, depth, copy)),
     })
 }

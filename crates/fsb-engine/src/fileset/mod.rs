@@ -3,14 +3,14 @@
 mod build;
 mod cache;
 mod layout;
-pub(crate) mod together;
+pub(crate) mod tree_walk;
 mod verify;
 
 pub(crate) use build::{Content, build, expect_nothing, make_anew, make_directory, open, sync, sync_through};
 pub use cache::EXAMINED_FILES;
 pub(crate) use cache::{Interest, examined, ready, resident_after, resident_bytes};
 pub(crate) use layout::{Layout, MOST_DIRECTORIES, MOST_FILES, Names};
-pub(crate) use together::remove;
+pub(crate) use tree_walk::remove;
 pub(crate) use verify::verify;
 
 /// The device moves whole blocks of so many bytes.

@@ -7,10 +7,10 @@
 //! [`run`] is for `fsb postmark`; the workload of the registry does the same with a latency for each operation.
 
 mod file;
-mod hand;
+mod file_ops;
 mod names;
 mod run;
 
-pub(crate) use hand::{Content, Hand, Manner, Means};
+pub(crate) use file_ops::{Content, FileOps, FileOpsOptions, Means};
 pub(crate) use names::Names;
-pub use run::{Ended, Moment, Request, Times, run};
+pub use run::{Ended, Moment, RunOptions, Times, run};

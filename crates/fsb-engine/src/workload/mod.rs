@@ -6,34 +6,34 @@
 mod append;
 #[cfg(test)]
 mod cells;
-mod conduct;
 #[cfg(test)]
 mod conformance;
 mod create;
 mod delete;
-mod ending;
 mod filetree;
 mod flow;
 mod iozone;
+mod label;
 mod listing;
+mod measure;
 mod micro;
 mod micro_create;
 mod micro_read;
 mod micro_write;
 mod names;
 mod params;
-mod plain;
+mod phase_times;
 mod postmark;
 mod read;
 mod readdir;
 mod records;
 mod rename;
 mod scan;
+mod simple;
 #[cfg(test)]
 mod skeleton;
 mod spec;
 mod stat;
-mod stretches;
 #[cfg(test)]
 pub(crate) mod testing;
 mod untar_build;

@@ -5,13 +5,13 @@ use fsb_model::{Access, CacheState, Durability};
 
 use super::listing::{self, Unit};
 use super::params;
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
 use crate::fileset::Content;
 use crate::profile::Profile;
 
 /// The member.
-pub(super) static READDIR: Plain = Plain {
+pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "readdir",
         files: "min(10000, size/64K)",

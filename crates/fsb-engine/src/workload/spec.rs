@@ -4,12 +4,12 @@ use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use serde_json::Value;
 
-use super::ending;
+use super::label;
 use super::params::Reader;
 use crate::backend::{self, Backend, Capabilities, Demands};
 use crate::fileset::{Layout, MOST_DIRECTORIES, MOST_FILES};
+use crate::io_loop::HELD_FILES;
 use crate::profile::{Profile, Renewal};
-use crate::pump::HELD_FILES;
 use crate::{ParamError, Sizing};
 
 /// Sequential records from this size on are judged by bytes a second, all others by operations a second.
@@ -293,7 +293,7 @@ impl Spec {
             CacheState::Warm => label += ", warm",
             CacheState::Out => label += ", out of cache",
         }
-        label += ending::durable(self.durability);
+        label += label::durable(self.durability);
         if self.backend.name() != self.usual_backend {
             label = format!("{label}, {}", self.backend.name());
         }
@@ -303,7 +303,7 @@ impl Spec {
         if self.batch > 1 {
             label = format!("{label} by {}", self.batch);
         }
-        label + &ending::workers(self.threads, self.processes)
+        label + &label::workers(self.threads, self.processes)
     }
 
     /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; of a matrix `read 64K, 1M file`.

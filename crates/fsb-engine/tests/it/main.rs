@@ -13,7 +13,7 @@ mod syscalls;
 
 use std::path::Path;
 
-use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
+use fsb_engine::{EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
 use fsb_model::WorkloadSpec;
 
 /// A gate that opens at once.

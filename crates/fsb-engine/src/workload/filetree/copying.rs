@@ -8,13 +8,13 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::options::Way;
+use super::options::CopyMethod;
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::Directory;
 
 /// A copy of `length` bytes from `offset` of the source on; the destination is new and empty. `Err` has the call's verb.
 pub(super) fn copy(
-    how: Way,
+    how: CopyMethod,
     source: BorrowedFd<'_>,
     offset: u64,
     length: u64,
@@ -22,9 +22,11 @@ pub(super) fn copy(
     memory: &mut [u8],
 ) -> Result<(), (&'static str, Errno)> {
     match how {
-        Way::ReadWrite => read_write(source, offset, length, destination, memory),
-        Way::CopyFileRange => in_kernel(source, offset, length, destination),
-        Way::Reflink => rustix::fs::ioctl_ficlone(destination, source).map_err(|errno| ("share the blocks of", errno)),
+        CopyMethod::ReadWrite => read_write(source, offset, length, destination, memory),
+        CopyMethod::CopyFileRange => in_kernel(source, offset, length, destination),
+        CopyMethod::Reflink => {
+            rustix::fs::ioctl_ficlone(destination, source).map_err(|errno| ("share the blocks of", errno))
+        }
     }
 }
 
@@ -84,8 +86,8 @@ fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
 }
 
 /// Copies one block as all files shall be copied. What this file system cannot do is no failure of it.
-pub(super) fn probe(how: Way, within: bool, root: &Handle, set: &Path) -> Result<(), EngineError> {
-    if how == Way::ReadWrite {
+pub(super) fn probe(how: CopyMethod, within: bool, root: &Directory, set: &Path) -> Result<(), EngineError> {
+    if how == CopyMethod::ReadWrite {
         return Ok(());
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -111,7 +113,7 @@ pub(super) fn probe(how: Way, within: bool, root: &Handle, set: &Path) -> Result
         Ok(()) => Ok(()),
         Err((_, Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS)) => {
             let why = match (how, within) {
-                (Way::Reflink, _) => "this file system shares no blocks between files: reflink is not supported",
+                (CopyMethod::Reflink, _) => "this file system shares no blocks between files: reflink is not supported",
                 (_, true) => "this kernel or file system does not know copy_file_range",
                 (_, false) => "the kernel does not copy from memory into another file system by copy_file_range",
             };

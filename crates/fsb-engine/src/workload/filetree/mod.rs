@@ -5,9 +5,9 @@
 //! incompressible and a function of the seed and the file, as everywhere.
 
 mod copying;
-mod crew;
 mod options;
 mod recipe;
+mod thread_job;
 mod tree;
 
 use std::sync::atomic::AtomicBool;
@@ -15,16 +15,16 @@ use std::sync::atomic::AtomicBool;
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
 use fsb_model::{CacheState, Durability, Params};
 
-use super::conduct::check_operations;
+use super::measure::check_operations;
 use super::{Job, Workload, params};
-use crate::board::Board;
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
 use crate::profile::{Profile, Renewal};
-use crate::task::{Amount, ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, team};
-use crew::Hauliers;
+use crate::rendezvous::Rendezvous;
+use crate::task::{ClockSpec, Gate, Measurement, Rate, Ready};
+use crate::{EngineError, ParamError, Sizing, fileset, threads};
 use options::{Operation, Options};
+use thread_job::TreeThreads;
 use tree::Names;
 
 /// The tree that is there, and the one that is made.
@@ -137,8 +137,8 @@ impl Job for FileTreeJob {
                 Operation::Delete => tree::look_at(&set, &from)?,
             }
         }
-        let board = Board::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
-        let crew = Hauliers {
+        let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let threads = TreeThreads {
             job: self,
             set: &set,
             root: root.as_ref(),
@@ -146,10 +146,10 @@ impl Job for FileTreeJob {
             to: &to,
             leaves: &leaves,
             memory: memory.as_ref(),
-            board: &board,
+            rendezvous: &rendezvous,
             failed: AtomicBool::new(false),
         };
-        let outcome = team::run(&crew, context, &profile, ready, false, gate)?;
+        let outcome = threads::run(&threads, context, &profile, ready, false, gate)?;
         if real {
             match self.0.operation {
                 Operation::Delete => fileset::expect_nothing(&set)?,
@@ -170,7 +170,7 @@ impl FileTreeJob {
     /// Rates beside the time, and what was done.
     fn count(&self, measurement: &mut Measurement) {
         let timed_ns = measurement.timed_ns;
-        let mut rate = |name: &str, amount| measurement.rates.insert(name.to_owned(), Amount { amount, timed_ns });
+        let mut rate = |name: &str, amount| measurement.rates.insert(name.to_owned(), Rate { amount, timed_ns });
         rate(OPERATION_RATE.name, measurement.operations);
         if measurement.bytes > 0 {
             rate(THROUGHPUT.name, measurement.bytes);

@@ -5,7 +5,7 @@ use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
 use super::recipe::{self, Set};
-use crate::workload::ending::ending;
+use crate::workload::label::ending;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -31,20 +31,20 @@ impl Operation {
 
 /// How the bytes of a file come into its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum CopyMethod {
     ReadWrite,
     CopyFileRange,
     Reflink,
 }
 
-impl Way {
-    const ALL: [Way; 3] = [Way::ReadWrite, Way::CopyFileRange, Way::Reflink];
+impl CopyMethod {
+    const ALL: [CopyMethod; 3] = [CopyMethod::ReadWrite, CopyMethod::CopyFileRange, CopyMethod::Reflink];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Way::ReadWrite => "read-write",
-            Way::CopyFileRange => "copy_file_range",
-            Way::Reflink => "reflink",
+            CopyMethod::ReadWrite => "read-write",
+            CopyMethod::CopyFileRange => "copy_file_range",
+            CopyMethod::Reflink => "reflink",
         }
     }
 }
@@ -53,7 +53,7 @@ impl Way {
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) operation: Operation,
-    pub(super) copy: Way,
+    pub(super) copy: CopyMethod,
     /// The shape as it is to be made: scaled.
     pub(super) shape: Shape,
     tree: Tree,
@@ -79,12 +79,12 @@ impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, params, sizing);
         let operation = reader.word("operation", &Operation::ALL, Operation::name)?.unwrap_or(Operation::CopyInto);
-        let copy = reader.word("copy", &Way::ALL, Way::name)?;
+        let copy = reader.word("copy", &CopyMethod::ALL, CopyMethod::name)?;
         if operation == Operation::Delete && copy.is_some() {
             return Err(reader.error("copy", "nothing is copied where operation is delete: leave it out"));
         }
-        let copy = copy.unwrap_or(Way::ReadWrite);
-        if operation == Operation::CopyInto && copy == Way::Reflink {
+        let copy = copy.unwrap_or(CopyMethod::ReadWrite);
+        if operation == Operation::CopyInto && copy == CopyMethod::Reflink {
             let message = "a reflink shares blocks within one file system: it needs operation = \"copy-within\"";
             return Err(reader.error("copy", message));
         }
@@ -180,7 +180,7 @@ impl Options {
             Operation::CopyWithin => format!("copy {tree} within, {}", self.copy.name()),
             Operation::Delete => format!("delete {tree}"),
         };
-        if self.operation != Operation::Delete && self.copy == Way::ReadWrite && self.block_size != 128 << 10 {
+        if self.operation != Operation::Delete && self.copy == CopyMethod::ReadWrite && self.block_size != 128 << 10 {
             label = format!("{label} {}", Bytes(self.block_size));
         }
         label + &ending(self.durability, self.verify, self.threads, 1)

@@ -24,7 +24,7 @@ const WARM: f64 = 0.99;
 
 /// One file of a tree.
 #[derive(Debug)]
-pub(super) struct Leaf {
+pub(super) struct TreeFile {
     /// The number of its directory.
     pub(super) directory: usize,
     pub(super) size: u64,
@@ -33,12 +33,12 @@ pub(super) struct Leaf {
 }
 
 /// The files of a shape, directory by directory, and where the bytes of all of them end.
-pub(super) fn leaves(shape: &Shape) -> (Vec<Leaf>, u64) {
+pub(super) fn leaves(shape: &Shape) -> (Vec<TreeFile>, u64) {
     let mut address = 0;
     let mut leaves = Vec::new();
     for (directory, found) in shape.directories().iter().enumerate() {
         for &size in &found.files {
-            leaves.push(Leaf { directory, size, address });
+            leaves.push(TreeFile { directory, size, address });
             address += size.next_multiple_of(PAGE as u64);
         }
     }
@@ -78,7 +78,7 @@ fn c_string(text: String) -> CString {
 }
 
 /// Makes the tree with all its bytes.
-pub(super) fn build(set: &Path, names: &Names, leaves: &[Leaf], seed: u64) -> Result<(), EngineError> {
+pub(super) fn build(set: &Path, names: &Names, leaves: &[TreeFile], seed: u64) -> Result<(), EngineError> {
     for name in &names.directories {
         let path = Names::path(set, name);
         fs::create_dir(&path).map_err(|error| EngineError::io("make directory", &path, &error))?;
@@ -93,7 +93,7 @@ pub(super) fn build(set: &Path, names: &Names, leaves: &[Leaf], seed: u64) -> Re
 }
 
 /// Writes a file's bytes from `offset` on.
-fn write(file: &File, leaf: &Leaf, offset: u64, data: &mut Data) -> std::io::Result<()> {
+fn write(file: &File, leaf: &TreeFile, offset: u64, data: &mut Data) -> std::io::Result<()> {
     let mut done = 0;
     while done < leaf.size {
         let length = CHUNK.min(leaf.size - done);
@@ -104,7 +104,7 @@ fn write(file: &File, leaf: &Leaf, offset: u64, data: &mut Data) -> std::io::Res
 }
 
 /// The bytes of all files in memory and nowhere else: a file without a name, of the kernel's own tmpfs.
-pub(super) fn in_memory(leaves: &[Leaf], whole: u64, seed: u64) -> Result<File, EngineError> {
+pub(super) fn in_memory(leaves: &[TreeFile], whole: u64, seed: u64) -> Result<File, EngineError> {
     check_room("the source", whole)?;
     let refused = |errno| EngineError::system("make a file in memory", errno);
     let file = File::from(rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC).map_err(refused)?);
@@ -116,14 +116,14 @@ pub(super) fn in_memory(leaves: &[Leaf], whole: u64, seed: u64) -> Result<File, 
 }
 
 /// Proves that the source is in memory: what is in it, and how much of that.
-pub(super) fn prove_in_memory(file: &File, whole: u64, leaves: &[Leaf]) -> Result<Ready, EngineError> {
+pub(super) fn prove_in_memory(file: &File, whole: u64, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     // Between files nothing was written, and there are no pages.
     let written: u64 = leaves.iter().map(|leaf| leaf.size.next_multiple_of(PAGE as u64)).sum();
     proved(resident_bytes(file, whole), written)
 }
 
 /// Brings a tree that lies on the file system into the page cache, and proves it by a sample.
-pub(super) fn warm(set: &Path, names: &Names, leaves: &[Leaf]) -> Result<Ready, EngineError> {
+pub(super) fn warm(set: &Path, names: &Names, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     let mut memory = Memory::new(CHUNK as usize);
     for name in &names.files {
         let path = Names::path(set, name);
@@ -163,7 +163,13 @@ pub(super) fn look_at(set: &Path, names: &Names) -> Result<(), EngineError> {
 }
 
 /// A tree that is not as large as it should be is no copy; with `verify` its contents are compared too.
-pub(super) fn check(set: &Path, names: &Names, leaves: &[Leaf], seed: u64, verify: bool) -> Result<(), EngineError> {
+pub(super) fn check(
+    set: &Path,
+    names: &Names,
+    leaves: &[TreeFile],
+    seed: u64,
+    verify: bool,
+) -> Result<(), EngineError> {
     for name in &names.directories {
         let path = Names::path(set, name);
         fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?;
@@ -184,7 +190,7 @@ pub(super) fn check(set: &Path, names: &Names, leaves: &[Leaf], seed: u64, verif
     Ok(())
 }
 
-fn compare(path: &Path, leaf: &Leaf, data: &mut Data, memory: &mut [u8]) -> Result<(), EngineError> {
+fn compare(path: &Path, leaf: &TreeFile, data: &mut Data, memory: &mut [u8]) -> Result<(), EngineError> {
     let file = File::open(path).map_err(|error| EngineError::io("open", path, &error))?;
     let mut offset = 0;
     while offset < leaf.size {

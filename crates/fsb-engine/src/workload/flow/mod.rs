@@ -5,19 +5,19 @@
 //! sizes, names and contents are is a function of their numbers. The amount of work is the same for all targets, so the
 //! time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was done.
 
-mod actor;
-mod aio;
+mod async_writes;
 mod build;
-mod crew;
 mod draw;
 mod entries;
+mod operations;
 mod options;
-mod perform;
-mod points;
 mod program;
 mod report;
 mod sets;
-mod stage;
+mod shared;
+mod sync;
+mod thread;
+mod thread_job;
 mod tree;
 
 use fsb_model::flow::{FileSet, Flow, Op, Step, Thread};
@@ -27,14 +27,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Job, Workload, params};
 use crate::context::Context;
-use crate::fileset::together::{self, Found};
+use crate::fileset::tree_walk::{self, Found};
 use crate::fileset::{self, BLOCK, NOTE};
 use crate::profile::{Profile, Renewal};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, team};
-use crew::Cast;
+use crate::{EngineError, ParamError, Sizing, threads};
 use options::Options;
-use stage::Stage;
+use shared::FlowShared;
+use thread_job::FlowThreads;
 
 /// The operation that is counted: all kinds of them.
 const OPERATION: &str = "operation";
@@ -155,13 +155,13 @@ impl Workload for AnyFlow {
 struct FlowJob(Options);
 
 impl FlowJob {
-    fn stage(&self, context: &Context) -> Result<Stage, EngineError> {
-        let mut stage = Stage::new(&self.0.flow, context.seed, context.set(), context.operations);
-        (stage.repetition, stage.verify) = (context.repetition, self.0.verify);
+    fn shared(&self, context: &Context) -> Result<FlowShared, EngineError> {
+        let mut shared = FlowShared::new(&self.0.flow, context.seed, context.set(), context.operations);
+        (shared.repetition, shared.verify) = (context.repetition, self.0.verify);
         if context.is_real() {
-            stage.root = Some(fileset::open(&context.set())?);
+            shared.root = Some(fileset::open(&context.set())?);
         }
-        Ok(stage)
+        Ok(shared)
     }
 }
 
@@ -214,19 +214,19 @@ impl Job for FlowJob {
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
-        let stage = self.stage(context)?;
-        let before: Vec<u64> = stage.sets.iter().map(|set| set.files.existing()).collect();
-        let cast = Cast { stage: &stage, durability: self.0.durability };
+        let shared = self.shared(context)?;
+        let before: Vec<u64> = shared.sets.iter().map(|set| set.files.existing()).collect();
+        let threads = FlowThreads { shared: &shared, durability: self.0.durability };
         let outcome = match context.clock {
             ClockSpec::Fake { .. } => {
                 allow_descriptors();
-                cast.pretend(context, &profile, Ready::default(), gate)?
+                threads.simulate(context, &profile, Ready::default(), gate)?
             }
-            ClockSpec::Monotonic => team::run(&cast, context, &profile, Ready::default(), false, gate)?,
+            ClockSpec::Monotonic => threads::run(&threads, context, &profile, Ready::default(), false, gate)?,
         };
-        let left = balance(&stage, before.iter().sum(), &report::sum(&outcome.reports))?;
+        let left = balance(&shared, before.iter().sum(), &report::sum(&outcome.reports))?;
         let mut measurement = outcome.measurement(OPERATION);
-        report::add(&stage.cast(), &outcome.reports, left, &mut measurement);
+        report::add(&shared.threads(), &outcome.reports, left, &mut measurement);
         Ok(measurement)
     }
 
@@ -236,8 +236,8 @@ impl Job for FlowJob {
         }
         let expected: u64 = self.0.flow.filesets.iter().map(|set| set.files).sum();
         // Of how many it is told where it takes long.
-        if expected >= together::FEW_FILES
-            && let Ok(found) = together::count(&context.set(), expected)
+        if expected >= tree_walk::FEW_FILES
+            && let Ok(found) = tree_walk::count(&context.set(), expected)
         {
             context.progress.expect(found.files);
         }
@@ -303,10 +303,10 @@ fn allow_descriptors() {
 }
 
 /// What was there, and made, and not deleted, is there: by the counters, and in the directories.
-fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, EngineError> {
+fn balance(shared: &FlowShared, before: u64, tally: &report::Tally) -> Result<u64, EngineError> {
     let left = before + tally.created - tally.deleted;
     let mut told = Found::default();
-    for set in &stage.sets {
+    for set in &shared.sets {
         told.files += set.files.existing();
         told.directories += set.tree.directories();
         if let Some((tree, entries)) = &set.empty {
@@ -316,13 +316,13 @@ fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, Eng
     if told.files != left {
         return Err(EngineError::new(format!("counts do not balance: {} files are left of {left}", told.files)));
     }
-    if stage.root.is_some() {
-        let found = together::count(&stage.path, told.files)?;
+    if shared.root.is_some() {
+        let found = tree_walk::count(&shared.path, told.files)?;
         if found != told {
             let (there, should) = ([found.files, found.directories], [told.files, told.directories]);
             let message = format!(
                 "{} holds {} files in {} directories instead of {} in {} after {} were made and {} deleted",
-                stage.path.display(),
+                shared.path.display(),
                 there[0],
                 there[1],
                 should[0],
@@ -330,7 +330,7 @@ fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, Eng
                 tally.created,
                 tally.deleted
             );
-            return Err(EngineError { path: Some(stage.path.clone()), ..EngineError::new(message) });
+            return Err(EngineError { path: Some(shared.path.clone()), ..EngineError::new(message) });
         }
     }
     Ok(left)

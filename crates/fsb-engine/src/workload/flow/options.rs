@@ -4,7 +4,7 @@ use fsb_model::flow::{Flow, MOST_FILES, MOST_THREADS, Pick, Problem};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, Durability, Params};
 
-use crate::workload::ending;
+use crate::workload::label;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -113,9 +113,9 @@ impl Options {
         }
         label += match self.durability {
             Durability::Each => ", each write synced",
-            other => ending::durable(other),
+            other => label::durable(other),
         };
-        label += ending::verified(self.verify);
+        label += label::verified(self.verify);
         let kind = most_numerous(published);
         let threads = instances(flow, kind);
         if threads != instances(published, kind) {

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 use super::program::Program;
 use crate::latency;
-use crate::task::{Amount, Measurement};
+use crate::task::{Measurement, Rate};
 
 /// Of one thread.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ pub(super) fn add(programs: &[&Program], reports: &[Report], left: u64, measurem
     ];
     for (kind, amount) in rates {
         if amount > 0 {
-            measurement.rates.insert(kind.name.to_owned(), Amount { amount, timed_ns });
+            measurement.rates.insert(kind.name.to_owned(), Rate { amount, timed_ns });
         }
     }
     let counts = [

@@ -5,9 +5,9 @@
 //! that PostMark prints (bytes read and written, files created and deleted, each over all stages) stand beside it. Which
 //! files are meant is drawn from the run's own seed, so each block has another pool and all targets of a block the same.
 
-mod crew;
 mod options;
 mod report;
+mod thread_job;
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use std::path::PathBuf;
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{CacheState, Durability, Params};
 
-use super::conduct::check_operations;
+use super::measure::check_operations;
 use super::{Job, Workload, params};
-use crate::backend::Handle;
-use crate::board::Board;
+use crate::backend::Directory;
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
 use crate::postmark::{Means, Names};
 use crate::profile::{Profile, Renewal};
+use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, processes, team};
-use crew::Mailmen;
+use crate::{EngineError, ParamError, Sizing, fileset, processes, threads};
 use options::Options;
 use report::Report;
+use thread_job::PostmarkThreads;
 
 /// The operation that is counted.
 const TRANSACTION: &str = "transaction";
@@ -153,16 +153,16 @@ impl Job for PostmarkJob {
         let means = self.means(context);
         let set = context.set();
         let root = match means {
-            Means::Nothing => Handle(None),
+            Means::Nothing => Directory(None),
             _ => fileset::open(&set)?,
         };
         let fake = matches!(context.clock, ClockSpec::Fake { .. });
-        let board = Board::new(self.0.workers(), fake)?;
-        let crew = Mailmen::new(self, context, means, &board, root);
+        let rendezvous = Rendezvous::new(self.0.workers(), fake)?;
+        let threads = PostmarkThreads::new(self, context, means, &rendezvous, root);
         let outcome = if self.0.processes > 1 {
-            processes::run(&crew, context, &profile, Ready::default(), gate)?
+            processes::run(&threads, context, &profile, Ready::default(), gate)?
         } else {
-            team::run(&crew, context, &profile, Ready::default(), false, gate)?
+            threads::run(&threads, context, &profile, Ready::default(), false, gate)?
         };
         if means != Means::Nothing {
             self.look_for_rest(context)?;

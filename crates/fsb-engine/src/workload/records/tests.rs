@@ -6,7 +6,7 @@ use std::path::Path;
 use fsb_model::WorkloadSpec;
 use serde_json::json;
 
-use super::recorder::Recorder;
+use super::call_log::CallLog;
 use crate::context::Context;
 use crate::profile::Renewal;
 use crate::task::{ClockSpec, Measurement, Step};
@@ -35,7 +35,7 @@ fn run(workload: &serde_json::Value, root: &Path, passes: u64) -> Result<Measure
 /// What a backend is asked when so many operations are done.
 fn asked(workload: &serde_json::Value, operations: u64) -> String {
     let (spec, job) = job(workload);
-    let recorder = Recorder::leaked();
+    let recorder = CallLog::leaked();
     let context = Context { backend: Some(recorder), ..context(&spec, Path::new("/nowhere"), operations) };
     job.measure(&context, &mut Open::default()).unwrap();
     recorder.calls().join(" ")

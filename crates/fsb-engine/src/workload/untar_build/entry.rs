@@ -10,13 +10,13 @@ use rustix::io::Errno;
 
 use super::index::{Item, Kind};
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::Directory;
 
 /// Why a call was refused, and its verb.
 pub(super) type Refusal = (&'static str, Errno);
 
 /// Does to an entry what tar does: makes it, writes its bytes by `piece`, and gives it its permissions and its time.
-pub(super) fn unpack(root: &Handle, item: &Item, archive: &[u8], piece: usize) -> Result<(), Refusal> {
+pub(super) fn unpack(root: &Directory, item: &Item, archive: &[u8], piece: usize) -> Result<(), Refusal> {
     match &item.kind {
         // A directory's time changes with what is put into it: that comes at the end.
         Kind::Directory => {
@@ -57,7 +57,7 @@ pub(super) fn unpack(root: &Handle, item: &Item, archive: &[u8], piece: usize) -
 }
 
 /// Permissions and time of a directory that is full.
-pub(super) fn finish(root: &Handle, item: &Item) -> Result<(), Refusal> {
+pub(super) fn finish(root: &Directory, item: &Item) -> Result<(), Refusal> {
     let set = rustix::fs::utimensat(root.fd(), &item.name, &times(item), AtFlags::empty());
     set.map_err(|errno| ("set the time of", errno))?;
     let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);

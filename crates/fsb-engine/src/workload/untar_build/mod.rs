@@ -6,12 +6,12 @@
 //! repetition does the whole tree once, and targets are compared by the time that it takes.
 
 mod compile;
-mod crew;
 mod entry;
 mod index;
 mod options;
 mod recipe;
 mod report;
+mod thread_job;
 
 use std::ffi::CString;
 use std::fs;
@@ -22,22 +22,22 @@ use std::sync::atomic::AtomicBool;
 use fsb_model::metric::TREE_TIME;
 use fsb_model::{CacheState, Durability, Params};
 
-use super::conduct::check_operations;
+use super::measure::check_operations;
 use super::{Job, Workload, params};
-use crate::board::Board;
 use crate::context::Context;
 use crate::data::Data;
 use crate::fileset::NOTE;
 use crate::hash::{Stream, hash};
 use crate::memory::check_room;
 use crate::profile::{Profile, Renewal};
+use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, team};
-use crew::Builders;
+use crate::{EngineError, ParamError, Sizing, fileset, threads};
 use index::Index;
 use options::{Options, Phase, Source, scaled};
 use recipe::Content;
 use report::Report;
+use thread_job::UntarThreads;
 
 /// What an object takes, generously.
 const OBJECT: u64 = 1 << 20;
@@ -182,8 +182,8 @@ impl Job for UntarBuildJob {
         let phases = self.0.phases();
         let sources = || index.sources().take(self.0.totals.sources as usize);
         let object = |source| CString::new(compile::object(source).into_vec()).unwrap_or_default();
-        let board = Board::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
-        let crew = Builders {
+        let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let threads = UntarThreads {
             job: self,
             set: &set,
             root: root.as_ref(),
@@ -191,10 +191,10 @@ impl Job for UntarBuildJob {
             archive: &archive,
             sources: if phases.contains(&Phase::Compile) { sources().collect() } else { Vec::new() },
             objects: if self.0.has_objects() { sources().map(object).collect() } else { Vec::new() },
-            board: &board,
+            rendezvous: &rendezvous,
             failed: AtomicBool::new(false),
         };
-        let outcome = team::run(&crew, context, &profile, Ready::default(), false, gate)?;
+        let outcome = threads::run(&threads, context, &profile, Ready::default(), false, gate)?;
         if root.is_some() && phases.contains(&Phase::Remove) {
             fileset::expect_nothing(&set)?;
         }

@@ -10,7 +10,7 @@ use super::compile;
 use super::index::Index;
 use super::recipe::{self, Content};
 use crate::fileset::BLOCK;
-use crate::workload::ending::ending;
+use crate::workload::label::ending;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 

@@ -2,7 +2,7 @@
 
 use fsb_compat::postmark::print::{self, Outcome};
 use fsb_compat::postmark::{Settings, pool, source};
-use fsb_engine::postmark::{self, Ended, Moment, Request};
+use fsb_engine::postmark::{self, Ended, Moment, RunOptions};
 use fsb_testbed::lock::RunLock;
 
 use super::check;
@@ -25,7 +25,7 @@ pub fn run(settings: &Settings, session: &Session) -> anyhow::Result<Result> {
     let _lock = RunLock::acquire("fsb postmark")?;
     let (text, twister) = source(settings);
     let mut pool = pool(settings, twister);
-    let request = Request {
+    let request = RunOptions {
         locations: check::locations(settings),
         read_block: settings.read_block,
         write_block: settings.write_block,

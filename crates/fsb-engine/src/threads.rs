@@ -1,7 +1,7 @@
 //! Threads that start together.
 //!
-//! All threads are spawned and equipped before the step says that it is ready: files are open, memory is reserved and
-//! touched. Then they sleep until the word is given. From then on nothing is shared but one flag that says that
+//! All threads are spawned and have prepared before the step says that it is ready: files are open, memory is reserved and
+//! touched. Then they sleep until the start signal. From then on nothing is shared but one flag that says that
 //! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
 
 use std::collections::BTreeMap;
@@ -15,62 +15,68 @@ use hdrhistogram::Histogram;
 
 use crate::clock::{Circumstances, Clock};
 use crate::context::Context;
-use crate::lane::Lane;
 use crate::profile::Profile;
 use crate::progress::{self, Live};
-use crate::start::{Answer, Leaving, Shared, Word};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
+use crate::thread_recorder::ThreadRecorder;
+use crate::thread_sync::{DoneGuard, ReadyGuard, StartSignal, ThreadSync};
 use crate::{EngineError, clock, latency, usage};
 
 /// What a job's threads do.
-pub(crate) trait Crew: Sync {
+pub(crate) trait ThreadJob: Sync {
     /// What one thread works with. It never leaves its thread.
-    type Kit;
+    type ThreadState;
 
-    /// What one thread brings back beside its lane.
+    /// What one thread returns beside its recorder.
     type Report: Send;
 
-    /// Makes it; called in the thread itself, before the clock.
-    fn equip(&self, rank: u32) -> Result<Self::Kit, EngineError>;
+    /// Makes the state; called in the thread itself, before the clock.
+    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError>;
 
-    /// Does the thread's share against the clock: calls [`Lane::start`] first, then [`Lane::lap`] after each operation.
-    fn work(&self, kit: &mut Self::Kit, lane: &mut Lane<'_>) -> Result<(), EngineError>;
+    /// Does the thread's share against the clock: calls [`ThreadRecorder::start`] first, then
+    /// [`ThreadRecorder::lap`] after each operation.
+    fn run(&self, state: &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError>;
 
-    /// Where others may look how many bytes the thread has moved.
+    /// A counter that others may read: how many bytes the thread has moved.
     fn progress(&self, _rank: u32) -> Option<&AtomicU64> {
         None
     }
 
-    /// How far all have come: asked by a thread that is idle, while they work.
-    fn live(&self) -> Option<Live> {
+    /// How far all threads have come: asked by an idle thread while they run.
+    fn live_progress(&self) -> Option<Live> {
         None
     }
 
-    /// What the thread brings back.
-    fn report(&self, kit: Self::Kit) -> Self::Report;
+    /// Its report, once it is done.
+    fn report(&self, state: Self::ThreadState) -> Self::Report;
 
     /// The report as text, where a process shall bring it to its parent.
-    fn say(&self, _report: Self::Report) -> Option<String> {
+    fn encode_report(&self, _report: Self::Report) -> Option<String> {
         None
     }
 
-    /// The report that a process said.
-    fn hear(&self, _said: &str) -> Result<Option<Self::Report>, EngineError> {
+    /// Reads the report that a process sent.
+    fn decode_report(&self, _text: &str) -> Result<Option<Self::Report>, EngineError> {
         Ok(None)
     }
 
-    /// Whether [`Crew::close`] has anything to do.
-    fn closes(&self) -> bool {
+    /// Whether [`ThreadJob::sync_at_end`] has anything to do.
+    fn syncs_at_end(&self) -> bool {
         false
     }
 
-    /// What ends the timed stretch: called in the first thread when all threads are done, with the bytes of all.
-    fn close(&self, _kit: &mut Self::Kit, _bytes: u64, _lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    /// Ends the timed stretch, by a sync: called in the first thread when all threads are done, with the bytes of all.
+    fn sync_at_end(
+        &self,
+        _state: &mut Self::ThreadState,
+        _bytes: u64,
+        _recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         Ok(())
     }
 }
 
-/// What the threads brought back.
+/// What the threads returned.
 pub(crate) struct Outcome<R> {
     pub(crate) spans: Vec<WorkerSpan>,
     pub(crate) histogram: Histogram<u64>,
@@ -88,7 +94,7 @@ impl<R> Outcome<R> {
     }
 
     /// On a fake clock real CPU time would be the only number that differs from run to run.
-    pub(crate) fn pretend_usage(mut self, clock: ClockSpec) -> Outcome<R> {
+    pub(crate) fn simulate_usage(mut self, clock: ClockSpec) -> Outcome<R> {
         if let ClockSpec::Fake { .. } = clock {
             let busy: u64 = self.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
             self.user_seconds = busy as f64 * 0.1e-9;
@@ -120,10 +126,10 @@ impl<R> Outcome<R> {
     }
 }
 
-/// Runs the crew: equips it, waits at the gate, lets it work, collects what it recorded. Where it is `helped`, threads
+/// Runs the job: starts its threads, waits at the gate, lets them run, collects what they recorded. Where it is `helped`, threads
 /// that are none of ours make its calls.
-pub(crate) fn run<C: Crew>(
-    crew: &C,
+pub(crate) fn run<C: ThreadJob>(
+    job: &C,
     context: &Context,
     profile: &Profile,
     ready: Ready,
@@ -133,67 +139,68 @@ pub(crate) fn run<C: Crew>(
     let clock_cost_ns = clock::cost_ns(context.clock);
     let until = context.until_seconds.filter(|_| profile.divisible);
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
-    let shared = Shared::new(profile.threads);
+    let shared = ThreadSync::new(profile.threads);
     let (results, before) = thread::scope(|scope| {
         let mut threads = Vec::new();
         for rank in 0..profile.threads {
             let shared = &shared;
             let clock = Clock::new(context.clock, rank, circumstances);
-            let member = move || {
+            let thread_body = move || {
                 if !helped {
                     own_descriptor_table();
                 }
-                member(crew, shared, Lane::new(rank, clock, until, &shared.failed, crew.progress(rank)))
+                thread_main(job, shared, ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank)))
             };
-            match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, member) {
+            match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, thread_body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    shared.give(Word::Leave);
+                    shared.signal(StartSignal::Abort);
                     let refusal =
                         EngineError::new(format!("start thread {} of {}: {error}", rank + 1, profile.threads));
                     return (vec![Err(refusal)], [0.0; 2]);
                 }
             }
         }
-        let word = if shared.all_equipped() { gate.ready(ready).map(|()| Word::Go) } else { Ok(Word::Leave) };
+        let signal =
+            if shared.all_ready() { gate.ready(ready).map(|()| StartSignal::Run) } else { Ok(StartSignal::Abort) };
         let before = usage::of_process();
-        shared.give(*word.as_ref().unwrap_or(&Word::Leave));
-        if word.is_ok() {
-            tell(crew, gate, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
+        shared.signal(*signal.as_ref().unwrap_or(&StartSignal::Abort));
+        if signal.is_ok() {
+            tell(job, gate, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
         }
-        let mut results: Vec<_> = word.err().map(Err).into_iter().collect();
+        let mut results: Vec<_> = signal.err().map(Err).into_iter().collect();
         for thread in threads {
             results.push(thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         }
         (results, before)
     });
     let mut outcome = Outcome::new(clock_cost_ns);
-    let (mut used, mut aside) = ([0.0f64; 2], [0.0; 2]);
+    let (mut used, mut untimed) = ([0.0f64; 2], [0.0; 2]);
     for result in results {
         let Some(recorded) = result? else { continue };
         for mode in [0, 1] {
-            // Who is done last has seen all of it.
+            // The thread that ends last has seen all of it.
             used[mode] = used[mode].max(recorded.usage[mode] - before[mode]);
-            aside[mode] += recorded.aside[mode];
+            untimed[mode] += recorded.untimed[mode];
         }
         outcome.spans.push(recorded.span);
         outcome.histogram.add(recorded.histogram).expect("histograms of one size add up");
         outcome.reports.push(recorded.report);
     }
-    [outcome.user_seconds, outcome.system_seconds] = [0, 1].map(|mode| (used[mode] - aside[mode]).max(0.0));
-    Ok(outcome.pretend_usage(context.clock))
+    [outcome.user_seconds, outcome.system_seconds] = [0, 1].map(|mode| (used[mode] - untimed[mode]).max(0.0));
+    Ok(outcome.simulate_usage(context.clock))
 }
 
-/// Tells now and then how far the crew has come, until it is done. Nobody who works takes part in it.
-fn tell<C: Crew>(crew: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
+/// Tells now and then how far the job has come, until it is done. The threads that work take no part in it.
+fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
     let (mut slept, nap) = (Duration::ZERO, Duration::from_millis(10));
-    // Who tells nothing is waited for without looking.
-    while crew.live().is_some() && !done() {
+    // A job without live progress is waited for without looking.
+    while job.live_progress().is_some() && !done() {
         thread::sleep(nap);
         slept += nap;
         if slept >= progress::EVERY {
             slept = Duration::ZERO;
-            crew.live().into_iter().for_each(|live| gate.tell(live));
+            job.live_progress().into_iter().for_each(|live| gate.tell(live));
         }
     }
 }
@@ -206,47 +213,51 @@ struct Recorded<R> {
     /// CPU seconds of the process when the thread was done: before its files are closed and its memory is freed, which
     /// is no part of the work.
     usage: [f64; 2],
-    /// CPU seconds of what the thread did aside from the work.
-    aside: [f64; 2],
+    /// CPU seconds of what the thread did while its clock stood still.
+    untimed: [f64; 2],
 }
 
-/// The life of one thread.
-fn member<C: Crew>(crew: &C, shared: &Shared, mut lane: Lane<'_>) -> Result<Option<Recorded<C::Report>>, EngineError> {
-    if lane.rank == 0 {
+/// The main function of one thread.
+fn thread_main<C: ThreadJob>(
+    job: &C,
+    shared: &ThreadSync,
+    mut recorder: ThreadRecorder<'_>,
+) -> Result<Option<Recorded<C::Report>>, EngineError> {
+    if recorder.rank == 0 {
         shared.first.get_or_init(thread::current);
     }
-    let mut answer = Answer { shared, equipped: false };
-    let mut kit = crew.equip(lane.rank)?;
-    answer.equipped = true;
-    drop(answer);
-    if shared.word() == Word::Leave {
+    let mut ready_guard = ReadyGuard { shared, ready: false };
+    let mut state = job.init(recorder.rank)?;
+    ready_guard.ready = true;
+    drop(ready_guard);
+    if shared.wait_for_signal() == StartSignal::Abort {
         return Ok(None);
     }
     // Tells the others at the end, however it ends: a panic must not leave the first thread waiting.
-    let leaving = Leaving { shared, rank: lane.rank };
-    let mut result = crew.work(&mut kit, &mut lane);
+    let done_guard = DoneGuard { shared, rank: recorder.rank };
+    let mut result = job.run(&mut state, &mut recorder);
     if result.is_err() {
         shared.failed.store(true, Ordering::Relaxed);
     }
-    shared.bytes.fetch_add(lane.bytes(), Ordering::Relaxed);
-    drop(leaving);
-    if lane.rank == 0 && crew.closes() {
+    shared.bytes.fetch_add(recorder.bytes(), Ordering::Relaxed);
+    drop(done_guard);
+    if recorder.rank == 0 && job.syncs_at_end() {
         shared.wait_for_others();
         if result.is_ok() && !shared.failed.load(Ordering::Relaxed) {
-            result = crew.close(&mut kit, shared.bytes.load(Ordering::Acquire), &mut lane);
+            result = job.sync_at_end(&mut state, shared.bytes.load(Ordering::Acquire), &mut recorder);
         }
     }
     result?;
-    let (usage, aside) = (usage::of_process(), lane.usage_aside());
-    let (span, histogram) = lane.finish();
-    Ok(Some(Recorded { span, histogram, report: crew.report(kit), usage, aside }))
+    let (usage, untimed) = (usage::of_process(), recorder.untimed_usage());
+    let (span, histogram) = recorder.finish();
+    Ok(Some(Recorded { span, histogram, report: job.report(state), usage, untimed }))
 }
 
 /// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's
 /// users up and down, two atomic operations that a program of one thread is spared, and that threads would fight over.
 fn own_descriptor_table() {
     // SAFETY: descriptors that exist stay valid in the copy under their numbers. Those that this thread opens from here
-    // on never leave it: a kit stays in its thread. Where it is refused, work is a little slower and as right.
+    // on never leave it: the state of a thread stays in it. Where it is refused, work is a little slower and as right.
     unsafe { libc::unshare(libc::CLONE_FILES) };
 }
 
@@ -269,39 +280,44 @@ mod tests {
 
     struct Fated(Vec<Fate>);
 
-    impl Crew for Fated {
-        type Kit = u32;
+    impl ThreadJob for Fated {
+        type ThreadState = u32;
         type Report = u32;
 
-        fn equip(&self, rank: u32) -> Result<u32, EngineError> {
+        fn init(&self, rank: u32) -> Result<u32, EngineError> {
             match self.0[rank as usize] {
-                Fate::CannotBeEquipped => Err(EngineError::new("no kit")),
+                Fate::CannotBeEquipped => Err(EngineError::new("no state")),
                 _ => Ok(rank),
             }
         }
 
-        fn work(&self, kit: &mut u32, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-            lane.start();
-            if self.0[*kit as usize] == Fate::Fails {
+        fn run(&self, state: &mut u32, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+            recorder.start();
+            if self.0[*state as usize] == Fate::Fails {
                 return Err(EngineError::new("broken"));
             }
             // Endless but for the failure of another thread, where there is one.
             let laps = if self.0.contains(&Fate::Fails) { u64::MAX } else { 10 };
-            (0..laps).take_while(|_| lane.lap(Kind::Read, 1)).for_each(drop);
+            (0..laps).take_while(|_| recorder.lap(Kind::Read, 1)).for_each(drop);
             Ok(())
         }
 
-        fn report(&self, kit: u32) -> u32 {
-            kit
+        fn report(&self, state: u32) -> u32 {
+            state
         }
 
-        fn closes(&self) -> bool {
+        fn syncs_at_end(&self) -> bool {
             true
         }
 
-        fn close(&self, _kit: &mut u32, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+        fn sync_at_end(
+            &self,
+            _state: &mut u32,
+            bytes: u64,
+            recorder: &mut ThreadRecorder<'_>,
+        ) -> Result<(), EngineError> {
             assert_eq!(bytes, 10 * self.0.len() as u64, "all threads are done before the end");
-            lane.tick(Kind::Sync, bytes);
+            recorder.tick(Kind::Sync, bytes);
             Ok(())
         }
     }
@@ -342,7 +358,7 @@ mod tests {
     fn who_cannot_be_equipped_keeps_the_gate_shut() {
         let mut gate = Counted(0);
         let error = run_fated(&[Fate::Works, Fate::CannotBeEquipped, Fate::Works], &mut gate).err().unwrap();
-        assert_eq!((gate.0, error.message.as_str()), (0, "no kit"));
+        assert_eq!((gate.0, error.message.as_str()), (0, "no state"));
     }
 
     #[test]

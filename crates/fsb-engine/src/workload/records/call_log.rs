@@ -10,16 +10,16 @@ use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::backend::{
-    Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Tree, Verb,
+    Backend, Capabilities, Directory, Flush, IoRequest, Namespace, Purpose, Queued, Session, Setup, Slot, Verb,
 };
 
 /// The backend, and what it was asked since it was made. Like all backends it lives as long as the program.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recorder(&'static Mutex<Vec<String>>);
+pub(super) struct CallLog(&'static Mutex<Vec<String>>);
 
-impl Recorder {
-    pub(super) fn leaked() -> &'static Recorder {
-        Box::leak(Box::new(Recorder(Box::leak(Box::default()))))
+impl CallLog {
+    pub(super) fn leaked() -> &'static CallLog {
+        Box::leak(Box::new(CallLog(Box::leak(Box::default()))))
     }
 
     fn note(&self, call: String) {
@@ -32,7 +32,7 @@ impl Recorder {
     }
 }
 
-impl Backend for Recorder {
+impl Backend for CallLog {
     fn name(&self) -> &'static str {
         "recorder"
     }
@@ -45,19 +45,19 @@ impl Backend for Recorder {
         Capabilities { real: false, ..Capabilities::PLAIN }
     }
 
-    fn tree(&self) -> &'static dyn Tree {
+    fn namespace(&self) -> &'static dyn Namespace {
         Box::leak(Box::new(*self))
     }
 
     fn session(&self, _setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        Ok(Box::new(RecorderSession(*self)))
+        Ok(Box::new(CallLogSession(*self)))
     }
 }
 
-struct RecorderSession(Recorder);
+struct CallLogSession(CallLog);
 
-impl Session for RecorderSession {
-    fn open(&mut self, _at: &Handle, _path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+impl Session for CallLogSession {
+    fn open(&mut self, _at: &Directory, _path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
         self.0.note(if purpose == Purpose::Create { "create" } else { "open" }.to_owned());
         Ok(Slot(0))
     }
@@ -67,7 +67,7 @@ impl Session for RecorderSession {
         Ok(())
     }
 
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let verb = if request.verb == Verb::Read { "r" } else { "w" };
         self.0.note(format!("{verb}{}", request.offset / request.length as u64));
         Ok(Queued::Done(request.length))
@@ -79,31 +79,31 @@ impl Session for RecorderSession {
     }
 }
 
-impl Tree for Recorder {
-    fn open_root(&self, _path: &Path) -> Result<Handle, Errno> {
-        Ok(Handle(None))
+impl Namespace for CallLog {
+    fn open_root(&self, _path: &Path) -> Result<Directory, Errno> {
+        Ok(Directory(None))
     }
 
-    fn open_directory(&self, _at: &Handle, _name: &CStr) -> Result<Handle, Errno> {
-        Ok(Handle(None))
+    fn open_directory(&self, _at: &Directory, _name: &CStr) -> Result<Directory, Errno> {
+        Ok(Directory(None))
     }
 
-    fn stat(&self, _at: &Handle, _name: &CStr) -> Result<(), Errno> {
+    fn stat(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn rename(&self, _at: &Handle, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
+    fn rename(&self, _at: &Directory, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn unlink(&self, _at: &Handle, _name: &CStr) -> Result<(), Errno> {
+    fn unlink(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
         self.note("unlink".to_owned());
         Ok(())
     }
 
     fn list(
         &self,
-        _directory: &Handle,
+        _directory: &Directory,
         _buffer: &mut [MaybeUninit<u8>],
         _expected: u64,
         _visit: &mut dyn FnMut(&CStr) -> ControlFlow<()>,
@@ -111,11 +111,11 @@ impl Tree for Recorder {
         Ok(())
     }
 
-    fn sync_directory(&self, _directory: &Handle) -> Result<(), Errno> {
+    fn sync_directory(&self, _directory: &Directory) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn sync_file_system(&self, _directory: &Handle) -> Result<(), Errno> {
+    fn sync_file_system(&self, _directory: &Directory) -> Result<(), Errno> {
         self.note("syncfs".to_owned());
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Manner, Stage};
+use super::{IoOptions, OpenFileSet};
 use crate::EngineError;
 use crate::backend::Verb;
 
@@ -34,7 +34,7 @@ impl Lock {
     }
 }
 
-/// One pump's locks.
+/// One I/O loop's locks.
 pub(super) struct Locks {
     lock: Lock,
     verb: Verb,
@@ -46,17 +46,17 @@ pub(super) struct Locks {
 
 impl Locks {
     /// Opens what the locks are taken through.
-    pub(super) fn open(lock: Lock, stage: &Stage, manner: &Manner) -> Result<Locks, EngineError> {
-        let Manner { verb, files, .. } = *manner;
+    pub(super) fn open(lock: Lock, set: &OpenFileSet, io_options: &IoOptions) -> Result<Locks, EngineError> {
+        let IoOptions { verb, files, .. } = *io_options;
         let flags = match verb {
             Verb::Read => OFlags::RDONLY,
             Verb::Write => OFlags::RDWR,
         };
         let open = |file| {
-            rustix::fs::openat(stage.root.fd(), stage.names.path(file), flags | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|errno| stage.refused("open", file, errno))
+            rustix::fs::openat(set.root.fd(), set.names.path(file), flags | OFlags::CLOEXEC, Mode::empty())
+                .map_err(|errno| set.refused("open", file, errno))
         };
-        let real = stage.backend.capabilities().real;
+        let real = set.backend.capabilities().real;
         let descriptors = files.all().filter(|_| real).map(open).collect::<Result<_, _>>()?;
         Ok(Locks { lock, verb, first: files.first, files: descriptors })
     }
@@ -68,17 +68,17 @@ impl Locks {
     }
 
     /// Locks or unlocks all files, where they are locked as wholes.
-    pub(super) fn all(&self, stage: &Stage, take: bool) -> Result<(), EngineError> {
+    pub(super) fn all(&self, set: &OpenFileSet, take: bool) -> Result<(), EngineError> {
         if self.by_record() {
             return Ok(());
         }
-        (self.first..).zip(&self.files).try_for_each(|(file, _)| self.range(stage, file, (0, 0), take))
+        (self.first..).zip(&self.files).try_for_each(|(file, _)| self.range(set, file, (0, 0), take))
     }
 
     /// Waits for the lock on a range of a file, or gives it back. A length of 0 is all of the file.
     pub(super) fn range(
         &self,
-        stage: &Stage,
+        set: &OpenFileSet,
         file: u64,
         (offset, length): (u64, u64),
         take: bool,
@@ -101,7 +101,7 @@ impl Locks {
             }
             let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
             if errno != Errno::INTR {
-                return Err(stage.refused(if take { "lock" } else { "unlock" }, file, errno));
+                return Err(set.refused(if take { "lock" } else { "unlock" }, file, errno));
             }
         }
     }

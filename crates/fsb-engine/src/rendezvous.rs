@@ -10,24 +10,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use rustix::thread::futex;
 
 use crate::EngineError;
-use crate::shared::Common;
+use crate::shared_memory::SharedMemory;
 use crate::task::Stonewall;
 
 /// More workers than this have no place.
 pub(crate) const MOST_WORKERS: usize = 1024;
 
-/// The board of one measurement.
-pub(crate) struct Board {
+/// The rendezvous of one measurement.
+pub(crate) struct Rendezvous {
     workers: u32,
     /// The clock is a fake one: what others have shown at a moment of real time means nothing.
     fake: bool,
-    common: Common<Round>,
+    common: SharedMemory<SharedRounds>,
 }
 
 /// What is in the shared memory.
-struct Round {
-    meeting: Meeting,
-    seats: [Seat; MOST_WORKERS],
+struct SharedRounds {
+    barrier: Barrier,
+    slots: [WorkerSlot; MOST_WORKERS],
     /// Somebody is through with this round.
     through: AtomicBool,
     /// What all had moved then, since the beginning.
@@ -43,7 +43,7 @@ struct Round {
 /// One worker's place, on cache lines of its own.
 #[repr(align(128))]
 #[derive(Default)]
-struct Seat {
+struct WorkerSlot {
     /// Bytes moved since the beginning; changes while the clock runs.
     progress: AtomicU64,
     /// Progress when the round began.
@@ -56,7 +56,7 @@ struct Seat {
 
 /// What a worker says after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum RoundState {
     /// It has done all that it was asked for.
     Done = 0,
     /// It has something left to do.
@@ -65,11 +65,11 @@ pub(crate) enum State {
     Over = 2,
 }
 
-impl Board {
-    pub(crate) fn new(workers: u32, fake: bool) -> Result<Board, EngineError> {
-        let round = Round {
-            meeting: Meeting::default(),
-            seats: std::array::from_fn(|_| Seat::default()),
+impl Rendezvous {
+    pub(crate) fn new(workers: u32, fake: bool) -> Result<Rendezvous, EngineError> {
+        let round = SharedRounds {
+            barrier: Barrier::default(),
+            slots: std::array::from_fn(|_| WorkerSlot::default()),
             through: AtomicBool::new(false),
             shown: AtomicU64::new(0),
             more: AtomicBool::new(true),
@@ -77,65 +77,65 @@ impl Board {
             wall_bytes: AtomicU64::new(0),
             wall_ns: AtomicU64::new(0),
         };
-        Ok(Board { workers, fake, common: Common::new(round)? })
+        Ok(Rendezvous { workers, fake, common: SharedMemory::new(round)? })
     }
 
     /// Where a worker shows its progress.
     pub(crate) fn progress(&self, rank: u32) -> &AtomicU64 {
-        &self.common.seats[rank as usize].progress
+        &self.common.slots[rank as usize].progress
     }
 
     /// Waits for the others, outside the clock.
-    pub(crate) fn meet(&self) {
-        self.common.meeting.wait(self.workers, || {});
+    pub(crate) fn wait(&self) {
+        self.common.barrier.wait(self.workers, || {});
     }
 
     /// A worker is through with its round, which lasted from `start` to `stop`.
-    pub(crate) fn through(&self, rank: u32, (start, stop): (u64, u64), state: State) {
-        let seat = &self.common.seats[rank as usize];
-        seat.start.store(start, Ordering::Relaxed);
-        seat.stop.store(stop, Ordering::Relaxed);
-        seat.state.store(state as u32, Ordering::Relaxed);
+    pub(crate) fn finish(&self, rank: u32, (start, stop): (u64, u64), state: RoundState) {
+        let slot = &self.common.slots[rank as usize];
+        slot.start.store(start, Ordering::Relaxed);
+        slot.stop.store(stop, Ordering::Relaxed);
+        slot.state.store(state as u32, Ordering::Relaxed);
         // Who had nothing to do in this round is no measure for the others.
-        if self.workers > 1 && seat.moved() > 0 && !self.common.through.swap(true, Ordering::AcqRel) {
-            let shown = self.seats().iter().map(|seat| seat.progress.load(Ordering::Relaxed)).sum();
+        if self.workers > 1 && slot.moved() > 0 && !self.common.through.swap(true, Ordering::AcqRel) {
+            let shown = self.slots().iter().map(|slot| slot.progress.load(Ordering::Relaxed)).sum();
             self.common.shown.store(shown, Ordering::Release);
         }
     }
 
     /// Meets the others after a round; whether there is another one.
-    pub(crate) fn settle_together(&self) -> bool {
-        self.common.meeting.wait(self.workers, || self.settle());
+    pub(crate) fn end_round(&self) -> bool {
+        self.common.barrier.wait(self.workers, || self.add_up());
         self.common.more.load(Ordering::Acquire)
     }
 
     /// Adds up a round that all workers are through with, and prepares the next one.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn add_up(&self) {
         let round = &*self.common;
-        let working = || self.seats().iter().filter(|seat| seat.moved() > 0);
-        let first = working().map(Seat::start).min().unwrap_or(0);
-        let last = working().map(Seat::stop).max().unwrap_or(first);
-        let wall = working().map(Seat::stop).min().unwrap_or(first);
+        let working = || self.slots().iter().filter(|slot| slot.moved() > 0);
+        let first = working().map(WorkerSlot::start).min().unwrap_or(0);
+        let last = working().map(WorkerSlot::stop).max().unwrap_or(first);
+        let wall = working().map(WorkerSlot::stop).min().unwrap_or(first);
         round.timed.fetch_add(last - first, Ordering::Relaxed);
         round.wall_ns.fetch_add(wall - first, Ordering::Relaxed);
         let bytes = if self.fake {
-            working().map(|seat| seat.moved_until(wall)).sum()
+            working().map(|slot| slot.moved_until(wall)).sum()
         } else {
-            let before: u64 = self.seats().iter().map(|seat| seat.before.load(Ordering::Relaxed)).sum();
+            let before: u64 = self.slots().iter().map(|slot| slot.before.load(Ordering::Relaxed)).sum();
             round.shown.load(Ordering::Acquire).saturating_sub(before)
         };
         round.wall_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let any = |state| self.seats().iter().any(|seat| seat.state.load(Ordering::Relaxed) == state as u32);
-        round.more.store(any(State::More) && !any(State::Over), Ordering::Release);
+        let any = |state| self.slots().iter().any(|slot| slot.state.load(Ordering::Relaxed) == state as u32);
+        round.more.store(any(RoundState::More) && !any(RoundState::Over), Ordering::Release);
         round.through.store(false, Ordering::Release);
-        for seat in self.seats() {
-            seat.before.store(seat.progress.load(Ordering::Relaxed), Ordering::Relaxed);
+        for slot in self.slots() {
+            slot.before.store(slot.progress.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
     /// Bytes that all workers moved in the round that was not settled yet.
     pub(crate) fn moved(&self) -> u64 {
-        self.seats().iter().map(Seat::moved).sum()
+        self.slots().iter().map(WorkerSlot::moved).sum()
     }
 
     /// Nanoseconds of all settled rounds, each from the first start to the last stop.
@@ -149,12 +149,12 @@ impl Board {
         (self.workers > 1).then_some(Stonewall { bytes, timed_ns })
     }
 
-    fn seats(&self) -> &[Seat] {
-        &self.common.seats[..self.workers as usize]
+    fn slots(&self) -> &[WorkerSlot] {
+        &self.common.slots[..self.workers as usize]
     }
 }
 
-impl Seat {
+impl WorkerSlot {
     fn start(&self) -> u64 {
         self.start.load(Ordering::Relaxed)
     }
@@ -178,13 +178,13 @@ impl Seat {
 
 /// A place where all wait until the last one has come. It works between processes too, and wakes at once.
 #[derive(Default)]
-struct Meeting {
+struct Barrier {
     arrived: AtomicU32,
     /// How often they met.
     met: AtomicU32,
 }
 
-impl Meeting {
+impl Barrier {
     /// The last one to come does `last` while the others still wait.
     fn wait(&self, parties: u32, last: impl FnOnce()) {
         let met = self.met.load(Ordering::Acquire);
@@ -212,49 +212,49 @@ mod tests {
 
     #[test]
     fn a_round_lasts_from_the_first_start_to_the_last_stop() {
-        let board = Board::new(2, false).unwrap();
+        let rendezvous = Rendezvous::new(2, false).unwrap();
         for (rank, bytes) in [(0, 100), (1, 60)] {
-            board.progress(rank).store(bytes, Ordering::Relaxed);
+            rendezvous.progress(rank).store(bytes, Ordering::Relaxed);
         }
         // The first is through while the second has shown 60 of its 100 bytes.
-        board.through(0, (10, 110), State::More);
-        board.progress(1).store(100, Ordering::Relaxed);
-        board.through(1, (20, 220), State::More);
-        assert_eq!(board.moved(), 200);
-        board.settle();
-        assert_eq!((board.timed_ns(), board.moved()), (210, 0));
-        assert_eq!(board.stonewall(), Some(Stonewall { bytes: 160, timed_ns: 100 }));
+        rendezvous.finish(0, (10, 110), RoundState::More);
+        rendezvous.progress(1).store(100, Ordering::Relaxed);
+        rendezvous.finish(1, (20, 220), RoundState::More);
+        assert_eq!(rendezvous.moved(), 200);
+        rendezvous.add_up();
+        assert_eq!((rendezvous.timed_ns(), rendezvous.moved()), (210, 0));
+        assert_eq!(rendezvous.stonewall(), Some(Stonewall { bytes: 160, timed_ns: 100 }));
     }
 
     #[test]
     fn on_a_fake_clock_progress_is_even() {
-        let board = Board::new(2, true).unwrap();
-        (0..2).for_each(|rank| board.progress(rank).store(100, Ordering::Relaxed));
-        board.through(1, (0, 200), State::More);
-        board.through(0, (0, 100), State::More);
-        board.settle();
-        assert_eq!(board.stonewall(), Some(Stonewall { bytes: 150, timed_ns: 100 }));
+        let rendezvous = Rendezvous::new(2, true).unwrap();
+        (0..2).for_each(|rank| rendezvous.progress(rank).store(100, Ordering::Relaxed));
+        rendezvous.finish(1, (0, 200), RoundState::More);
+        rendezvous.finish(0, (0, 100), RoundState::More);
+        rendezvous.add_up();
+        assert_eq!(rendezvous.stonewall(), Some(Stonewall { bytes: 150, timed_ns: 100 }));
     }
 
     #[test]
     fn workers_meet_round_after_round_until_one_has_enough() {
-        let board = Board::new(4, false).unwrap();
+        let rendezvous = Rendezvous::new(4, false).unwrap();
         let rounds: Vec<u32> = thread::scope(|scope| {
             let worker = |rank: u32| {
-                let board = &board;
+                let rendezvous = &rendezvous;
                 scope.spawn(move || {
                     let mut rounds = 0;
                     loop {
-                        board.meet();
+                        rendezvous.wait();
                         rounds += 1;
-                        board.progress(rank).fetch_add(1, Ordering::Relaxed);
+                        rendezvous.progress(rank).fetch_add(1, Ordering::Relaxed);
                         let now = u64::from(rounds) * 10;
-                        board.through(
+                        rendezvous.finish(
                             rank,
                             (now, now + 5),
-                            if rank > 0 || rounds < 100 { State::More } else { State::Over },
+                            if rank > 0 || rounds < 100 { RoundState::More } else { RoundState::Over },
                         );
-                        if !board.settle_together() {
+                        if !rendezvous.end_round() {
                             return rounds;
                         }
                     }
@@ -264,6 +264,6 @@ mod tests {
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         });
         assert_eq!(rounds, [100; 4]);
-        assert_eq!(board.timed_ns(), 500);
+        assert_eq!(rendezvous.timed_ns(), 500);
     }
 }

@@ -10,7 +10,7 @@ use crate::backend::make_ring;
 use crate::memory::Memory;
 
 /// One thread's writes.
-pub(super) struct Aio {
+pub(super) struct AsyncWrites {
     // First, for it is dropped first; nothing is under way then.
     ring: IoUring,
     memory: Memory,
@@ -38,11 +38,11 @@ impl Slot {
 /// A write that failed.
 pub(super) type Failed = (Slot, Errno);
 
-impl Aio {
+impl AsyncWrites {
     /// For so many writes at once, of so many bytes at most.
-    pub(super) fn new(writes: u32, record: u64) -> Result<Aio, EngineError> {
+    pub(super) fn new(writes: u32, record: u64) -> Result<AsyncWrites, EngineError> {
         let record = (record as usize).max(1).next_multiple_of(crate::data::PAGE);
-        Ok(Aio {
+        Ok(AsyncWrites {
             ring: make_ring(writes.next_power_of_two())?,
             memory: Memory::new(record * writes as usize),
             slots: vec![Slot::default(); writes as usize],
@@ -123,7 +123,7 @@ impl Aio {
     }
 }
 
-impl Drop for Aio {
+impl Drop for AsyncWrites {
     fn drop(&mut self) {
         // The kernel must not read memory that is somebody else's.
         let _ = self.wait(|_| {});

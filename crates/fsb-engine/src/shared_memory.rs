@@ -11,12 +11,12 @@ use crate::EngineError;
 /// A value in anonymous shared memory: the same one after a fork, in parent and children. It is not dropped, so it should
 /// hold nothing but atomics.
 #[derive(Debug)]
-pub(crate) struct Common<T> {
+pub(crate) struct SharedMemory<T> {
     value: NonNull<T>,
 }
 
-impl<T> Common<T> {
-    pub(crate) fn new(value: T) -> Result<Common<T>, EngineError> {
+impl<T> SharedMemory<T> {
+    pub(crate) fn new(value: T) -> Result<SharedMemory<T>, EngineError> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
         let map = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), mem::size_of::<T>().max(1), protection, flags) };
@@ -24,11 +24,11 @@ impl<T> Common<T> {
         let value_at = NonNull::new(map.cast::<T>()).ok_or_else(|| EngineError::new("memory was mapped at nothing"))?;
         // SAFETY: the mapping is as large as a value, starts on a page, and nobody else knows it yet.
         unsafe { value_at.write(value) };
-        Ok(Common { value: value_at })
+        Ok(SharedMemory { value: value_at })
     }
 }
 
-impl<T> Deref for Common<T> {
+impl<T> Deref for SharedMemory<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -37,7 +37,7 @@ impl<T> Deref for Common<T> {
     }
 }
 
-impl<T> Drop for Common<T> {
+impl<T> Drop for SharedMemory<T> {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that `new` made, in the size that it was made, and no reference outlives `self`.
         // That it cannot be unmapped would only cost memory.
@@ -46,6 +46,6 @@ impl<T> Drop for Common<T> {
 }
 
 // SAFETY: it gives out shared references only, so it may be where a shared reference may be.
-unsafe impl<T: Sync> Send for Common<T> {}
+unsafe impl<T: Sync> Send for SharedMemory<T> {}
 // SAFETY: as above.
-unsafe impl<T: Sync> Sync for Common<T> {}
+unsafe impl<T: Sync> Sync for SharedMemory<T> {}

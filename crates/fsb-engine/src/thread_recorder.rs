@@ -10,7 +10,7 @@ use crate::{latency, usage};
 
 /// One thread's clock, histogram and counters. Everything is reserved when it is made.
 #[derive(Debug)]
-pub(crate) struct Lane<'t> {
+pub(crate) struct ThreadRecorder<'t> {
     pub(crate) rank: u32,
     clock: Clock,
     histogram: Histogram<u64>,
@@ -26,14 +26,14 @@ pub(crate) struct Lane<'t> {
     /// Nanoseconds after the start at which to stop.
     limit: u64,
     deadline: u64,
-    /// CPU seconds, in user mode and in the kernel, of what was done aside.
-    aside: [f64; 2],
+    /// CPU seconds, in user mode and in the kernel, of what was done while the clock stood still.
+    untimed: [f64; 2],
     failed: &'t AtomicBool,
     /// Where others may look how many bytes were moved.
     progress: Option<&'t AtomicU64>,
 }
 
-impl<'t> Lane<'t> {
+impl<'t> ThreadRecorder<'t> {
     /// `failed` tells that another thread has failed, and that it is no use to go on. `progress` is shown to others.
     pub(crate) fn new(
         rank: u32,
@@ -41,9 +41,9 @@ impl<'t> Lane<'t> {
         until_seconds: Option<f64>,
         failed: &'t AtomicBool,
         progress: Option<&'t AtomicU64>,
-    ) -> Lane<'t> {
+    ) -> ThreadRecorder<'t> {
         let limit = until_seconds.map_or(u64::MAX, |seconds| (seconds.max(0.0) * 1e9) as u64);
-        Lane {
+        ThreadRecorder {
             rank,
             clock,
             histogram: latency::touched(),
@@ -56,7 +56,7 @@ impl<'t> Lane<'t> {
             bytes: 0,
             limit,
             deadline: 0,
-            aside: [0.0; 2],
+            untimed: [0.0; 2],
             failed,
             progress,
         }
@@ -74,23 +74,23 @@ impl<'t> Lane<'t> {
         }
     }
 
-    /// Does something that is no part of the work, while the clock stands still: its CPU time is not counted.
-    pub(crate) fn aside<T>(&mut self, act: impl FnOnce() -> T) -> T {
+    /// Runs what is no part of the work while the clock stands still: its CPU time is not counted.
+    pub(crate) fn untimed<T>(&mut self, act: impl FnOnce() -> T) -> T {
         let before = usage::of_thread();
         let result = act();
         let after = usage::of_thread();
-        for (sum, (after, before)) in self.aside.iter_mut().zip(after.into_iter().zip(before)) {
+        for (sum, (after, before)) in self.untimed.iter_mut().zip(after.into_iter().zip(before)) {
             *sum += after - before;
         }
         result
     }
 
-    /// CPU seconds of what was done aside.
-    pub(crate) fn usage_aside(&self) -> [f64; 2] {
-        self.aside
+    /// CPU seconds of what was done while the clock stood still.
+    pub(crate) fn untimed_usage(&self) -> [f64; 2] {
+        self.untimed
     }
 
-    /// Ends the stretch that [`Lane::start`] began: when it began.
+    /// Ends the stretch that [`ThreadRecorder::start`] began: when it began.
     pub(crate) fn pause(&mut self) -> u64 {
         if self.running {
             self.timed += self.last - self.stretch;
@@ -142,7 +142,7 @@ impl<'t> Lane<'t> {
     }
 
     /// Whether the clock makes its times up.
-    pub(crate) fn pretends(&self) -> bool {
+    pub(crate) fn is_simulated(&self) -> bool {
         matches!(self.clock, Clock::Fake(_))
     }
 
@@ -199,9 +199,9 @@ mod tests {
     use crate::task::ClockSpec;
     use fsb_model::{CacheState, Durability};
 
-    fn lane(failed: &AtomicBool, until: Option<f64>) -> Lane<'_> {
+    fn recorder(failed: &AtomicBool, until: Option<f64>) -> ThreadRecorder<'_> {
         let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
-        Lane::new(
+        ThreadRecorder::new(
             3,
             Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 }, 3, circumstances),
             until,
@@ -213,11 +213,11 @@ mod tests {
     #[test]
     fn every_operation_is_counted_once_and_the_span_covers_them() {
         let failed = AtomicBool::new(false);
-        let mut lane = lane(&failed, None);
-        lane.start();
-        let more = (0..500).all(|_| lane.lap(Kind::Read, 4096));
+        let mut recorder = recorder(&failed, None);
+        recorder.start();
+        let more = (0..500).all(|_| recorder.lap(Kind::Read, 4096));
         assert!(more);
-        let (span, histogram) = lane.finish();
+        let (span, histogram) = recorder.finish();
         assert_eq!((span.rank, span.operations, span.bytes), (3, 500, 500 * 4096));
         assert_eq!(histogram.len(), 500);
         let sum = histogram.mean() * 500.0;
@@ -227,28 +227,28 @@ mod tests {
     #[test]
     fn time_and_others_failures_end_it() {
         let failed = AtomicBool::new(false);
-        let mut short = lane(&failed, Some(1e-5));
+        let mut short = recorder(&failed, Some(1e-5));
         short.start();
         let laps = (0..1000).take_while(|_| short.lap(Kind::Read, 4096)).count();
         assert!((5..50).contains(&laps), "{laps}");
-        let mut lane = lane(&failed, None);
-        lane.start();
+        let mut recorder = recorder(&failed, None);
+        recorder.start();
         failed.store(true, Ordering::Relaxed);
-        assert!(!lane.lap(Kind::Read, 4096));
+        assert!(!recorder.lap(Kind::Read, 4096));
     }
 
     #[test]
     fn pauses_are_not_timed() {
         let (failed, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-        let mut lane = Lane { progress: Some(&progress), ..lane(&failed, None) };
+        let mut recorder = ThreadRecorder { progress: Some(&progress), ..recorder(&failed, None) };
         for _ in 0..3 {
-            lane.start();
-            assert!(lane.lap(Kind::Read, 4096));
-            lane.pause();
-            lane.tick(Kind::Sync, 0);
+            recorder.start();
+            assert!(recorder.lap(Kind::Read, 4096));
+            recorder.pause();
+            recorder.tick(Kind::Sync, 0);
         }
         assert_eq!(progress.load(Ordering::Relaxed), 3 * 4096);
-        let (span, histogram) = lane.finish();
+        let (span, histogram) = recorder.finish();
         assert!((histogram.mean() * 3.0 / span.timed_ns as f64 - 1.0).abs() < 0.01);
         assert!(span.stop_ns - span.start_ns > 10 * span.timed_ns);
     }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_lane_that_never_started_spans_nothing() {
         let failed = AtomicBool::new(false);
-        let (span, _) = lane(&failed, None).finish();
+        let (span, _) = recorder(&failed, None).finish();
         assert_eq!((span.start_ns, span.stop_ns), (0, 0));
     }
 }

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::MemfdFlags;
 
-use super::board::Board;
-use super::child::{CHILD_ARGUMENT, SharedBoard};
+use super::child::{CHILD_ARGUMENT, SharedStartBarrier};
 use super::perform::perform_with;
 use super::phase::{Phase, PhaseError, PhaseResult};
+use super::start_barrier::StartBarrier;
 use crate::EngineError;
 
 /// What came of all of them.
 #[derive(Debug, Clone)]
-pub struct CrewResult {
+pub struct GroupResult {
     /// One each, in order.
     pub results: Vec<PhaseResult>,
     /// From the word to start to the end of the last one.
@@ -34,7 +34,7 @@ pub fn perform_together(
     phases: &[Phase],
     program: Option<&Path>,
     interrupted: &AtomicBool,
-) -> Result<CrewResult, PhaseError> {
+) -> Result<GroupResult, PhaseError> {
     match program {
         Some(program) => processes(phases, program, interrupted),
         None => threads(phases, interrupted),
@@ -43,15 +43,15 @@ pub fn perform_together(
 
 type Ended = (Result<PhaseResult, PhaseError>, Instant);
 
-fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<CrewResult, PhaseError> {
-    let board = Board::default();
+fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, PhaseError> {
+    let barrier = StartBarrier::default();
     thread::scope(|scope| {
         let run = |phase| {
-            let board = &board;
-            scope.spawn(move || -> Ended { (perform_with(phase, interrupted, board, true), Instant::now()) })
+            let barrier = &barrier;
+            scope.spawn(move || -> Ended { (perform_with(phase, interrupted, barrier, true), Instant::now()) })
         };
         let members: Vec<_> = phases.iter().map(run).collect();
-        let start = board.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed));
+        let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed));
         let ended = members.into_iter().map(|member| member.join().unwrap_or_else(|_| panicked()));
         conclude(ended.collect(), start)
     })
@@ -62,7 +62,7 @@ fn panicked() -> Ended {
 }
 
 /// The first failure, or all results. One that failed before the start makes the others leave: it is the one to tell.
-fn conclude(ended: Vec<Ended>, start: Instant) -> Result<CrewResult, PhaseError> {
+fn conclude(ended: Vec<Ended>, start: Instant) -> Result<GroupResult, PhaseError> {
     let last = ended.iter().map(|(_, end)| *end).max().unwrap_or(start);
     let mut results = Vec::new();
     let mut left = None;
@@ -75,16 +75,18 @@ fn conclude(ended: Vec<Ended>, start: Instant) -> Result<CrewResult, PhaseError>
     }
     match left {
         Some(left) => Err(left),
-        None => Ok(CrewResult { results, nanoseconds: last.saturating_duration_since(start).as_nanos().max(1) as u64 }),
+        None => {
+            Ok(GroupResult { results, nanoseconds: last.saturating_duration_since(start).as_nanos().max(1) as u64 })
+        }
     }
 }
 
-fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Result<CrewResult, PhaseError> {
+fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Result<GroupResult, PhaseError> {
     let refused = |error: std::io::Error| EngineError::io("share memory with", "the test's processes", &error);
-    let memory = rustix::fs::memfd_create("fsb-board", MemfdFlags::CLOEXEC).map_err(|errno| refused(errno.into()))?;
+    let memory = rustix::fs::memfd_create("fsb-start", MemfdFlags::CLOEXEC).map_err(|errno| refused(errno.into()))?;
     let memory = File::from(memory);
-    memory.set_len(size_of::<Board>() as u64).map_err(refused)?;
-    let board = SharedBoard::map(&memory).map_err(|errno| refused(errno.into()))?;
+    memory.set_len(size_of::<StartBarrier>() as u64).map_err(refused)?;
+    let barrier = SharedStartBarrier::map(&memory).map_err(|errno| refused(errno.into()))?;
     let mut children = Children(Vec::new());
     for phase in phases {
         let task = serde_json::to_string(phase).map_err(|error| EngineError::new(error.to_string()))?;
@@ -109,7 +111,7 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
         };
         let members: Vec<_> = outputs.into_iter().map(listen).collect();
         let gone = || members.iter().any(thread::ScopedJoinHandle::is_finished);
-        let start = board.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed) || gone());
+        let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed) || gone());
         while !members.iter().all(thread::ScopedJoinHandle::is_finished) {
             if interrupted.load(Ordering::Relaxed) {
                 children.kill();
@@ -160,7 +162,7 @@ impl Drop for Children {
 
 #[cfg(test)]
 mod tests {
-    use super::super::phase::{Check, Means, Operation, Rest};
+    use super::super::phase::{Check, IoMethod, Operation, Rest};
     use super::*;
 
     fn phase(operation: Operation, path: &Path, rank: u32) -> Phase {
@@ -170,7 +172,7 @@ mod tests {
             file_size: 1 << 20,
             record_size: 4096,
             stride: 17,
-            means: Means::Calls,
+            method: IoMethod::Calls,
             direct: false,
             sync: false,
             data_sync: false,
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    fn together(phases: &[Phase]) -> Result<CrewResult, PhaseError> {
+    fn together(phases: &[Phase]) -> Result<GroupResult, PhaseError> {
         perform_together(phases, None, &AtomicBool::new(false))
     }
 
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_crew_ends_before_it_starts() {
+    fn an_interrupted_group_ends_before_it_starts() {
         let directory = tempfile::tempdir().unwrap();
         let phases = [phase(Operation::Write, &directory.path().join("f"), 0)];
         let error = perform_together(&phases, None, &AtomicBool::new(true)).unwrap_err();

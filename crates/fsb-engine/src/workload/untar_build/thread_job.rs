@@ -18,14 +18,14 @@ use super::index::{Index, Item, Kind};
 use super::options::Phase;
 use super::report::Report;
 use crate::EngineError;
-use crate::backend::{Handle, KernelTree, Tree};
-use crate::board::Board;
+use crate::backend::{Directory, KernelNamespace, Namespace};
 use crate::clock;
 use crate::data::{Data, Memory};
 use crate::fileset;
-use crate::lane::Lane;
 use crate::order;
-use crate::team::Crew;
+use crate::rendezvous::Rendezvous;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
 
 /// What cat and cp read at once.
 const READ: usize = 128 << 10;
@@ -33,24 +33,24 @@ const READ: usize = 128 << 10;
 const LISTING: usize = 32 << 10;
 
 /// What all workers look at.
-pub(super) struct Builders<'s> {
+pub(super) struct UntarThreads<'s> {
     pub(super) job: &'s UntarBuildJob,
     pub(super) set: &'s Path,
     /// The directory that is unpacked into; nothing is called where there is none.
-    pub(super) root: Option<&'s Handle>,
+    pub(super) root: Option<&'s Directory>,
     pub(super) index: &'s Index,
     pub(super) archive: &'s [u8],
     /// What is compiled.
     pub(super) sources: Vec<&'s Item>,
     /// What comes out.
     pub(super) objects: Vec<CString>,
-    pub(super) board: &'s Board,
+    pub(super) rendezvous: &'s Rendezvous,
     /// A worker has failed, which the others must know when they have met it.
     pub(super) failed: AtomicBool,
 }
 
 /// What one worker works with.
-pub(super) struct Kit {
+pub(super) struct ThreadState {
     /// Among the items, and among what is unpacked into with all directories.
     items: Range<usize>,
     directories: Range<usize>,
@@ -59,7 +59,7 @@ pub(super) struct Kit {
     report: Report,
 }
 
-impl Builders<'_> {
+impl UntarThreads<'_> {
     /// Whether another worker has failed: it is no use to go on, and the error is for that one to tell.
     #[inline]
     fn over(&self) -> bool {
@@ -73,13 +73,13 @@ impl Builders<'_> {
             *result = act();
             self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
         }
-        self.board.meet();
+        self.rendezvous.wait();
     }
 
-    fn lap(&self, phase: Phase, kind: clock::Kind, bytes: u64, report: &mut Report, lane: &mut Lane<'_>) {
-        let begun = lane.last();
-        lane.lap(kind, bytes);
-        report.record(phase, lane.last() - begun);
+    fn lap(&self, phase: Phase, kind: clock::Kind, bytes: u64, report: &mut Report, recorder: &mut ThreadRecorder<'_>) {
+        let begun = recorder.last();
+        recorder.lap(kind, bytes);
+        report.record(phase, recorder.last() - begun);
     }
 
     fn unpack_items(
@@ -87,9 +87,9 @@ impl Builders<'_> {
         items: &[Item],
         which: impl Fn(&Kind) -> bool,
         report: &mut Report,
-        lane: &mut Lane<'_>,
+        recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        lane.start();
+        recorder.start();
         for item in items.iter().filter(|item| which(&item.kind)) {
             if self.over() {
                 break;
@@ -99,63 +99,63 @@ impl Builders<'_> {
                 made.map_err(|refusal| refused(self.set, &item.name, refusal))?;
             }
             let bytes = if let Kind::File { size, .. } = item.kind { size } else { 0 };
-            self.lap(Phase::Unpack, clock::Kind::Create, bytes, report, lane);
+            self.lap(Phase::Unpack, clock::Kind::Create, bytes, report, recorder);
         }
         Ok(())
     }
 
-    fn unpack(&self, kit: &mut Kit, lane: &mut Lane<'_>, result: &mut Result<(), EngineError>) {
-        let (all, report) = (&self.index.items[..], &mut kit.report);
+    fn unpack(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>, result: &mut Result<(), EngineError>) {
+        let (all, report) = (&self.index.items[..], &mut state.report);
         if self.job.0.threads == 1 {
             // As they stand in the archive.
-            self.together(result, || self.unpack_items(all, |_| true, report, lane));
+            self.together(result, || self.unpack_items(all, |_| true, report, recorder));
         } else {
-            let first = lane.rank == 0;
+            let first = recorder.rank == 0;
             let own = |mine: bool| if mine { all } else { &[] };
             let links = |kind: &Kind| matches!(kind, Kind::Symbolic(_) | Kind::Hard(_));
-            self.together(result, || self.unpack_items(own(first), |kind| *kind == Kind::Directory, report, lane));
+            self.together(result, || self.unpack_items(own(first), |kind| *kind == Kind::Directory, report, recorder));
             let files = |kind: &Kind| matches!(kind, Kind::File { .. });
-            self.together(result, || self.unpack_items(&all[kit.items.clone()], files, report, lane));
-            self.together(result, || self.unpack_items(own(first), links, report, lane));
+            self.together(result, || self.unpack_items(&all[state.items.clone()], files, report, recorder));
+            self.together(result, || self.unpack_items(own(first), links, report, recorder));
         }
         self.together(result, || {
-            let Some(root) = self.root.filter(|_| lane.rank == 0) else { return Ok(()) };
+            let Some(root) = self.root.filter(|_| recorder.rank == 0) else { return Ok(()) };
             for &directory in self.index.directories.iter().rev() {
                 let item = &all[directory];
                 finish(root, item).map_err(|refusal| refused(self.set, &item.name, refusal))?;
             }
-            lane.tick(clock::Kind::Close, 0);
+            recorder.tick(clock::Kind::Close, 0);
             Ok(())
         });
     }
 
     /// Lists each directory and asks for the attributes of what is in it.
-    fn stat(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        lane.start();
-        for number in kit.directories.clone() {
+    fn stat(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        for number in state.directories.clone() {
             let expected = self.index.children[number];
             let Some(root) = self.root else {
-                (0..expected).for_each(|_| self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut kit.report, lane));
+                (0..expected).for_each(|_| self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut state.report, recorder));
                 continue;
             };
             let name = match number {
                 0 => c".",
                 _ => self.index.items[self.index.directories[number - 1]].name.as_c_str(),
             };
-            let directory = KernelTree.open_directory(root, name);
+            let directory = KernelNamespace.open_directory(root, name);
             let directory = directory.map_err(|errno| refused(self.set, name, ("open", errno)))?;
             let (mut seen, mut failure) = (0, None);
             let mut visit = |entry: &CStr| {
-                if let Err(errno) = KernelTree.stat(&directory, entry) {
+                if let Err(errno) = KernelNamespace.stat(&directory, entry) {
                     let within = self.set.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
                     failure = Some(refused(&within, entry, ("stat", errno)));
                     return ControlFlow::Break(());
                 }
                 seen += 1;
-                self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut kit.report, lane);
+                self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut state.report, recorder);
                 ControlFlow::Continue(())
             };
-            let listed = KernelTree.list(&directory, &mut kit.listing, expected, &mut visit);
+            let listed = KernelNamespace.list(&directory, &mut state.listing, expected, &mut visit);
             listed.map_err(|errno| refused(self.set, name, ("list", errno)))?;
             failure.map_or(Ok(()), Err)?;
             // A directory that hides files would look fast.
@@ -168,24 +168,24 @@ impl Builders<'_> {
         Ok(())
     }
 
-    fn read(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        lane.start();
-        for item in &self.index.items[kit.items.clone()] {
+    fn read(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        for item in &self.index.items[state.items.clone()] {
             let Kind::File { offset, size } = item.kind else { continue };
             if self.over() {
                 break;
             }
             if let Some(root) = self.root {
-                self.read_one(root, item, (offset, size), kit.memory.as_mut())?;
+                self.read_one(root, item, (offset, size), state.memory.as_mut())?;
             }
-            self.lap(Phase::Read, clock::Kind::Read, size, &mut kit.report, lane);
+            self.lap(Phase::Read, clock::Kind::Read, size, &mut state.report, recorder);
         }
         Ok(())
     }
 
     fn read_one(
         &self,
-        root: &Handle,
+        root: &Directory,
         item: &Item,
         (offset, size): (u64, u64),
         memory: &mut [u8],
@@ -222,22 +222,24 @@ impl Builders<'_> {
         Err(EngineError { path: Some(path), ..EngineError::new(message) })
     }
 
-    fn compile(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        if lane.rank > 0 {
+    fn compile(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        if recorder.rank > 0 {
             return Ok(());
         }
-        lane.start();
+        recorder.start();
         if self.root.is_none() {
-            self.sources.iter().for_each(|_| self.lap(Phase::Compile, clock::Kind::Sync, 0, &mut kit.report, lane));
+            self.sources
+                .iter()
+                .for_each(|_| self.lap(Phase::Compile, clock::Kind::Sync, 0, &mut state.report, recorder));
             return Ok(());
         }
-        let begun = lane.last();
+        let begun = recorder.last();
         let taken = compile::run(&self.sources, self.job.0.jobs, self.set)?;
-        lane.tick(clock::Kind::Sync, 0);
-        // Each began within the phase; the lane's own histogram only counts them.
+        recorder.tick(clock::Kind::Sync, 0);
+        // Each began within the phase; the recorder's own histogram only counts them.
         for ns in taken {
-            lane.complete(begun.max(lane.last().saturating_sub(ns)), 0);
-            kit.report.record(Phase::Compile, ns);
+            recorder.complete(begun.max(recorder.last().saturating_sub(ns)), 0);
+            state.report.record(Phase::Compile, ns);
         }
         Ok(())
     }
@@ -247,65 +249,65 @@ impl Builders<'_> {
         name: &CStr,
         flags: AtFlags,
         report: &mut Report,
-        lane: &mut Lane<'_>,
+        recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
         if let Some(root) = self.root {
             let removed = rustix::fs::unlinkat(root.fd(), name, flags);
             removed.map_err(|errno| refused(self.set, name, ("remove", errno)))?;
         }
-        self.lap(Phase::Remove, clock::Kind::Delete, 0, report, lane);
+        self.lap(Phase::Remove, clock::Kind::Delete, 0, report, recorder);
         Ok(())
     }
 
-    fn remove(&self, kit: &mut Kit, lane: &mut Lane<'_>, result: &mut Result<(), EngineError>) {
-        let (all, report) = (&self.index.items[..], &mut kit.report);
+    fn remove(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>, result: &mut Result<(), EngineError>) {
+        let (all, report) = (&self.index.items[..], &mut state.report);
         self.together(result, || {
-            lane.start();
-            let objects = if lane.rank == 0 { &self.objects[..] } else { &[] };
-            objects.iter().try_for_each(|name| self.remove_one(name, AtFlags::empty(), report, lane))?;
-            let files = all[kit.items.clone()].iter().rev().filter(|item| item.kind != Kind::Directory);
+            recorder.start();
+            let objects = if recorder.rank == 0 { &self.objects[..] } else { &[] };
+            objects.iter().try_for_each(|name| self.remove_one(name, AtFlags::empty(), report, recorder))?;
+            let files = all[state.items.clone()].iter().rev().filter(|item| item.kind != Kind::Directory);
             for item in files.take_while(|_| !self.over()) {
-                self.remove_one(&item.name, AtFlags::empty(), report, lane)?;
+                self.remove_one(&item.name, AtFlags::empty(), report, recorder)?;
             }
             Ok(())
         });
         // Directories come before what they hold.
         self.together(result, || {
-            let directories = if lane.rank == 0 { &self.index.directories[..] } else { &[] };
+            let directories = if recorder.rank == 0 { &self.index.directories[..] } else { &[] };
             if !directories.is_empty() {
-                lane.start();
+                recorder.start();
             }
             directories
                 .iter()
                 .rev()
-                .try_for_each(|&at| self.remove_one(&all[at].name, AtFlags::REMOVEDIR, report, lane))
+                .try_for_each(|&at| self.remove_one(&all[at].name, AtFlags::REMOVEDIR, report, recorder))
         });
     }
 
     /// What a phase has written is on the device.
-    fn sync(&self, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        if lane.rank > 0 {
+    fn sync(&self, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        if recorder.rank > 0 {
             return Ok(());
         }
-        lane.start();
+        recorder.start();
         if let Some(root) = self.root {
             fileset::sync_through(root, self.set)?;
         }
-        lane.tick(clock::Kind::Sync, 0);
+        recorder.tick(clock::Kind::Sync, 0);
         Ok(())
     }
 }
 
-impl Crew for Builders<'_> {
-    type Kit = Kit;
+impl ThreadJob for UntarThreads<'_> {
+    type ThreadState = ThreadState;
     type Report = Report;
 
-    fn equip(&self, rank: u32) -> Result<Kit, EngineError> {
+    fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
         let share = |all: usize| {
             let share = order::share(all as u64, all as u64, rank, self.job.0.threads);
             share.first as usize..(share.first + share.length) as usize
         };
-        Ok(Kit {
+        Ok(ThreadState {
             items: share(self.index.items.len()),
             directories: share(self.index.children.len()),
             memory: Memory::new(READ),
@@ -314,31 +316,31 @@ impl Crew for Builders<'_> {
         })
     }
 
-    fn work(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let mut result = Ok(());
         for phase in self.job.0.phases() {
-            self.board.meet();
+            self.rendezvous.wait();
             if !self.over() {
-                lane.start();
-                kit.report.begun(phase, lane.last());
+                recorder.start();
+                state.report.begun(phase, recorder.last());
             }
             match phase {
-                Phase::Unpack => self.unpack(kit, lane, &mut result),
-                Phase::Stat => self.together(&mut result, || self.stat(kit, lane)),
-                Phase::Read => self.together(&mut result, || self.read(kit, lane)),
-                Phase::Compile => self.together(&mut result, || self.compile(kit, lane)),
-                Phase::Remove => self.remove(kit, lane, &mut result),
+                Phase::Unpack => self.unpack(state, recorder, &mut result),
+                Phase::Stat => self.together(&mut result, || self.stat(state, recorder)),
+                Phase::Read => self.together(&mut result, || self.read(state, recorder)),
+                Phase::Compile => self.together(&mut result, || self.compile(state, recorder)),
+                Phase::Remove => self.remove(state, recorder, &mut result),
             }
             if self.job.0.durability == Durability::End && matches!(phase, Phase::Unpack | Phase::Remove) {
-                self.together(&mut result, || self.sync(lane));
+                self.together(&mut result, || self.sync(recorder));
             }
-            kit.report.ended(phase, lane.last());
-            lane.pause();
+            state.report.ended(phase, recorder.last());
+            recorder.pause();
         }
         result
     }
 
-    fn report(&self, kit: Kit) -> Report {
-        kit.report
+    fn report(&self, state: ThreadState) -> Report {
+        state.report
     }
 }

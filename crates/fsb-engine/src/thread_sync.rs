@@ -1,26 +1,26 @@
-//! How threads wait for each other: before the clock for the word to start, after it for the last one to finish.
+//! How threads wait for each other: before the clock for the start signal, after it for the last thread to finish.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 
-/// What sleeping threads are told.
+/// Whether waiting threads run or leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Word {
-    Go,
-    Leave,
+pub(crate) enum StartSignal {
+    Run,
+    Abort,
 }
 
 #[derive(Debug, Default)]
 struct Start {
-    answered: u32,
-    unequipped: bool,
-    word: Option<Word>,
+    reported: u32,
+    not_ready: bool,
+    signal: Option<StartSignal>,
 }
 
 /// What the threads share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ThreadSync {
     threads: u32,
     start: Mutex<Start>,
     changed: Condvar,
@@ -33,9 +33,9 @@ pub(crate) struct Shared {
     pub(crate) first: OnceLock<Thread>,
 }
 
-impl Shared {
-    pub(crate) fn new(threads: u32) -> Shared {
-        Shared {
+impl ThreadSync {
+    pub(crate) fn new(threads: u32) -> ThreadSync {
+        ThreadSync {
             threads,
             start: Mutex::default(),
             changed: Condvar::new(),
@@ -50,23 +50,23 @@ impl Shared {
         self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until every thread has answered; whether all of them are equipped.
-    pub(crate) fn all_equipped(&self) -> bool {
-        let waiting = |start: &mut Start| start.answered < self.threads;
+    /// Waits until every thread has reported; whether all of them are ready.
+    pub(crate) fn all_ready(&self) -> bool {
+        let waiting = |start: &mut Start| start.reported < self.threads;
         let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
-        !start.unequipped
+        !start.not_ready
     }
 
-    pub(crate) fn give(&self, word: Word) {
-        self.lock().word = Some(word);
+    pub(crate) fn signal(&self, signal: StartSignal) {
+        self.lock().signal = Some(signal);
         self.changed.notify_all();
     }
 
-    /// Sleeps until the word is given.
-    pub(crate) fn word(&self) -> Word {
-        let waiting = |start: &mut Start| start.word.is_none();
+    /// Sleeps until the signal is given.
+    pub(crate) fn wait_for_signal(&self) -> StartSignal {
+        let waiting = |start: &mut Start| start.signal.is_none();
         let start = self.changed.wait_while(self.lock(), waiting).unwrap_or_else(PoisonError::into_inner);
-        start.word.unwrap_or(Word::Leave)
+        start.signal.unwrap_or(StartSignal::Abort)
     }
 
     pub(crate) fn wait_for_others(&self) {
@@ -76,28 +76,28 @@ impl Shared {
     }
 }
 
-/// Tells, when it is dropped, whether a thread could be equipped: also when it could not because of a panic.
-pub(crate) struct Answer<'s> {
-    pub(crate) shared: &'s Shared,
-    pub(crate) equipped: bool,
+/// Reports, when dropped, whether a thread is ready: also when it is not because of a panic.
+pub(crate) struct ReadyGuard<'s> {
+    pub(crate) shared: &'s ThreadSync,
+    pub(crate) ready: bool,
 }
 
-impl Drop for Answer<'_> {
+impl Drop for ReadyGuard<'_> {
     fn drop(&mut self) {
         let mut start = self.shared.lock();
-        start.answered += 1;
-        start.unequipped |= !self.equipped;
+        start.reported += 1;
+        start.not_ready |= !self.ready;
         self.shared.changed.notify_all();
     }
 }
 
-/// Counts a thread out when it is dropped.
-pub(crate) struct Leaving<'s> {
-    pub(crate) shared: &'s Shared,
+/// Counts a thread as done when dropped.
+pub(crate) struct DoneGuard<'s> {
+    pub(crate) shared: &'s ThreadSync,
     pub(crate) rank: u32,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for DoneGuard<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.shared.failed.store(true, Ordering::Relaxed);

@@ -7,31 +7,31 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::{Place, Verb};
+use super::{ProbeTarget, Verb};
 use crate::EngineError;
 
 /// A file that is there, or one that was made for a trial and is gone when this is dropped.
 #[derive(Debug)]
-pub(super) struct Trial {
+pub(super) struct ProbeFile {
     path: PathBuf,
     ours: bool,
 }
 
-impl Trial {
+impl ProbeFile {
     /// The place's own file, where it has one.
-    pub(super) fn of(place: &Place<'_>) -> Result<Trial, EngineError> {
+    pub(super) fn of(place: &ProbeTarget<'_>) -> Result<ProbeFile, EngineError> {
         match place.file {
-            Some(path) => Ok(Trial { path: path.to_owned(), ours: false }),
-            None => Trial::new(place.directory, "trial").map(|(trial, _)| trial),
+            Some(path) => Ok(ProbeFile { path: path.to_owned(), ours: false }),
+            None => ProbeFile::new(place.directory, "trial").map(|(trial, _)| trial),
         }
     }
 
     /// A new file and its descriptor for reading and writing.
-    pub(super) fn new(directory: &Path, name: &str) -> Result<(Trial, File), EngineError> {
+    pub(super) fn new(directory: &Path, name: &str) -> Result<(ProbeFile, File), EngineError> {
         let path = directory.join(name);
         let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
         let file = opened.map_err(|error| EngineError::io("create", &path, &error))?;
-        Ok((Trial { path, ours: true }, file))
+        Ok((ProbeFile { path, ours: true }, file))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -45,7 +45,7 @@ impl Trial {
     }
 }
 
-impl Drop for Trial {
+impl Drop for ProbeFile {
     fn drop(&mut self) {
         if self.ours {
             // Nobody is left to tell; what remains is removed with the set that it lies in.

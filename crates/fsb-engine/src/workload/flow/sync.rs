@@ -12,19 +12,19 @@ const BATCH: u64 = 8;
 
 /// Operations that are left to be done: threads take them a few at a time.
 #[derive(Debug)]
-pub(super) struct Tickets {
-    taken: Line<AtomicU64>,
+pub(super) struct OperationBudget {
+    taken: CachePadded<AtomicU64>,
     total: u64,
 }
 
 /// On a cache line of its own.
 #[repr(align(128))]
 #[derive(Debug, Default)]
-pub(super) struct Line<T>(pub(super) T);
+pub(super) struct CachePadded<T>(pub(super) T);
 
-impl Tickets {
-    pub(super) fn new(total: u64) -> Tickets {
-        Tickets { taken: Line(AtomicU64::new(0)), total }
+impl OperationBudget {
+    pub(super) fn new(total: u64) -> OperationBudget {
+        OperationBudget { taken: CachePadded(AtomicU64::new(0)), total }
     }
 
     /// Takes up to `wanted`; 0 when there are none.
@@ -90,7 +90,7 @@ impl Counter {
 /// many.
 #[derive(Debug)]
 pub(super) struct Semaphore {
-    pub(super) posts: Line<Counter>,
+    pub(super) posts: CachePadded<Counter>,
     pub(super) room: Counter,
     value: u32,
 }
@@ -98,7 +98,7 @@ pub(super) struct Semaphore {
 impl Semaphore {
     pub(super) fn new((value, high_water): (u32, u32)) -> Semaphore {
         let room = Counter { value: AtomicU32::new(high_water), ..Counter::default() };
-        Semaphore { posts: Line::default(), room, value }
+        Semaphore { posts: CachePadded::default(), room, value }
     }
 
     /// Somebody comes to wait: so many more may be posted.
@@ -126,13 +126,13 @@ impl Semaphore {
 
 /// What ends the work of all.
 #[derive(Debug, Default)]
-pub(super) struct End {
+pub(super) struct StopFlag {
     over: AtomicBool,
     /// For those who sleep until a moment.
     sleep: Counter,
 }
 
-impl End {
+impl StopFlag {
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
@@ -155,20 +155,20 @@ impl End {
 
 /// Steps that others wake.
 #[derive(Debug, Default)]
-pub(super) struct Bell(pub(super) Counter);
+pub(super) struct WakeEvent(pub(super) Counter);
 
-impl Bell {
-    pub(super) fn ring(&self) {
+impl WakeEvent {
+    pub(super) fn wake(&self) {
         self.0.add(1);
     }
 }
 
-/// Events come at a rate from the start of the clock on; who needs some books them, and waits until they have come.
+/// Events come at a rate from the start of the clock on; a thread reserves those that it needs and waits until they have come.
 #[derive(Debug)]
-pub(super) struct Events {
-    /// Nanoseconds of one event in 2^20 parts, so that MiB and events are booked alike.
+pub(super) struct RateLimiter {
+    /// Nanoseconds of one event in 2^20 parts, so that MiB and events are reserved alike.
     part_ns: f64,
-    booked: Line<AtomicU64>,
+    reserved: CachePadded<AtomicU64>,
     /// When the first thread started its clock.
     origin: AtomicU64,
 }
@@ -176,18 +176,18 @@ pub(super) struct Events {
 /// The parts of an event: a bandwidth limit books bytes.
 pub(super) const PARTS: u64 = 1 << 20;
 
-impl Events {
-    pub(super) fn new(rate: f64) -> Events {
-        Events { part_ns: 1e9 / rate / PARTS as f64, booked: Line::default(), origin: AtomicU64::new(0) }
+impl RateLimiter {
+    pub(super) fn new(rate: f64) -> RateLimiter {
+        RateLimiter { part_ns: 1e9 / rate / PARTS as f64, reserved: CachePadded::default(), origin: AtomicU64::new(0) }
     }
 
     /// Books so many parts; when they will have come.
-    pub(super) fn book(&self, parts: u64, now: u64) -> u64 {
+    pub(super) fn reserve(&self, parts: u64, now: u64) -> u64 {
         let origin = match self.origin.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => now,
             Err(origin) => origin,
         };
-        let before = self.booked.0.fetch_add(parts, Ordering::Relaxed);
+        let before = self.reserved.0.fetch_add(parts, Ordering::Relaxed);
         origin + ((before + parts) as f64 * self.part_ns) as u64
     }
 }
@@ -199,13 +199,13 @@ mod tests {
 
     #[test]
     fn no_more_tickets_are_given_than_there_are() {
-        let tickets = Tickets::new(1001);
+        let budget = OperationBudget::new(1001);
         let taken: u64 = thread::scope(|scope| {
-            let taker = || std::iter::from_fn(|| Some(tickets.take(5)).filter(|&taken| taken > 0)).sum::<u64>();
+            let taker = || std::iter::from_fn(|| Some(budget.take(5)).filter(|&taken| taken > 0)).sum::<u64>();
             let threads: Vec<_> = (0..3).map(|_| scope.spawn(taker)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
-        assert_eq!((taken, tickets.taken(), tickets.take(1)), (1001, 1001, 0));
+        assert_eq!((taken, budget.taken(), budget.take(1)), (1001, 1001, 0));
     }
 
     #[test]
@@ -237,8 +237,8 @@ mod tests {
 
     #[test]
     fn events_come_at_their_rate() {
-        let events = Events::new(1000.0);
-        assert_eq!(events.book(PARTS, 50), 1_000_050);
-        assert_eq!(events.book(2 * PARTS, 99), 3_000_050);
+        let rate_limiter = RateLimiter::new(1000.0);
+        assert_eq!(rate_limiter.reserve(PARTS, 50), 1_000_050);
+        assert_eq!(rate_limiter.reserve(2 * PARTS, 99), 3_000_050);
     }
 }

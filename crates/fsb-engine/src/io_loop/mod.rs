@@ -4,9 +4,9 @@
 //! operation, as they do for whoever reads many files. At depth 1 requests go one at a time straight from the data pool;
 //! at more the backend is kept filled, each request with memory of its own.
 
-mod deep;
-mod held;
+mod held_files;
 mod lock;
+mod request_queue;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -16,58 +16,58 @@ use fsb_model::Access;
 use rustix::io::Errno;
 
 use crate::EngineError;
-use crate::backend::{Backend, Completion, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use crate::backend::{Backend, Completion, Directory, Flush, IoRequest, Purpose, Queued, Session, Setup, Slot, Verb};
 use crate::clock::Kind;
 use crate::data::{Data, Memory};
 use crate::fileset::{Layout, Names};
-use crate::lane::Lane;
 use crate::order::Visits;
-use deep::Deep;
+use crate::thread_recorder::ThreadRecorder;
 pub(crate) use lock::Lock;
 use lock::Locks;
+use request_queue::RequestQueue;
 
 /// Sets of up to so many files are opened before the clock.
 pub(crate) const HELD_FILES: u64 = 16;
 
 /// What all threads of a job look at: the set, its names, its directory.
-pub(crate) struct Stage {
+pub(crate) struct OpenFileSet {
     pub(crate) backend: &'static dyn Backend,
-    pub(crate) set: PathBuf,
+    pub(crate) path: PathBuf,
     pub(crate) layout: Layout,
     pub(crate) names: Names,
-    pub(crate) root: Handle,
+    pub(crate) root: Directory,
     pub(crate) seed: u64,
 }
 
-impl Stage {
+impl OpenFileSet {
     /// Opens the set's directory and writes out all names.
     pub(crate) fn open(
         backend: &'static dyn Backend,
-        set: PathBuf,
+        path: PathBuf,
         layout: Layout,
         seed: u64,
-    ) -> Result<Stage, EngineError> {
-        let root = backend.tree().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
-        Ok(Stage { backend, names: Names::new(&layout), set, layout, root, seed })
+    ) -> Result<OpenFileSet, EngineError> {
+        let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
+        Ok(OpenFileSet { backend, names: Names::new(&layout), path, layout, root, seed })
     }
 
     /// A call on a file was refused.
     #[cold]
     pub(crate) fn refused(&self, call: &str, file: u64, errno: Errno) -> EngineError {
-        EngineError::call(call, self.names.show(&self.set, file), errno)
+        EngineError::call(call, self.names.show(&self.path, file), errno)
     }
 }
 
-/// What a pump does with its records.
+/// What an I/O loop does with its records.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct IoOptions {
     pub(crate) purpose: Purpose,
     pub(crate) verb: Verb,
     /// For the fake clock.
     pub(crate) kind: Kind,
     pub(crate) record_size: u64,
     pub(crate) access: Access,
-    /// The files that this pump may be asked for: all of the set, or those of one process.
+    /// The files that this I/O loop may be asked for: all of the set, or those of one process.
     pub(crate) files: Files,
     /// Open all files before the clock, if they are few.
     pub(crate) hold: bool,
@@ -97,78 +97,78 @@ impl Files {
     }
 }
 
-/// One thread's pump.
-pub(crate) struct Pump<'s> {
+/// One thread's I/O loop.
+pub(crate) struct IoLoop<'s> {
     // First, for it is dropped first: its session waits for requests that point into the memory below.
-    rig: Rig<'s>,
+    session: SetSession<'s>,
     /// The file that is open, where they do not stay open.
     current: Option<(u64, Slot)>,
     locks: Option<Locks>,
-    source: Source,
-    landed: Vec<Completion>,
+    source: Buffers,
+    completed: Vec<Completion>,
 }
 
 /// A session on a set of files.
-struct Rig<'s> {
+struct SetSession<'s> {
     session: Box<dyn Session>,
-    stage: &'s Stage,
-    manner: Manner,
+    set: &'s OpenFileSet,
+    io_options: IoOptions,
     records_per_file: u64,
-    /// Slots of files that stay open, from the first of this pump's files on.
+    /// Slots of files that stay open, from the first of this I/O loop's files on.
     held: Vec<Slot>,
     /// What records must hold, where that is checked.
     expected: Option<Data>,
 }
 
 /// Where requests point.
-enum Source {
+enum Buffers {
     Pool(Data),
     Buffer(Memory),
-    Deep(Deep),
+    RequestQueue(RequestQueue),
 }
 
-impl<'s> Pump<'s> {
-    /// A pump with its memory touched and, where they are held, its files open.
-    pub(crate) fn new(stage: &'s Stage, manner: Manner) -> Result<Pump<'s>, EngineError> {
-        let record = manner.record_size as usize;
-        let mut source = match manner.verb {
-            _ if manner.depth > 1 => Source::Deep(Deep::new(stage.seed, &manner)),
-            Verb::Write => Source::Pool(Data::new(stage.seed, record)),
-            Verb::Read => Source::Buffer(Memory::new(record)),
+impl<'s> IoLoop<'s> {
+    /// An I/O loop with its memory touched and, where they are held, its files open.
+    pub(crate) fn new(set: &'s OpenFileSet, io_options: IoOptions) -> Result<IoLoop<'s>, EngineError> {
+        let record = io_options.record_size as usize;
+        let mut source = match io_options.verb {
+            _ if io_options.depth > 1 => Buffers::RequestQueue(RequestQueue::new(set.seed, &io_options)),
+            Verb::Write => Buffers::Pool(Data::new(set.seed, record)),
+            Verb::Read => Buffers::Buffer(Memory::new(record)),
         };
-        let held = manner.hold && manner.files.count <= HELD_FILES;
-        let files = if held { manner.files.count as usize } else { 1 };
-        let Manner { depth, record_size, .. } = manner;
+        let held = io_options.hold && io_options.files.count <= HELD_FILES;
+        let files = if held { io_options.files.count as usize } else { 1 };
+        let IoOptions { depth, record_size, .. } = io_options;
         let setup = Setup { files, held, depth, record_size, memory: source.whole() };
-        let mut rig = Rig {
-            session: stage.backend.session(&setup)?,
-            stage,
-            manner,
-            records_per_file: stage.layout.file_size / record_size.max(1),
+        let mut session = SetSession {
+            session: set.backend.session(&setup)?,
+            set,
+            io_options,
+            records_per_file: set.layout.file_size / record_size.max(1),
             held: Vec::with_capacity(files),
-            expected: (manner.verify && manner.verb == Verb::Read).then(|| Data::new(stage.seed, record)),
+            expected: (io_options.verify && io_options.verb == Verb::Read).then(|| Data::new(set.seed, record)),
         };
         if held {
-            rig.hold()?;
+            session.hold()?;
         }
-        let locks = manner.lock.map(|lock| Locks::open(lock, stage, &manner)).transpose()?;
-        Ok(Pump { rig, current: None, locks, source, landed: Vec::with_capacity(1) })
+        let locks = io_options.lock.map(|lock| Locks::open(lock, set, &io_options)).transpose()?;
+        Ok(IoLoop { session, current: None, locks, source, completed: Vec::with_capacity(1) })
     }
 
     /// Moves the records in this order against the clock.
-    pub(crate) fn run(&mut self, visits: &mut Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    pub(crate) fn run(&mut self, visits: &mut Visits, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         match &mut self.source {
-            Source::Deep(deep) => deep.run(&mut self.rig, visits, lane),
-            Source::Pool(_) | Source::Buffer(_) => self.run_one_by_one(visits, lane),
+            Buffers::RequestQueue(queue) => queue.run(&mut self.session, visits, recorder),
+            Buffers::Pool(_) | Buffers::Buffer(_) => self.run_one_by_one(visits, recorder),
         }
     }
 
-    fn run_one_by_one(&mut self, visits: &mut Visits, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        let Manner { kind, record_size, .. } = self.rig.manner;
-        lane.start();
+    fn run_one_by_one(&mut self, visits: &mut Visits, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let IoOptions { kind, record_size, .. } = self.session.io_options;
+        recorder.start();
         for item in visits {
             self.step(item)?;
-            if !lane.lap(kind, record_size) {
+            if !recorder.lap(kind, record_size) {
                 break;
             }
         }
@@ -178,8 +178,8 @@ impl<'s> Pump<'s> {
     /// Moves the record that an item is. All of it is in line: calls would cost as much as what they do.
     #[inline(always)]
     pub(crate) fn step(&mut self, item: u64) -> Result<(), EngineError> {
-        let Manner { record_size, access, flush_each, .. } = self.rig.manner;
-        let (file, record) = self.rig.locate(item);
+        let IoOptions { record_size, access, flush_each, .. } = self.session.io_options;
+        let (file, record) = self.session.locate(item);
         let (slot, offset) = (self.seek(file)?, record * record_size);
         if self.locks.is_some() {
             self.lock_record(file, offset, true)?;
@@ -191,7 +191,7 @@ impl<'s> Pump<'s> {
         if flush_each {
             self.flush(slot, file, Flush::Data)?;
         }
-        if self.current.is_some() && (record == self.rig.records_per_file - 1 || access != Access::Sequential) {
+        if self.current.is_some() && (record == self.session.records_per_file - 1 || access != Access::Sequential) {
             self.close_current()?;
         }
         Ok(())
@@ -208,7 +208,7 @@ impl<'s> Pump<'s> {
     /// The open file, opened now if need be.
     #[inline]
     fn seek(&mut self, file: u64) -> Result<Slot, EngineError> {
-        if let Some(slot) = self.rig.held(file) {
+        if let Some(slot) = self.session.held(file) {
             return Ok(slot);
         }
         match self.current {
@@ -220,14 +220,14 @@ impl<'s> Pump<'s> {
         }
     }
 
-    /// Opens a file for the pump's purpose.
+    /// Opens a file for the I/O loop's purpose.
     pub(crate) fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
-        self.rig.open(file)
+        self.session.open(file)
     }
 
     /// Closes a file.
     pub(crate) fn close(&mut self, slot: Slot, file: u64) -> Result<(), EngineError> {
-        self.rig.session.close(slot).map_err(|errno| self.rig.stage.refused("close", file, errno))
+        self.session.session.close(slot).map_err(|errno| self.session.set.refused("close", file, errno))
     }
 
     /// Closes the file that is open, where files do not stay open.
@@ -240,48 +240,48 @@ impl<'s> Pump<'s> {
 
     /// Brings a file onto the device.
     pub(crate) fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
-        self.rig.flush(slot, file, what)
+        self.session.flush(slot, file, what)
     }
 
     /// Brings everything that was written onto the device: by fsync of the one file, or by syncfs of a set.
     pub(crate) fn flush_all(&mut self) -> Result<(), EngineError> {
-        match self.rig.held[..] {
-            [slot] => self.flush(slot, self.rig.manner.files.first, Flush::All),
+        match self.session.held[..] {
+            [slot] => self.flush(slot, self.session.io_options.files.first, Flush::All),
             _ => self.sync_set(),
         }
     }
 
     /// Brings the whole file system onto the device: syncfs.
     pub(crate) fn sync_set(&mut self) -> Result<(), EngineError> {
-        let Stage { backend, root, set, .. } = self.rig.stage;
-        backend.tree().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))
+        let OpenFileSet { backend, root, path, .. } = self.session.set;
+        backend.namespace().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", path, errno))
     }
 
     /// Moves one record and returns when it is done.
     #[inline(always)]
     pub(crate) fn transfer(&mut self, slot: Slot, file: u64, offset: u64, length: u64) -> Result<(), EngineError> {
-        let Rig { stage, manner, .. } = &self.rig;
+        let SetSession { set, io_options, .. } = &self.session;
         let memory = match &mut self.source {
-            Source::Pool(data) => data.window(stage.layout.address(file) + offset, length as usize).as_mut_ptr(),
-            Source::Buffer(memory) => memory.as_mut().as_mut_ptr(),
-            Source::Deep(deep) => deep.load_one(stage.layout.address(file) + offset),
+            Buffers::Pool(data) => data.window(set.layout.address(file) + offset, length as usize).as_mut_ptr(),
+            Buffers::Buffer(memory) => memory.as_mut().as_mut_ptr(),
+            Buffers::RequestQueue(queue) => queue.load_one(set.layout.address(file) + offset),
         };
-        let request = Request { slot, verb: manner.verb, offset, memory, length: length as usize, tag: 0 };
-        // SAFETY: the memory is this pump's own, has at least the length of a record, and is used for nothing else
+        let request = IoRequest { slot, verb: io_options.verb, offset, memory, length: length as usize, tag: 0 };
+        // SAFETY: the memory is this I/O loop's own, has at least the length of a record, and is used for nothing else
         // before `finish` returns; a session that is dropped waits for what is under way.
-        match unsafe { self.rig.session.queue(&request) } {
+        match unsafe { self.session.session.queue(&request) } {
             Ok(Queued::Done(moved)) if moved == request.length => {}
             answer => self.finish(request, answer, file)?,
         }
-        match &mut self.rig.expected {
+        match &mut self.session.expected {
             None => Ok(()),
             // SAFETY: the request is finished, and its memory was valid for its length.
-            Some(_) => self.rig.check(unsafe { slice::from_raw_parts(memory, length as usize) }, file, offset),
+            Some(_) => self.session.check(unsafe { slice::from_raw_parts(memory, length as usize) }, file, offset),
         }
     }
 
     /// The rest of a transfer that was not done in one go.
-    fn finish(&mut self, mut request: Request, answer: Result<Queued, Errno>, file: u64) -> Result<(), EngineError> {
+    fn finish(&mut self, mut request: IoRequest, answer: Result<Queued, Errno>, file: u64) -> Result<(), EngineError> {
         let mut answer = answer;
         loop {
             let moved = match answer {
@@ -290,35 +290,35 @@ impl<'s> Pump<'s> {
                 Ok(Queued::Busy) => Err(Errno::AGAIN),
                 Err(errno) => Err(errno),
             };
-            if advance(self.rig.stage, &mut request, moved, file)? {
+            if advance(self.session.set, &mut request, moved, file)? {
                 return Ok(());
             }
             // SAFETY: as in `transfer`; what remains lies within the same memory.
-            answer = unsafe { self.rig.session.queue(&request) };
+            answer = unsafe { self.session.session.queue(&request) };
         }
     }
 
     fn wait_for_one(&mut self) -> Result<usize, Errno> {
-        self.rig.session.commit()?;
-        self.landed.clear();
-        while self.landed.is_empty() {
-            self.rig.session.reap(1, &mut self.landed)?;
+        self.session.session.commit()?;
+        self.completed.clear();
+        while self.completed.is_empty() {
+            self.session.session.reap(1, &mut self.completed)?;
         }
-        self.landed[0].result
+        self.completed[0].result
     }
 }
 
-impl Rig<'_> {
+impl SetSession<'_> {
     /// The slot of a file that stays open.
     #[inline]
     fn held(&self, file: u64) -> Option<Slot> {
-        self.held.get(file.wrapping_sub(self.manner.files.first) as usize).copied()
+        self.held.get(file.wrapping_sub(self.io_options.files.first) as usize).copied()
     }
 
     /// The file and the record in it that an item is. Divisions cost as much as the rest of the loop.
     #[inline]
     fn locate(&self, item: u64) -> (u64, u64) {
-        if self.stage.layout.files == 1 {
+        if self.set.layout.files == 1 {
             (0, item)
         } else if self.records_per_file == 1 {
             (item, 0)
@@ -328,12 +328,12 @@ impl Rig<'_> {
     }
 
     fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
-        let Stage { layout, names, root, .. } = self.stage;
-        let purpose = self.manner.purpose;
+        let OpenFileSet { layout, names, root, .. } = self.set;
+        let purpose = self.io_options.purpose;
         let verb = if purpose == Purpose::Create { "create" } else { "open" };
         self.session
             .open(root, names.path(file), purpose, layout.file_size)
-            .map_err(|errno| self.stage.refused(verb, file, errno))
+            .map_err(|errno| self.set.refused(verb, file, errno))
     }
 
     fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
@@ -341,18 +341,18 @@ impl Rig<'_> {
             Flush::Data => "fdatasync of",
             Flush::All => "fsync of",
         };
-        self.session.flush(slot, what).map_err(|errno| self.stage.refused(call, file, errno))
+        self.session.flush(slot, what).map_err(|errno| self.set.refused(call, file, errno))
     }
 }
 
-impl Source {
+impl Buffers {
     /// All memory that requests may point into.
     fn whole(&mut self) -> Vec<(*mut u8, usize)> {
         let piece = |memory: &mut [u8]| (memory.as_mut_ptr(), memory.len());
         match self {
-            Source::Pool(data) => vec![piece(data.whole())],
-            Source::Buffer(memory) => vec![piece(memory.as_mut())],
-            Source::Deep(deep) => deep.whole().map(piece).collect(),
+            Buffers::Pool(data) => vec![piece(data.whole())],
+            Buffers::Buffer(memory) => vec![piece(memory.as_mut())],
+            Buffers::RequestQueue(queue) => queue.whole().map(piece).collect(),
         }
     }
 }
@@ -360,18 +360,23 @@ impl Source {
 /// Accounts for what a request moved; whether it is complete. A short write goes on, and so does what a signal stopped
 /// before it began; a short read is an error: the bytes were there when the clock started.
 #[inline]
-fn advance(stage: &Stage, request: &mut Request, moved: Result<usize, Errno>, file: u64) -> Result<bool, EngineError> {
+fn advance(
+    set: &OpenFileSet,
+    request: &mut IoRequest,
+    moved: Result<usize, Errno>,
+    file: u64,
+) -> Result<bool, EngineError> {
     let call = call_of(request.verb);
     if moved == Err(Errno::INTR) {
         return Ok(false);
     }
-    let moved = moved.map_err(|errno| stage.refused(call, file, errno))?;
+    let moved = moved.map_err(|errno| set.refused(call, file, errno))?;
     if moved == request.length {
         return Ok(true);
     }
     if request.verb == Verb::Read || moved == 0 || moved > request.length {
-        let path = stage.names.show(&stage.set, file);
-        let Request { length, offset, .. } = request;
+        let path = set.names.show(&set.path, file);
+        let IoRequest { length, offset, .. } = request;
         let message = format!("{call} {}: {moved} bytes came instead of {length} at offset {offset}", path.display());
         return Err(EngineError { message, errno: None, path: Some(path), inapplicable: false });
     }

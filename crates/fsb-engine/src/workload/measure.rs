@@ -4,16 +4,16 @@ use fsb_model::CacheState;
 
 use super::spec::Spec;
 use crate::EngineError;
-use crate::backend::{Backend, Capabilities, Direct, Place, Purpose, Verb};
+use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
+use crate::io_loop::{Files, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
 use crate::processes;
 use crate::profile::Profile;
-use crate::pump::{Files, Manner, Stage};
 use crate::task::{Gate, Measurement, Ready};
-use crate::team::{self, Crew};
+use crate::threads::{self, ThreadJob};
 
 impl Spec {
     fn backend_for(&self, context: &Context) -> &'static dyn Backend {
@@ -40,8 +40,8 @@ impl Spec {
     }
 
     /// The set that [`Spec::prepare`] made, open.
-    pub(crate) fn stage(&self, context: &Context) -> Result<Stage, EngineError> {
-        Stage::open(self.backend_for(context), context.set(), self.layout, context.seed)
+    pub(crate) fn open_set(&self, context: &Context) -> Result<OpenFileSet, EngineError> {
+        OpenFileSet::open(self.backend_for(context), context.set(), self.layout, context.seed)
     }
 
     /// The items that a thread visits.
@@ -71,52 +71,52 @@ impl Subject {
     pub(crate) const NAMES: Subject = Subject { interest: Interest::Names, content: Content::Full, verb: None };
 }
 
-/// Runs a crew over a set: brings the cache into its state, waits at the gate, measures, examines the cache again.
+/// Runs a job over a set: brings the cache into its state, waits at the gate, measures, examines the cache again.
 /// The threads' reports come beside the measurement; those of processes stay with them.
-pub(crate) fn conduct<C: Crew>(
-    crew: &C,
-    stage: &Stage,
+pub(crate) fn measure_set<C: ThreadJob>(
+    job: &C,
+    set: &OpenFileSet,
     subject: Subject,
     profile: &Profile,
     context: &Context,
     gate: &mut dyn Gate,
 ) -> Result<(Measurement, Vec<C::Report>), EngineError> {
     check_operations(profile, context.operations)?;
-    let Capabilities { real, direct, helped, .. } = stage.backend.capabilities();
+    let Capabilities { real, direct, helped, .. } = set.backend.capabilities();
     let ready = if real {
-        let found = examine(stage, subject, profile)?;
+        let found = examine(set, subject, profile)?;
         // What preparation left in the cache would look as if direct I/O had put it there.
         let past_cache = direct && subject.interest == Interest::Data;
         let there = subject.content != Content::Directories;
         let evict = there && (past_cache || (context.evict && profile.cache.begins_cold()));
         // What is yet to be written cannot be brought into the cache beforehand.
         let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
-        let ready = fileset::ready(&stage.set, &stage.layout, subject.interest, cache, evict)?;
+        let ready = fileset::ready(&set.path, &set.layout, subject.interest, cache, evict)?;
         Ready { direct: found, ..ready }
     } else {
-        pretend(&stage.layout, subject, profile.cache)
+        pretend(&set.layout, subject, profile.cache)
     };
     let outcome = if profile.processes > 1 {
-        processes::run(crew, context, profile, ready, gate)?
+        processes::run(job, context, profile, ready, gate)?
     } else {
-        team::run(crew, context, profile, ready, helped, gate)?
+        threads::run(job, context, profile, ready, helped, gate)?
     };
     let mut measurement = outcome.measurement(profile.operation);
     (measurement.resident_after, measurement.file_bytes_after) = if real {
-        fileset::resident_after(&stage.set, &stage.layout, subject.interest)
+        fileset::resident_after(&set.path, &set.layout, subject.interest)
     } else {
-        let after = pretend(&stage.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm);
+        let after = pretend(&set.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm);
         (after.resident_bytes, after.file_bytes)
     };
     Ok((measurement, outcome.reports))
 }
 
 /// Asks the backend about the place that data will be moved at.
-fn examine(stage: &Stage, subject: Subject, profile: &Profile) -> Result<Option<Direct>, EngineError> {
+fn examine(set: &OpenFileSet, subject: Subject, profile: &Profile) -> Result<Option<Direct>, EngineError> {
     let Some(verb) = subject.verb else { return Ok(None) };
-    let file = (subject.content != Content::Directories).then(|| stage.set.join(stage.layout.path(0)));
+    let file = (subject.content != Content::Directories).then(|| set.path.join(set.layout.path(0)));
     let record_size = profile.record_size;
-    stage.backend.examine(&Place { directory: &stage.set, file: file.as_deref(), verb, record_size })
+    set.backend.examine(&ProbeTarget { directory: &set.path, file: file.as_deref(), verb, record_size })
 }
 
 /// What a backend that touches nothing would find.
@@ -144,14 +144,14 @@ pub(super) fn check_operations(profile: &Profile, operations: u64) -> Result<(),
 }
 
 impl Spec {
-    /// How a pump moves this job's records.
-    pub(crate) fn manner(&self, purpose: Purpose) -> Manner {
+    /// How an I/O loop moves this job's records.
+    pub(crate) fn io_options(&self, purpose: Purpose) -> IoOptions {
         let (verb, kind) = match purpose {
             Purpose::Read => (Verb::Read, Kind::Read),
             Purpose::Write | Purpose::Append => (Verb::Write, Kind::Write),
             Purpose::Create => (Verb::Write, Kind::Create),
         };
-        Manner {
+        IoOptions {
             purpose,
             verb,
             kind,

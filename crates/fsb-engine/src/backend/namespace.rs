@@ -9,75 +9,75 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::Handle;
+use super::Directory;
 
 /// Calls on names, relative to an open directory. None of them may allocate, lock or log.
-pub trait Tree: Sync {
+pub trait Namespace: Sync {
     /// Opens a directory by its path.
-    fn open_root(&self, path: &Path) -> Result<Handle, Errno>;
+    fn open_root(&self, path: &Path) -> Result<Directory, Errno>;
     /// Opens a directory below another one.
-    fn open_directory(&self, at: &Handle, name: &CStr) -> Result<Handle, Errno>;
+    fn open_directory(&self, at: &Directory, name: &CStr) -> Result<Directory, Errno>;
     /// Asks for a file's attributes.
-    fn stat(&self, at: &Handle, name: &CStr) -> Result<(), Errno>;
+    fn stat(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
     /// Gives a file another name.
-    fn rename(&self, at: &Handle, from: &CStr, to: &CStr) -> Result<(), Errno>;
+    fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno>;
     /// Removes a file.
-    fn unlink(&self, at: &Handle, name: &CStr) -> Result<(), Errno>;
+    fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
     /// Calls `visit` with the name of each entry but `.` and `..` until it breaks off. `expected` is how many there
     /// should be: the kernel knows better, and only a tree that touches nothing goes by it.
     fn list(
         &self,
-        directory: &Handle,
+        directory: &Directory,
         buffer: &mut [MaybeUninit<u8>],
         expected: u64,
         visit: &mut dyn FnMut(&CStr) -> ControlFlow<()>,
     ) -> Result<(), Errno>;
     /// Returns when the directory itself is on the device.
-    fn sync_directory(&self, directory: &Handle) -> Result<(), Errno>;
+    fn sync_directory(&self, directory: &Directory) -> Result<(), Errno>;
     /// Returns when everything on the file system of the directory is on the device.
-    fn sync_file_system(&self, directory: &Handle) -> Result<(), Errno>;
+    fn sync_file_system(&self, directory: &Directory) -> Result<(), Errno>;
 }
 
 /// The kernel's usual calls.
 #[derive(Debug)]
-pub struct KernelTree;
+pub struct KernelNamespace;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// From linux/magic.h.
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
-impl Handle {
+impl Directory {
     /// The descriptor; the working directory's where there is none, which only happens to a handle of another tree.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_ref().map_or(CWD, |fd| fd.as_fd())
     }
 }
 
-impl Tree for KernelTree {
-    fn open_root(&self, path: &Path) -> Result<Handle, Errno> {
-        rustix::fs::open(path, DIRECTORY, Mode::empty()).map(|fd| Handle(Some(fd)))
+impl Namespace for KernelNamespace {
+    fn open_root(&self, path: &Path) -> Result<Directory, Errno> {
+        rustix::fs::open(path, DIRECTORY, Mode::empty()).map(|fd| Directory(Some(fd)))
     }
 
-    fn open_directory(&self, at: &Handle, name: &CStr) -> Result<Handle, Errno> {
-        rustix::fs::openat(at.fd(), name, DIRECTORY, Mode::empty()).map(|fd| Handle(Some(fd)))
+    fn open_directory(&self, at: &Directory, name: &CStr) -> Result<Directory, Errno> {
+        rustix::fs::openat(at.fd(), name, DIRECTORY, Mode::empty()).map(|fd| Directory(Some(fd)))
     }
 
-    fn stat(&self, at: &Handle, name: &CStr) -> Result<(), Errno> {
+    fn stat(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
         rustix::fs::statat(at.fd(), name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
     }
 
-    fn rename(&self, at: &Handle, from: &CStr, to: &CStr) -> Result<(), Errno> {
+    fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno> {
         rustix::fs::renameat(at.fd(), from, at.fd(), to)
     }
 
-    fn unlink(&self, at: &Handle, name: &CStr) -> Result<(), Errno> {
+    fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
         rustix::fs::unlinkat(at.fd(), name, AtFlags::empty())
     }
 
     fn list(
         &self,
-        directory: &Handle,
+        directory: &Directory,
         buffer: &mut [MaybeUninit<u8>],
         _expected: u64,
         visit: &mut dyn FnMut(&CStr) -> ControlFlow<()>,
@@ -93,11 +93,11 @@ impl Tree for KernelTree {
         Ok(())
     }
 
-    fn sync_directory(&self, directory: &Handle) -> Result<(), Errno> {
+    fn sync_directory(&self, directory: &Directory) -> Result<(), Errno> {
         rustix::fs::fsync(directory.fd())
     }
 
-    fn sync_file_system(&self, directory: &Handle) -> Result<(), Errno> {
+    fn sync_file_system(&self, directory: &Directory) -> Result<(), Errno> {
         rustix::fs::syncfs(directory.fd())?;
         // Over FUSE, syncfs writes what the kernel holds to the device, but nobody tells the device to flush its cache
         // (seen with ntfs-3g); the server does when a directory is synced.

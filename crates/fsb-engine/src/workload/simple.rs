@@ -12,7 +12,7 @@ use crate::{EngineError, ParamError, Sizing};
 
 /// A member of the registry.
 #[derive(Clone, Copy)]
-pub(super) struct Plain {
+pub(super) struct SimpleWorkload {
     pub(super) rules: Rules,
     pub(super) about: &'static str,
     pub(super) example: fn() -> Params,
@@ -22,7 +22,7 @@ pub(super) struct Plain {
     pub(super) measure: fn(&Spec, &Profile, &Context, &mut dyn Gate) -> Result<Measurement, EngineError>,
 }
 
-impl Workload for Plain {
+impl Workload for SimpleWorkload {
     fn name(&self) -> &'static str {
         self.rules.name
     }
@@ -36,16 +36,16 @@ impl Workload for Plain {
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
-        Ok(Box::new(PlainJob { member: *self, spec: Spec::parse(self.rules, params, sizing)? }))
+        Ok(Box::new(SimpleJob { member: *self, spec: Spec::parse(self.rules, params, sizing)? }))
     }
 }
 
-struct PlainJob {
-    member: Plain,
+struct SimpleJob {
+    member: SimpleWorkload,
     spec: Spec,
 }
 
-impl Job for PlainJob {
+impl Job for SimpleJob {
     fn profile(&self) -> Profile {
         (self.member.profile)(&self.spec)
     }

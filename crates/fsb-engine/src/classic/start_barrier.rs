@@ -11,7 +11,7 @@ const NAP: Duration = Duration::from_millis(50);
 /// The shared numbers. All zeros at first.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct Board {
+pub(super) struct StartBarrier {
     /// How many have prepared, or failed to.
     answered: AtomicU32,
     /// How many of them failed.
@@ -29,7 +29,7 @@ const SET: u32 = 1;
 const GO: u32 = 2;
 const LEAVE: u32 = 3;
 
-impl Board {
+impl StartBarrier {
     /// Says that one more is ready, or never will be.
     pub(super) fn answer(&self, ready: bool) {
         self.failed.fetch_add(u32::from(!ready), Ordering::Relaxed);

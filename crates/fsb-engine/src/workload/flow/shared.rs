@@ -6,36 +6,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fsb_model::flow::{Flow, Quit};
 use rustix::io::Errno;
 
-use super::points::{Bell, End, Events, Line, Semaphore, Tickets};
 use super::program::{self, Program};
 use super::sets::{self, Set};
+use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::Directory;
 
 /// Everything that threads see of each other: nothing of it is behind a lock.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct FlowShared {
     pub(super) programs: Vec<Program>,
     pub(super) sets: Vec<Set>,
     pub(super) semaphores: Vec<Semaphore>,
-    pub(super) bells: Vec<Bell>,
-    pub(super) tickets: Tickets,
-    pub(super) end: End,
-    pub(super) events: Option<Events>,
+    pub(super) wake_events: Vec<WakeEvent>,
+    pub(super) budget: OperationBudget,
+    pub(super) end: StopFlag,
+    pub(super) rate_limiter: Option<RateLimiter>,
     pub(super) quit: Quit,
     pub(super) threads: u32,
     pub(super) seed: u64,
     pub(super) repetition: u32,
     pub(super) verify: bool,
     /// Below which all sets lie; nothing where calls are pretended.
-    pub(super) root: Option<Handle>,
+    pub(super) root: Option<Directory>,
     pub(super) path: PathBuf,
     /// What each thread has done so far, for steps that end the work by what all have done; empty where there is none.
-    seats: Vec<Line<[AtomicU64; 2]>>,
+    seats: Vec<CachePadded<[AtomicU64; 2]>>,
 }
 
-impl Stage {
-    pub(super) fn new(flow: &Flow, seed: u64, path: PathBuf, operations: u64) -> Stage {
+impl FlowShared {
+    pub(super) fn new(flow: &Flow, seed: u64, path: PathBuf, operations: u64) -> FlowShared {
         let (programs, points) = program::compile(flow);
         let threads = flow.instances() as u32;
         let finishes = |step: &fsb_model::flow::Step| {
@@ -43,14 +43,14 @@ impl Stage {
             matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
         };
         let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
-        Stage {
+        FlowShared {
             programs,
             sets: sets::of(flow, seed),
             semaphores: points.semaphores.into_iter().map(Semaphore::new).collect(),
-            bells: (0..points.wakes).map(|_| Bell::default()).collect(),
-            tickets: Tickets::new(operations),
-            end: End::default(),
-            events: flow.rate.map(Events::new),
+            wake_events: (0..points.wakes).map(|_| WakeEvent::default()).collect(),
+            budget: OperationBudget::new(operations),
+            end: StopFlag::default(),
+            rate_limiter: flow.rate.map(RateLimiter::new),
             quit: flow.quit,
             threads,
             seed,
@@ -58,7 +58,7 @@ impl Stage {
             verify: false,
             root: None,
             path,
-            seats: (0..if summed { threads } else { 0 }).map(|_| Line::default()).collect(),
+            seats: (0..if summed { threads } else { 0 }).map(|_| CachePadded::default()).collect(),
         }
     }
 
@@ -76,14 +76,14 @@ impl Stage {
     }
 
     /// The program of each thread.
-    pub(super) fn cast(&self) -> Vec<&Program> {
+    pub(super) fn threads(&self) -> Vec<&Program> {
         (0..self.threads).map(|rank| &self.programs[self.role(rank).0]).collect()
     }
 
     /// A thread shows what it has done.
     #[inline]
     pub(super) fn show(&self, rank: u32, operations: u64, bytes: u64) {
-        if let Some(Line([shown_operations, shown_bytes])) = self.seats.get(rank as usize) {
+        if let Some(CachePadded([shown_operations, shown_bytes])) = self.seats.get(rank as usize) {
             shown_operations.store(operations, Ordering::Relaxed);
             shown_bytes.store(bytes, Ordering::Relaxed);
         }
@@ -91,7 +91,7 @@ impl Stage {
 
     /// Operations, and bytes, that all have done.
     pub(super) fn shown(&self) -> [u64; 2] {
-        [0, 1].map(|which| self.seats.iter().map(|Line(seat)| seat[which].load(Ordering::Relaxed)).sum())
+        [0, 1].map(|which| self.seats.iter().map(|CachePadded(seat)| seat[which].load(Ordering::Relaxed)).sum())
     }
 
     /// A call on a file was refused.

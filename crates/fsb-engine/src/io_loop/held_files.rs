@@ -1,31 +1,31 @@
 //! Files that stay open: opened before the clock, and closed, opened again or made anew between two stretches of it.
 
-use super::{Locks, Pump, Rig};
+use super::{IoLoop, Locks, SetSession};
 use crate::EngineError;
 use crate::data::Data;
 
-impl Pump<'_> {
+impl IoLoop<'_> {
     /// Closes the files that stay open.
     pub(crate) fn close_held(&mut self) -> Result<(), EngineError> {
         // Closing any descriptor of a file gives up the process's locks on it: the locks' own go first.
         self.locks = None;
-        self.rig.let_go()
+        self.session.let_go()
     }
 
     /// Opens them again.
     pub(crate) fn open_held(&mut self) -> Result<(), EngineError> {
-        self.rig.hold()?;
-        let Rig { stage, manner, .. } = &self.rig;
-        self.locks = manner.lock.map(|lock| Locks::open(lock, stage, manner)).transpose()?;
+        self.session.hold()?;
+        let SetSession { set, io_options, .. } = &self.session;
+        self.locks = io_options.lock.map(|lock| Locks::open(lock, set, io_options)).transpose()?;
         Ok(())
     }
 
     /// Removes the files, which must be closed, so that they can be created again.
     pub(crate) fn unlink_held(&mut self) -> Result<(), EngineError> {
-        let Rig { stage, manner, .. } = &self.rig;
-        for file in manner.files.all() {
-            let removed = stage.backend.tree().unlink(&stage.root, stage.names.path(file));
-            removed.map_err(|errno| stage.refused("delete", file, errno))?;
+        let SetSession { set, io_options, .. } = &self.session;
+        for file in io_options.files.all() {
+            let removed = set.backend.namespace().unlink(&set.root, set.names.path(file));
+            removed.map_err(|errno| set.refused("delete", file, errno))?;
         }
         Ok(())
     }
@@ -33,28 +33,28 @@ impl Pump<'_> {
     /// Locks or unlocks a record, where each is locked for itself.
     #[inline(never)]
     pub(super) fn lock_record(&mut self, file: u64, offset: u64, take: bool) -> Result<(), EngineError> {
-        let Rig { stage, manner, .. } = &self.rig;
+        let SetSession { set, io_options, .. } = &self.session;
         match self.locks.as_ref().filter(|locks| locks.by_record()) {
-            Some(locks) => locks.range(stage, file, (offset, manner.record_size), take),
+            Some(locks) => locks.range(set, file, (offset, io_options.record_size), take),
             None => Ok(()),
         }
     }
 
-    /// Locks the files that are locked as wholes, until [`Pump::unlock_files`].
+    /// Locks the files that are locked as wholes, until [`IoLoop::unlock_files`].
     pub(crate) fn lock_files(&mut self) -> Result<(), EngineError> {
-        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.rig.stage, true))
+        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.session.set, true))
     }
 
     /// Gives the locks back.
     pub(crate) fn unlock_files(&mut self) -> Result<(), EngineError> {
-        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.rig.stage, false))
+        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.session.set, false))
     }
 }
 
-impl Rig<'_> {
-    /// Opens all files of this pump.
+impl SetSession<'_> {
+    /// Opens all files of this I/O loop.
     pub(super) fn hold(&mut self) -> Result<(), EngineError> {
-        for file in self.manner.files.all() {
+        for file in self.io_options.files.all() {
             let slot = self.open(file)?;
             self.held.push(slot);
         }
@@ -63,9 +63,9 @@ impl Rig<'_> {
 
     fn let_go(&mut self) -> Result<(), EngineError> {
         // The last is closed first.
-        for file in self.manner.files.all().rev() {
+        for file in self.io_options.files.all().rev() {
             let Some(slot) = self.held.pop() else { break };
-            self.session.close(slot).map_err(|errno| self.stage.refused("close", file, errno))?;
+            self.session.close(slot).map_err(|errno| self.set.refused("close", file, errno))?;
         }
         Ok(())
     }
@@ -73,14 +73,14 @@ impl Rig<'_> {
     /// Compares a record that was read with what was written there.
     #[inline(never)]
     pub(super) fn check(&mut self, found: &[u8], file: u64, offset: u64) -> Result<(), EngineError> {
-        let address = self.stage.layout.address(file) + offset;
+        let address = self.set.layout.address(file) + offset;
         let Some(expected) = self.expected.as_mut().map(|data| data.window(address, found.len())) else {
             return Ok(());
         };
         match Data::difference(expected, found) {
             None => Ok(()),
             Some(place) => {
-                let path = self.stage.names.show(&self.stage.set, file);
+                let path = self.set.names.show(&self.set.path, file);
                 Err(EngineError::corrupted(&path, offset + place as u64, expected[place], found[place]))
             }
         }

@@ -51,7 +51,7 @@ impl Content<'_> {
 
 /// How files are touched.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Manner {
+pub(crate) struct FileOpsOptions {
     pub(crate) means: Means,
     /// Bytes of one read and of one write.
     pub(crate) read_block: u32,
@@ -64,17 +64,17 @@ pub(crate) struct Manner {
 
 /// Does operations, one after another. It allocates nothing of its own; the C library does for each stream.
 #[derive(Debug)]
-pub(crate) struct Hand<'c> {
+pub(crate) struct FileOps<'c> {
     names: Names,
-    manner: Manner,
+    options: FileOpsOptions,
     content: Content<'c>,
     memory: Memory,
 }
 
-impl<'c> Hand<'c> {
+impl<'c> FileOps<'c> {
     /// `largest` is the size of the largest file.
-    pub(crate) fn new(names: Names, manner: Manner, content: Content<'c>, largest: u32) -> Hand<'c> {
-        Hand { names, manner, content, memory: Memory::new(manner.read_block.min(largest) as usize) }
+    pub(crate) fn new(names: Names, options: FileOpsOptions, content: Content<'c>, largest: u32) -> FileOps<'c> {
+        FileOps { names, options, content, memory: Memory::new(options.read_block.min(largest) as usize) }
     }
 
     /// The directories.
@@ -95,7 +95,7 @@ impl<'c> Hand<'c> {
     }
 
     fn open(&mut self, purpose: Purpose, file: FileName) -> Result<File, EngineError> {
-        let opened = File::open(self.manner.means, self.names.of(file), purpose);
+        let opened = File::open(self.options.means, self.names.of(file), purpose);
         let call = match purpose {
             Purpose::Create => "create",
             Purpose::Read => "open to read",
@@ -107,7 +107,7 @@ impl<'c> Hand<'c> {
     /// Blocks, then what does not fill one, even where that is nothing.
     fn write(&mut self, purpose: Purpose, file: FileName, at: u32, bytes: u32) -> Result<(), EngineError> {
         let mut open = self.open(purpose, file)?;
-        let block = self.manner.write_block;
+        let block = self.options.write_block;
         let mut moved = 0;
         loop {
             let length = block.min(bytes - moved);
@@ -120,7 +120,7 @@ impl<'c> Hand<'c> {
                 break;
             }
         }
-        if self.manner.sync
+        if self.options.sync
             && let Err(errno) = open.sync()
         {
             return Err(self.refused("fsync", file, errno));
@@ -131,7 +131,7 @@ impl<'c> Hand<'c> {
 
     fn read(&mut self, file: FileName, bytes: u32) -> Result<(), EngineError> {
         let mut open = self.open(Purpose::Read, file)?;
-        let block = self.manner.read_block;
+        let block = self.options.read_block;
         let mut moved = 0;
         loop {
             let length = block.min(bytes - moved);
@@ -141,7 +141,7 @@ impl<'c> Hand<'c> {
                 Ok(_) => return Err(self.too_short(file, bytes)),
                 Err(errno) => return Err(self.refused("read from", file, errno)),
             }
-            if self.manner.verify {
+            if self.options.verify {
                 self.compare(file, moved, length as usize)?;
             }
             moved += length;
@@ -153,7 +153,7 @@ impl<'c> Hand<'c> {
     }
 
     fn delete(&mut self, file: FileName) -> Result<(), EngineError> {
-        if self.manner.means == Means::Nothing {
+        if self.options.means == Means::Nothing {
             return Ok(());
         }
         let removed = rustix::fs::unlink(self.names.of(file));

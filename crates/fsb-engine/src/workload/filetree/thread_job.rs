@@ -14,54 +14,58 @@ use rustix::io::Errno;
 use super::FileTreeJob;
 use super::copying;
 use super::options::Operation;
-use super::tree::{Leaf, Names};
+use super::tree::{Names, TreeFile};
 use crate::EngineError;
-use crate::backend::Handle;
-use crate::board::Board;
+use crate::backend::Directory;
 use crate::clock::Kind;
 use crate::data::Memory;
 use crate::fileset;
-use crate::lane::Lane;
 use crate::order;
-use crate::team::Crew;
+use crate::rendezvous::Rendezvous;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
 
 /// What all workers look at.
-pub(super) struct Hauliers<'s> {
+pub(super) struct TreeThreads<'s> {
     pub(super) job: &'s FileTreeJob,
     pub(super) set: &'s Path,
     /// The directory that trees lie in; nothing is called where there is none.
-    pub(super) root: Option<&'s Handle>,
+    pub(super) root: Option<&'s Directory>,
     /// The tree that is there.
     pub(super) from: &'s Names,
     /// The tree that is made.
     pub(super) to: &'s Names,
-    pub(super) leaves: &'s [Leaf],
+    pub(super) leaves: &'s [TreeFile],
     /// The source where it is in memory.
     pub(super) memory: Option<&'s File>,
-    pub(super) board: &'s Board,
+    pub(super) rendezvous: &'s Rendezvous,
     /// A worker has failed, which the others must know when they have met it.
     pub(super) failed: AtomicBool,
 }
 
 /// What one worker works with.
-pub(super) struct Kit {
+pub(super) struct ThreadState {
     files: Range<usize>,
     memory: Memory,
 }
 
-impl Hauliers<'_> {
+impl TreeThreads<'_> {
     fn refused(&self, call: &str, name: &std::ffi::CString, errno: Errno) -> EngineError {
         EngineError::call(call, Names::path(self.set, name), errno)
     }
 
     /// Makes the directories of this range, which belong to no file.
-    fn make_directories(&self, directories: Range<usize>, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn make_directories(
+        &self,
+        directories: Range<usize>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         for name in &self.to.directories[directories] {
             if let Some(root) = self.root {
                 let made = rustix::fs::mkdirat(root.fd(), name, Mode::from_raw_mode(0o755));
                 made.map_err(|errno| self.refused("make directory", name, errno))?;
             }
-            lane.tick(Kind::Create, 0);
+            recorder.tick(Kind::Create, 0);
         }
         Ok(())
     }
@@ -90,63 +94,63 @@ impl Hauliers<'_> {
         closed.map_err(|errno| self.refused("close", to, errno))
     }
 
-    fn copy_all(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn copy_all(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         // Alone, a directory is made when its first file comes, as cp does; for others all must be there before.
         let alone = self.job.0.threads == 1;
         let all = self.to.directories.len();
         let mut made = 0;
-        lane.start();
+        recorder.start();
         if !alone {
-            let result = if lane.rank == 0 { self.make_directories(0..all, lane) } else { Ok(()) };
+            let result = if recorder.rank == 0 { self.make_directories(0..all, recorder) } else { Ok(()) };
             // Threads meet even where one has failed, or the others would wait for it.
             self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            self.board.meet();
+            self.rendezvous.wait();
             result?;
             if self.failed.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            if lane.rank > 0 {
-                lane.start();
+            if recorder.rank > 0 {
+                recorder.start();
             }
         }
-        for file in kit.files.clone() {
+        for file in state.files.clone() {
             let leaf = &self.leaves[file];
             if alone && made <= leaf.directory {
-                self.make_directories(made..leaf.directory + 1, lane)?;
+                self.make_directories(made..leaf.directory + 1, recorder)?;
                 made = leaf.directory + 1;
             }
-            self.copy(file, &mut kit.memory)?;
-            if !lane.lap(Kind::Create, leaf.size) {
+            self.copy(file, &mut state.memory)?;
+            if !recorder.lap(Kind::Create, leaf.size) {
                 break;
             }
         }
         if alone {
-            self.make_directories(made..all, lane)?;
+            self.make_directories(made..all, recorder)?;
         }
         Ok(())
     }
 
-    fn delete_files(&self, kit: &Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        for name in &self.from.files[kit.files.clone()] {
+    fn delete_files(&self, state: &ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        for name in &self.from.files[state.files.clone()] {
             if let Some(root) = self.root {
                 let removed = rustix::fs::unlinkat(root.fd(), name, AtFlags::empty());
                 removed.map_err(|errno| self.refused("remove", name, errno))?;
             }
-            if !lane.lap(Kind::Delete, 0) {
+            if !recorder.lap(Kind::Delete, 0) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn delete_all(&self, kit: &Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        lane.start();
-        let result = self.delete_files(kit, lane);
+    fn delete_all(&self, state: &ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        let result = self.delete_files(state, recorder);
         self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
-        self.board.meet();
+        self.rendezvous.wait();
         result?;
         // What is not empty because another worker failed is for that one to tell.
-        if lane.rank > 0 || self.failed.load(Ordering::Relaxed) {
+        if recorder.rank > 0 || self.failed.load(Ordering::Relaxed) {
             return Ok(());
         }
         for name in self.from.directories.iter().rev() {
@@ -154,41 +158,49 @@ impl Hauliers<'_> {
                 let removed = rustix::fs::unlinkat(root.fd(), name, AtFlags::REMOVEDIR);
                 removed.map_err(|errno| self.refused("remove directory", name, errno))?;
             }
-            lane.tick(Kind::Delete, 0);
+            recorder.tick(Kind::Delete, 0);
         }
         Ok(())
     }
 }
 
-impl Crew for Hauliers<'_> {
-    type Kit = Kit;
+impl ThreadJob for TreeThreads<'_> {
+    type ThreadState = ThreadState;
     type Report = ();
 
-    fn equip(&self, rank: u32) -> Result<Kit, EngineError> {
+    fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
         let files = self.leaves.len() as u64;
         let share = order::share(files, files, rank, self.job.0.threads);
         let first = share.first as usize;
-        Ok(Kit { files: first..first + share.length as usize, memory: Memory::new(self.job.0.block_size as usize) })
+        Ok(ThreadState {
+            files: first..first + share.length as usize,
+            memory: Memory::new(self.job.0.block_size as usize),
+        })
     }
 
-    fn work(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         match self.job.0.operation {
-            Operation::Delete => self.delete_all(kit, lane),
-            Operation::CopyInto | Operation::CopyWithin => self.copy_all(kit, lane),
+            Operation::Delete => self.delete_all(state, recorder),
+            Operation::CopyInto | Operation::CopyWithin => self.copy_all(state, recorder),
         }
     }
 
-    fn report(&self, _kit: Kit) {}
+    fn report(&self, _state: ThreadState) {}
 
-    fn closes(&self) -> bool {
+    fn syncs_at_end(&self) -> bool {
         self.job.0.durability == Durability::End
     }
 
-    fn close(&self, _kit: &mut Kit, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn sync_at_end(
+        &self,
+        _state: &mut ThreadState,
+        bytes: u64,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         if let Some(root) = self.root {
             fileset::sync_through(root, self.set)?;
         }
-        lane.tick(Kind::Sync, bytes);
+        recorder.tick(Kind::Sync, bytes);
         Ok(())
     }
 }
