@@ -26,6 +26,7 @@ mod processes;
 mod profile;
 mod progress;
 mod rendezvous;
+mod residency;
 mod shared_memory;
 mod task;
 mod thread_recorder;

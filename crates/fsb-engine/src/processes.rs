@@ -1,8 +1,8 @@
-//! Processes that start together: what [`crate::threads`] does with threads, for those who share nothing but files.
+//! Processes that start together: what [`crate::threads`] does with threads, for workers that share nothing but files.
 //!
-//! Each is forked from the worker, prepares and reports that it is ready. When all are, the start signal is given, and each reports in the end
-//! what it recorded. Messages go through a pipe a process, so that a process that dies is noticed at once; the others
-//! are ended then, for they may wait for it.
+//! Each is forked from the worker, prepares and reports that it is ready. When all are, the start signal is given, and
+//! each reports in the end what it recorded. Messages go through a pipe a process, so that a process that dies is
+//! noticed at once; the others are ended then, for they may wait for it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -1,9 +1,9 @@
-//! Where workers that take part in one measurement see each other: threads, or processes that were forked.
+//! Where the workers of one measurement wait for each other and add up what they did: threads, or forked processes.
 //!
-//! A round is one timed stretch of all workers. Each worker shows there when it began and ended and how many bytes it
+//! A round is one timed stretch of all workers. Each worker stores there when it began and ended and how many bytes it
 //! has moved so far; the first one that is through adds up what all have shown at that moment, which is the figure that
-//! IOzone's manual calls stonewalled: what they did while all of them worked. Where rounds follow each other the workers
-//! meet before and after each, outside the clock, and the last one to come settles the round.
+//! IOzone's manual calls stonewalled: what they did while all of them worked. Where rounds follow each other the
+//! workers meet before and after each, outside the clock, and the last one to come settles the round.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use crate::EngineError;
 use crate::shared_memory::SharedMemory;
 use crate::task::Stonewall;
 
-/// More workers than this have no place.
+/// More workers than this have no slot.
 pub(crate) const MOST_WORKERS: usize = 1024;
 
 /// The rendezvous of one measurement.
@@ -28,7 +28,7 @@ pub(crate) struct Rendezvous {
 struct SharedRounds {
     barrier: Barrier,
     slots: [WorkerSlot; MOST_WORKERS],
-    /// Somebody is through with this round.
+    /// A worker has finished this round.
     through: AtomicBool,
     /// What all had moved then, since the beginning.
     shown: AtomicU64,
@@ -40,7 +40,7 @@ struct SharedRounds {
     wall_ns: AtomicU64,
 }
 
-/// One worker's place, on cache lines of its own.
+/// One worker's slot, on cache lines of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct WorkerSlot {
@@ -54,7 +54,7 @@ struct WorkerSlot {
     state: AtomicU32,
 }
 
-/// What a worker says after a round.
+/// How a worker ended a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RoundState {
     /// It has done all that it was asked for.
@@ -90,13 +90,13 @@ impl Rendezvous {
         self.common.barrier.wait(self.workers, || {});
     }
 
-    /// A worker is through with its round, which lasted from `start` to `stop`.
+    /// A worker has finished its round, which lasted from `start` to `stop`.
     pub(crate) fn finish(&self, rank: u32, (start, stop): (u64, u64), state: RoundState) {
         let slot = &self.common.slots[rank as usize];
         slot.start.store(start, Ordering::Relaxed);
         slot.stop.store(stop, Ordering::Relaxed);
         slot.state.store(state as u32, Ordering::Relaxed);
-        // Who had nothing to do in this round is no measure for the others.
+        // A worker that had nothing to do in this round is no measure for the others.
         if self.workers > 1 && slot.moved() > 0 && !self.common.through.swap(true, Ordering::AcqRel) {
             let shown = self.slots().iter().map(|slot| slot.progress.load(Ordering::Relaxed)).sum();
             self.common.shown.store(shown, Ordering::Release);
@@ -109,7 +109,7 @@ impl Rendezvous {
         self.common.more.load(Ordering::Acquire)
     }
 
-    /// Adds up a round that all workers are through with, and prepares the next one.
+    /// Adds up a round that all workers have finished, and prepares the next one.
     pub(crate) fn add_up(&self) {
         let round = &*self.common;
         let working = || self.slots().iter().filter(|slot| slot.moved() > 0);

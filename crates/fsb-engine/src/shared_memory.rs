@@ -8,8 +8,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::EngineError;
 
-/// A value in anonymous shared memory: the same one after a fork, in parent and children. It is not dropped, so it should
-/// hold nothing but atomics.
+/// A value in anonymous shared memory: the same one after a fork, in parent and children. It is not dropped, so it
+/// should hold nothing but atomics.
 #[derive(Debug)]
 pub(crate) struct SharedMemory<T> {
     value: NonNull<T>,

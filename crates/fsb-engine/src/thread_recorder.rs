@@ -131,7 +131,7 @@ impl<'t> ThreadRecorder<'t> {
         self.last >= self.deadline || self.failed()
     }
 
-    /// Whether the time is up by the clock itself: for those who wait and read it no other way.
+    /// Whether the time is up by the clock itself: for threads that wait and read it no other way.
     pub(crate) fn is_late(&self) -> bool {
         self.started.is_some() && self.clock.now() >= self.deadline
     }
@@ -183,7 +183,7 @@ impl<'t> ThreadRecorder<'t> {
             rank: self.rank,
             start_ns,
             stop_ns,
-            // Who never pauses is timed from end to end.
+            // A thread that never pauses is timed from end to end.
             timed_ns: if self.timed > 0 { self.timed } else { stop_ns - start_ns },
             operations: self.operations,
             bytes: self.bytes,

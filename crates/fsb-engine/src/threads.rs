@@ -1,7 +1,7 @@
 //! Threads that start together.
 //!
-//! All threads are spawned and have prepared before the step says that it is ready: files are open, memory is reserved and
-//! touched. Then they sleep until the start signal. From then on nothing is shared but one flag that says that
+//! All threads are spawned and have prepared before the step says that it is ready: files are open, memory is reserved
+//! and touched. Then they sleep until the start signal. From then on nothing is shared but one flag that says that
 //! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
 
 use std::collections::BTreeMap;
@@ -126,8 +126,8 @@ impl<R> Outcome<R> {
     }
 }
 
-/// Runs the job: starts its threads, waits at the gate, lets them run, collects what they recorded. Where it is `helped`, threads
-/// that are none of ours make its calls.
+/// Runs the job: starts its threads, waits at the gate, lets them run, collects what they recorded. Where it is
+/// `helped`, threads that are none of ours make its calls.
 pub(crate) fn run<C: ThreadJob>(
     job: &C,
     context: &Context,
@@ -191,7 +191,7 @@ pub(crate) fn run<C: ThreadJob>(
     Ok(outcome.simulate_usage(context.clock))
 }
 
-/// Tells now and then how far the job has come, until it is done. The threads that work take no part in it.
+/// Reports now and then how far the job has come, until it is done. The threads that work take no part in it.
 fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
     let (mut slept, nap) = (Duration::ZERO, Duration::from_millis(10));
     // A job without live progress is waited for without looking.

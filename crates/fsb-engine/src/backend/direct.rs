@@ -1,11 +1,11 @@
 //! O_DIRECT: what it asks for, and whether it does what it says.
 //!
 //! File systems that cannot go past the page cache often take the flag all the same and go through it. The kernel tells
-//! by statx what offsets and lengths must be multiples of (0: the file cannot), but not every file system fills that in.
-//! For those a trial tells. Of reads it is enough to look at the page cache afterwards, which the runner does. A write
-//! may go through the page cache and be thrown out of it again before the call returns (btrfs does so for files with
-//! checksums): what is thrown out are pages that nobody maps, whereas a direct write throws out mapped ones as well. So
-//! a page is mapped and touched, then overwritten: if it is still there, the write went through it.
+//! by statx what offsets and lengths must be multiples of (0: the file cannot), but not every file system fills that
+//! in. For those a trial tells. Of reads it is enough to look at the page cache afterwards, which the runner does. A
+//! write may go through the page cache and be thrown out of it again before the call returns (btrfs does so for files
+//! with checksums): what is thrown out are pages that nobody maps, whereas a direct write throws out mapped ones as
+//! well. So a page is mapped and touched, then overwritten: if it is still there, the write went through it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,10 +20,11 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use super::probe_file::ProbeFile;
 use super::{Capabilities, Direct, KernelNamespace, Namespace, ProbeTarget, Verb};
 use crate::data::{Memory, PAGE};
-use crate::{EngineError, fileset};
+use crate::{EngineError, residency};
 
 /// Sectors are the least that any device moves; the file system may want more, and says so when it is examined.
-pub(super) const CAPABILITIES: Capabilities = Capabilities { direct: true, granule: 512, ..Capabilities::PLAIN };
+pub(super) const CAPABILITIES: Capabilities =
+    Capabilities { direct: true, granule: 512, sequential: false, ..Capabilities::PLAIN };
 
 /// A trial moves no more than this.
 const LARGEST_TRIAL: u32 = 20;
@@ -124,7 +125,7 @@ fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
         Ok(_touched) => {
             let written = direct.write_at(memory.as_mut(), 0);
             written.map_err(|error| cannot(place, "write to", path, &error))?;
-            fileset::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
+            residency::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
         }
     };
     drop((plain, direct, trial));

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, Timestamps};
 use rustix::io::Errno;
 
 use super::Directory;
@@ -23,6 +23,30 @@ pub trait Namespace: Sync {
     fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno>;
     /// Removes a file.
     fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
+    /// Makes a directory.
+    fn make_directory(&self, at: &Directory, name: &CStr, mode: Mode) -> Result<(), Errno> {
+        rustix::fs::mkdirat(at.fd(), name, mode)
+    }
+    /// Removes an empty directory.
+    fn remove_directory(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
+        rustix::fs::unlinkat(at.fd(), name, AtFlags::REMOVEDIR)
+    }
+    /// Gives a file that is there a second name.
+    fn link(&self, at: &Directory, there: &CStr, name: &CStr) -> Result<(), Errno> {
+        rustix::fs::linkat(at.fd(), there, at.fd(), name, AtFlags::empty())
+    }
+    /// Makes a symbolic link.
+    fn symbolic_link(&self, at: &Directory, target: &CStr, name: &CStr) -> Result<(), Errno> {
+        rustix::fs::symlinkat(target, at.fd(), name)
+    }
+    /// Sets when something was used and changed last.
+    fn set_times(&self, at: &Directory, name: &CStr, times: &Timestamps) -> Result<(), Errno> {
+        rustix::fs::utimensat(at.fd(), name, times, AtFlags::empty())
+    }
+    /// Sets the permissions of something.
+    fn set_mode(&self, at: &Directory, name: &CStr, mode: Mode) -> Result<(), Errno> {
+        rustix::fs::chmodat(at.fd(), name, mode, AtFlags::empty())
+    }
     /// Calls `visit` with the name of each entry but `.` and `..` until it breaks off. `expected` is how many there
     /// should be: the kernel knows better, and only a tree that touches nothing goes by it.
     fn list(
@@ -48,7 +72,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
 
 impl Directory {
-    /// The descriptor; the working directory's where there is none, which only happens to a handle of another tree.
+    /// The descriptor; the working directory's where there is none.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_ref().map_or(CWD, |fd| fd.as_fd())
     }
@@ -72,7 +96,10 @@ impl Namespace for KernelNamespace {
     }
 
     fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno> {
-        rustix::fs::unlinkat(at.fd(), name, AtFlags::empty())
+        match &at.0 {
+            Some(directory) => rustix::fs::unlinkat(directory, name, AtFlags::empty()),
+            None => rustix::fs::unlink(name),
+        }
     }
 
     fn list(

@@ -5,14 +5,14 @@
 use std::ffi::CStr;
 use std::slice;
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 use super::direct;
-use super::files::{self, Table, open_flags};
+use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Direct, Directory, Flush, IoRequest, ProbeTarget, Purpose, Queued, Session, Setup, Slot,
+    Backend, Capabilities, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session, Setup, Slot,
     Verb,
 };
 use crate::EngineError;
@@ -88,9 +88,15 @@ struct PsyncSession {
 }
 
 impl Session for PsyncSession {
-    fn open(&mut self, at: &Directory, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        self.files.put(slot, files::open(at, path, self.flags | open_flags(purpose))?);
+        self.files.put(slot, files::open(at, path, flags.with(self.flags))?);
+        Ok(slot)
+    }
+
+    fn adopt(&mut self, file: OwnedFd, _flags: OpenFlags) -> Result<Slot, Errno> {
+        let slot = self.files.free()?;
+        self.files.put(slot, file);
         Ok(slot)
     }
 
@@ -112,5 +118,9 @@ impl Session for PsyncSession {
 
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

@@ -52,15 +52,16 @@ pub(crate) fn install() {
 ///
 /// # Safety
 ///
-/// As of [`ptr::copy_nonoverlapping`], but that the pages of `mapped`, a part of one shared mapping that begins on a page
-/// and that nothing else points into, may have no file behind them. [`install`] was called.
+/// As of [`ptr::copy_nonoverlapping`], but that the pages of `mapped`, a part of one shared mapping that begins on a
+/// page and that nothing else points into, may have no file behind them. [`install`] was called.
 #[inline]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize, mapped: (*mut u8, usize)) -> bool {
     let start = mapped.0 as usize;
     GUARD.set(Guard { start, end: start + mapped.1, failed: false });
     // The handler runs in this thread: the compiler alone could bring things out of order.
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: the caller's; a page without a file behind it is replaced by the handler before the copy touches it again.
+    // SAFETY: the caller's; a page without a file behind it is replaced by the handler before the copy touches it
+    // again.
     unsafe { ptr::copy_nonoverlapping(from, to, length) };
     compiler_fence(Ordering::SeqCst);
     !GUARD.replace(NOTHING).failed

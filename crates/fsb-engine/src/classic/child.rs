@@ -1,7 +1,7 @@
 //! One of several processes that work together: this program again.
 //!
 //! Its standard input is the shared memory, its second argument the phase, and what it says on standard output, once,
-//! is the result. It dies with whoever started it.
+//! is the result. It dies with the process that started it.
 
 use std::ops::Deref;
 use std::os::fd::AsFd;
@@ -42,7 +42,8 @@ impl Deref for SharedStartBarrier {
     type Target = StartBarrier;
 
     fn deref(&self) -> &StartBarrier {
-        // SAFETY: the mapping starts on a page, is as large as a barrier, all zeros at first, and is never unmapped before
+        // SAFETY: the mapping starts on a page, is as large as a barrier, all zeros at first, and is never unmapped
+        // before
         // `self` goes; every process touches it through atomic numbers only.
         unsafe { &*self.0 }
     }

@@ -162,7 +162,8 @@ impl Drop for Children {
 
 #[cfg(test)]
 mod tests {
-    use super::super::phase::{Check, IoMethod, Operation, Rest};
+    use super::super::content::Check;
+    use super::super::phase::{IoMethod, Operation, Rest};
     use super::*;
 
     fn phase(operation: Operation, path: &Path, rank: u32) -> Phase {

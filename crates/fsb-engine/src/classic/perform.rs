@@ -5,18 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::open::open;
 use super::order::Order;
 use super::phase::{Operation, Phase, PhaseError, PhaseResult, Purge};
 use super::probe::bind;
-use super::records::{self, Fault, Records};
+use super::records::{Fault, Records};
 use super::start_barrier::StartBarrier;
-use crate::EngineError;
-use crate::data::Memory;
+use crate::memory::Memory;
 
 /// Does a phase alone, in this thread.
 ///
 /// # Errors
-/// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after `interrupted` is set.
+/// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after `interrupted` is
+/// set.
 pub fn perform(phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, PhaseError> {
     Pass { phase, interrupted, barrier: None, thread: false }.perform()
 }
@@ -79,7 +80,7 @@ impl Pass<'_> {
             bind(*cpu)?;
         }
         let alone = self.barrier.is_none();
-        let mut file = records::open(self.phase, !alone)?;
+        let mut file = open(self.phase, !alone)?;
         if alone && self.locks() {
             file.lock(true)?;
         }
@@ -144,7 +145,7 @@ impl Pass<'_> {
                 return Err(PhaseError::Interrupted);
             }
             if moved.stone.is_none() && self.stopped() {
-                // Who writes a file for the others to read must finish it; the rest of its work counts for nothing.
+                // A file that others will read must be finished; the rest of the work on it counts for nothing.
                 if !phase_makes_file(phase.operation) {
                     return self.end(file, moved);
                 }
@@ -238,15 +239,4 @@ impl Purger {
         let lines = self.memory.as_mut()[..length].iter().step_by(self.purge.line);
         black_box(lines.fold(0u8, |sum, byte| sum ^ byte));
     }
-}
-
-/// Resolution of the clock that times the passes, in seconds.
-pub(super) fn resolution() -> f64 {
-    let time = rustix::time::clock_getres(ClockId::Monotonic);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-/// A processor could not be had.
-pub(super) fn no_processor(cpu: u32, errno: rustix::io::Errno) -> EngineError {
-    EngineError::call("bind to", format!("processor {cpu}"), errno)
 }

@@ -37,13 +37,13 @@ impl StartBarrier {
         wake(&self.answered);
     }
 
-    /// Waits until so many have answered, and tells whether all of them are ready. `gone` is asked now and then whether
-    /// that is in vain.
+    /// Waits until `count` workers have answered, and tells whether all of them are ready. `gone` is asked now and then
+    /// whether that is in vain.
     fn all_ready(&self, count: u32, gone: &mut impl FnMut() -> bool) -> bool {
         counted(&self.answered, count, gone) && self.failed.load(Ordering::Relaxed) == 0
     }
 
-    /// Waits until so many are ready and lets them start; if not all of them are, lets them leave.
+    /// Waits until `count` workers are ready and lets them start; if not all of them are, lets them leave.
     pub(super) fn start(&self, count: u32, mut gone: impl FnMut() -> bool) -> Instant {
         let ready = self.all_ready(count, &mut gone) && {
             self.give(SET);

@@ -1,7 +1,7 @@
 //! Trees of many files, walked by several threads: counted, or removed.
 //!
-//! A directory is the work of one thread, for others would wait for the kernel's lock on it. Nothing of this runs against
-//! the clock.
+//! A directory is the work of one thread, for others would wait for the kernel's lock on it. Nothing of this runs
+//! against the clock.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};

@@ -1,7 +1,10 @@
 //! Files that stay open: opened before the clock, and closed, opened again or made anew between two stretches of it.
 
-use super::{IoLoop, Locks, SetSession};
+use rustix::fs::FallocateFlags;
+
+use super::{IoLoop, IoOptions, Locks, SetSession};
 use crate::EngineError;
+use crate::backend::Flush;
 use crate::data::Data;
 
 impl IoLoop<'_> {
@@ -20,6 +23,18 @@ impl IoLoop<'_> {
         Ok(())
     }
 
+    /// Allocates or gives back the record that an item is, or the first one of its file: fallocate.
+    #[inline]
+    pub(crate) fn allocate(&mut self, item: u64, how: FallocateFlags, at_start: bool) -> Result<(), EngineError> {
+        let IoOptions { record_size, flush_each, .. } = self.session.io_options;
+        let (file, record) = self.session.locate(item);
+        let slot = self.seek(file)?;
+        let offset = if at_start { 0 } else { record * record_size };
+        let done = self.session.session.allocate(slot, how, offset, record_size);
+        done.map_err(|errno| self.session.set.refused("fallocate", file, errno))?;
+        if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }
+    }
+
     /// Removes the files, which must be closed, so that they can be created again.
     pub(crate) fn unlink_held(&mut self) -> Result<(), EngineError> {
         let SetSession { set, io_options, .. } = &self.session;
@@ -34,7 +49,7 @@ impl IoLoop<'_> {
     #[inline(never)]
     pub(super) fn lock_record(&mut self, file: u64, offset: u64, take: bool) -> Result<(), EngineError> {
         let SetSession { set, io_options, .. } = &self.session;
-        match self.locks.as_ref().filter(|locks| locks.by_record()) {
+        match self.locks.as_mut().filter(|locks| locks.by_record()) {
             Some(locks) => locks.range(set, file, (offset, io_options.record_size), take),
             None => Ok(()),
         }
@@ -42,12 +57,12 @@ impl IoLoop<'_> {
 
     /// Locks the files that are locked as wholes, until [`IoLoop::unlock_files`].
     pub(crate) fn lock_files(&mut self) -> Result<(), EngineError> {
-        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.session.set, true))
+        self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, true))
     }
 
     /// Gives the locks back.
     pub(crate) fn unlock_files(&mut self) -> Result<(), EngineError> {
-        self.locks.as_ref().map_or(Ok(()), |locks| locks.all(self.session.set, false))
+        self.locks.as_mut().map_or(Ok(()), |locks| locks.all(self.session.set, false))
     }
 }
 

@@ -2,15 +2,9 @@
 //!
 //! They are taken through descriptors of their own, so that no backend must know of them.
 
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
-
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-
 use super::{IoOptions, OpenFileSet};
 use crate::EngineError;
-use crate::backend::Verb;
+use crate::backend::{OpenFlags, RangeLock, Session, Setup, Slot, Verb};
 
 /// What is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +32,11 @@ impl Lock {
 pub(super) struct Locks {
     lock: Lock,
     verb: Verb,
-    /// The file that the first descriptor is of.
+    /// The file that the first slot is of.
     first: u64,
-    /// None where the backend touches no files.
-    files: Vec<OwnedFd>,
+    /// What the locks are taken through.
+    session: Box<dyn Session>,
+    slots: Vec<Slot>,
 }
 
 impl Locks {
@@ -49,16 +44,16 @@ impl Locks {
     pub(super) fn open(lock: Lock, set: &OpenFileSet, io_options: &IoOptions) -> Result<Locks, EngineError> {
         let IoOptions { verb, files, .. } = *io_options;
         let flags = match verb {
-            Verb::Read => OFlags::RDONLY,
-            Verb::Write => OFlags::RDWR,
+            Verb::Read => OpenFlags::READ,
+            Verb::Write => OpenFlags::READ_WRITE,
         };
+        let mut session = set.backend.plain().session(&Setup::plain(files.count as usize))?;
         let open = |file| {
-            rustix::fs::openat(set.root.fd(), set.names.path(file), flags | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|errno| set.refused("open", file, errno))
+            let opened = session.open(&set.root, set.names.path(file), flags, set.layout.file_size);
+            opened.map_err(|errno| set.refused("open", file, errno))
         };
-        let real = set.backend.capabilities().real;
-        let descriptors = files.all().filter(|_| real).map(open).collect::<Result<_, _>>()?;
-        Ok(Locks { lock, verb, first: files.first, files: descriptors })
+        let slots = files.all().map(open).collect::<Result<_, _>>()?;
+        Ok(Locks { lock, verb, first: files.first, session, slots })
     }
 
     /// Whether each record is locked for itself.
@@ -68,41 +63,29 @@ impl Locks {
     }
 
     /// Locks or unlocks all files, where they are locked as wholes.
-    pub(super) fn all(&self, set: &OpenFileSet, take: bool) -> Result<(), EngineError> {
+    pub(super) fn all(&mut self, set: &OpenFileSet, take: bool) -> Result<(), EngineError> {
         if self.by_record() {
             return Ok(());
         }
-        (self.first..).zip(&self.files).try_for_each(|(file, _)| self.range(set, file, (0, 0), take))
+        let files = self.first..self.first + self.slots.len() as u64;
+        files.into_iter().try_for_each(|file| self.range(set, file, (0, 0), take))
     }
 
     /// Waits for the lock on a range of a file, or gives it back. A length of 0 is all of the file.
     pub(super) fn range(
-        &self,
+        &mut self,
         set: &OpenFileSet,
         file: u64,
         (offset, length): (u64, u64),
         take: bool,
     ) -> Result<(), EngineError> {
-        let Some(descriptor) = self.files.get(file.wrapping_sub(self.first) as usize) else { return Ok(()) };
-        let kind = match self.verb {
-            _ if !take => libc::F_UNLCK,
-            Verb::Read => libc::F_RDLCK,
-            Verb::Write => libc::F_WRLCK,
+        let Some(&slot) = self.slots.get(file.wrapping_sub(self.first) as usize) else { return Ok(()) };
+        let lock = match self.verb {
+            _ if !take => RangeLock::Release,
+            Verb::Read => RangeLock::Shared,
+            Verb::Write => RangeLock::Exclusive,
         };
-        // SAFETY: zeros are a valid flock, whose other fields are set below.
-        let mut range: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
-        range.l_type = kind as libc::c_short;
-        range.l_whence = libc::SEEK_SET as libc::c_short;
-        (range.l_start, range.l_len) = (offset as libc::off_t, length as libc::off_t);
-        loop {
-            // SAFETY: the descriptor is open, and the pointer is valid for the call.
-            if unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETLKW, &range) } == 0 {
-                return Ok(());
-            }
-            let errno = Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
-            if errno != Errno::INTR {
-                return Err(set.refused(if take { "lock" } else { "unlock" }, file, errno));
-            }
-        }
+        let locked = self.session.lock(slot, lock, offset, length);
+        locked.map_err(|errno| set.refused(if take { "lock" } else { "unlock" }, file, errno))
     }
 }

@@ -1,8 +1,8 @@
 //! The hot loop: moves the records of a file set through a session.
 //!
 //! Files are opened before the clock where there are few of them; in larger sets opening and closing belong to the
-//! operation, as they do for whoever reads many files. At depth 1 requests go one at a time straight from the data pool;
-//! at more the backend is kept filled, each request with memory of its own.
+//! operation, as they do for a program that reads many files. At depth 1 requests go one at a time straight from the
+//! data pool; at more the backend is kept filled, each request with memory of its own.
 
 mod held_files;
 mod lock;
@@ -26,7 +26,7 @@ pub(crate) use lock::Lock;
 use lock::Locks;
 use request_queue::RequestQueue;
 
-/// Sets of up to so many files are opened before the clock.
+/// The most files of a set that are opened before the clock.
 pub(crate) const HELD_FILES: u64 = 16;
 
 /// What all threads of a job look at: the set, its names, its directory.
@@ -75,7 +75,7 @@ pub(crate) struct IoOptions {
     pub(crate) flush_each: bool,
     /// Requests under way at once.
     pub(crate) depth: u32,
-    /// Requests that are waited for together, where there are so many.
+    /// Requests that are waited for together, where that many are under way.
     pub(crate) batch: u32,
     /// Compare each record that is read with what was written there.
     pub(crate) verify: bool,
@@ -332,7 +332,7 @@ impl SetSession<'_> {
         let purpose = self.io_options.purpose;
         let verb = if purpose == Purpose::Create { "create" } else { "open" };
         self.session
-            .open(root, names.path(file), purpose, layout.file_size)
+            .open(root, names.path(file), purpose.into(), layout.file_size)
             .map_err(|errno| self.set.refused(verb, file, errno))
     }
 

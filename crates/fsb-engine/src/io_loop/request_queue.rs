@@ -1,8 +1,9 @@
 //! Many requests under way at once, each with memory of its own.
 //!
-//! What is written lies in the pool of data already, and most requests point there: the fewer bytes this thread touches,
-//! the fewer must change processors where a thread of the kernel does the work. Two requests whose bytes lie at the same
-//! place of the pool differ in their stamps, so the second of them is copied to memory that its slot has for itself.
+//! What is written lies in the pool of data already, and most requests point there: the fewer bytes this thread
+//! touches, the fewer must change processors where a thread of the kernel does the work. Two requests whose bytes lie
+//! at the same place of the pool differ in their stamps, so the second of them is copied to memory that its slot has
+//! for itself.
 
 use std::iter;
 
@@ -173,7 +174,7 @@ impl RequestQueue {
     /// Queues what waits, as much as there is room for, and collects what is finished: a batch, or all there is.
     fn launch(&mut self, session: &mut SetSession<'_>) -> Result<(), EngineError> {
         let mut queued = 0;
-        // In the order of the visits: the kernel merges neighbours and reads ahead of who goes forward.
+        // In the order of the visits: the kernel merges neighbours and reads ahead for a reader that goes forward.
         for &tag in &self.waiting {
             let RequestSlot { request, file, .. } = &self.slots[tag as usize];
             // SAFETY: each slot has memory of its own, which nobody touches until its completion was reaped; the

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::postmark::{Draw, Operation, Pool};
 
-use super::file_ops::{Content, FileOps, FileOpsOptions, Means};
-use super::names::Names;
-use crate::EngineError;
+use super::file_ops::{FileContent, FileOps, FileOpsOptions};
+use super::names::PoolNames;
 use crate::clock::Clock;
+use crate::{EngineError, backend};
 
 /// How a run touches files.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub struct RunOptions<'r> {
     pub write_block: u32,
     /// Through streams of the C library, or by plain calls.
     pub buffered: bool,
-    /// The text that files are filled with, as many bytes as the largest has. Absent, they hold bytes that depend on the
-    /// file and the place in it, and what is read is compared with them.
+    /// The text that files are filled with, as many bytes as the largest has. Absent, they hold bytes that depend on
+    /// the file and the place in it, and what is read is compared with them.
     pub text: Option<&'r [u8]>,
 }
 
@@ -100,20 +100,20 @@ pub fn run<D: Draw>(
     tell: &mut dyn FnMut(Moment),
 ) -> Result<Times, Ended> {
     let shape = pool.shape();
-    let names = Names::new(&options.locations, shape.subdirectories);
+    let names = PoolNames::new(&options.locations, shape.subdirectories);
     let largest = shape.size_high;
     let ops_options = FileOpsOptions {
-        means: if options.buffered { Means::Streams } else { Means::Calls },
+        backend: if options.buffered { backend::STREAMS } else { backend::CALLS },
         read_block: options.read_block,
         write_block: options.write_block,
         sync: false,
         verify: options.text.is_none(),
     };
     let content = match options.text {
-        Some(text) => Content::Text(text),
-        None => Content::addressed(0, largest, options.read_block.max(options.write_block), 0),
+        Some(text) => FileContent::Text(text),
+        None => FileContent::addressed(0, largest, options.read_block.max(options.write_block), 0),
     };
-    let ops = FileOps::new(names, ops_options, content, largest);
+    let ops = FileOps::new(names, ops_options, content, largest)?;
     let mut run = Run { ops, pool, interrupted, last: None };
     run.stages(tell).map_err(|ended| run.clear(ended))
 }

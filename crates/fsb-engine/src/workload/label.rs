@@ -2,7 +2,9 @@
 
 use fsb_model::Durability;
 
-/// What holds of what was written, and who did it.
+use crate::backend::{self, Backend};
+
+/// What holds of what was written, and the number of workers.
 pub(super) fn ending(durability: Durability, verify: bool, threads: u32, processes: u32) -> String {
     format!("{}{}{}", durable(durability), verified(verify), workers(threads, processes))
 }
@@ -14,6 +16,11 @@ pub(super) fn durable(durability: Durability) -> &'static str {
         Durability::End => ", durable",
         Durability::Each => ", durable each",
     }
+}
+
+/// `, osync`: the backend, where it is not that of plain calls.
+pub(super) fn backend(backend: &dyn Backend) -> String {
+    if backend.name() == backend::CALLS.name() { String::new() } else { format!(", {}", backend.name()) }
 }
 
 /// `, verified`.

@@ -20,23 +20,11 @@ impl Spec {
         context.backend(self.backend)
     }
 
-    /// Makes the files, unless the backend touches none.
+    /// Makes the files.
     pub(crate) fn prepare(&self, context: &Context, content: Content) -> Result<(), EngineError> {
-        if !self.backend_for(context).capabilities().real {
-            return Ok(());
-        }
         // Files that are not there yet have nothing to settle.
         let settle = self.cache != CacheState::Any && content == Content::Full;
         fileset::build(&context.set(), &self.layout, content, settle, context.seed)
-    }
-
-    /// Removes the files, unless the backend touches none.
-    pub(crate) fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if self.backend_for(context).capabilities().real {
-            fileset::remove(&context.set(), &context.progress)
-        } else {
-            Ok(())
-        }
     }
 
     /// The set that [`Spec::prepare`] made, open.

@@ -107,7 +107,7 @@ impl MicroJob {
             random = reader.flag("random", false)?;
         }
         let backend = reader.text("backend")?.unwrap_or_else(|| "psync".to_owned());
-        let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
+        let backend = backend::find(&backend).map_err(|error| reader.error("backend", error.message))?;
         let demands =
             Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: block_size, whole_file: None };
         backend::check(backend, demands).map_err(|(key, message)| reader.error(key, message))?;
@@ -227,10 +227,11 @@ impl Job for MicroJob {
         params
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.backend(self.backend).capabilities().real {
-            return Ok(());
-        }
         fileset::build(&context.set(), &self.layout(), Content::Directories, false, context.seed)
     }
 
@@ -256,11 +257,7 @@ impl Job for MicroJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if context.backend(self.backend).capabilities().real {
-            fileset::remove(&context.set(), &context.progress)
-        } else {
-            Ok(())
-        }
+        fileset::remove(&context.set(), &context.progress)
     }
 }
 
@@ -305,7 +302,7 @@ impl<'s> ThreadJob for MicroThreads<'s> {
         let mut result = Ok(());
         for cycle in 0..self.job.warmup_cycles + self.job.cycles {
             self.barrier.wait();
-            // Who has failed still comes to the barrier, or the others would wait for ever.
+            // A thread that has failed still comes to the barrier, or the others would wait for ever.
             if result.is_ok() && !self.failed.load(Ordering::Relaxed) {
                 if cycle == self.job.warmup_cycles {
                     recorder.forget();

@@ -10,6 +10,7 @@ mod cells;
 mod conformance;
 mod create;
 mod delete;
+mod fallocate;
 mod filetree;
 mod flow;
 mod iozone;
@@ -42,6 +43,7 @@ mod write;
 use fsb_model::nearest::unknown;
 use fsb_model::{Params, WorkloadSpec};
 
+use crate::backend::Backend;
 use crate::context::Context;
 use crate::profile::Profile;
 use crate::task::{Gate, Measurement};
@@ -58,6 +60,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &scan::SCAN,
     &rename::RENAME,
     &delete::DELETE,
+    &fallocate::Fallocate,
     &iozone::REWRITE,
     &iozone::REREAD,
     &iozone::RANDOM_READ,
@@ -118,7 +121,11 @@ pub trait Job: Send + Sync {
     /// Its parameters, resolved and complete: parsed again they give the same job.
     fn params(&self) -> Params;
 
-    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced.
+    /// The backend that makes the calls, unless a task has one of its own.
+    fn backend(&self) -> &'static dyn Backend;
+
+    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced. Asked only where the
+    /// backend touches files, as [`Job::cleanup`] is.
     fn prepare(&self, context: &Context) -> Result<(), EngineError>;
 
     /// Does the work against the clock; the gate is asked once everything is ready.

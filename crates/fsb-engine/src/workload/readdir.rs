@@ -1,5 +1,5 @@
-//! Listing directories, names only. An operation is a directory read to its end, for the kernel hands entries over by the
-//! bufferful and the time of a single one cannot be told.
+//! Listing directories, names only. An operation is a directory read to its end, for the kernel hands entries over by
+//! the bufferful and the time of a single one cannot be told.
 
 use fsb_model::{Access, CacheState, Durability};
 

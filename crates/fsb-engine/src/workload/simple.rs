@@ -4,8 +4,9 @@ use fsb_model::Params;
 
 use super::spec::{Rules, Spec};
 use super::{Job, Workload};
+use crate::backend::Backend;
 use crate::context::Context;
-use crate::fileset::Content;
+use crate::fileset::{self, Content};
 use crate::profile::Profile;
 use crate::task::{Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
@@ -54,6 +55,10 @@ impl Job for SimpleJob {
         self.spec.params()
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.spec.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         self.spec.prepare(context, self.member.content)
     }
@@ -63,6 +68,6 @@ impl Job for SimpleJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        self.spec.cleanup(context)
+        fileset::remove(&context.set(), &context.progress)
     }
 }

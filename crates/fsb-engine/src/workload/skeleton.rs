@@ -1,4 +1,5 @@
-//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a build.
+//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a
+//! build.
 //!
 //! To add a workload:
 //!
@@ -7,7 +8,8 @@
 //!    [`Workload`](super::Workload) and [`Job`](super::Job) itself and reads them with a
 //!    [`Reader`](super::params::Reader), as `filetree/` does;
 //! 3. do the work. One call a file: pass a closure to [`names::measure`], as here. Records of data:
-//!    a constant of `records::RecordWorkload`, as `read.rs`. Anything else: a [`ThreadJob`](crate::threads::ThreadJob) of its own, as `create.rs`;
+//!    a constant of `records::RecordWorkload`, as `read.rs`. Anything else: a
+//!    [`ThreadJob`](crate::threads::ThreadJob) of its own, as `create.rs`;
 //! 4. run the tests: the conformance tests include it by themselves, on every backend.
 
 use fsb_model::{Access, CacheState, Durability};

@@ -74,8 +74,8 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Reads the shared parameters of a workload that goes through any backend; the caller may read further ones and then
-    /// finishes the reader.
+    /// Reads the shared parameters of a workload that goes through any backend; the caller may read further ones and
+    /// then finishes the reader.
     pub(crate) fn read(rules: Rules, reader: &mut Reader<'_>) -> Result<Spec, ParamError> {
         Spec::read_for(rules, &[], reader)
     }
@@ -114,7 +114,7 @@ impl Spec {
         }
         let usual_backend = backends.first().copied().unwrap_or("psync");
         let backend = reader.text("backend")?.unwrap_or_else(|| usual_backend.to_owned());
-        let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
+        let backend = backend::find(&backend).map_err(|error| reader.error("backend", error.message))?;
         if !backends.is_empty() && !backends.contains(&backend.name()) {
             let message = format!("'{}' cannot be: {}", backend.name(), backends.join(" or "));
             return Err(reader.error("backend", message));

@@ -1,7 +1,7 @@
 //! Copying a tree of files into the target, copying it within the target, and deleting it.
 //!
-//! One repetition does the whole tree once, and targets are compared by the time that it takes, until all of it is on the
-//! device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
+//! One repetition does the whole tree once, and targets are compared by the time that it takes, until all of it is on
+//! the device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
 //! incompressible and a function of the seed and the file, as everywhere.
 
 mod copying;
@@ -17,6 +17,7 @@ use fsb_model::{CacheState, Durability, Params};
 
 use super::measure::check_operations;
 use super::{Job, Workload, params};
+use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
 use crate::profile::{Profile, Renewal};
@@ -25,7 +26,7 @@ use crate::task::{ClockSpec, Gate, Measurement, Rate, Ready};
 use crate::{EngineError, ParamError, Sizing, fileset, threads};
 use options::{Operation, Options};
 use thread_job::TreeThreads;
-use tree::Names;
+use tree::TreeNames;
 
 /// The tree that is there, and the one that is made.
 const TREES: [&str; 2] = ["source", "copy"];
@@ -80,7 +81,7 @@ impl Job for FileTreeJob {
             threads: *threads,
             processes: 1,
             matrix: false,
-            backend: "psync".to_owned(),
+            backend: self.0.backend.name().to_owned(),
             durability: *durability,
             // What the source must be is proved by the work itself; of the copy nothing is asked.
             cache: CacheState::Any,
@@ -101,18 +102,20 @@ impl Job for FileTreeJob {
         self.0.params()
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.0.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.is_real() {
-            return Ok(());
-        }
         let set = context.set();
         fileset::make_anew(&set)?;
         if self.0.operation != Operation::Delete {
-            copying::probe(self.0.copy, self.has_source(), &fileset::open(&set)?, &set)?;
+            let backend = context.backend(self.0.backend);
+            copying::probe(self.0.copy, self.has_source(), backend, &fileset::open(&set)?, &set)?;
         }
         if self.has_source() {
             let (leaves, _) = tree::leaves(&self.0.shape);
-            tree::build(&set, &Names::new(&self.0.shape, TREES[0]), &leaves, context.seed)?;
+            tree::build(&set, &TreeNames::new(&self.0.shape, TREES[0]), &leaves, context.seed)?;
         }
         fileset::sync(&set)
     }
@@ -120,11 +123,12 @@ impl Job for FileTreeJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
         check_operations(&profile, context.operations)?;
-        let real = context.is_real();
+        let backend = context.backend(self.0.backend);
+        let real = backend.capabilities().real;
         let set = context.set();
-        let [from, to] = TREES.map(|name| Names::new(&self.0.shape, name));
+        let [from, to] = TREES.map(|name| TreeNames::new(&self.0.shape, name));
         let (leaves, whole) = tree::leaves(&self.0.shape);
-        let root = if real { Some(fileset::open(&set)?) } else { None };
+        let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
         let (mut memory, mut ready) = (None, Ready::default());
         if real {
             match self.0.operation {
@@ -141,7 +145,8 @@ impl Job for FileTreeJob {
         let threads = TreeThreads {
             job: self,
             set: &set,
-            root: root.as_ref(),
+            backend,
+            root: &root,
             from: &from,
             to: &to,
             leaves: &leaves,
@@ -162,7 +167,7 @@ impl Job for FileTreeJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if context.is_real() { fileset::remove(&context.set(), &context.progress) } else { Ok(()) }
+        fileset::remove(&context.set(), &context.progress)
     }
 }
 

@@ -2,24 +2,22 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::os::fd::IntoRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::Durability;
-use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::FileTreeJob;
-use super::copying;
+use super::copying::{self, CopySource};
 use super::options::Operation;
-use super::tree::{Names, TreeFile};
+use super::tree::{TreeFile, TreeNames};
 use crate::EngineError;
-use crate::backend::Directory;
+use crate::backend::{Backend, Directory, OpenFlags, Session, Setup, Slot, files};
 use crate::clock::Kind;
-use crate::data::Memory;
-use crate::fileset;
+
+use crate::memory::Memory;
 use crate::order;
 use crate::rendezvous::Rendezvous;
 use crate::thread_recorder::ThreadRecorder;
@@ -29,12 +27,14 @@ use crate::threads::ThreadJob;
 pub(super) struct TreeThreads<'s> {
     pub(super) job: &'s FileTreeJob,
     pub(super) set: &'s Path,
-    /// The directory that trees lie in; nothing is called where there is none.
-    pub(super) root: Option<&'s Directory>,
+    /// Makes the calls.
+    pub(super) backend: &'static dyn Backend,
+    /// The directory that trees lie in.
+    pub(super) root: &'s Directory,
     /// The tree that is there.
-    pub(super) from: &'s Names,
+    pub(super) from: &'s TreeNames,
     /// The tree that is made.
-    pub(super) to: &'s Names,
+    pub(super) to: &'s TreeNames,
     pub(super) leaves: &'s [TreeFile],
     /// The source where it is in memory.
     pub(super) memory: Option<&'s File>,
@@ -47,11 +47,14 @@ pub(super) struct TreeThreads<'s> {
 pub(super) struct ThreadState {
     files: Range<usize>,
     memory: Memory,
+    session: Box<dyn Session>,
+    /// The source where it is in memory.
+    source: Option<Slot>,
 }
 
 impl TreeThreads<'_> {
     fn refused(&self, call: &str, name: &std::ffi::CString, errno: Errno) -> EngineError {
-        EngineError::call(call, Names::path(self.set, name), errno)
+        EngineError::call(call, TreeNames::path(self.set, name), errno)
     }
 
     /// Makes the directories of this range, which belong to no file.
@@ -61,37 +64,38 @@ impl TreeThreads<'_> {
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
         for name in &self.to.directories[directories] {
-            if let Some(root) = self.root {
-                let made = rustix::fs::mkdirat(root.fd(), name, Mode::from_raw_mode(0o755));
-                made.map_err(|errno| self.refused("make directory", name, errno))?;
-            }
+            let made = self.backend.namespace().make_directory(self.root, name, Mode::from_raw_mode(0o755));
+            made.map_err(|errno| self.refused("make directory", name, errno))?;
             recorder.tick(Kind::Create, 0);
         }
         Ok(())
     }
 
-    fn copy(&self, file: usize, memory: &mut Memory) -> Result<(), EngineError> {
-        let Some(root) = self.root else { return Ok(()) };
+    fn copy(
+        &self,
+        file: usize,
+        ThreadState { memory, session, source, .. }: &mut ThreadState,
+    ) -> Result<(), EngineError> {
         let (leaf, to) = (&self.leaves[file], &self.to.files[file]);
-        let own;
-        let (source, offset) = match self.memory {
-            Some(source) => (source.as_fd(), leaf.address),
+        let from = match *source {
+            Some(slot) => CopySource { slot, offset: leaf.address, length: leaf.size },
             None => {
                 let from = &self.from.files[file];
-                let opened = rustix::fs::openat(root.fd(), from, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-                own = opened.map_err(|errno| self.refused("open", from, errno))?;
-                (own.as_fd(), 0)
+                let opened = session.open(self.root, from, OpenFlags::READ, leaf.size);
+                let slot = opened.map_err(|errno| self.refused("open", from, errno))?;
+                CopySource { slot, offset: 0, length: leaf.size }
             }
         };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let copy = rustix::fs::openat(root.fd(), to, flags, Mode::from_raw_mode(0o644));
+        let copy = session.open(self.root, to, OpenFlags::WRITE.creating(0o644), leaf.size);
         let copy = copy.map_err(|errno| self.refused("create", to, errno))?;
-        let copied = copying::copy(self.job.0.copy, source, offset, leaf.size, copy.as_fd(), memory.as_mut());
+        let copied = copying::copy(self.job.0.copy, &mut **session, from, copy, memory.as_mut());
         copied.map_err(|(call, errno)| self.refused(call, to, errno))?;
         // A file system may tell only now that it could not write.
-        // SAFETY: the descriptor is ours, and nobody uses it after this.
-        let closed = unsafe { rustix::io::try_close(copy.into_raw_fd()) };
-        closed.map_err(|errno| self.refused("close", to, errno))
+        session.close(copy).map_err(|errno| self.refused("close", to, errno))?;
+        match source {
+            Some(_) => Ok(()),
+            None => session.close(from.slot).map_err(|errno| self.refused("close", &self.from.files[file], errno)),
+        }
     }
 
     fn copy_all(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
@@ -119,7 +123,7 @@ impl TreeThreads<'_> {
                 self.make_directories(made..leaf.directory + 1, recorder)?;
                 made = leaf.directory + 1;
             }
-            self.copy(file, &mut state.memory)?;
+            self.copy(file, state)?;
             if !recorder.lap(Kind::Create, leaf.size) {
                 break;
             }
@@ -132,10 +136,8 @@ impl TreeThreads<'_> {
 
     fn delete_files(&self, state: &ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         for name in &self.from.files[state.files.clone()] {
-            if let Some(root) = self.root {
-                let removed = rustix::fs::unlinkat(root.fd(), name, AtFlags::empty());
-                removed.map_err(|errno| self.refused("remove", name, errno))?;
-            }
+            let removed = self.backend.namespace().unlink(self.root, name);
+            removed.map_err(|errno| self.refused("remove", name, errno))?;
             if !recorder.lap(Kind::Delete, 0) {
                 break;
             }
@@ -154,10 +156,8 @@ impl TreeThreads<'_> {
             return Ok(());
         }
         for name in self.from.directories.iter().rev() {
-            if let Some(root) = self.root {
-                let removed = rustix::fs::unlinkat(root.fd(), name, AtFlags::REMOVEDIR);
-                removed.map_err(|errno| self.refused("remove directory", name, errno))?;
-            }
+            let removed = self.backend.namespace().remove_directory(self.root, name);
+            removed.map_err(|errno| self.refused("remove directory", name, errno))?;
             recorder.tick(Kind::Delete, 0);
         }
         Ok(())
@@ -172,10 +172,15 @@ impl ThreadJob for TreeThreads<'_> {
         let files = self.leaves.len() as u64;
         let share = order::share(files, files, rank, self.job.0.threads);
         let first = share.first as usize;
-        Ok(ThreadState {
-            files: first..first + share.length as usize,
-            memory: Memory::new(self.job.0.block_size as usize),
-        })
+        let mut session = self.backend.session(&Setup::plain(3))?;
+        let adopt = |file: &File| {
+            let file = file.try_clone().map_err(|error| files::errno_of(&error))?;
+            session.adopt(file.into(), OpenFlags::READ)
+        };
+        let source = self.memory.map(adopt).transpose();
+        let source = source.map_err(|errno| EngineError::system("open the source in memory", errno))?;
+        let memory = Memory::new(self.job.0.block_size as usize);
+        Ok(ThreadState { files: first..first + share.length as usize, memory, session, source })
     }
 
     fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
@@ -197,9 +202,8 @@ impl ThreadJob for TreeThreads<'_> {
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        if let Some(root) = self.root {
-            fileset::sync_through(root, self.set)?;
-        }
+        let synced = self.backend.namespace().sync_file_system(self.root);
+        synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
         recorder.tick(Kind::Sync, bytes);
         Ok(())
     }

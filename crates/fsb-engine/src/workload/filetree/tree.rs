@@ -13,8 +13,9 @@ use rustix::fs::MemfdFlags;
 
 use crate::EngineError;
 use crate::data::{Data, Memory, PAGE};
-use crate::fileset::{EXAMINED_FILES, resident_bytes};
+use crate::fileset::EXAMINED_FILES;
 use crate::memory::check_room;
+use crate::residency::resident_bytes;
 use crate::task::Ready;
 
 /// Bytes of one call where nothing is timed.
@@ -47,14 +48,14 @@ pub(super) fn leaves(shape: &Shape) -> (Vec<TreeFile>, u64) {
 
 /// What everything in a tree is called, relative to the directory that the tree lies in.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct TreeNames {
     pub(super) directories: Vec<CString>,
     pub(super) files: Vec<CString>,
 }
 
-impl Names {
+impl TreeNames {
     /// The tree itself is called `root`.
-    pub(super) fn new(shape: &Shape, root: &str) -> Names {
+    pub(super) fn new(shape: &Shape, root: &str) -> TreeNames {
         let mut paths: Vec<String> = Vec::with_capacity(shape.directories().len());
         let mut files = Vec::new();
         for (number, directory) in shape.directories().iter().enumerate() {
@@ -65,7 +66,7 @@ impl Names {
             files.extend((0..directory.files.len()).map(|file| c_string(format!("{path}/f{file}"))));
             paths.push(path);
         }
-        Names { directories: paths.into_iter().map(c_string).collect(), files }
+        TreeNames { directories: paths.into_iter().map(c_string).collect(), files }
     }
 
     pub(super) fn path(set: &Path, name: &CString) -> PathBuf {
@@ -78,14 +79,14 @@ fn c_string(text: String) -> CString {
 }
 
 /// Makes the tree with all its bytes.
-pub(super) fn build(set: &Path, names: &Names, leaves: &[TreeFile], seed: u64) -> Result<(), EngineError> {
+pub(super) fn build(set: &Path, names: &TreeNames, leaves: &[TreeFile], seed: u64) -> Result<(), EngineError> {
     for name in &names.directories {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         fs::create_dir(&path).map_err(|error| EngineError::io("make directory", &path, &error))?;
     }
     let mut data = Data::new(seed, CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         let file = File::create_new(&path).map_err(|error| EngineError::io("create", &path, &error))?;
         write(&file, leaf, 0, &mut data).map_err(|error| EngineError::io("write to", &path, &error))?;
     }
@@ -123,10 +124,10 @@ pub(super) fn prove_in_memory(file: &File, whole: u64, leaves: &[TreeFile]) -> R
 }
 
 /// Brings a tree that lies on the file system into the page cache, and proves it by a sample.
-pub(super) fn warm(set: &Path, names: &Names, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
+pub(super) fn warm(set: &Path, names: &TreeNames, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     let mut memory = Memory::new(CHUNK as usize);
     for name in &names.files {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         let read = |error: std::io::Error| EngineError::io("read from", &path, &error);
         let mut file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
         while file.read(memory.as_mut()).map_err(read)? > 0 {}
@@ -135,7 +136,7 @@ pub(super) fn warm(set: &Path, names: &Names, leaves: &[TreeFile]) -> Result<Rea
     let examined = (leaves.len() as u64).min(EXAMINED_FILES);
     for index in 0..examined {
         let at = (index * leaves.len() as u64 / examined) as usize;
-        let path = Names::path(set, &names.files[at]);
+        let path = TreeNames::path(set, &names.files[at]);
         let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
         resident = resident.zip(resident_bytes(&file, leaves[at].size)).map(|(sum, bytes)| sum + bytes);
         whole += leaves[at].size;
@@ -155,9 +156,9 @@ fn proved(resident: Option<u64>, whole: u64) -> Result<Ready, EngineError> {
 }
 
 /// Asks for the attributes of everything in a tree, so that a deletion finds it in memory.
-pub(super) fn look_at(set: &Path, names: &Names) -> Result<(), EngineError> {
+pub(super) fn look_at(set: &Path, names: &TreeNames) -> Result<(), EngineError> {
     names.directories.iter().chain(&names.files).try_for_each(|name| {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         fs::symlink_metadata(&path).map(drop).map_err(|error| EngineError::io("stat", &path, &error))
     })
 }
@@ -165,19 +166,19 @@ pub(super) fn look_at(set: &Path, names: &Names) -> Result<(), EngineError> {
 /// A tree that is not as large as it should be is no copy; with `verify` its contents are compared too.
 pub(super) fn check(
     set: &Path,
-    names: &Names,
+    names: &TreeNames,
     leaves: &[TreeFile],
     seed: u64,
     verify: bool,
 ) -> Result<(), EngineError> {
     for name in &names.directories {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?;
     }
     let mut data = Data::new(seed, CHUNK as usize);
     let mut memory = Memory::new(CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         let size = fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?.len();
         if size != leaf.size {
             let message = format!("{} has {size} bytes, and what was copied {}", path.display(), leaf.size);

@@ -2,50 +2,51 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{opcode, types};
 use rustix::io::Errno;
 
 use crate::EngineError;
-use crate::backend::make_ring;
+use crate::backend::Completion;
+use crate::backend::uring::Ring;
 use crate::memory::Memory;
 
 /// One thread's writes.
 pub(super) struct AsyncWrites {
-    // First, for it is dropped first; nothing is under way then.
-    ring: IoUring,
+    // First, for it is dropped first, and waits for the writes that are under way.
+    ring: Ring,
     memory: Memory,
-    slots: Vec<Slot>,
+    slots: Vec<WriteSlot>,
     free: Vec<u32>,
     record: usize,
 }
 
 /// What is being written where.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Slot {
+pub(super) struct WriteSlot {
     pub(super) set: usize,
     pub(super) file: u64,
     pub(super) end: u64,
     length: usize,
 }
 
-impl Slot {
+impl WriteSlot {
     /// A write to a file that ends there.
-    pub(super) fn new(set: usize, file: u64, end: u64) -> Slot {
-        Slot { set, file, end, length: 0 }
+    pub(super) fn new(set: usize, file: u64, end: u64) -> WriteSlot {
+        WriteSlot { set, file, end, length: 0 }
     }
 }
 
 /// A write that failed.
-pub(super) type Failed = (Slot, Errno);
+pub(super) type Failed = (WriteSlot, Errno);
 
 impl AsyncWrites {
-    /// For so many writes at once, of so many bytes at most.
+    /// For `writes` writes at once, of `record` bytes at most.
     pub(super) fn new(writes: u32, record: u64) -> Result<AsyncWrites, EngineError> {
         let record = (record as usize).max(1).next_multiple_of(crate::data::PAGE);
         Ok(AsyncWrites {
-            ring: make_ring(writes.next_power_of_two())?,
+            ring: Ring::new(writes.next_power_of_two())?,
             memory: Memory::new(record * writes as usize),
-            slots: vec![Slot::default(); writes as usize],
+            slots: vec![WriteSlot::default(); writes as usize],
             free: (0..writes).collect(),
             record,
         })
@@ -55,7 +56,7 @@ impl AsyncWrites {
     pub(super) fn write(
         &mut self,
         fd: BorrowedFd<'_>,
-        (slot, offset, length): (Slot, u64, usize),
+        (slot, offset, length): (WriteSlot, u64, usize),
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<(), Failed> {
         while self.free.is_empty() {
@@ -68,22 +69,18 @@ impl AsyncWrites {
         fill(memory);
         let entry = opcode::Write::new(types::Fd(fd.as_raw_fd()), memory.as_ptr(), length as u32).offset(offset);
         let entry = entry.build().user_data(u64::from(number));
-        self.slots[number as usize] = Slot { length, ..slot };
-        // SAFETY: the memory is this slot's until the write is reaped, and outlives the ring's use of it: whoever drops
-        // this waits for all before. The descriptor is open until then, or its number is not used by another.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        if pushed.is_err() {
+        self.slots[number as usize] = WriteSlot { length, ..slot };
+        // SAFETY: the memory is this slot's until the write is reaped, and outlives the ring, which waits for all. The
+        // descriptor is open until then, or its number is not used by another.
+        if !unsafe { self.ring.push(&entry) } {
             self.free.push(number);
             return Err((slot, Errno::BUSY));
         }
-        match self.ring.submit() {
-            Ok(_) => Ok(()),
-            Err(error) => Err((slot, errno_of(&error))),
-        }
+        self.ring.enter(0).map_err(|errno| (slot, errno))
     }
 
     /// Waits for all.
-    pub(super) fn wait(&mut self, mut done: impl FnMut(Slot)) -> Result<(), Failed> {
+    pub(super) fn wait(&mut self, mut done: impl FnMut(WriteSlot)) -> Result<(), Failed> {
         let mut failed = None;
         while self.free.len() < self.slots.len() {
             let before = self.free.len();
@@ -91,7 +88,8 @@ impl AsyncWrites {
                 Ok(()) => self.free[before..].iter().for_each(|&number| done(self.slots[number as usize])),
                 Err(error) => drop(failed.get_or_insert(error)),
             }
-            if self.free.len() == before {
+            // After an error of the ring itself nothing more can be waited for; a signal is no error.
+            if failed.is_some() && self.free.len() == before {
                 break;
             }
         }
@@ -99,37 +97,19 @@ impl AsyncWrites {
     }
 
     fn reap(&mut self, least: usize) -> Result<(), Failed> {
-        loop {
-            match self.ring.submit_and_wait(least) {
-                Ok(_) => break,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err((Slot::default(), errno_of(&error))),
-            }
-        }
+        self.ring.enter(least).map_err(|errno| (WriteSlot::default(), errno))?;
+        let (slots, free) = (&self.slots, &mut self.free);
         let mut failed = Ok(());
-        for completion in self.ring.completion() {
-            let number = completion.user_data() as u32;
-            let slot = self.slots[number as usize];
-            self.free.push(number);
-            let result = completion.result();
-            if result < 0 {
-                failed = Err((slot, Errno::from_raw_os_error(-result)));
-            } else if (result as usize) < slot.length {
+        self.ring.take_finished(|Completion { tag, result }| {
+            let slot = slots[tag as usize];
+            free.push(tag);
+            match result {
+                Err(errno) => failed = Err((slot, errno)),
                 // The next call would say why; of a write that is not waited for there is none.
-                failed = Err((slot, Errno::NOSPC));
+                Ok(moved) if moved < slot.length => failed = Err((slot, Errno::NOSPC)),
+                Ok(_) => {}
             }
-        }
+        });
         failed
     }
-}
-
-impl Drop for AsyncWrites {
-    fn drop(&mut self) {
-        // The kernel must not read memory that is somebody else's.
-        let _ = self.wait(|_| {});
-    }
-}
-
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -1,4 +1,4 @@
-//! Which entries of a set exist, who has them open, and how threads take them without a lock.
+//! Which entries of a set exist, which are open, and how threads take them without a lock.
 //!
 //! An entry is one word that is changed by compare-and-swap, and its size; a bit an entry tells where to look for those
 //! that exist and those that do not. That is 12 bytes and a bit a file.
@@ -145,7 +145,7 @@ impl Entries {
         Some(Taken { entry, generation: found >> GENERATION & GENERATIONS })
     }
 
-    /// Whoever alone has it open takes it away from others, to delete it.
+    /// The only thread that has it open takes it away from others, to delete it.
     #[inline]
     pub(super) fn take_own(&self, entry: u64) -> bool {
         let word = &self.words[entry as usize];
@@ -175,7 +175,7 @@ impl Entries {
         word.store(generation, Ordering::Release);
     }
 
-    /// Whoever used it does so no more.
+    /// A thread that used it is done with it.
     #[inline]
     pub(super) fn release(&self, entry: u64) {
         self.words[entry as usize].fetch_sub(1, Ordering::Release);

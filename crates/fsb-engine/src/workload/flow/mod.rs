@@ -1,14 +1,16 @@
 //! What servers do to files: flows (`fsb_model::flow`), among them the personalities of filebench.
 //!
 //! A flow's threads go through their steps again and again; each step that works on files is an operation, and a trial
-//! does a given number of them, whichever threads they fall to. Files are taken from the sets without a lock; what their
-//! sizes, names and contents are is a function of their numbers. The amount of work is the same for all targets, so the
-//! time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was done.
+//! does a given number of them, whichever threads they fall to. Files are taken from the sets without a lock; what
+//! their sizes, names and contents are is a function of their numbers. The amount of work is the same for all targets,
+//! so the time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was
+//! done.
 
 mod async_writes;
 mod build;
 mod draw;
 mod entries;
+mod opened;
 mod operations;
 mod options;
 mod program;
@@ -26,6 +28,7 @@ use fsb_model::{CacheState, Durability, Params};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Job, Workload, params};
+use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::tree_walk::{self, Found};
 use crate::fileset::{self, BLOCK, NOTE};
@@ -156,11 +159,11 @@ struct FlowJob(Options);
 
 impl FlowJob {
     fn shared(&self, context: &Context) -> Result<FlowShared, EngineError> {
-        let mut shared = FlowShared::new(&self.0.flow, context.seed, context.set(), context.operations);
-        (shared.repetition, shared.verify) = (context.repetition, self.0.verify);
-        if context.is_real() {
-            shared.root = Some(fileset::open(&context.set())?);
-        }
+        let Options { flow, verify, backend, .. } = &self.0;
+        let backend = context.backend(*backend);
+        let mut shared = FlowShared::new(flow, context.seed, context.set(), context.operations, backend)?;
+        shared.repetition = context.repetition;
+        shared.verify = *verify && backend.capabilities().real;
         Ok(shared)
     }
 }
@@ -184,7 +187,7 @@ impl Job for FlowJob {
             threads: flow.instances() as u32,
             processes: 1,
             matrix: self.0.matrix,
-            backend: "psync".to_owned(),
+            backend: self.0.backend.name().to_owned(),
             durability: *durability,
             cache: CacheState::Any,
             primary: &OPERATION_RATE,
@@ -205,10 +208,11 @@ impl Job for FlowJob {
         self.0.params()
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.0.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.is_real() {
-            return Ok(());
-        }
         build::build(&context.set(), &sets::of(&self.0.flow, context.seed), context.seed, &context.progress)
     }
 
@@ -231,9 +235,6 @@ impl Job for FlowJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.is_real() {
-            return Ok(());
-        }
         let expected: u64 = self.0.flow.filesets.iter().map(|set| set.files).sum();
         // Of how many it is told where it takes long.
         if expected >= tree_walk::FEW_FILES
@@ -249,7 +250,7 @@ fn steps(flow: &Flow) -> impl Iterator<Item = &Step> {
     flow.threads.iter().flat_map(|thread| &thread.steps)
 }
 
-/// So many files at most are taken to be appended to in one trial: in a larger set each waits long for its turn.
+/// The most files that are taken to be appended to in one trial: in a larger set each waits long for its turn.
 const APPENDED: u64 = 100_000;
 
 /// Bytes that the files of a set take while the flow goes on, in expectation.
@@ -293,7 +294,7 @@ fn inodes(set: &FileSet) -> u64 {
     entries + 2 * (entries / set.width.mean.max(1)) + 4
 }
 
-/// One thread plays all: it has all their files open.
+/// One thread simulates all: it has all their files open.
 fn allow_descriptors() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -316,7 +317,7 @@ fn balance(shared: &FlowShared, before: u64, tally: &report::Tally) -> Result<u6
     if told.files != left {
         return Err(EngineError::new(format!("counts do not balance: {} files are left of {left}", told.files)));
     }
-    if shared.root.is_some() {
+    if shared.backend.capabilities().real {
         let found = tree_walk::count(&shared.path, told.files)?;
         if found != told {
             let (there, should) = ([found.files, found.directories], [told.files, told.directories]);

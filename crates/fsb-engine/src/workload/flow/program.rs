@@ -8,7 +8,7 @@ use super::draw;
 
 /// Bytes of one call where a whole file is moved and nothing is said.
 const RECORD: u64 = 1 << 20;
-/// A thread may have so many writes under way that it has not waited for.
+/// The most writes that a thread may have under way.
 const MOST_UNDER_WAY: u64 = 256;
 
 /// What one kind of thread does.
@@ -52,7 +52,7 @@ pub(super) struct CompiledStep {
     pub(super) index: Option<Spread>,
     /// Its place among the thread's titles, where it is counted.
     pub(super) title: usize,
-    /// Semaphores or wake-up calls that are meant; of those who wait, the first of the instances' own.
+    /// Semaphores or wake-up calls that are meant; of waiting steps, the first of the instances' own.
     pub(super) targets: Vec<usize>,
     /// The step of the same thread whose operations are meant.
     pub(super) target: Option<usize>,

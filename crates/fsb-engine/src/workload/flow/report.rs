@@ -38,7 +38,7 @@ impl Report {
         Report { histograms, moved, tally: Tally::default() }
     }
 
-    /// An operation took so many nanoseconds and moved so many bytes.
+    /// Records an operation: its nanoseconds, and the bytes that it moved.
     #[inline]
     pub(super) fn record(&mut self, title: usize, ns: u64, bytes: u64) {
         self.histograms[title].saturating_record(ns);

@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fsb_model::flow::{Flow, Quit};
 use rustix::io::Errno;
 
-use super::program::{self, Program};
+use super::program::{self, CompiledStep, Program};
 use super::sets::{self, Set};
 use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
 use crate::EngineError;
-use crate::backend::Directory;
+use crate::backend::{Backend, Directory};
 
 /// Everything that threads see of each other: nothing of it is behind a lock.
-#[derive(Debug)]
 pub(super) struct FlowShared {
     pub(super) programs: Vec<Program>,
     pub(super) sets: Vec<Set>,
@@ -27,15 +26,24 @@ pub(super) struct FlowShared {
     pub(super) seed: u64,
     pub(super) repetition: u32,
     pub(super) verify: bool,
-    /// Below which all sets lie; nothing where calls are pretended.
-    pub(super) root: Option<Directory>,
+    /// Makes the calls.
+    pub(super) backend: &'static dyn Backend,
+    /// Below which all sets lie.
+    pub(super) root: Directory,
     pub(super) path: PathBuf,
     /// What each thread has done so far, for steps that end the work by what all have done; empty where there is none.
     seats: Vec<CachePadded<[AtomicU64; 2]>>,
 }
 
 impl FlowShared {
-    pub(super) fn new(flow: &Flow, seed: u64, path: PathBuf, operations: u64) -> FlowShared {
+    pub(super) fn new(
+        flow: &Flow,
+        seed: u64,
+        path: PathBuf,
+        operations: u64,
+        backend: &'static dyn Backend,
+    ) -> Result<FlowShared, EngineError> {
+        let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
         let (programs, points) = program::compile(flow);
         let threads = flow.instances() as u32;
         let finishes = |step: &fsb_model::flow::Step| {
@@ -43,7 +51,7 @@ impl FlowShared {
             matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
         };
         let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
-        FlowShared {
+        Ok(FlowShared {
             programs,
             sets: sets::of(flow, seed),
             semaphores: points.semaphores.into_iter().map(Semaphore::new).collect(),
@@ -56,10 +64,17 @@ impl FlowShared {
             seed,
             repetition: 0,
             verify: false,
-            root: None,
+            backend,
+            root,
             path,
             seats: (0..if summed { threads } else { 0 }).map(|_| CachePadded::default()).collect(),
-        }
+        })
+    }
+
+    /// The set that a step is about; the first one where it names none.
+    #[inline]
+    pub(super) fn set_of(&self, step: &CompiledStep) -> &Set {
+        &self.sets[step.set.unwrap_or(0)]
     }
 
     /// Which program a thread performs, and as which of its instances.

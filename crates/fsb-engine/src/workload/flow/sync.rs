@@ -62,7 +62,7 @@ impl Counter {
         self.wake();
     }
 
-    /// Takes so many, or nothing and says how many there are.
+    /// Takes `wanted`, or nothing and says how many there are.
     fn try_take(&self, wanted: u32) -> Result<(), u32> {
         let take = |found: u32| found.checked_sub(wanted);
         self.value.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).map(drop)
@@ -80,14 +80,14 @@ impl Counter {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let most = most.min(LONGEST_SLEEP);
         let timeout = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
-        // Woken for nothing, not put to sleep, or the time is up: whoever waits looks again.
+        // Woken for nothing, not put to sleep, or the time is up: the waiting thread looks again.
         let _ = futex::wait(&self.value, futex::Flags::PRIVATE, seen, Some(&timeout));
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// A semaphore of filebench's: posts that are taken many at once, and room for those who would rather wait than post too
-/// many.
+/// A semaphore of filebench's: posts that are taken many at once, and room for threads that would rather wait than post
+/// too many.
 #[derive(Debug)]
 pub(super) struct Semaphore {
     pub(super) posts: CachePadded<Counter>,
@@ -101,7 +101,7 @@ impl Semaphore {
         Semaphore { posts: CachePadded::default(), room, value }
     }
 
-    /// Somebody comes to wait: so many more may be posted.
+    /// A thread comes to wait: as many more may be posted.
     pub(super) fn arrive(&self) {
         self.room.add(self.value);
     }
@@ -111,7 +111,7 @@ impl Semaphore {
         self.posts.0.try_take(self.value)
     }
 
-    /// Posts, or says how much room there is: only who is `blocking` needs any.
+    /// Posts, or says how much room there is: only a `blocking` post needs any.
     pub(super) fn try_post(&self, posts: u32, blocking: bool) -> Result<(), u32> {
         if blocking {
             self.room.try_take(posts)?;
@@ -128,7 +128,7 @@ impl Semaphore {
 #[derive(Debug, Default)]
 pub(super) struct StopFlag {
     over: AtomicBool,
-    /// For those who sleep until a moment.
+    /// For threads that sleep until a moment.
     sleep: Counter,
 }
 
@@ -163,7 +163,8 @@ impl WakeEvent {
     }
 }
 
-/// Events come at a rate from the start of the clock on; a thread reserves those that it needs and waits until they have come.
+/// Events come at a rate from the start of the clock on; a thread reserves those that it needs and waits until they
+/// have come.
 #[derive(Debug)]
 pub(super) struct RateLimiter {
     /// Nanoseconds of one event in 2^20 parts, so that MiB and events are reserved alike.
@@ -181,7 +182,7 @@ impl RateLimiter {
         RateLimiter { part_ns: 1e9 / rate / PARTS as f64, reserved: CachePadded::default(), origin: AtomicU64::new(0) }
     }
 
-    /// Books so many parts; when they will have come.
+    /// Reserves parts of events; when they will have come.
     pub(super) fn reserve(&self, parts: u64, now: u64) -> u64 {
         let origin = match self.origin.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => now,

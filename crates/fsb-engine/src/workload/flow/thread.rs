@@ -1,20 +1,22 @@
-//! One thread of a flow: it goes through its steps, one turn each.
+//! One thread of a flow: it goes through its steps, one call of `next_step` each.
 //!
-//! A turn never sleeps. Where a thread has to wait, the turn says for what, and whoever runs the thread lets it sleep: a
-//! real thread on a futex, a pretended one until another's clock has come so far.
+//! A step never sleeps. Where a thread has to wait, the result says for what, and the caller lets it sleep: a
+//! real thread on a futex, a simulated one until another's clock has come so far.
 
 use fsb_model::flow::{Op, Quit};
 
-use super::operations::OpResult;
+use super::opened::{FileRing, FlowSlot, OpResult};
 use super::program::{CompiledStep, Program};
 use super::report::Report;
 use super::shared::FlowShared;
 use super::sync::{Counter, PARTS};
 use super::tree::{LONGEST_PATH, PathBuffer};
-use super::{async_writes::AsyncWrites, draw, operations::Opened};
+use super::{async_writes::AsyncWrites, draw};
 use crate::EngineError;
-use crate::data::{Data, Memory};
+use crate::backend::{Session, Setup};
+use crate::data::Data;
 use crate::hash::{Stream, hash, mix};
+use crate::memory::Memory;
 use crate::thread_recorder::ThreadRecorder;
 
 /// Nanoseconds for which others may have all files that would do before it is an error.
@@ -22,7 +24,7 @@ const STARVATION_NS: u64 = 2_000_000_000;
 /// Turns of a hog that the fake clock takes for a nanosecond.
 const TURNS_A_NANOSECOND: u64 = 4;
 
-/// How a turn ended.
+/// How a step ended.
 pub(super) enum StepResult<'s> {
     /// Something was done.
     Moved,
@@ -55,7 +57,8 @@ pub(super) struct FlowThread {
     charged: Vec<u64>,
     drawn: u64,
     seed: u64,
-    pub(super) slots: Vec<Slot>,
+    pub(super) session: Box<dyn Session>,
+    pub(super) slots: Vec<FlowSlot>,
     pub(super) rings: Vec<FileRing>,
     pub(super) aio: Option<AsyncWrites>,
     pub(super) data: Data,
@@ -63,20 +66,6 @@ pub(super) struct FlowThread {
     pub(super) listing: Vec<std::mem::MaybeUninit<u8>>,
     pub(super) path_buffer: Box<PathBuffer>,
     pub(super) report: Report,
-}
-
-/// A thread's own number of a file.
-#[derive(Default)]
-pub(super) struct Slot {
-    pub(super) open: Option<Opened>,
-    /// The file that was open last.
-    pub(super) last: Option<(usize, u64)>,
-}
-
-/// All files of a set, which are used one after another.
-pub(super) struct FileRing {
-    pub(super) files: Vec<Opened>,
-    pub(super) next: usize,
 }
 
 /// Where it stands in a step that waits.
@@ -97,6 +86,9 @@ impl FlowThread {
         let Program { steps, largest: [read, write], under_way, .. } = &shared.programs[program];
         let most = steps.iter().flat_map(|step| [Some(step.fd), step.from]).flatten().max().unwrap_or(0);
         let records = steps.iter().filter(|step| step.op == Op::AioWrite).map(|step| draw::largest(&step.size)).max();
+        let real = shared.backend.capabilities().real;
+        let in_rings = shared.programs[program].rings.iter().map(|&ring| shared.set_of(&steps[ring]).files.len());
+        let files = most + 1 + in_rings.sum::<u64>() as usize;
         let mut thread = FlowThread {
             rank,
             program,
@@ -110,14 +102,12 @@ impl FlowThread {
             charged: vec![0; steps.len()],
             drawn: 0,
             seed: hash(shared.seed, Stream::Draw, u64::from(shared.repetition) << 32 | u64::from(rank)),
-            slots: (0..=most).map(|_| Slot::default()).collect(),
+            session: shared.backend.session(&Setup::plain(files))?,
+            slots: (0..=most).map(|_| FlowSlot::default()).collect(),
             rings: Vec::new(),
-            aio: records
-                .filter(|_| shared.root.is_some())
-                .map(|record| AsyncWrites::new(*under_way, record))
-                .transpose()?,
+            aio: records.filter(|_| real).map(|record| AsyncWrites::new(*under_way, record)).transpose()?,
             data: Data::new(shared.seed, *if shared.verify { write.max(read) } else { write } as usize),
-            memory: Memory::new(if shared.root.is_some() { *read as usize } else { 0 }),
+            memory: Memory::new(*read as usize),
             listing: vec![
                 std::mem::MaybeUninit::uninit();
                 if steps.iter().any(|step| step.op == Op::List) { 32 << 10 } else { 0 }
@@ -250,7 +240,7 @@ impl FlowThread {
         ))
     }
 
-    /// The step that the thread is at, for those who ask why nothing goes on.
+    /// The step that the thread is at, for the error that says why nothing goes on.
     pub(super) fn current<'s>(&self, shared: &'s FlowShared) -> &'s CompiledStep {
         &shared.programs[self.program].steps[self.at]
     }

@@ -1,8 +1,8 @@
 //! The threads of a flow: real ones, or pretended ones on a fake clock.
 //!
-//! On the fake clock one thread plays all: always the one whose clock is furthest behind has the next turn, and who waits
-//! is woken at the time of whoever gave it what it waited for. So semaphores, limits and the order in which files are
-//! taken are the same every time.
+//! On the fake clock one thread simulates all: the one whose clock is furthest behind takes the next step, and a
+//! waiting one is woken at the time of the thread that gave it what it waited for. So semaphores, limits and the order
+//! in which files are taken are the same every time.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,6 @@ use super::thread::{FlowThread, StepResult};
 use crate::EngineError;
 use crate::clock::{self, Circumstances, Clock, Kind};
 use crate::context::Context;
-use crate::fileset;
 use crate::profile::Profile;
 use crate::progress::Live;
 use crate::task::{Gate, Ready};
@@ -59,9 +58,9 @@ impl ThreadJob for FlowThreads<'_> {
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        if let Some(root) = &self.shared.root {
-            fileset::sync_through(root, &self.shared.path)?;
-        }
+        let FlowShared { backend, root, path, .. } = self.shared;
+        let synced = backend.namespace().sync_file_system(root);
+        synced.map_err(|errno| EngineError::call("syncfs of", path, errno))?;
         recorder.tick(Kind::Sync, bytes);
         Ok(())
     }
@@ -150,7 +149,7 @@ impl FlowThreads<'_> {
             }
         }
         match threads.iter().find(|thread| thread.state == State::Waits) {
-            // Where the time of some is up, so it would be of those who wait for them.
+            // Where the time of some threads is up, so it would be of those that wait for them.
             Some(thread) if !self.shared.end.is_over() && !threads.iter().any(|other| other.state == State::Ended) => {
                 let step = thread.thread.current(self.shared);
                 if step.op.is_counted() {

@@ -1,9 +1,9 @@
 //! Where the files of a set lie and what they are called: functions of their numbers.
 //!
-//! The tree grows as filebench's does: below the root stand directories only; each is a leaf, full of files, or holds more
-//! directories. How deep leaves lie is drawn around the logarithm of the number of entries to the base of the width, how
-//! many entries a directory has around the width. Names are numbers of eight digits, from 1 in each directory. Only
-//! directories are kept in memory: a file's name is made from its number when it is needed.
+//! The tree grows as filebench's does: below the root stand directories only; each is a leaf, full of files, or holds
+//! more directories. How deep leaves lie is drawn around the logarithm of the number of entries to the base of the
+//! width, how many entries a directory has around the width. Names are numbers of eight digits, from 1 in each
+//! directory. Only directories are kept in memory: a file's name is made from its number when it is needed.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};

@@ -73,7 +73,7 @@ impl Report {
         }
     }
 
-    /// An operation took so many nanoseconds.
+    /// Records the nanoseconds of an operation.
     #[inline]
     pub(super) fn record(&mut self, act: Act, ns: u64) {
         self.histograms[place(act)].saturating_record(ns);

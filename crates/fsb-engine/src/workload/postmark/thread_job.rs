@@ -8,12 +8,11 @@ use fsb_model::postmark::{Draw, Operation, Pool};
 use super::PostmarkJob;
 use super::report::{PoolStage, Report, kind};
 use crate::EngineError;
-use crate::backend::Directory;
+use crate::backend::{Backend, Directory};
 use crate::clock::Kind;
 use crate::context::Context;
-use crate::fileset;
 use crate::hash::{Stream, hash};
-use crate::postmark::{Content, FileOps, FileOpsOptions, Means};
+use crate::postmark::{FileContent, FileOps, FileOpsOptions};
 use crate::rendezvous::Rendezvous;
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
@@ -37,7 +36,7 @@ impl Draw for Numbers {
 pub(super) struct PostmarkThreads<'s> {
     job: &'s PostmarkJob,
     context: &'s Context,
-    means: Means,
+    backend: &'static dyn Backend,
     rendezvous: &'s Rendezvous,
     /// What is synced at the end.
     root: Directory,
@@ -56,11 +55,11 @@ impl<'s> PostmarkThreads<'s> {
     pub(super) fn new(
         job: &'s PostmarkJob,
         context: &'s Context,
-        means: Means,
+        backend: &'static dyn Backend,
         rendezvous: &'s Rendezvous,
         root: Directory,
     ) -> PostmarkThreads<'s> {
-        PostmarkThreads { job, context, means, rendezvous, root, failed: AtomicBool::new(false) }
+        PostmarkThreads { job, context, backend, rendezvous, root, failed: AtomicBool::new(false) }
     }
 
     fn stage(
@@ -136,9 +135,9 @@ impl<'s> PostmarkThreads<'s> {
 
     /// Everything on the file system is on the device.
     fn sync(&self, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        if self.means != Means::Nothing {
-            fileset::sync_through(&self.root, &self.context.set())?;
-        }
+        let set = self.context.set();
+        let synced = self.backend.namespace().sync_file_system(&self.root);
+        synced.map_err(|errno| EngineError::call("syncfs of", set, errno))?;
         recorder.tick(Kind::Sync, 0);
         Ok(())
     }
@@ -152,18 +151,18 @@ impl ThreadJob for PostmarkThreads<'_> {
         let options = &self.job.0;
         let shape = &options.shape;
         let io_options = FileOpsOptions {
-            means: self.means,
+            backend: self.backend,
             read_block: options.read,
             write_block: options.write,
             sync: options.durability == Durability::Each,
-            verify: options.verify && self.means != Means::Nothing,
+            verify: options.verify && self.backend.capabilities().real,
         };
         let seed = self.context.seed;
-        let content = Content::addressed(seed, shape.size_high, options.read.max(options.write), rank);
+        let content = FileContent::addressed(seed, shape.size_high, options.read.max(options.write), rank);
         let own = u64::from(self.context.repetition) << 32 | u64::from(rank);
         let numbers = Numbers { seed: hash(seed, Stream::Pool, own), drawn: 0 };
         Ok(ThreadState {
-            ops: FileOps::new(self.job.names(self.context, rank), io_options, content, shape.size_high),
+            ops: FileOps::new(self.job.names(self.context, rank), io_options, content, shape.size_high)?,
             pool: Pool::new(shape.clone(), numbers),
             report: Report::new(),
         })

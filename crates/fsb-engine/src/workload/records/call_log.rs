@@ -6,11 +6,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Mutex;
 
+use rustix::fd::BorrowedFd;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::backend::{
-    Backend, Capabilities, Directory, Flush, IoRequest, Namespace, Purpose, Queued, Session, Setup, Slot, Verb,
+    Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued, Session, Setup, Slot, Verb,
 };
 
 /// The backend, and what it was asked since it was made. Like all backends it lives as long as the program.
@@ -45,6 +47,10 @@ impl Backend for CallLog {
         Capabilities { real: false, ..Capabilities::PLAIN }
     }
 
+    fn plain(&self) -> &'static dyn Backend {
+        Box::leak(Box::new(*self))
+    }
+
     fn namespace(&self) -> &'static dyn Namespace {
         Box::leak(Box::new(*self))
     }
@@ -57,8 +63,8 @@ impl Backend for CallLog {
 struct CallLogSession(CallLog);
 
 impl Session for CallLogSession {
-    fn open(&mut self, _at: &Directory, _path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
-        self.0.note(if purpose == Purpose::Create { "create" } else { "open" }.to_owned());
+    fn open(&mut self, _at: &Directory, _path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+        self.0.note(if flags.flags.contains(OFlags::CREATE) { "create" } else { "open" }.to_owned());
         Ok(Slot(0))
     }
 
@@ -76,6 +82,10 @@ impl Session for CallLogSession {
     fn flush(&mut self, _slot: Slot, what: Flush) -> Result<(), Errno> {
         self.0.note(if what == Flush::All { "fsync" } else { "fdatasync" }.to_owned());
         Ok(())
+    }
+
+    fn descriptor(&self, _slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        Err(Errno::BADF)
     }
 }
 

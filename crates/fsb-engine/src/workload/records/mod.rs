@@ -1,7 +1,7 @@
 //! Workloads that move the records of files: one type, of which each member of the registry is a constant.
 //!
-//! A member says in which order records are visited, which way data goes, what the files hold before, and which backends
-//! it is about. What it leaves open is a parameter.
+//! A member says in which order records are visited, which way data goes, what the files hold before, and which
+//! backends it is about. What it leaves open is a parameter.
 
 #[cfg(test)]
 mod call_log;
@@ -16,6 +16,7 @@ use super::measure::{Subject, measure_set};
 use super::params::Reader;
 use super::spec::{Records, Rules, Spec};
 use super::{Job, Workload};
+use crate::backend::Backend;
 use crate::backend::{Purpose, Verb};
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest};
@@ -27,8 +28,8 @@ use crate::{EngineError, ParamError, Sizing};
 use options::Options;
 use thread_job::RecordThreads;
 
-/// New files of up to so many bytes are made anew by the worker itself, between two passes. Larger ones take long enough
-/// for a process a repetition, before which the target is settled.
+/// New files of up to this number of bytes are made anew by the worker itself, between two passes. Larger ones take
+/// long enough for a process a repetition, before which the target is settled.
 const RENEWED_INSIDE: u64 = 64 << 20;
 
 /// What is done to a record.
@@ -201,7 +202,7 @@ impl RecordsJob {
             RecordAction::Append => Restore::Nothing,
             // What begins cold begins with a remount, which is not a worker's to make.
             _ if self.spec.cache.begins_cold() => Restore::Nothing,
-            // Threads that share a file would have to agree on who removes it.
+            // Threads that share a file would have to agree on which of them removes it.
             RecordAction::Write if !self.written && *threads == 1 && small => Restore::Anew,
             RecordAction::Write if !self.written => Restore::Nothing,
             _ if files > HELD_FILES => Restore::Nothing,
@@ -285,6 +286,10 @@ impl Job for RecordsJob {
         params
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.spec.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         self.spec.prepare(context, self.content())
     }
@@ -308,6 +313,6 @@ impl Job for RecordsJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        self.spec.cleanup(context)
+        fileset::remove(&context.set(), &context.progress)
     }
 }

@@ -164,8 +164,8 @@ impl<'s> RecordThreads<'s> {
         act(state.writer.as_mut().unwrap_or(&mut state.io))
     }
 
-    /// Round after round until everything is done, the time is up or somebody has failed. Who has failed still comes to
-    /// each barrier, or the others would wait for ever.
+    /// Round after round until everything is done, the time is up or a worker has failed. One that has failed still
+    /// comes to each barrier, or the others would wait for ever.
     fn rounds(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let shared = self.job.spec.threads > 1;
         let mut result = Ok(());

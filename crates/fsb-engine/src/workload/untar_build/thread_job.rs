@@ -8,20 +8,19 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::Durability;
-use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::UntarBuildJob;
 use super::compile;
 use super::entry::{finish, refused, unpack};
-use super::index::{Index, Item, Kind};
+use super::index::{EntryKind, Index, Item};
 use super::options::Phase;
 use super::report::Report;
 use crate::EngineError;
-use crate::backend::{Directory, KernelNamespace, Namespace};
+use crate::backend::{Backend, Directory, Namespace, OpenFlags, Session, Setup};
 use crate::clock;
-use crate::data::{Data, Memory};
-use crate::fileset;
+use crate::data::Data;
+use crate::memory::Memory;
 use crate::order;
 use crate::rendezvous::Rendezvous;
 use crate::thread_recorder::ThreadRecorder;
@@ -36,10 +35,13 @@ const LISTING: usize = 32 << 10;
 pub(super) struct UntarThreads<'s> {
     pub(super) job: &'s UntarBuildJob,
     pub(super) set: &'s Path,
-    /// The directory that is unpacked into; nothing is called where there is none.
-    pub(super) root: Option<&'s Directory>,
+    /// Makes the calls.
+    pub(super) backend: &'static dyn Backend,
+    /// The directory that is unpacked into.
+    pub(super) root: &'s Directory,
     pub(super) index: &'s Index,
-    pub(super) archive: &'s [u8],
+    /// Absent where nothing is written.
+    pub(super) archive: Option<&'s [u8]>,
     /// What is compiled.
     pub(super) sources: Vec<&'s Item>,
     /// What comes out.
@@ -56,8 +58,12 @@ pub(super) struct ThreadState {
     directories: Range<usize>,
     memory: Memory,
     listing: Vec<MaybeUninit<u8>>,
+    session: Box<dyn Session>,
     report: Report,
 }
+
+/// unlink or rmdir.
+type Removal = fn(&(dyn Namespace + 'static), &Directory, &CStr) -> Result<(), Errno>;
 
 impl UntarThreads<'_> {
     /// Whether another worker has failed: it is no use to go on, and the error is for that one to tell.
@@ -85,8 +91,8 @@ impl UntarThreads<'_> {
     fn unpack_items(
         &self,
         items: &[Item],
-        which: impl Fn(&Kind) -> bool,
-        report: &mut Report,
+        which: impl Fn(&EntryKind) -> bool,
+        (session, report): (&mut (dyn Session + 'static), &mut Report),
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
         recorder.start();
@@ -94,35 +100,40 @@ impl UntarThreads<'_> {
             if self.over() {
                 break;
             }
-            if let Some(root) = self.root {
-                let made = unpack(root, item, self.archive, self.job.0.block_size as usize);
-                made.map_err(|refusal| refused(self.set, &item.name, refusal))?;
-            }
-            let bytes = if let Kind::File { size, .. } = item.kind { size } else { 0 };
+            let calls = (self.backend.namespace(), &mut *session);
+            let made = unpack(calls, self.root, item, self.archive, self.job.0.block_size as usize);
+            made.map_err(|refusal| refused(self.set, &item.name, refusal))?;
+            let bytes = if let EntryKind::File { size, .. } = item.kind { size } else { 0 };
             self.lap(Phase::Unpack, clock::Kind::Create, bytes, report, recorder);
         }
         Ok(())
     }
 
     fn unpack(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>, result: &mut Result<(), EngineError>) {
-        let (all, report) = (&self.index.items[..], &mut state.report);
+        let all = &self.index.items[..];
+        let ThreadState { items, session, report, .. } = state;
         if self.job.0.threads == 1 {
             // As they stand in the archive.
-            self.together(result, || self.unpack_items(all, |_| true, report, recorder));
+            self.together(result, || self.unpack_items(all, |_| true, (&mut **session, report), recorder));
         } else {
             let first = recorder.rank == 0;
             let own = |mine: bool| if mine { all } else { &[] };
-            let links = |kind: &Kind| matches!(kind, Kind::Symbolic(_) | Kind::Hard(_));
-            self.together(result, || self.unpack_items(own(first), |kind| *kind == Kind::Directory, report, recorder));
-            let files = |kind: &Kind| matches!(kind, Kind::File { .. });
-            self.together(result, || self.unpack_items(&all[state.items.clone()], files, report, recorder));
-            self.together(result, || self.unpack_items(own(first), links, report, recorder));
+            let links = |kind: &EntryKind| matches!(kind, EntryKind::Symbolic(_) | EntryKind::Hard(_));
+            self.together(result, || {
+                self.unpack_items(own(first), |kind| *kind == EntryKind::Directory, (&mut **session, report), recorder)
+            });
+            let files = |kind: &EntryKind| matches!(kind, EntryKind::File { .. });
+            self.together(result, || self.unpack_items(&all[items.clone()], files, (&mut **session, report), recorder));
+            self.together(result, || self.unpack_items(own(first), links, (&mut **session, report), recorder));
         }
         self.together(result, || {
-            let Some(root) = self.root.filter(|_| recorder.rank == 0) else { return Ok(()) };
+            if recorder.rank > 0 {
+                return Ok(());
+            }
             for &directory in self.index.directories.iter().rev() {
                 let item = &all[directory];
-                finish(root, item).map_err(|refusal| refused(self.set, &item.name, refusal))?;
+                let set = finish(self.backend.namespace(), self.root, item);
+                set.map_err(|refusal| refused(self.set, &item.name, refusal))?;
             }
             recorder.tick(clock::Kind::Close, 0);
             Ok(())
@@ -134,19 +145,16 @@ impl UntarThreads<'_> {
         recorder.start();
         for number in state.directories.clone() {
             let expected = self.index.children[number];
-            let Some(root) = self.root else {
-                (0..expected).for_each(|_| self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut state.report, recorder));
-                continue;
-            };
             let name = match number {
                 0 => c".",
                 _ => self.index.items[self.index.directories[number - 1]].name.as_c_str(),
             };
-            let directory = KernelNamespace.open_directory(root, name);
+            let namespace = self.backend.namespace();
+            let directory = namespace.open_directory(self.root, name);
             let directory = directory.map_err(|errno| refused(self.set, name, ("open", errno)))?;
             let (mut seen, mut failure) = (0, None);
             let mut visit = |entry: &CStr| {
-                if let Err(errno) = KernelNamespace.stat(&directory, entry) {
+                if let Err(errno) = namespace.stat(&directory, entry) {
                     let within = self.set.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
                     failure = Some(refused(&within, entry, ("stat", errno)));
                     return ControlFlow::Break(());
@@ -155,7 +163,7 @@ impl UntarThreads<'_> {
                 self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut state.report, recorder);
                 ControlFlow::Continue(())
             };
-            let listed = KernelNamespace.list(&directory, &mut state.listing, expected, &mut visit);
+            let listed = namespace.list(&directory, &mut state.listing, expected, &mut visit);
             listed.map_err(|errno| refused(self.set, name, ("list", errno)))?;
             failure.map_or(Ok(()), Err)?;
             // A directory that hides files would look fast.
@@ -171,13 +179,11 @@ impl UntarThreads<'_> {
     fn read(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         recorder.start();
         for item in &self.index.items[state.items.clone()] {
-            let Kind::File { offset, size } = item.kind else { continue };
+            let EntryKind::File { offset, size } = item.kind else { continue };
             if self.over() {
                 break;
             }
-            if let Some(root) = self.root {
-                self.read_one(root, item, (offset, size), state.memory.as_mut())?;
-            }
+            self.read_one(item, (offset, size), state)?;
             self.lap(Phase::Read, clock::Kind::Read, size, &mut state.report, recorder);
         }
         Ok(())
@@ -185,35 +191,29 @@ impl UntarThreads<'_> {
 
     fn read_one(
         &self,
-        root: &Directory,
         item: &Item,
         (offset, size): (u64, u64),
-        memory: &mut [u8],
+        ThreadState { session, memory, .. }: &mut ThreadState,
     ) -> Result<(), EngineError> {
         let failed = |refusal| refused(self.set, &item.name, refusal);
-        let file = rustix::fs::openat(root.fd(), &item.name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let file = session.open(self.root, &item.name, OpenFlags::READ, size);
         let file = file.map_err(|errno| failed(("open", errno)))?;
-        let mut done = 0;
-        loop {
-            let read = match rustix::io::read(&file, &mut *memory) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(failed(("read", errno))),
-            };
-            if self.job.0.verify {
-                let begin = (offset + done) as usize;
-                let expected = self.archive.get(begin..begin + read).filter(|_| done + read as u64 <= size);
-                // What is too long is told below.
-                if let Some(expected) = expected
-                    && let Some(place) = Data::difference(expected, &memory[..read])
-                {
-                    let path = self.set.join(std::ffi::OsStr::from_bytes(item.name.as_bytes()));
-                    return Err(EngineError::corrupted(&path, done + place as u64, expected[place], memory[place]));
-                }
-            }
-            done += read as u64;
+        let mut wrong = None;
+        let read = session.read_to_end(file, memory.as_mut(), size, &mut |done, found| {
+            let begin = (offset + done) as usize;
+            let verified = self.archive.filter(|_| self.job.0.verify && done + found.len() as u64 <= size);
+            // What is too long is told below.
+            let expected = verified.and_then(|archive| archive.get(begin..begin + found.len()));
+            let place = expected.and_then(|expected| Some((expected, Data::difference(expected, found)?)));
+            wrong = place.map(|(expected, place)| (done + place as u64, expected[place], found[place]));
+            if wrong.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let done = read.map_err(|errno| failed(("read", errno)))?;
+        if let Some((at, expected, found)) = wrong {
+            let path = self.set.join(std::ffi::OsStr::from_bytes(item.name.as_bytes()));
+            return Err(EngineError::corrupted(&path, at, expected, found));
         }
+        session.close(file).map_err(|errno| failed(("close", errno)))?;
         if done == size {
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl UntarThreads<'_> {
             return Ok(());
         }
         recorder.start();
-        if self.root.is_none() {
+        if !self.backend.capabilities().real {
             self.sources
                 .iter()
                 .for_each(|_| self.lap(Phase::Compile, clock::Kind::Sync, 0, &mut state.report, recorder));
@@ -247,14 +247,12 @@ impl UntarThreads<'_> {
     fn remove_one(
         &self,
         name: &CStr,
-        flags: AtFlags,
+        remove: Removal,
         report: &mut Report,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        if let Some(root) = self.root {
-            let removed = rustix::fs::unlinkat(root.fd(), name, flags);
-            removed.map_err(|errno| refused(self.set, name, ("remove", errno)))?;
-        }
+        let removed = remove(self.backend.namespace(), self.root, name);
+        removed.map_err(|errno| refused(self.set, name, ("remove", errno)))?;
         self.lap(Phase::Remove, clock::Kind::Delete, 0, report, recorder);
         Ok(())
     }
@@ -264,10 +262,10 @@ impl UntarThreads<'_> {
         self.together(result, || {
             recorder.start();
             let objects = if recorder.rank == 0 { &self.objects[..] } else { &[] };
-            objects.iter().try_for_each(|name| self.remove_one(name, AtFlags::empty(), report, recorder))?;
-            let files = all[state.items.clone()].iter().rev().filter(|item| item.kind != Kind::Directory);
+            objects.iter().try_for_each(|name| self.remove_one(name, <dyn Namespace>::unlink, report, recorder))?;
+            let files = all[state.items.clone()].iter().rev().filter(|item| item.kind != EntryKind::Directory);
             for item in files.take_while(|_| !self.over()) {
-                self.remove_one(&item.name, AtFlags::empty(), report, recorder)?;
+                self.remove_one(&item.name, <dyn Namespace>::unlink, report, recorder)?;
             }
             Ok(())
         });
@@ -280,7 +278,7 @@ impl UntarThreads<'_> {
             directories
                 .iter()
                 .rev()
-                .try_for_each(|&at| self.remove_one(&all[at].name, AtFlags::REMOVEDIR, report, recorder))
+                .try_for_each(|&at| self.remove_one(&all[at].name, <dyn Namespace>::remove_directory, report, recorder))
         });
     }
 
@@ -290,9 +288,8 @@ impl UntarThreads<'_> {
             return Ok(());
         }
         recorder.start();
-        if let Some(root) = self.root {
-            fileset::sync_through(root, self.set)?;
-        }
+        let synced = self.backend.namespace().sync_file_system(self.root);
+        synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
         recorder.tick(clock::Kind::Sync, 0);
         Ok(())
     }
@@ -312,6 +309,7 @@ impl ThreadJob for UntarThreads<'_> {
             directories: share(self.index.children.len()),
             memory: Memory::new(READ),
             listing: vec![MaybeUninit::new(0); LISTING],
+            session: self.backend.session(&Setup::plain(2))?,
             report: Report::new(),
         })
     }

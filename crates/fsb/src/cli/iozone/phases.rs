@@ -48,7 +48,7 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
         file_size: (sizes.file / sizes.record * sizes.record) << 10,
         record_size: sizes.record << 10,
         stride: options.stride,
-        means: means(options.means),
+        method: method(options.means),
         direct: options.direct,
         sync: options.sync,
         data_sync: options.data_sync,
@@ -67,7 +67,7 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
     }
 }
 
-fn means(means: options::Means) -> IoMethod {
+fn method(means: options::Means) -> IoMethod {
     match means {
         options::Means::Calls => IoMethod::Calls,
         options::Means::Mapping(options::Msync::Never) => IoMethod::Mapping(Msync::Never),

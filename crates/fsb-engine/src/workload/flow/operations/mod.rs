@@ -2,44 +2,23 @@
 
 mod transfer;
 
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::ops::ControlFlow;
 
 use fsb_model::flow::{Op, Spread};
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::draw;
 use super::entries::{Nothing, Taken, Want};
+use super::opened::{FileRing, OpResult, Opened};
 use super::program::CompiledStep;
 use super::shared::FlowShared;
-use super::thread::{FileRing, FlowThread};
+use super::thread::FlowThread;
 use crate::EngineError;
+use crate::backend::{Flush, OpenFlags, Session, Slot};
 use crate::clock::Kind;
 
-/// How an operation ended.
-pub(super) enum OpResult {
-    /// It is done and moved so many bytes.
-    Done(Kind, u64),
-    /// It was not called for: somebody has the file open that should be deleted.
-    Skipped,
-    /// No file would do; whether there are any that others use now.
-    Nothing { there: bool },
-}
-
-/// A file that a thread has open.
-#[derive(Debug)]
-pub(super) struct Opened {
-    /// Absent where calls are pretended.
-    fd: Option<OwnedFd>,
-    pub(super) set: usize,
-    pub(super) file: u64,
-    generation: u32,
-    position: u64,
-    /// It was deleted while it was open.
-    orphan: bool,
-}
-
-/// What a call asks of whoever finds no file.
+/// Ends an operation that finds no file.
 macro_rules! taken {
     ($found:expr) => {
         match $found {
@@ -77,14 +56,14 @@ impl FlowThread {
             }
             Op::Sync => {
                 let Some(open) = &self.slots[step.fd].open else { return Ok(OpResult::Skipped) };
-                sync(open, shared)?;
+                sync(&mut *self.session, open, shared)?;
                 Ok(OpResult::Done(Kind::Sync, 0))
             }
             Op::SyncSet => {
                 for open in
                     self.slots.iter().filter_map(|slot| slot.open.as_ref()).filter(|open| Some(open.set) == step.set)
                 {
-                    sync(open, shared)?;
+                    sync(&mut *self.session, open, shared)?;
                 }
                 Ok(OpResult::Done(Kind::Sync, 0))
             }
@@ -121,10 +100,10 @@ impl FlowThread {
     fn open(&mut self, step: &CompiledStep, shared: &FlowShared, taken: Taken) -> Result<Opened, EngineError> {
         let number = step.set.unwrap_or(0);
         let set = &shared.sets[number];
-        let access = if set.shape.read_only { OFlags::RDONLY } else { OFlags::RDWR };
-        let fd = self.call_open(step, shared, taken.entry, access);
-        let fd = fd.map_err(|errno| shared.refused("open", number, taken.entry, errno))?;
-        Ok(Opened { fd, set: number, file: taken.entry, generation: taken.generation, position: 0, orphan: false })
+        let flags = if set.shape.read_only { OpenFlags::READ } else { OpenFlags::READ_WRITE };
+        let slot = self.call_open(step, shared, taken.entry, flags);
+        let slot = slot.map_err(|errno| shared.refused("open", number, taken.entry, errno))?;
+        Ok(Opened { slot, set: number, file: taken.entry, generation: taken.generation, position: 0, orphan: false })
     }
 
     #[inline]
@@ -133,25 +112,25 @@ impl FlowThread {
         step: &CompiledStep,
         shared: &FlowShared,
         file: u64,
-        access: OFlags,
-    ) -> Result<Option<OwnedFd>, Errno> {
-        let Some(root) = &shared.root else { return Ok(None) };
-        let mut flags = access | OFlags::CLOEXEC;
-        flags.set(OFlags::DSYNC, step.dsync);
-        flags.set(OFlags::DIRECT, step.direct);
-        let path = shared.sets[step.set.unwrap_or(0)].tree.entry(file, &mut self.path_buffer);
-        rustix::fs::openat(root.fd(), path, flags, Mode::from_raw_mode(0o644)).map(Some)
+        mut how: OpenFlags,
+    ) -> Result<Slot, Errno> {
+        how.flags.set(OFlags::DSYNC, step.dsync);
+        how.flags.set(OFlags::DIRECT, step.direct);
+        let set = shared.set_of(step);
+        let path = set.tree.entry(file, &mut self.path_buffer);
+        self.session.open(&shared.root, path, how, set.files.size(file))
     }
 
     fn create(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
         let taken = taken!(self.take(step, shared, Want::Make));
         let set = step.set.unwrap_or(0);
-        let access = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let fd = self.call_open(step, shared, taken.entry, access);
-        let fd = fd.map_err(|errno| shared.refused("create", set, taken.entry, errno))?;
+        let flags = OpenFlags::READ_WRITE.creating(0o644);
+        let slot = self.call_open(step, shared, taken.entry, flags);
+        let slot = slot.map_err(|errno| shared.refused("create", set, taken.entry, errno))?;
         let generation = shared.sets[set].files.made(taken.entry, true);
         self.report.tally.created += 1;
-        self.slots[step.fd].open = Some(Opened { fd, set, file: taken.entry, generation, position: 0, orphan: false });
+        self.slots[step.fd].open =
+            Some(Opened { slot, set, file: taken.entry, generation, position: 0, orphan: false });
         Ok(OpResult::Done(Kind::Create, 0))
     }
 
@@ -159,7 +138,7 @@ impl FlowThread {
         let slot = &mut self.slots[step.fd];
         let Some(open) = slot.open.take() else { return Ok(OpResult::Skipped) };
         slot.last = Some((open.set, open.file));
-        close(open, shared)?;
+        close(&mut *self.session, open, shared)?;
         Ok(OpResult::Done(Kind::Close, 0))
     }
 
@@ -174,11 +153,9 @@ impl FlowThread {
             (None, Some(_)) if step.set.is_none() => return Ok(OpResult::Skipped),
             (None, _) => (step.set.unwrap_or(0), taken!(self.take(step, shared, Want::Delete)).entry),
         };
-        if let Some(root) = &shared.root {
-            let path = shared.sets[set].tree.entry(file, &mut self.path_buffer);
-            let deleted = rustix::fs::unlinkat(root.fd(), path, AtFlags::empty());
-            deleted.map_err(|errno| shared.refused("delete", set, file, errno))?;
-        }
+        let path = shared.sets[set].tree.entry(file, &mut self.path_buffer);
+        let deleted = shared.backend.namespace().unlink(&shared.root, path);
+        deleted.map_err(|errno| shared.refused("delete", set, file, errno))?;
         shared.sets[set].files.deleted(file);
         self.report.tally.deleted += 1;
         if step.names_fd {
@@ -192,19 +169,15 @@ impl FlowThread {
 
     fn stat(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
         if let Some(open) = self.slots[step.fd].open.as_ref().filter(|_| step.names_fd) {
-            if let Some(fd) = &open.fd {
-                let told = rustix::fs::fstat(fd);
-                told.map_err(|errno| shared.refused("stat", open.set, open.file, errno))?;
-            }
+            let told = self.session.size(open.slot, 0);
+            told.map_err(|errno| shared.refused("stat", open.set, open.file, errno))?;
             return Ok(OpResult::Done(Kind::Stat, 0));
         }
         let file = taken!(self.take(step, shared, Want::Use)).entry;
         let set = step.set.unwrap_or(0);
-        if let Some(root) = &shared.root {
-            let path = shared.sets[set].tree.entry(file, &mut self.path_buffer);
-            let told = rustix::fs::statat(root.fd(), path, AtFlags::empty());
-            told.map_err(|errno| shared.refused("stat", set, file, errno))?;
-        }
+        let path = shared.sets[set].tree.entry(file, &mut self.path_buffer);
+        let told = shared.backend.namespace().stat(&shared.root, path);
+        told.map_err(|errno| shared.refused("stat", set, file, errno))?;
         shared.sets[set].files.release(file);
         Ok(OpResult::Done(Kind::Stat, 0))
     }
@@ -213,15 +186,10 @@ impl FlowThread {
         let tree = &shared.sets[step.set.unwrap_or(0)].tree;
         let number = draw::below(tree.directories(), self.draw());
         let path = tree.directory(number, &mut self.path_buffer);
-        if let Some(root) = &shared.root {
-            let refused = |errno| EngineError::call("list", shared.path.join(path.to_string_lossy().as_ref()), errno);
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let directory = rustix::fs::openat(root.fd(), path, flags, Mode::empty()).map_err(refused)?;
-            let mut entries = RawDir::new(&directory, &mut self.listing);
-            while let Some(entry) = entries.next() {
-                entry.map_err(refused)?;
-            }
-        }
+        let refused = |errno| EngineError::call("list", shared.path.join(path.to_string_lossy().as_ref()), errno);
+        let namespace = shared.backend.namespace();
+        let directory = namespace.open_directory(&shared.root, path).map_err(refused)?;
+        namespace.list(&directory, &mut self.listing, 0, &mut |_| ControlFlow::Continue(())).map_err(refused)?;
         Ok(OpResult::Done(Kind::Readdir, 0))
     }
 
@@ -230,19 +198,16 @@ impl FlowThread {
         let entry = taken!(entries.take(want, None)).entry;
         let path = tree.entry(entry, &mut self.path_buffer);
         let refused = |call, errno| EngineError::call(call, shared.path.join(path.to_string_lossy().as_ref()), errno);
+        let namespace = shared.backend.namespace();
         if want == Want::Make {
-            if let Some(root) = &shared.root {
-                let made = rustix::fs::mkdirat(root.fd(), path, Mode::from_raw_mode(0o755));
-                made.map_err(|errno| refused("make directory", errno))?;
-            }
+            let made = namespace.make_directory(&shared.root, path, Mode::from_raw_mode(0o755));
+            made.map_err(|errno| refused("make directory", errno))?;
             entries.made(entry, false);
             self.report.tally.directories_made += 1;
             return Ok(OpResult::Done(Kind::Create, 0));
         }
-        if let Some(root) = &shared.root {
-            let removed = rustix::fs::unlinkat(root.fd(), path, AtFlags::REMOVEDIR);
-            removed.map_err(|errno| refused("remove directory", errno))?;
-        }
+        let removed = namespace.remove_directory(&shared.root, path);
+        removed.map_err(|errno| refused("remove directory", errno))?;
         entries.deleted(entry);
         self.report.tally.directories_removed += 1;
         Ok(OpResult::Done(Kind::Delete, 0))
@@ -254,7 +219,7 @@ impl FlowThread {
         for &(fd, number) in &program.beforehand {
             let step = &program.steps[number];
             let set = step.set.unwrap_or(0);
-            // Threads of one kind take one file after another; which, must not depend on who is there first.
+            // Threads of one kind take one file after another; which, must not depend on the thread that comes first.
             let found = shared.sets[set].files.take(Want::Use, Some(u64::from(self.instance)));
             let taken = found.map_err(|_| self.starved(step, shared))?;
             self.slots[fd].open = Some(self.open(step, shared, taken)?);
@@ -286,26 +251,22 @@ impl FlowThread {
         }
         let rings = self.rings.iter_mut().flat_map(|ring| ring.files.drain(..));
         for open in self.slots.iter_mut().filter_map(|slot| slot.open.take()).chain(rings) {
-            close(open, shared)?;
+            close(&mut *self.session, open, shared)?;
         }
         Ok(())
     }
 }
 
-fn close(open: Opened, shared: &FlowShared) -> Result<(), EngineError> {
-    if let Some(fd) = open.fd {
-        // A file system may tell only now that it could not write.
-        // SAFETY: the descriptor is ours, and nobody uses it after this.
-        let closed = unsafe { rustix::io::try_close(fd.into_raw_fd()) };
-        closed.map_err(|errno| shared.refused("close", open.set, open.file, errno))?;
-    }
+fn close(session: &mut dyn Session, open: Opened, shared: &FlowShared) -> Result<(), EngineError> {
+    // A file system may tell only now that it could not write.
+    session.close(open.slot).map_err(|errno| shared.refused("close", open.set, open.file, errno))?;
     if !open.orphan {
         shared.sets[open.set].files.release(open.file);
     }
     Ok(())
 }
 
-fn sync(open: &Opened, shared: &FlowShared) -> Result<(), EngineError> {
-    let Some(fd) = &open.fd else { return Ok(()) };
-    rustix::fs::fsync(fd).map_err(|errno| shared.refused("fsync", open.set, open.file, errno))
+fn sync(session: &mut dyn Session, open: &Opened, shared: &FlowShared) -> Result<(), EngineError> {
+    let synced = session.flush(open.slot, Flush::All);
+    synced.map_err(|errno| shared.refused("fsync", open.set, open.file, errno))
 }

@@ -1,18 +1,16 @@
 //! Operations that move bytes: to and from files that are open.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ops::ControlFlow;
 
-use rustix::fs::SeekFrom;
-use rustix::io::Errno;
-
-use super::{OpResult, Opened};
 use crate::EngineError;
+use crate::backend::Session;
 use crate::clock::Kind;
 use crate::data::Data;
+use crate::workload::flow::opened::{FileRing, FlowSlot, OpResult, Opened};
 use crate::workload::flow::program::CompiledStep;
 use crate::workload::flow::sets::Set;
 use crate::workload::flow::shared::FlowShared;
-use crate::workload::flow::thread::{FileRing, FlowThread, Slot};
+use crate::workload::flow::thread::FlowThread;
 use crate::workload::flow::{async_writes, draw};
 
 impl FlowThread {
@@ -21,26 +19,19 @@ impl FlowThread {
         let set = &shared.sets[open.set];
         let least = set.files.size(open.file);
         let refused = |errno| shared.refused("read from", open.set, open.file, errno);
-        let mut bytes = 0;
-        match &open.fd {
-            None => bytes = least,
-            Some(fd) => {
-                rustix::fs::seek(fd, SeekFrom::Start(0)).map_err(refused)?;
-                let buffer = &mut self.memory.as_mut()[..step.record as usize];
-                loop {
-                    let count = read(fd, buffer).map_err(refused)?;
-                    if count == 0 {
-                        break;
-                    }
-                    if shared.verify {
-                        compare(&mut self.data, shared, open, bytes, &buffer[..count])?;
-                    }
-                    bytes += count as u64;
-                }
-                if bytes < least && !open.orphan {
-                    return Err(shorter(shared, open, bytes, least));
-                }
+        let buffer = &mut self.memory.as_mut()[..step.record as usize];
+        let (data, mut wrong) = (&mut self.data, Ok(()));
+        self.session.rewind(open.slot).map_err(refused)?;
+        let read = self.session.read_to_end(open.slot, buffer, least, &mut |at, found| {
+            if shared.verify {
+                wrong = compare(data, shared, open, at, found);
             }
+            if wrong.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let bytes = read.map_err(refused)?;
+        wrong?;
+        if bytes < least && !open.orphan {
+            return Err(shorter(shared, open, bytes, least));
         }
         self.report.tally.bytes_read += bytes;
         self.report.tally.transfers += 1;
@@ -57,7 +48,7 @@ impl FlowThread {
         let mut offset = 0;
         while offset < whole {
             let length = step.record.min(whole - offset) as usize;
-            offset += write_at(&mut self.data, shared, open, offset, length)?;
+            offset += write_at(&mut *self.session, &mut self.data, shared, open, offset, length)?;
         }
         shared.sets[open.set].files.grown(open.file, whole);
         self.report.tally.bytes_written += whole;
@@ -73,16 +64,13 @@ impl FlowThread {
             return Ok(OpResult::Done(Kind::Write, 0));
         }
         let set = &shared.sets[open.set];
-        let end = match &open.fd {
-            Some(fd) => rustix::fs::seek(fd, SeekFrom::End(0))
-                .map_err(|errno| shared.refused("seek in", open.set, open.file, errno))?,
-            None => set.files.size(open.file),
-        };
+        let end = self.session.seek_to_end(open.slot, set.files.size(open.file));
+        let end = end.map_err(|errno| shared.refused("seek in", open.set, open.file, errno))?;
         let largest = draw::largest(&step.size);
         let mut written = 0;
         while written < size {
             let length = largest.min(size - written) as usize;
-            written += write_on(&mut self.data, shared, open, end + written, length)?;
+            written += write_on(&mut *self.session, &mut self.data, shared, open, end + written, length)?;
         }
         set.files.grown(open.file, end + size);
         self.report.tally.bytes_written += size;
@@ -104,29 +92,19 @@ impl FlowThread {
         let bits = if step.random { self.draw() } else { 0 };
         let Some(open) = chosen(&mut self.slots, &mut self.rings, step) else { return Ok(OpResult::Skipped) };
         let mut offset = Self::place(step, shared, open, size, bits);
-        let count = match &open.fd {
-            None => {
-                let whole = shared.sets[open.set].files.size(open.file);
-                if offset >= whole && !step.random {
-                    offset = 0;
-                }
-                size.min(whole.saturating_sub(offset))
-            }
-            Some(fd) => {
-                let refused = |errno| shared.refused("read from", open.set, open.file, errno);
-                let buffer = &mut self.memory.as_mut()[..size as usize];
-                let mut count = read_at(fd, buffer, offset).map_err(refused)?;
-                if count == 0 && offset > 0 && !step.random {
-                    // At the end: it begins again.
-                    offset = 0;
-                    count = read_at(fd, buffer, 0).map_err(refused)?;
-                }
-                if shared.verify {
-                    compare(&mut self.data, shared, open, offset, &buffer[..count])?;
-                }
-                count as u64
-            }
-        };
+        let refused = |errno| shared.refused("read from", open.set, open.file, errno);
+        let whole = shared.sets[open.set].files.size(open.file);
+        let buffer = &mut self.memory.as_mut()[..size as usize];
+        let mut count = self.session.read_at(open.slot, buffer, offset, whole).map_err(refused)?;
+        if count == 0 && offset > 0 && !step.random {
+            // At the end: it begins again.
+            offset = 0;
+            count = self.session.read_at(open.slot, buffer, 0, whole).map_err(refused)?;
+        }
+        if shared.verify {
+            compare(&mut self.data, shared, open, offset, &buffer[..count])?;
+        }
+        let count = count as u64;
         open.position = offset + count;
         self.report.tally.bytes_read += count;
         self.report.tally.transfers += 1;
@@ -140,7 +118,14 @@ impl FlowThread {
         let offset = Self::place(step, shared, open, size, bits);
         let mut written = 0;
         while written < size {
-            written += write_at(&mut self.data, shared, open, offset + written, (size - written) as usize)?;
+            written += write_at(
+                &mut *self.session,
+                &mut self.data,
+                shared,
+                open,
+                offset + written,
+                (size - written) as usize,
+            )?;
         }
         open.position = offset + size;
         shared.sets[open.set].files.grown(open.file, offset + size);
@@ -157,11 +142,13 @@ impl FlowThread {
         let offset = Self::place(step, shared, open, size, bits);
         open.position = offset + size;
         let set = &shared.sets[open.set];
-        if let (Some(fd), Some(aio)) = (&open.fd, &mut self.aio) {
-            let slot = async_writes::Slot::new(open.set, open.file, offset + size);
+        if let Some(aio) = &mut self.aio {
+            let refused = |errno| shared.refused("write to", open.set, open.file, errno);
+            let descriptor = self.session.descriptor(open.slot).map_err(refused)?;
+            let slot = async_writes::WriteSlot::new(open.set, open.file, offset + size);
             let address = set.address(open.file, open.generation) + offset;
             let data = &self.data;
-            aio.write(fd.as_fd(), (slot, offset, size as usize), |memory| {
+            aio.write(descriptor, (slot, offset, size as usize), |memory| {
                 data.fill(memory, address, None);
             })
             .map_err(|(slot, errno)| shared.refused("write to", slot.set, slot.file, errno))?;
@@ -176,22 +163,12 @@ impl FlowThread {
 
 /// The open file that a step works on.
 #[inline]
-fn chosen<'a>(slots: &'a mut [Slot], rings: &'a mut [FileRing], step: &CompiledStep) -> Option<&'a mut Opened> {
+fn chosen<'a>(slots: &'a mut [FlowSlot], rings: &'a mut [FileRing], step: &CompiledStep) -> Option<&'a mut Opened> {
     let Some(ring) = step.ring else { return slots[step.fd].open.as_mut() };
     let ring = &mut rings[ring];
     let next = ring.next;
     ring.next = if next + 1 == ring.files.len() { 0 } else { next + 1 };
     ring.files.get_mut(next)
-}
-
-#[inline]
-fn read(fd: &OwnedFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-    rustix::io::retry_on_intr(|| rustix::io::read(fd, &mut *buffer))
-}
-
-#[inline]
-fn read_at(fd: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    rustix::io::retry_on_intr(|| rustix::io::pread(fd, &mut *buffer, offset))
 }
 
 /// The bytes that belong at a place of a file.
@@ -203,30 +180,30 @@ fn content<'d>(data: &'d mut Data, set: &Set, open: &Opened, offset: u64, length
 /// Writes at a place, perhaps less than asked for.
 #[inline]
 fn write_at(
+    session: &mut dyn Session,
     data: &mut Data,
     shared: &FlowShared,
     open: &Opened,
     offset: u64,
     length: usize,
 ) -> Result<u64, EngineError> {
-    let Some(fd) = &open.fd else { return Ok(length as u64) };
     let bytes = content(data, &shared.sets[open.set], open, offset, length);
-    let written = rustix::io::retry_on_intr(|| rustix::io::pwrite(fd, bytes, offset));
+    let written = session.write_at(open.slot, bytes, offset);
     written.map(|written| written as u64).map_err(|errno| shared.refused("write to", open.set, open.file, errno))
 }
 
 /// Writes where the file's own position is, which is known.
 #[inline]
 fn write_on(
+    session: &mut dyn Session,
     data: &mut Data,
     shared: &FlowShared,
     open: &Opened,
     offset: u64,
     length: usize,
 ) -> Result<u64, EngineError> {
-    let Some(fd) = &open.fd else { return Ok(length as u64) };
     let bytes = content(data, &shared.sets[open.set], open, offset, length);
-    let written = rustix::io::retry_on_intr(|| rustix::io::write(fd, bytes));
+    let written = session.write(open.slot, bytes);
     written.map(|written| written as u64).map_err(|errno| shared.refused("write to", open.set, open.file, errno))
 }
 
