@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Write,
     Create,
     Stat,
-    /// A whole directory, so many "bytes" as it has entries.
+    /// A whole directory; its "bytes" are its entries.
     Readdir,
     Rename,
     Delete,

@@ -18,13 +18,13 @@ pub struct Context {
     pub operations: u64,
     /// Which repetition, from 0.
     pub repetition: u32,
-    /// Stop after the operation at which so many seconds have passed.
+    /// Stop after the operation at which this number of seconds has passed.
     pub until_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts.
     pub evict: bool,
     /// Which clock.
     pub clock: ClockSpec,
-    /// How far the step has come, for whoever looks.
+    /// How far the step has come, for the thread that reports it.
     pub(crate) progress: Progress,
     /// Instead of the job's.
     pub(crate) backend: Option<&'static dyn Backend>,
@@ -33,7 +33,7 @@ pub struct Context {
 impl Context {
     /// The context of a task. Refuses a backend that does not exist.
     pub fn new(task: &Task) -> Result<Context, EngineError> {
-        let backend = task.backend.as_deref().map(backend::find).transpose().map_err(EngineError::new)?;
+        let backend = task.backend.as_deref().map(backend::find).transpose()?;
         Ok(Context {
             root: task.root.clone(),
             seed: task.seed,
@@ -50,11 +50,6 @@ impl Context {
     /// The directory that holds all files of a job: the only thing ever made in the root.
     pub(crate) fn set(&self) -> PathBuf {
         self.root.join("fsb-set")
-    }
-
-    /// Whether calls reach a kernel, for jobs whose own backend does.
-    pub(crate) fn is_real(&self) -> bool {
-        self.backend.is_none_or(|backend| backend.capabilities().real)
     }
 
     /// The task's backend, or else the job's.

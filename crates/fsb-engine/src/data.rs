@@ -2,9 +2,9 @@
 //!
 //! The byte at an address is a function of the seed and the address alone, whatever the record size, the order and the
 //! thread. Addresses number all bytes of a file set. A pool of random bytes repeats every [`PERIOD`] bytes, further
-//! apart than any file system's compression looks; the first 8 bytes of every 512 are replaced by a number of their own,
-//! so no two sectors of a set are alike. In the timed loop a record therefore costs one store each 512 bytes and no
-//! copying: the kernel reads straight from the pool, which is small enough to stay in the processor's cache.
+//! apart than any file system's compression looks; the first 8 bytes of every 512 are replaced by a number of their
+//! own, so no two sectors of a set are alike. In the timed loop a record therefore costs one store each 512 bytes and
+//! no copying: the kernel reads straight from the pool, which is small enough to stay in the processor's cache.
 
 use crate::hash::{Stream, hash, mix};
 pub(crate) use crate::memory::{Memory, PAGE};
@@ -73,8 +73,8 @@ impl Data {
         }
     }
 
-    /// Puts the bytes from `address` on into memory of somebody's own, and returns the address for the next call: memory
-    /// that `holds` bytes whose place in the pool is the same needs new stamps only.
+    /// Puts the bytes from `address` on into memory of somebody's own, and returns the address for the next call:
+    /// memory that `holds` bytes whose place in the pool is the same needs new stamps only.
     #[inline]
     pub(crate) fn fill(&self, memory: &mut [u8], address: u64, holds: Option<u64>) -> u64 {
         let begin = address as usize % PERIOD;

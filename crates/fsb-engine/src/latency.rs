@@ -13,7 +13,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 const LONGEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 2;
 
-/// A percentile is believed only if so many values lie beyond it.
+/// The fewest values that must lie beyond a percentile for it to be believed.
 const FEWEST_BEYOND: f64 = 100.0;
 
 /// A text that holds no histogram.

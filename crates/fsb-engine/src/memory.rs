@@ -28,7 +28,7 @@ pub(crate) struct Memory {
     length: usize,
 }
 
-// SAFETY: the mapping is owned like that of a box: whoever has the value has the memory to himself.
+// SAFETY: the mapping is owned like that of a box: the owner of the value is the only owner of the memory.
 unsafe impl Send for Memory {}
 // SAFETY: through a shared reference it is only read.
 unsafe impl Sync for Memory {}
@@ -56,7 +56,7 @@ impl Memory {
     }
 
     pub(crate) fn as_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping has so many bytes from there on, all of them written, and is borrowed with `self`.
+        // SAFETY: the mapping has `length` bytes from there on, all of them written, and is borrowed with `self`.
         unsafe { slice::from_raw_parts_mut(self.start, self.length) }
     }
 
@@ -74,7 +74,7 @@ impl Drop for Memory {
     }
 }
 
-/// Refuses to keep so many bytes in memory where fewer are left; `what` takes them.
+/// Refuses to keep `whole` bytes in memory where fewer are left; `what` takes them.
 pub(crate) fn check_room(what: &str, whole: u64) -> Result<(), EngineError> {
     match available().filter(|available| *available < whole) {
         None => Ok(()),

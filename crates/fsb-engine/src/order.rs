@@ -1,4 +1,4 @@
-//! Who visits which item when.
+//! Which thread visits which item when.
 //!
 //! Items (blocks of data, files, directories) are numbered 0..n. Each thread owns a contiguous share of the places in
 //! the order and passes over it as often as its number of operations asks for, so whatever the number of threads a pass
@@ -87,7 +87,7 @@ impl Visits {
         Visits { share, place: 0, pass: 0, order, base: 0, rests: false, resting: false }
     }
 
-    /// Only the items of one part of the whole, in an order of its own: of those who share nothing.
+    /// Only the items of one part of the whole, in an order of its own: for processes, which share nothing.
     pub(crate) fn of_part(share: Share, access: Access, seed: u64, repetition: u32) -> Visits {
         let own = Share { first: 0, ..share };
         let base = share.first;

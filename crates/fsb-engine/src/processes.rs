@@ -1,8 +1,8 @@
-//! Processes that start together: what [`crate::team`] does with threads, for those who share nothing but files.
+//! Processes that start together: what [`crate::threads`] does with threads, for workers that share nothing but files.
 //!
-//! Each is forked from the worker, equips itself and says so; when all have, the word is given, and each says in the end
-//! what it recorded. What they say goes through a pipe of its own, so that one that dies is noticed at once; the others
-//! are ended then, for they may wait for it.
+//! Each is forked from the worker, prepares and reports that it is ready. When all are, the start signal is given, and
+//! each reports in the end what it recorded. Messages go through a pipe a process, so that a process that dies is
+//! noticed at once; the others are ended then, for they may wait for it.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -18,104 +18,104 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, Circumstances, Clock};
 use crate::context::Context;
-use crate::lane::Lane;
 use crate::profile::Profile;
-use crate::shared::Common;
+use crate::shared_memory::SharedMemory;
 use crate::task::{Gate, Ready};
-use crate::team::{Crew, Outcome};
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::{Outcome, ThreadJob};
 use crate::{EngineError, latency, usage};
 
 /// What all processes see.
 struct Start {
-    /// Whether the word was given.
-    word: AtomicU32,
+    /// Whether the start signal was given.
+    signal: AtomicU32,
     failed: AtomicBool,
 }
 
-/// What a process says, one line of JSON each.
+/// What a process reports, one line of JSON each.
 #[derive(Serialize, Deserialize)]
-enum Said {
-    Equipped,
+enum ProcessMessage {
+    Ready,
     Done {
         span: WorkerSpan,
         histogram: String,
         usage: [f64; 2],
-        /// What the crew said for itself.
+        /// The report of the job, as text.
         report: Option<String>,
     },
     Failed(EngineError),
 }
 
-/// Runs the crew in processes. Reports that the crew does not put into words stay with them.
-pub(crate) fn run<C: Crew>(
-    crew: &C,
+/// Runs the job in processes. Reports that the job does not put into words stay with them.
+pub(crate) fn run<C: ThreadJob>(
+    job: &C,
     context: &Context,
     profile: &Profile,
     ready: Ready,
     gate: &mut dyn Gate,
 ) -> Result<Outcome<C::Report>, EngineError> {
     let mut outcome = Outcome::new(clock::cost_ns(context.clock));
-    let start = Common::new(Start { word: AtomicU32::new(0), failed: AtomicBool::new(false) })?;
+    let start = SharedMemory::new(Start { signal: AtomicU32::new(0), failed: AtomicBool::new(false) })?;
     let mut children = Children::default();
     for rank in 0..profile.processes {
-        children.fork(|said| member(crew, context, profile, &start, rank, said))?;
+        children.fork(|output| process_main(job, context, profile, &start, rank, output))?;
     }
     for child in &mut children.0 {
-        child.hear()?;
+        child.receive()?;
     }
     gate.ready(ready)?;
-    start.word.store(1, Ordering::Release);
+    start.signal.store(1, Ordering::Release);
     // The only error is an address that is none.
-    let _ = futex::wake(&start.word, futex::Flags::empty(), i32::MAX as u32);
-    for said in children.hear_all() {
-        let Said::Done { span, histogram, usage: [user, system], report } = said? else {
-            return Err(EngineError::new("a process said that it was equipped, twice"));
+    let _ = futex::wake(&start.signal, futex::Flags::empty(), i32::MAX as u32);
+    for output in children.receive_all() {
+        let ProcessMessage::Done { span, histogram, usage: [user, system], report } = output? else {
+            return Err(EngineError::new("a process said that it was ready, twice"));
         };
         outcome.spans.push(span);
         if let Some(report) = report {
-            outcome.reports.extend(crew.hear(&report)?);
+            outcome.reports.extend(job.decode_report(&report)?);
         }
         let histogram = latency::decode(&histogram).map_err(|error| EngineError::new(error.to_string()))?;
         outcome.histogram.add(histogram).expect("histograms of one size add up");
         outcome.user_seconds += user;
         outcome.system_seconds += system;
     }
-    Ok(outcome.pretend_usage(context.clock))
+    Ok(outcome.simulate_usage(context.clock))
 }
 
-/// The life of one process: what it says in the end.
-fn member<C: Crew>(
-    crew: &C,
+/// The main function of one process: its last message.
+fn process_main<C: ThreadJob>(
+    job: &C,
     context: &Context,
     profile: &Profile,
     start: &Start,
     rank: u32,
-    said: &mut File,
-) -> Result<Said, EngineError> {
+    output: &mut File,
+) -> Result<ProcessMessage, EngineError> {
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
     let until = context.until_seconds.filter(|_| profile.divisible);
     let clock = Clock::new(context.clock, rank, circumstances);
-    let mut lane = Lane::new(rank, clock, until, &start.failed, crew.progress(rank));
-    let mut kit = crew.equip(rank)?;
-    say(said, &Said::Equipped);
-    while start.word.load(Ordering::Acquire) == 0 {
-        // Woken for nothing, or not put to sleep because the word was given meanwhile: it looks again.
-        let _ = futex::wait(&start.word, futex::Flags::empty(), 0, None);
+    let mut recorder = ThreadRecorder::new(rank, clock, until, &start.failed, job.progress(rank));
+    let mut state = job.init(rank)?;
+    send(output, &ProcessMessage::Ready);
+    while start.signal.load(Ordering::Acquire) == 0 {
+        // Woken for nothing, or not put to sleep because the signal was given meanwhile: the thread looks again.
+        let _ = futex::wait(&start.signal, futex::Flags::empty(), 0, None);
     }
     let before = usage::of_process();
-    let result = crew.work(&mut kit, &mut lane);
+    let result = job.run(&mut state, &mut recorder);
     start.failed.fetch_or(result.is_err(), Ordering::Relaxed);
     result?;
-    let (after, aside) = (usage::of_process(), lane.usage_aside());
-    let (span, histogram) = lane.finish();
-    let usage = [0, 1].map(|mode| (after[mode] - before[mode] - aside[mode]).max(0.0));
-    let report = crew.say(crew.report(kit));
-    Ok(Said::Done { span, histogram: latency::encode(&histogram), usage, report })
+    let (after, untimed) = (usage::of_process(), recorder.untimed_usage());
+    let (span, histogram) = recorder.finish();
+    let usage = [0, 1].map(|mode| (after[mode] - before[mode] - untimed[mode]).max(0.0));
+    let report = job.encode_report(job.report(state));
+    Ok(ProcessMessage::Done { span, histogram: latency::encode(&histogram), usage, report })
 }
 
-fn say(to: &mut File, said: &Said) {
-    // Who cannot be heard any more will be ended.
-    let _ = serde_json::to_writer(&mut *to, said).map_err(std::io::Error::from).and_then(|()| to.write_all(b"\n"));
+fn send(to: &mut File, output: &ProcessMessage) {
+    // A process whose pipe is gone is ended by its parent.
+    let _ = serde_json::to_writer(&mut *to, output).map_err(std::io::Error::from).and_then(|()| to.write_all(b"\n"));
 }
 
 /// Processes that were forked. Those that still run when this is dropped are killed.
@@ -124,73 +124,74 @@ struct Children(Vec<Child>);
 
 struct Child {
     pid: Pid,
-    says: BufReader<File>,
+    messages: BufReader<File>,
 }
 
 impl Children {
     /// Forks a process that does `work` and ends.
-    fn fork(&mut self, work: impl FnOnce(&mut File) -> Result<Said, EngineError>) -> Result<(), EngineError> {
+    fn fork(&mut self, work: impl FnOnce(&mut File) -> Result<ProcessMessage, EngineError>) -> Result<(), EngineError> {
         let refused = |what: &str, errno| EngineError::new(format!("{what} for a process: {errno}"));
-        let (says, said) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        let (messages, output) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|errno| refused("make a pipe", errno.to_string()))?;
         // SAFETY: the child has one thread, this one. It runs `work`, which takes no lock that another thread of the
         // parent could have held (glibc makes its own memory usable again), and ends without returning from here.
         match unsafe { libc::fork() } {
             -1 => Err(refused("fork", std::io::Error::last_os_error().to_string())),
-            0 => alone(said, work),
+            0 => child_main(output, work),
             pid => {
                 let pid = Pid::from_raw(pid).ok_or_else(|| refused("fork", "no process id".to_owned()))?;
-                self.0.push(Child { pid, says: BufReader::new(File::from(says)) });
+                self.0.push(Child { pid, messages: BufReader::new(File::from(messages)) });
                 Ok(())
             }
         }
     }
 
-    /// What each says last. When one fails the others are killed: they may wait for it.
-    fn hear_all(&mut self) -> Vec<Result<Said, EngineError>> {
+    /// The last message of each process. When one fails the others are killed: they may wait for it.
+    fn receive_all(&mut self) -> Vec<Result<ProcessMessage, EngineError>> {
         let pids: Vec<Pid> = self.0.iter().map(|child| child.pid).collect();
-        let hear = |child: &mut Child, failed: &AtomicBool| {
-            let said = child.hear();
+        let receive = |child: &mut Child, failed: &AtomicBool| {
+            let output = child.receive();
             // Only what happened first is the reason.
-            if said.is_err() && !failed.swap(true, Ordering::AcqRel) {
+            if output.is_err() && !failed.swap(true, Ordering::AcqRel) {
                 kill(&pids);
-                return Some(said);
+                return Some(output);
             }
-            said.is_ok().then_some(said)
+            output.is_ok().then_some(output)
         };
         let failed = AtomicBool::new(false);
         thread::scope(|scope| {
-            let (hear, failed) = (&hear, &failed);
-            let ears: Vec<_> = self.0.iter_mut().map(|child| scope.spawn(move || hear(child, failed))).collect();
-            ears.into_iter()
-                .filter_map(|ear| ear.join().unwrap_or_else(|payload| panic::resume_unwind(payload)))
+            let (receive, failed) = (&receive, &failed);
+            let readers: Vec<_> = self.0.iter_mut().map(|child| scope.spawn(move || receive(child, failed))).collect();
+            readers
+                .into_iter()
+                .filter_map(|reader| reader.join().unwrap_or_else(|payload| panic::resume_unwind(payload)))
                 .collect()
         })
     }
 }
 
 /// The end of a forked process.
-fn alone(said: OwnedFd, work: impl FnOnce(&mut File) -> Result<Said, EngineError>) -> ! {
-    let mut said = File::from(said);
+fn child_main(output: OwnedFd, work: impl FnOnce(&mut File) -> Result<ProcessMessage, EngineError>) -> ! {
+    let mut output = File::from(output);
     // Refused nowhere; and without it a worker that is killed would leave this process behind.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    let last = panic::catch_unwind(AssertUnwindSafe(|| work(&mut said)))
+    let last = panic::catch_unwind(AssertUnwindSafe(|| work(&mut output)))
         .unwrap_or_else(|_| Err(EngineError::new("a process panicked")))
-        .unwrap_or_else(Said::Failed);
-    say(&mut said, &last);
+        .unwrap_or_else(ProcessMessage::Failed);
+    send(&mut output, &last);
     // SAFETY: ends the process; what the parent's exit would do (flush its output, run its handlers) is not for it.
     unsafe { libc::_exit(0) }
 }
 
 impl Child {
-    fn hear(&mut self) -> Result<Said, EngineError> {
+    fn receive(&mut self) -> Result<ProcessMessage, EngineError> {
         let mut line = String::new();
         let died = |why: String| EngineError::new(format!("process {} died: {why}", self.pid.as_raw_nonzero()));
-        match self.says.read_line(&mut line) {
+        match self.messages.read_line(&mut line) {
             Ok(0) => Err(died("it said nothing".to_owned())),
             Ok(_) => match serde_json::from_str(&line).map_err(|error| died(error.to_string()))? {
-                Said::Failed(error) => Err(error),
-                said => Ok(said),
+                ProcessMessage::Failed(error) => Err(error),
+                output => Ok(output),
             },
             Err(error) => Err(died(error.to_string())),
         }

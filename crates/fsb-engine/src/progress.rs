@@ -1,4 +1,4 @@
-//! How far a step has come: counted where it is done, read by whoever is idle.
+//! How far a step has come: counted where the work is done, read by an idle thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ pub(crate) const EVERY: Duration = Duration::from_millis(500);
 pub struct Live {
     /// Of the measured work: operations. Of the steps before and after it: files.
     pub done: u64,
-    /// Of so many; 0 where nobody knows.
+    /// The number of all; 0 where it is not known.
     pub of: u64,
 }
 

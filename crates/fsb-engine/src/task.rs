@@ -66,7 +66,7 @@ pub struct Task {
     pub operations: u64,
     /// Which repetition, from 0: random orders differ between repetitions.
     pub repetition: u32,
-    /// Stop after the operation at which so many seconds have passed; only divisible jobs heed it.
+    /// Stop after the operation at which this number of seconds has passed; only divisible jobs heed it.
     pub until_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts (cold without a remount).
     pub evict: bool,
@@ -77,7 +77,8 @@ pub struct Task {
 }
 
 impl Task {
-    /// A step of a first repetition on the kernel's clock, as the workload itself has it: all of it, with nothing evicted.
+    /// A step of a first repetition on the kernel's clock, as the workload itself has it: all of it, with nothing
+    /// evicted.
     pub fn plain(step: Step, workload: WorkloadSpec, sizing: Sizing, root: &Path, seed: u64, operations: u64) -> Task {
         Task {
             step,
@@ -110,7 +111,7 @@ pub struct Ready {
 
 /// An amount and the time that it took: a rate that repetitions can be added up to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Amount {
+pub struct Rate {
     /// Bytes, or operations, as the metric says.
     pub amount: u64,
     /// Nanoseconds.
@@ -148,7 +149,7 @@ pub struct Measurement {
     pub samples: Vec<f64>,
     /// Rates beside the one that targets are compared by, by the name of their metric.
     #[serde(default)]
-    pub rates: BTreeMap<String, Amount>,
+    pub rates: BTreeMap<String, Rate>,
     /// What was done, counted, where that is more than operations.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,

@@ -7,6 +7,7 @@ use std::thread::{self, Thread};
 use crate::context::Context;
 use crate::progress;
 use crate::task::{Gate, Step, StepReport, Task};
+use crate::workload::Job;
 use crate::{EngineError, workload};
 
 /// Does one step. The gate is asked by measure steps only.
@@ -14,10 +15,23 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
     let job = workload::parse(&task.workload, &task.sizing).map_err(|error| EngineError::new(error.to_string()))?;
     let context = Context::new(task)?;
     match task.step {
-        Step::Prepare => told(&context, gate, || job.prepare(&context)).map(|()| StepReport::Done),
+        Step::Prepare => told(&context, gate, || prepare(&*job, &context)).map(|()| StepReport::Done),
         Step::Measure => job.measure(&context, gate).map(|measured| StepReport::Measured(Box::new(measured))),
-        Step::Cleanup => told(&context, gate, || job.cleanup(&context)).map(|()| StepReport::Done),
+        Step::Cleanup => told(&context, gate, || cleanup(&*job, &context)).map(|()| StepReport::Done),
     }
+}
+
+/// Makes the files that the work needs, unless the backend touches none.
+pub(crate) fn prepare(job: &dyn Job, context: &Context) -> Result<(), EngineError> {
+    if touches_files(job, context) { job.prepare(context) } else { Ok(()) }
+}
+
+fn cleanup(job: &dyn Job, context: &Context) -> Result<(), EngineError> {
+    if touches_files(job, context) { job.cleanup(context) } else { Ok(()) }
+}
+
+fn touches_files(job: &dyn Job, context: &Context) -> bool {
+    context.backend(job.backend()).capabilities().real
 }
 
 /// Does a step that is not measured, and tells now and then how far it has come.
@@ -26,7 +40,7 @@ fn told(
     gate: &mut dyn Gate,
     step: impl FnOnce() -> Result<(), EngineError> + Send,
 ) -> Result<(), EngineError> {
-    /// Wakes who waits for the step, however it ends.
+    /// Wakes the thread that waits for the step, however it ends.
     struct Ends<'e>(&'e AtomicBool, Thread);
     impl Drop for Ends<'_> {
         fn drop(&mut self) {

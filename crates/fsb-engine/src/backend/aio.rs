@@ -1,19 +1,21 @@
 //! POSIX asynchronous I/O: `aio_read`, `aio_write`, `aio_suspend`.
 //!
 //! The C library makes the calls in threads of its own (glibc: one file's requests one after another in one thread), so
-//! a depth costs switches between threads and gains little on one file. That is what is measured here. Its lists grow as
-//! they are needed: a session uses as many requests as it may ever have once before the clock.
+//! a depth costs switches between threads and gains little on one file. That is what is measured here. Its lists grow
+//! as they are needed: a session uses as many requests as it may ever have once before the clock.
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::ptr;
 
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
-use super::files::{self, Table, open_flags};
-use super::{Backend, Capabilities, Completion, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::files::{self, Table};
+use super::{
+    Backend, Capabilities, Completion, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
+};
 use crate::EngineError;
 
 /// The member.
@@ -30,13 +32,12 @@ impl Backend for PosixAio {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { depth: 1024, helped: true, ..Capabilities::PLAIN }
+        Capabilities { depth: 1024, helped: true, sequential: false, ..Capabilities::PLAIN }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
         let depth = setup.depth.max(1) as usize;
-        // SAFETY: all zeros are a valid control block: no descriptor is used before it was set.
-        let blocks = (0..depth).map(|_| UnsafeCell::new(unsafe { std::mem::zeroed() })).collect();
+        let blocks = (0..depth).map(|_| ControlBlock::new()).collect();
         let under_way = Vec::with_capacity(depth);
         let mut session = AioSession { files: Table::new(setup), blocks, under_way };
         session.warm_up().map_err(|errno| EngineError::system("start asynchronous I/O (aio_read)", errno))?;
@@ -44,11 +45,93 @@ impl Backend for PosixAio {
     }
 }
 
+/// A request of the C library's, or room for one. It must not move while the library has it.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct ControlBlock(UnsafeCell<libc::aiocb>);
+
+impl ControlBlock {
+    pub(crate) fn new() -> ControlBlock {
+        // SAFETY: all zeros are a valid control block, and the one that aio(7) asks to start from.
+        ControlBlock(UnsafeCell::new(unsafe { std::mem::zeroed() }))
+    }
+
+    /// Hands a request to the library: aio_read or aio_write.
+    ///
+    /// # Safety
+    ///
+    /// The library does not have this block. Block, memory and descriptor stay where they are until
+    /// [`ControlBlock::finished`] has returned something.
+    #[inline]
+    pub(crate) unsafe fn submit(
+        &self,
+        file: BorrowedFd<'_>,
+        verb: Verb,
+        (memory, length): (*mut u8, usize),
+        offset: u64,
+    ) -> Result<(), Errno> {
+        let offset = libc::off_t::try_from(offset).map_err(|_| Errno::FBIG)?;
+        let block = self.0.get();
+        // SAFETY: the caller's.
+        let refused = unsafe {
+            (*block).aio_fildes = file.as_raw_fd();
+            (*block).aio_buf = memory.cast();
+            (*block).aio_nbytes = length;
+            (*block).aio_offset = offset;
+            (*block).aio_sigevent.sigev_notify = libc::SIGEV_NONE;
+            match verb {
+                Verb::Read => libc::aio_read(block) != 0,
+                Verb::Write => libc::aio_write(block) != 0,
+            }
+        };
+        if refused { Err(files::last_errno()) } else { Ok(()) }
+    }
+
+    /// What became of the request: bytes moved, or nothing while it is under way. Asked once more after that it is an
+    /// error.
+    #[inline]
+    pub(crate) fn finished(&self) -> Option<Result<usize, Errno>> {
+        // SAFETY: the block is a valid one.
+        match unsafe { libc::aio_error(self.0.get()) } {
+            libc::EINPROGRESS => None,
+            // SAFETY: it is finished, and this is the one time that its result is asked for.
+            0 => Some(Ok(unsafe { libc::aio_return(self.0.get()) } as usize)),
+            errno => {
+                // SAFETY: as above; the library forgets the request then.
+                unsafe { libc::aio_return(self.0.get()) };
+                Some(Err(Errno::from_raw_os_error(errno)))
+            }
+        }
+    }
+
+    /// Sleeps until the request is finished.
+    pub(crate) fn wait(&self) -> Result<usize, Errno> {
+        loop {
+            if let Some(result) = self.finished() {
+                return result;
+            }
+            suspend(&[self.0.get().cast_const()])?;
+        }
+    }
+}
+
+/// Sleeps until one of the requests is finished, or a signal came.
+fn suspend(under_way: &[*const libc::aiocb]) -> Result<(), Errno> {
+    // SAFETY: all pointers of the list are to blocks that the library has.
+    if unsafe { libc::aio_suspend(under_way.as_ptr(), under_way.len() as libc::c_int, ptr::null()) } == 0 {
+        return Ok(());
+    }
+    match files::last_errno() {
+        Errno::INTR => Ok(()),
+        errno => Err(errno),
+    }
+}
+
 struct AioSession {
     files: Table<OwnedFd>,
     /// One a tag. The library keeps pointers to them: they never move.
-    blocks: Box<[UnsafeCell<libc::aiocb>]>,
-    /// The blocks that the library has.
+    blocks: Box<[ControlBlock]>,
+    /// The blocks that the library has: pointers for it, of which each is one into `blocks`.
     under_way: Vec<*const libc::aiocb>,
 }
 
@@ -61,7 +144,7 @@ impl AioSession {
         let mut done = Vec::with_capacity(depth);
         for (tag, byte) in memory.iter_mut().enumerate() {
             let request =
-                Request { slot: Slot(0), verb: Verb::Read, offset: 0, memory: byte, length: 1, tag: tag as u32 };
+                IoRequest { slot: Slot(0), verb: Verb::Read, offset: 0, memory: byte, length: 1, tag: tag as u32 };
             // SAFETY: each request has a byte of its own, and all of them are waited for below, also after an error.
             if let Err(errno) = unsafe { self.start(file.as_raw_fd(), &request) } {
                 self.wait_for_all();
@@ -75,64 +158,40 @@ impl AioSession {
     ///
     /// # Safety
     ///
-    /// As of [`Session::queue`].
+    /// As of [`Session::queue`], and the descriptor stays open until then.
     #[inline]
-    unsafe fn start(&mut self, file: i32, request: &Request) -> Result<Queued, Errno> {
-        let offset = libc::off_t::try_from(request.offset).map_err(|_| Errno::FBIG)?;
-        let block = self.blocks.get(request.tag as usize).ok_or(Errno::INVAL)?.get();
-        // SAFETY: the block lives as long as the session, and the library does not have it: its tag is of one request at
-        // a time. The caller vouches for the memory.
-        let refused = unsafe {
-            (*block).aio_fildes = file;
-            (*block).aio_buf = request.memory.cast();
-            (*block).aio_nbytes = request.length;
-            (*block).aio_offset = offset;
-            (*block).aio_sigevent.sigev_notify = libc::SIGEV_NONE;
-            match request.verb {
-                Verb::Read => libc::aio_read(block) != 0,
-                Verb::Write => libc::aio_write(block) != 0,
-            }
+    unsafe fn start(&mut self, file: RawFd, request: &IoRequest) -> Result<Queued, Errno> {
+        let block = self.blocks.get(request.tag as usize).ok_or(Errno::INVAL)?;
+        // SAFETY: the block lives as long as the session, and the library does not have it: its tag is of one request
+        // at a time. The caller vouches for the memory and the descriptor.
+        let started = unsafe {
+            let file = BorrowedFd::borrow_raw(file);
+            block.submit(file, request.verb, (request.memory, request.length), request.offset)
         };
-        if !refused {
-            self.under_way.push(block);
-            return Ok(Queued::Pending);
-        }
-        match files::last_errno() {
-            Errno::AGAIN if !self.under_way.is_empty() => Ok(Queued::Busy),
-            errno => Err(errno),
+        match started {
+            Ok(()) => {
+                self.under_way.push(block.0.get());
+                Ok(Queued::Pending)
+            }
+            Err(Errno::AGAIN) if !self.under_way.is_empty() => Ok(Queued::Busy),
+            Err(errno) => Err(errno),
         }
     }
 
     /// Takes what is finished.
     fn take_finished(&mut self, mut each: impl FnMut(Completion)) {
-        let first = self.blocks.as_ptr().cast();
+        let (blocks, first) = (&self.blocks, self.blocks.as_ptr().cast::<libc::aiocb>());
         self.under_way.retain(|&block| {
-            // SAFETY: the block was handed to the library and not taken back yet.
-            let errno = match unsafe { libc::aio_error(block) } {
-                libc::EINPROGRESS => return true,
-                errno => errno,
-            };
-            // SAFETY: it is finished, and this is the one time that its result is asked for.
-            let moved = unsafe { libc::aio_return(block.cast_mut()) };
-            let result = if errno == 0 { Ok(moved as usize) } else { Err(Errno::from_raw_os_error(errno)) };
-            // SAFETY: both point into the blocks of this session.
+            // SAFETY: both point into the blocks of this session, which have nothing beside the library's.
             let tag = unsafe { block.offset_from(first) } as u32;
-            each(Completion { tag, result });
-            false
+            match blocks[tag as usize].finished() {
+                None => true,
+                Some(result) => {
+                    each(Completion { tag, result });
+                    false
+                }
+            }
         });
-    }
-
-    /// Sleeps until something is finished.
-    fn suspend(&self) -> Result<(), Errno> {
-        let (list, length) = (self.under_way.as_ptr(), self.under_way.len() as libc::c_int);
-        // SAFETY: the list holds so many pointers to blocks that the library has.
-        if unsafe { libc::aio_suspend(list, length, ptr::null()) } == 0 {
-            return Ok(());
-        }
-        match files::last_errno() {
-            Errno::INTR => Ok(()),
-            errno => Err(errno),
-        }
     }
 
     fn wait_for_all(&mut self) {
@@ -141,7 +200,7 @@ impl AioSession {
             if self.under_way.is_empty() {
                 return;
             }
-            if self.suspend().is_err() {
+            if suspend(&self.under_way).is_err() {
                 // The library may write into memory that is about to be freed: there is no way on.
                 std::process::abort();
             }
@@ -150,9 +209,9 @@ impl AioSession {
 }
 
 impl Session for AioSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        self.files.put(slot, files::open(at, path, open_flags(purpose))?);
+        self.files.put(slot, files::open(at, path, flags)?);
         Ok(slot)
     }
 
@@ -161,7 +220,7 @@ impl Session for AioSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let file = self.files.get(request.slot)?.as_raw_fd();
         // SAFETY: the caller vouches for the memory until the request is reaped; dropping the session waits for it.
         unsafe { self.start(file, request) }
@@ -174,12 +233,16 @@ impl Session for AioSession {
             if done.len() >= wanted {
                 return Ok(());
             }
-            self.suspend()?;
+            suspend(&self.under_way)?;
         }
     }
 
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(OwnedFd::as_fd)
     }
 }
 

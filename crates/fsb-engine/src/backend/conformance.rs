@@ -3,8 +3,11 @@
 use std::ffi::CStr;
 use std::fs;
 use std::io::Write as _;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
+use rustix::io::Errno;
 use serde_json::json;
 
 use super::*;
@@ -23,7 +26,7 @@ fn real() -> impl Iterator<Item = &'static dyn Backend> {
 
 fn refused(backend: &dyn Backend) -> bool {
     let root = scratch(backend);
-    let place = Place { directory: root.path(), file: None, verb: Verb::Write, record_size: 4096 };
+    let place = ProbeTarget { directory: root.path(), file: None, verb: Verb::Write, record_size: 4096 };
     let setup = Setup { files: 1, held: true, depth: 1, record_size: 4096, memory: Vec::new() };
     match backend.examine(&place).and_then(|_| backend.session(&setup)) {
         Ok(_) => false,
@@ -151,10 +154,10 @@ fn files_are_created_and_sets_are_opened_one_by_one() {
 }
 
 /// A session on one prepared file, with memory for its requests.
-struct Rig {
+struct Fixture {
     session: Box<dyn Session>,
     slot: Slot,
-    handle: Handle,
+    handle: Directory,
     memory: Memory,
     expected: Vec<u8>,
     _root: tempfile::TempDir,
@@ -163,7 +166,7 @@ struct Rig {
 const RECORD: usize = 4096;
 const FILE: &CStr = c"d00000/f00000000";
 
-fn rig(backend: &dyn Backend, depth: u32) -> Rig {
+fn fixture(backend: &dyn Backend, depth: u32) -> Fixture {
     let root = scratch(backend);
     perform(root.path(), &[Step::Prepare], &json!({"name": "read", "file_size": FILE_SIZE})).unwrap();
     let set = root.path().join("fsb-set");
@@ -171,21 +174,21 @@ fn rig(backend: &dyn Backend, depth: u32) -> Rig {
     let all = (memory.as_mut().as_mut_ptr(), RECORD * depth as usize);
     let setup = Setup { files: 1, held: true, depth, record_size: RECORD as u64, memory: vec![all] };
     let mut session = backend.session(&setup).unwrap();
-    let handle = backend.tree().open_root(&set).unwrap();
-    let slot = session.open(&handle, FILE, Purpose::Read, FILE_SIZE as u64).unwrap();
-    Rig { session, slot, handle, memory, expected: expected(1, FILE_SIZE).remove(0), _root: root }
+    let handle = backend.namespace().open_root(&set).unwrap();
+    let slot = session.open(&handle, FILE, Purpose::Read.into(), FILE_SIZE as u64).unwrap();
+    Fixture { session, slot, handle, memory, expected: expected(1, FILE_SIZE).remove(0), _root: root }
 }
 
-impl Rig {
-    fn read(&mut self, tag: u32, offset: u64) -> Request {
+impl Fixture {
+    fn read(&mut self, tag: u32, offset: u64) -> IoRequest {
         let memory = self.memory.as_mut()[tag as usize * RECORD..].as_mut_ptr();
-        Request { slot: self.slot, verb: Verb::Read, offset, memory, length: RECORD, tag }
+        IoRequest { slot: self.slot, verb: Verb::Read, offset, memory, length: RECORD, tag }
     }
 
     /// Reads a record and waits for it.
     fn read_one(&mut self, offset: u64) -> Result<usize, Errno> {
         let request = self.read(0, offset);
-        // SAFETY: the memory is the rig's, which outlives the request: it is waited for.
+        // SAFETY: the memory is the fixture's, which outlives the request: it is waited for.
         match unsafe { self.session.queue(&request) }? {
             Queued::Done(moved) => Ok(moved),
             Queued::Pending => {
@@ -204,7 +207,7 @@ impl Rig {
 #[test]
 fn what_is_read_is_what_was_written() {
     for (backend, depth) in real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth))) {
-        let mut rig = rig(backend, depth);
+        let mut fixture = fixture(backend, depth);
         let records = (FILE_SIZE / RECORD) as u64;
         let mut offsets = (0..records).map(|record| record * 7 % records * RECORD as u64);
         let mut under_way = vec![None; depth as usize];
@@ -216,15 +219,16 @@ fn what_is_read_is_what_was_written() {
                     continue;
                 }
                 let Some(offset) = offsets.next() else { break };
-                let request = rig.read(tag, offset);
+                let request = fixture.read(tag, offset);
                 loop {
-                    // SAFETY: each tag has memory of its own, which outlives the session's requests: all are waited for.
-                    match unsafe { rig.session.queue(&request) }.unwrap() {
+                    // SAFETY: each tag has memory of its own, which outlives the session's requests: all are waited
+                    // for.
+                    match unsafe { fixture.session.queue(&request) }.unwrap() {
                         Queued::Done(moved) => done.push(Completion { tag, result: Ok(moved) }),
                         Queued::Pending => {}
                         Queued::Busy => {
-                            rig.session.commit().unwrap();
-                            rig.session.reap(1, &mut done).unwrap();
+                            fixture.session.commit().unwrap();
+                            fixture.session.reap(1, &mut done).unwrap();
                             continue;
                         }
                     }
@@ -232,34 +236,34 @@ fn what_is_read_is_what_was_written() {
                 }
                 under_way[tag as usize] = Some(offset as usize);
             }
-            rig.session.commit().unwrap();
+            fixture.session.commit().unwrap();
             if done.is_empty() {
-                rig.session.reap(1, &mut done).unwrap();
+                fixture.session.reap(1, &mut done).unwrap();
             }
             for Completion { tag, result } in done.drain(..) {
                 assert_eq!(result, Ok(RECORD), "{}", backend.name());
                 let offset = under_way[tag as usize].take().expect("a request comes back once");
-                let got = &rig.memory.as_mut()[tag as usize * RECORD..][..RECORD];
-                assert!(got == &rig.expected[offset..][..RECORD], "{} at {offset}", backend.name());
+                let got = &fixture.memory.as_mut()[tag as usize * RECORD..][..RECORD];
+                assert!(got == &fixture.expected[offset..][..RECORD], "{} at {offset}", backend.name());
                 seen += 1;
             }
         }
-        rig.session.close(rig.slot).unwrap();
+        fixture.session.close(fixture.slot).unwrap();
     }
 }
 
 #[test]
 fn a_session_that_is_dropped_leaves_no_memory_half_written() {
     for (backend, depth) in real().flat_map(|backend| depths(backend).map(move |depth| (backend, depth))) {
-        let mut rig = rig(backend, depth);
+        let mut fixture = fixture(backend, depth);
         for tag in 0..depth {
-            let request = rig.read(tag, u64::from(tag) * RECORD as u64 % FILE_SIZE as u64);
+            let request = fixture.read(tag, u64::from(tag) * RECORD as u64 % FILE_SIZE as u64);
             // SAFETY: the memory outlives the session, which is dropped below.
-            let queued = unsafe { rig.session.queue(&request) };
+            let queued = unsafe { fixture.session.queue(&request) };
             assert!(queued.is_ok(), "{}: {queued:?}", backend.name());
         }
-        rig.session.commit().unwrap();
-        let Rig { session, mut memory, expected, .. } = rig;
+        fixture.session.commit().unwrap();
+        let Fixture { session, mut memory, expected, .. } = fixture;
         drop(session);
         for (index, got) in memory.as_mut().chunks(RECORD).enumerate() {
             let whole = got == &expected[index * RECORD % FILE_SIZE..][..RECORD];
@@ -273,30 +277,30 @@ fn a_session_that_is_dropped_leaves_no_memory_half_written() {
 fn ends_and_mistakes_are_told() {
     for backend in real() {
         let name = backend.name();
-        let mut rig = rig(backend, 1);
-        assert_eq!(rig.read_one(FILE_SIZE as u64), Ok(0), "{name} beyond the end");
-        assert_eq!(rig.read_one(0), Ok(RECORD), "{name} after the end");
-        let mut open = |path: &CStr, purpose| rig.session.open(&rig.handle, path, purpose, RECORD as u64);
-        assert_eq!(open(FILE, Purpose::Read), Err(Errno::MFILE), "{name} has one slot");
-        rig.session.close(rig.slot).unwrap();
-        let mut open = |path: &CStr, purpose| rig.session.open(&rig.handle, path, purpose, RECORD as u64);
-        assert_eq!(open(c"nothing", Purpose::Read), Err(Errno::NOENT), "{name}");
-        assert_eq!(open(c"d00000", Purpose::Write), Err(Errno::ISDIR), "{name}");
-        assert_eq!(open(FILE, Purpose::Create), Err(Errno::EXIST), "{name}");
-        assert_eq!(rig.read_one(0), Err(Errno::BADF), "{name} after closing");
-        assert_eq!(rig.session.close(rig.slot), Err(Errno::BADF), "{name}");
-        assert_eq!(rig.session.flush(rig.slot, Flush::All), Err(Errno::BADF), "{name}");
+        let mut fixture = fixture(backend, 1);
+        assert_eq!(fixture.read_one(FILE_SIZE as u64), Ok(0), "{name} beyond the end");
+        assert_eq!(fixture.read_one(0), Ok(RECORD), "{name} after the end");
+        let mut open = |path: &CStr, purpose| fixture.session.open(&fixture.handle, path, purpose, RECORD as u64);
+        assert_eq!(open(FILE, Purpose::Read.into()), Err(Errno::MFILE), "{name} has one slot");
+        fixture.session.close(fixture.slot).unwrap();
+        let mut open = |path: &CStr, purpose| fixture.session.open(&fixture.handle, path, purpose, RECORD as u64);
+        assert_eq!(open(c"nothing", Purpose::Read.into()), Err(Errno::NOENT), "{name}");
+        assert_eq!(open(c"d00000", Purpose::Write.into()), Err(Errno::ISDIR), "{name}");
+        assert_eq!(open(FILE, Purpose::Create.into()), Err(Errno::EXIST), "{name}");
+        assert_eq!(fixture.read_one(0), Err(Errno::BADF), "{name} after closing");
+        assert_eq!(fixture.session.close(fixture.slot), Err(Errno::BADF), "{name}");
+        assert_eq!(fixture.session.flush(fixture.slot, Flush::All), Err(Errno::BADF), "{name}");
     }
 }
 
 #[test]
 fn a_file_that_became_shorter_is_a_short_read() {
     for backend in real() {
-        let mut rig = rig(backend, 1);
-        let path = rig._root.path().join("fsb-set").join(FILE.to_str().unwrap());
+        let mut fixture = fixture(backend, 1);
+        let path = fixture._root.path().join("fsb-set").join(FILE.to_str().unwrap());
         fs::OpenOptions::new().write(true).open(path).unwrap().set_len(2 * RECORD as u64).unwrap();
-        assert_eq!(rig.read_one(RECORD as u64), Ok(RECORD), "{}", backend.name());
-        assert_eq!(rig.read_one(2 * RECORD as u64), Ok(0), "{}", backend.name());
+        assert_eq!(fixture.read_one(RECORD as u64), Ok(RECORD), "{}", backend.name());
+        assert_eq!(fixture.read_one(2 * RECORD as u64), Ok(0), "{}", backend.name());
     }
 }
 
@@ -305,10 +309,56 @@ fn a_place_is_examined_and_left_as_it_was() {
     for backend in real() {
         let root = scratch(backend);
         for verb in [Verb::Read, Verb::Write] {
-            let place = Place { directory: root.path(), file: None, verb, record_size: 4096 };
+            let place = ProbeTarget { directory: root.path(), file: None, verb, record_size: 4096 };
             let found = backend.examine(&place).unwrap_or_else(|error| panic!("{}: {error}", backend.name()));
             assert!(found.is_none() || backend.capabilities().direct, "{}", backend.name());
             assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{}", backend.name());
         }
+    }
+}
+
+/// All calls that a workload may make beside transfers, on one file: streams of mail servers make some of them too.
+#[test]
+fn every_sequential_backend_makes_all_calls() {
+    for backend in real().filter(|backend| backend.capabilities().sequential || backend.name() == "stdio") {
+        let name = backend.name();
+        let root = scratch(backend);
+        let namespace = backend.namespace();
+        let directory = namespace.open_root(root.path()).unwrap();
+        let mut session = backend.session(&Setup::plain(2)).unwrap();
+        let flags = OpenFlags::READ_WRITE.creating(0o600);
+        let file = session.open(&directory, c"file", flags, 0).unwrap();
+        assert_eq!((session.write(file, b"hello "), session.write(file, b"world")), (Ok(6), Ok(5)), "{name}");
+        session.rewind(file).unwrap();
+        let (mut memory, mut found) = ([0; 4], Vec::new());
+        let bytes = session.read_to_end(file, &mut memory, 11, &mut |at, piece| {
+            assert_eq!(at, found.len() as u64, "{name}");
+            found.extend_from_slice(piece);
+            ControlFlow::Continue(())
+        });
+        assert_eq!((bytes, found.as_slice()), (Ok(11), b"hello world".as_slice()), "{name}");
+        assert_eq!(session.seek_to_end(file, 11), Ok(11), "{name}");
+        assert_eq!((session.write(file, b"!"), session.flush(file, Flush::Data)), (Ok(1), Ok(())), "{name}");
+        assert_eq!((session.write_at(file, b"H", 0), session.flush(file, Flush::All)), (Ok(1), Ok(())), "{name}");
+        assert_eq!((session.read_at(file, &mut memory, 9, 12), &memory[..3]), (Ok(3), b"ld!".as_slice()), "{name}");
+        assert_eq!(session.size(file, 12), Ok(12), "{name}");
+        session.lock(file, RangeLock::Exclusive, 0, 5).unwrap();
+        session.lock(file, RangeLock::Release, 0, 5).unwrap();
+        session.set_mode(file, Mode::from_raw_mode(0o640)).unwrap();
+        let copy = session.open(&directory, c"copy", OpenFlags::WRITE.creating(0o644), 0).unwrap();
+        assert_eq!(session.copy_range(file, 6, copy, 100), Ok(6), "{name}");
+        for slot in [copy, file] {
+            session.close(slot).unwrap();
+        }
+        assert_eq!(fs::read(root.path().join("file")).unwrap(), b"Hello world!", "{name}");
+        assert_eq!(fs::read(root.path().join("copy")).unwrap(), b"world!", "{name}");
+        namespace.make_directory(&directory, c"below", Mode::from_raw_mode(0o755)).unwrap();
+        namespace.link(&directory, c"file", c"below/hard").unwrap();
+        namespace.symbolic_link(&directory, c"../file", c"below/soft").unwrap();
+        assert_eq!(namespace.remove_directory(&directory, c"below"), Err(Errno::NOTEMPTY), "{name}");
+        for entry in [c"below/hard", c"below/soft"] {
+            namespace.unlink(&directory, entry).unwrap();
+        }
+        namespace.remove_directory(&directory, c"below").unwrap();
     }
 }

@@ -1,11 +1,11 @@
 //! O_DIRECT: what it asks for, and whether it does what it says.
 //!
 //! File systems that cannot go past the page cache often take the flag all the same and go through it. The kernel tells
-//! by statx what offsets and lengths must be multiples of (0: the file cannot), but not every file system fills that in.
-//! For those a trial tells. Of reads it is enough to look at the page cache afterwards, which the runner does. A write
-//! may go through the page cache and be thrown out of it again before the call returns (btrfs does so for files with
-//! checksums): what is thrown out are pages that nobody maps, whereas a direct write throws out mapped ones as well. So
-//! a page is mapped and touched, then overwritten: if it is still there, the write went through it.
+//! by statx what offsets and lengths must be multiples of (0: the file cannot), but not every file system fills that
+//! in. For those a trial tells. Of reads it is enough to look at the page cache afterwards, which the runner does. A
+//! write may go through the page cache and be thrown out of it again before the call returns (btrfs does so for files
+//! with checksums): what is thrown out are pages that nobody maps, whereas a direct write throws out mapped ones as
+//! well. So a page is mapped and touched, then overwritten: if it is still there, the write went through it.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,20 +17,21 @@ use rustix::fs::{AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::trial::Trial;
-use super::{Capabilities, Direct, KernelTree, Place, Tree, Verb};
+use super::probe_file::ProbeFile;
+use super::{Capabilities, Direct, KernelNamespace, Namespace, ProbeTarget, Verb};
 use crate::data::{Memory, PAGE};
-use crate::{EngineError, fileset};
+use crate::{EngineError, residency};
 
 /// Sectors are the least that any device moves; the file system may want more, and says so when it is examined.
-pub(super) const CAPABILITIES: Capabilities = Capabilities { direct: true, granule: 512, ..Capabilities::PLAIN };
+pub(super) const CAPABILITIES: Capabilities =
+    Capabilities { direct: true, granule: 512, sequential: false, ..Capabilities::PLAIN };
 
 /// A trial moves no more than this.
 const LARGEST_TRIAL: u32 = 20;
 
 /// Refuses what O_DIRECT cannot do at a place, and finds out whether it does what it says.
-pub(super) fn examine(place: &Place<'_>) -> Result<Direct, EngineError> {
-    let trial = Trial::of(place)?;
+pub(super) fn examine(place: &ProbeTarget<'_>) -> Result<Direct, EngineError> {
+    let trial = ProbeFile::of(place)?;
     let file = open(&trial, place.verb)?;
     match alignment(&file, trial.path())? {
         Some(Alignment { memory: 0, .. } | Alignment { offset: 0, .. }) => {
@@ -50,7 +51,7 @@ pub(super) fn examine(place: &Place<'_>) -> Result<Direct, EngineError> {
     }
 }
 
-fn open(trial: &Trial, verb: Verb) -> Result<File, EngineError> {
+fn open(trial: &ProbeFile, verb: Verb) -> Result<File, EngineError> {
     trial.open(verb, OFlags::DIRECT).map_err(|error| {
         let mut refusal = EngineError::io("open with O_DIRECT", trial.path(), &error);
         if error.raw_os_error() == Some(libc::EINVAL) {
@@ -79,7 +80,7 @@ fn alignment(file: &File, path: &Path) -> Result<Option<Alignment>, EngineError>
     }
 }
 
-fn check(place: &Place<'_>, path: &Path, Alignment { memory, offset }: Alignment) -> Result<(), EngineError> {
+fn check(place: &ProbeTarget<'_>, path: &Path, Alignment { memory, offset }: Alignment) -> Result<(), EngineError> {
     let wanted = u64::from(offset);
     let message = if !place.record_size.is_multiple_of(wanted) {
         let size = place.record_size;
@@ -98,20 +99,20 @@ fn check(place: &Place<'_>, path: &Path, Alignment { memory, offset }: Alignment
 }
 
 /// Bytes of a trial: as odd as the records are, but no more than needed.
-fn trial_length(place: &Place<'_>) -> usize {
+fn trial_length(place: &ProbeTarget<'_>) -> usize {
     1 << place.record_size.trailing_zeros().min(LARGEST_TRIAL)
 }
 
 /// Reads a little where the second record begins, for the kernel to refuse.
-fn try_read(place: &Place<'_>, path: &Path, file: &File) -> Result<(), EngineError> {
+fn try_read(place: &ProbeTarget<'_>, path: &Path, file: &File) -> Result<(), EngineError> {
     let length = trial_length(place);
     let mut memory = Memory::new(length);
     file.read_at(memory.as_mut(), length as u64).map(drop).map_err(|error| cannot(place, "read from", path, &error))
 }
 
 /// Overwrites a file of its own; whether the page cache was in between, where that can be told.
-fn try_write(place: &Place<'_>) -> Result<Option<bool>, EngineError> {
-    let (trial, plain) = Trial::new(place.directory, "trial-write")?;
+fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
+    let (trial, plain) = ProbeFile::new(place.directory, "trial-write")?;
     let path = trial.path();
     let length = trial_length(place);
     let mut memory = Memory::new(length);
@@ -124,17 +125,17 @@ fn try_write(place: &Place<'_>) -> Result<Option<bool>, EngineError> {
         Ok(_touched) => {
             let written = direct.write_at(memory.as_mut(), 0);
             written.map_err(|error| cannot(place, "write to", path, &error))?;
-            fileset::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
+            residency::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
         }
     };
     drop((plain, direct, trial));
     // What the trial changed must not be written back against the clock.
-    let settled = KernelTree.open_root(place.directory).and_then(|root| KernelTree.sync_file_system(&root));
+    let settled = KernelNamespace.open_root(place.directory).and_then(|root| KernelNamespace.sync_file_system(&root));
     settled.map_err(|errno| EngineError::call("syncfs of", place.directory, errno))?;
     Ok(buffered)
 }
 
-fn cannot(place: &Place<'_>, call: &str, path: &Path, error: &std::io::Error) -> EngineError {
+fn cannot(place: &ProbeTarget<'_>, call: &str, path: &Path, error: &std::io::Error) -> EngineError {
     let mut refusal = EngineError::io(format_args!("{call} with O_DIRECT"), path, error);
     if error.raw_os_error() == Some(libc::EINVAL) {
         refusal.message += &format!(": records of {} bytes cannot be; try multiples of 4096", place.record_size);
@@ -173,8 +174,8 @@ impl Drop for Touched {
 mod tests {
     use super::*;
 
-    fn place(directory: &Path, verb: Verb, record_size: u64) -> Place<'_> {
-        Place { directory, file: None, verb, record_size }
+    fn place(directory: &Path, verb: Verb, record_size: u64) -> ProbeTarget<'_> {
+        ProbeTarget { directory, file: None, verb, record_size }
     }
 
     #[test]

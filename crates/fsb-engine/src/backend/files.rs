@@ -1,13 +1,14 @@
-//! What sessions over descriptors have in common: a table of what is open, and the calls that open, close and flush.
+//! What sessions over descriptors have in common: a table of what is open, and the calls on descriptors.
 
 use std::ffi::CStr;
 use std::io;
+use std::mem::MaybeUninit;
 
-use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Flush, Handle, Purpose, Setup, Slot};
+use super::{Directory, Flush, OpenFlags, RangeLock, Setup, Slot};
 
 /// What is open, by slot. Its size is fixed: it never allocates.
 #[derive(Debug)]
@@ -45,43 +46,89 @@ impl<T> Table<T> {
     }
 }
 
-/// The flags of `open` for a purpose. Who writes gets no right to read.
-pub(super) fn open_flags(purpose: Purpose) -> OFlags {
-    OFlags::CLOEXEC
-        | match purpose {
-            Purpose::Read => OFlags::RDONLY,
-            Purpose::Write => OFlags::WRONLY,
-            Purpose::Create => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
-            Purpose::Append => OFlags::WRONLY | OFlags::APPEND,
-        }
-}
-
-/// Opens a file; one that is made may be written by its owner and read by everybody.
-pub(super) fn open(at: &Handle, path: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+/// Opens a file.
+pub(crate) fn open(at: &Directory, path: &CStr, OpenFlags { flags, mode }: OpenFlags) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| rustix::fs::openat(at.fd(), path, flags, mode))
 }
 
 /// Closes a descriptor and reports what the kernel says about that.
-pub(super) fn close(file: OwnedFd) -> Result<(), Errno> {
+pub(crate) fn close(file: OwnedFd) -> Result<(), Errno> {
     // SAFETY: the descriptor was owned, and `into_raw_fd` gave it up: nobody uses it afterwards.
     unsafe { rustix::io::try_close(file.into_raw_fd()) }
 }
 
 /// Returns when the file is on the device.
-pub(super) fn flush(file: impl AsFd, what: Flush) -> Result<(), Errno> {
+pub(crate) fn flush(file: impl AsFd, what: Flush) -> Result<(), Errno> {
     retry_on_intr(|| match what {
         Flush::Data => rustix::fs::fdatasync(&file),
         Flush::All => rustix::fs::fsync(&file),
     })
 }
 
+/// read(2).
+#[inline]
+pub(crate) fn read(file: impl AsFd, memory: &mut [u8]) -> Result<usize, Errno> {
+    retry_on_intr(|| rustix::io::read(&file, &mut *memory))
+}
+
+/// write(2).
+#[inline]
+pub(crate) fn write(file: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
+    retry_on_intr(|| rustix::io::write(&file, bytes))
+}
+
+/// pread(2).
+#[inline]
+pub(crate) fn read_at(file: impl AsFd, memory: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    retry_on_intr(|| rustix::io::pread(&file, &mut *memory, offset))
+}
+
+/// pwrite(2).
+#[inline]
+pub(crate) fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+    retry_on_intr(|| rustix::io::pwrite(&file, bytes, offset))
+}
+
+/// fallocate(2).
+pub(crate) fn allocate(file: impl AsFd, how: FallocateFlags, offset: u64, length: u64) -> Result<(), Errno> {
+    retry_on_intr(|| rustix::fs::fallocate(&file, how, offset, length))
+}
+
+/// copy_file_range(2), to where the second file's own position is.
+pub(crate) fn copy_range(from: impl AsFd, offset: u64, to: impl AsFd, length: usize) -> Result<usize, Errno> {
+    retry_on_intr(|| {
+        let mut offset = offset;
+        rustix::fs::copy_file_range(&from, Some(&mut offset), &to, None, length)
+    })
+}
+
+/// Waits for the lock of fcntl on a range, or gives it back.
+pub(crate) fn lock(file: impl AsFd, lock: RangeLock, offset: u64, length: u64) -> Result<(), Errno> {
+    let kind = match lock {
+        RangeLock::Shared => libc::F_RDLCK,
+        RangeLock::Exclusive => libc::F_WRLCK,
+        RangeLock::Release => libc::F_UNLCK,
+    };
+    // SAFETY: zeros are a valid flock, whose other fields are set below.
+    let mut range: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
+    range.l_type = kind as libc::c_short;
+    range.l_whence = libc::SEEK_SET as libc::c_short;
+    (range.l_start, range.l_len) = (offset as libc::off_t, length as libc::off_t);
+    retry_on_intr(|| {
+        // SAFETY: the descriptor is open, and the pointer is valid for the call.
+        match unsafe { libc::fcntl(file.as_fd().as_raw_fd(), libc::F_SETLKW, &range) } {
+            0 => Ok(()),
+            _ => Err(last_errno()),
+        }
+    })
+}
+
 /// The number of an error that came from the kernel.
-pub(super) fn errno_of(error: &io::Error) -> Errno {
+pub(crate) fn errno_of(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 /// What the C library's last failing call in this thread says.
-pub(super) fn last_errno() -> Errno {
+pub(crate) fn last_errno() -> Errno {
     errno_of(&io::Error::last_os_error())
 }

@@ -1,24 +1,25 @@
 //! Loads and stores in a shared mapping of the file.
 //!
-//! Relatives that differ in the `msync` after each written record are constants of one type. A file is mapped whole when
-//! it is opened; one that is to be written is brought to its full size first, for a mapping cannot make a file longer.
+//! Relatives that differ in the `msync` after each written record are constants of one type. A file is mapped whole
+//! when it is opened; one that is to be written is brought to its full size first, for a mapping cannot make a file
+//! longer.
 
 use std::ffi::CStr;
-use std::ptr;
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
 
 use super::files::{self, Table};
-use super::trial::Trial;
+use super::map::Mapping;
+use super::probe_file::ProbeFile;
 use super::{
-    Backend, Capabilities, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot, Verb, bus,
-    place,
+    Backend, Capabilities, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session, Setup, Slot,
+    Verb, sigbus,
 };
 use crate::EngineError;
-use crate::data::PAGE;
+use crate::memory::PAGE;
 
 /// A backend of mapped files.
 #[derive(Debug)]
@@ -29,7 +30,8 @@ pub(crate) struct Mmap {
     capabilities: Capabilities,
 }
 
-const CAPABILITIES: Capabilities = Capabilities { appends: false, remembers: true, ..Capabilities::PLAIN };
+const CAPABILITIES: Capabilities =
+    Capabilities { appends: false, remembers: true, sequential: false, ..Capabilities::PLAIN };
 
 /// Written back when the kernel likes.
 pub(crate) static MMAP: Mmap = Mmap {
@@ -69,11 +71,11 @@ impl Backend for Mmap {
     }
 
     /// Some file systems cannot map a file for writing, some not at all.
-    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
-        let trial = Trial::of(place)?;
+    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
+        let trial = ProbeFile::of(place)?;
         let opened = trial.open(place.verb, OFlags::empty());
         let file = opened.map_err(|error| EngineError::io("open", trial.path(), &error))?;
-        View::new(&file.into(), PAGE, place.verb == Verb::Write).map(|_| None).map_err(|errno| {
+        shared(&file, PAGE, place.verb == Verb::Write).map(|_| None).map_err(|errno| {
             let mut refusal = EngineError::call("map into memory", trial.path(), errno);
             refusal.message += ": this file system cannot do it; take another backend";
             refusal
@@ -81,7 +83,7 @@ impl Backend for Mmap {
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        bus::install();
+        sigbus::install();
         Ok(Box::new(MmapSession { files: Table::new(setup), after_record: self.after_record }))
     }
 }
@@ -92,16 +94,16 @@ struct MmapSession {
 }
 
 impl Session for MmapSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        let writes = purpose != Purpose::Read;
-        let flags = match purpose {
-            Purpose::Read => OFlags::RDONLY,
-            Purpose::Write => OFlags::RDWR,
-            Purpose::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
-            Purpose::Append => return Err(Errno::OPNOTSUPP),
-        };
-        let file = files::open(at, path, flags | OFlags::CLOEXEC)?;
+        if flags.flags.contains(OFlags::APPEND) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        let writes = flags.writes();
+        // A shared mapping for writing needs a file that can be read too.
+        let access = if writes { OFlags::RDWR } else { OFlags::RDONLY };
+        let flags = OpenFlags { flags: flags.flags.difference(OFlags::RWMODE).union(access), ..flags };
+        let file = files::open(at, path, flags)?;
         if writes && (rustix::fs::fstat(&file)?.st_size as u64) < size {
             retry_on_intr(|| rustix::fs::ftruncate(&file, size))?;
         }
@@ -115,7 +117,7 @@ impl Session for MmapSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let mapping = self.files.get_mut(request.slot)?;
         // SAFETY: the caller vouches for the memory until this call returns.
         let moved = unsafe { mapping.copy(request) }?;
@@ -127,15 +129,19 @@ impl Session for MmapSession {
 
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
         let mapping = self.files.get(slot)?;
-        mapping.sync(0, mapping.view.length, MsyncFlags::SYNC)?;
+        mapping.sync(0, mapping.mapping.len(), MsyncFlags::SYNC)?;
         if what == Flush::All { files::flush(&mapping.file, what) } else { Ok(()) }
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(|mapped| mapped.file.as_fd())
     }
 }
 
 /// A file and its mapping.
 #[derive(Debug)]
 struct Mapped {
-    view: View,
+    mapping: Mapping,
     file: OwnedFd,
     /// A page could not be read or written: what is mapped is the file no longer.
     broken: bool,
@@ -144,7 +150,7 @@ struct Mapped {
 impl Mapped {
     /// Maps the first `length` bytes.
     fn new(file: OwnedFd, length: usize, writes: bool) -> Result<Mapped, Errno> {
-        Ok(Mapped { view: View::new(&file, length, writes)?, file, broken: false })
+        Ok(Mapped { mapping: shared(&file, length, writes)?, file, broken: false })
     }
 
     /// Moves a record, or what of it the mapping has.
@@ -153,21 +159,21 @@ impl Mapped {
     ///
     /// As of [`Session::queue`].
     #[inline]
-    unsafe fn copy(&mut self, request: &Request) -> Result<usize, Errno> {
-        let View { start, length: whole } = self.view;
+    unsafe fn copy(&mut self, request: &IoRequest) -> Result<usize, Errno> {
         let offset = usize::try_from(request.offset).map_err(|_| Errno::FBIG)?;
-        let length = request.length.min(whole.saturating_sub(offset));
+        let length = request.length.min(self.mapping.len().saturating_sub(offset));
         if self.broken {
             return Err(Errno::IO);
         }
-        let there = start.wrapping_add(offset);
-        let (from, to) = match request.verb {
-            Verb::Read => (there, request.memory),
-            Verb::Write => (request.memory, there),
+        // SAFETY: the mapping has `length` bytes there, and the caller vouches for the other side. The session
+        // installed the handler, and a mapping that failed is not used again.
+        let copied = unsafe {
+            match request.verb {
+                Verb::Read => self.mapping.load(offset, request.memory, length),
+                Verb::Write => self.mapping.store(request.memory, offset, length),
+            }
         };
-        // SAFETY: `there` has `length` bytes in the mapping, the caller vouches for the other side, and the two do not
-        // overlap, for nothing but this session points into the mapping. The session installed the handler.
-        if unsafe { bus::copy(from, to, length, (start, whole)) } {
+        if copied {
             return Ok(length);
         }
         self.broken = true;
@@ -181,12 +187,12 @@ impl Mapped {
     ///
     /// As of [`Session::queue`].
     #[cold]
-    unsafe fn explain(&self, request: &Request) -> Result<usize, Errno> {
+    unsafe fn explain(&self, request: &IoRequest) -> Result<usize, Errno> {
         // SAFETY: the caller vouches for the memory.
         let memory = unsafe { std::slice::from_raw_parts_mut(request.memory, request.length) };
         let moved = match request.verb {
-            Verb::Read => retry_on_intr(|| rustix::io::pread(&self.file, &mut *memory, request.offset))?,
-            Verb::Write => retry_on_intr(|| rustix::io::pwrite(&self.file, memory, request.offset))?,
+            Verb::Read => files::read_at(&self.file, memory, request.offset)?,
+            Verb::Write => files::write_at(&self.file, memory, request.offset)?,
         };
         // A short read is told as such. Anything else that works this way did not work that way.
         if request.verb == Verb::Read && moved < request.length { Ok(moved) } else { Err(Errno::IO) }
@@ -197,47 +203,18 @@ impl Mapped {
         if self.broken {
             return Err(Errno::IO);
         }
-        if length == 0 {
-            return Ok(());
-        }
-        let lead = offset % PAGE;
-        let first = self.view.start.wrapping_add(offset - lead).cast();
-        // SAFETY: the range lies in the mapping, which begins on a page; msync changes no memory.
-        retry_on_intr(|| unsafe { rustix::mm::msync(first, length + lead, how) })
+        self.mapping.sync(offset, length, how)
     }
 
     /// Unmaps and closes it, and reports what the kernel says about that.
     fn close(self) -> Result<(), Errno> {
-        let Mapped { view, file, .. } = self;
-        drop(view);
+        let Mapped { mapping, file, .. } = self;
+        drop(mapping);
         files::close(file)
     }
 }
 
-/// Memory that shows a file.
-#[derive(Debug)]
-struct View {
-    /// Dangling where there is none.
-    start: *mut u8,
-    length: usize,
-}
-
-impl View {
-    fn new(file: &OwnedFd, length: usize, writes: bool) -> Result<View, Errno> {
-        if length == 0 {
-            return Ok(View { start: ptr::dangling_mut(), length });
-        }
-        let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        Ok(View { start: place::map(file, length, access, MapFlags::SHARED)?, length })
-    }
-}
-
-impl Drop for View {
-    fn drop(&mut self) {
-        if self.length > 0 {
-            // SAFETY: the mapping was made by `new`, and nothing else points into it. Unmapping the whole of a mapping
-            // that exists cannot fail.
-            let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.length) };
-        }
-    }
+fn shared(file: impl AsFd, length: usize, writes: bool) -> Result<Mapping, Errno> {
+    let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+    Mapping::new(file, length, access, MapFlags::SHARED)
 }

@@ -1,45 +1,48 @@
 //! How calls reach the kernel.
 //!
-//! A backend is asked two things. Its [`Session`], one a thread, moves data: a request is *queued*, queued requests are
+//! All file work of workloads goes through here, and a new call is a method of [`Session`] or [`Namespace`]: the
+//! default is the kernel's, `null` has one that does nothing, and no workload asks whether files are touched.
+//!
+//! A backend is asked two things. Its [`Session`], one a thread, opens files and moves data: a request is *queued*, queued requests are
 //! *committed* to the kernel together, and finished ones are *reaped*. A synchronous backend finishes a request as it is
-//! queued and needs neither of the other two. Its [`Tree`] makes the calls on names (stat, rename, …), which most
+//! queued and needs neither of the other two. Its [`Namespace`] makes the calls on names (stat, rename, …), which most
 //! backends leave to the kernel's usual calls. What a backend can do stands in its [`Capabilities`] and is checked
 //! against a workload in one place, the function `check`, before anything runs; what only the file system can tell is
 //! found out by [`Backend::examine`], before the clock.
 //!
 //! A new backend is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
-mod aio;
-pub(crate) mod bus;
+pub(crate) mod aio;
 #[cfg(test)]
 mod conformance;
 mod direct;
-mod files;
+pub(crate) mod files;
+pub(crate) mod map;
 mod mmap;
+mod namespace;
 mod null;
-pub(crate) mod place;
+mod probe_file;
 mod psync;
 mod psyncv;
+mod session;
+pub(crate) mod sigbus;
 #[cfg(test)]
 mod skeleton;
-mod stdio;
-mod tree;
-mod trial;
-mod uring;
-pub(crate) use uring::make_ring;
+pub(crate) mod stdio;
+pub(crate) mod uring;
 
-use std::ffi::CStr;
 use std::path::Path;
 
 use fsb_model::nearest::unknown;
 use fsb_model::{Bytes, CacheState};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
-use crate::data::PAGE;
-pub use tree::{KernelTree, Tree};
+use crate::memory::PAGE;
+pub use namespace::{KernelNamespace, Namespace};
+pub use session::{
+    Completion, Directory, Flush, IoRequest, OpenFlags, Purpose, Queued, RangeLock, Session, Setup, Slot, Verb,
+};
 
 /// All backends.
 pub static REGISTRY: &[&dyn Backend] = &[
@@ -60,14 +63,19 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &skeleton::Skeleton,
 ];
 
+/// Plain calls.
+pub(crate) const CALLS: &dyn Backend = &psync::PSYNC;
+/// The C library's streams.
+pub(crate) const STREAMS: &dyn Backend = &stdio::Stdio;
+
 /// The backend of that name, or a sentence that offers the nearest one.
-pub fn find(name: &str) -> Result<&'static dyn Backend, String> {
+pub fn find(name: &str) -> Result<&'static dyn Backend, EngineError> {
     let known = REGISTRY.iter().map(|backend| backend.name());
     REGISTRY
         .iter()
         .find(|backend| backend.name() == name)
         .copied()
-        .ok_or_else(|| unknown("backend", name, known.collect::<Vec<_>>()))
+        .ok_or_else(|| EngineError::new(unknown("backend", name, known.collect::<Vec<_>>())))
 }
 
 /// What a backend can do.
@@ -83,12 +91,15 @@ pub struct Capabilities {
     pub synced: bool,
     /// It can write at the end of a file, wherever that is.
     pub appends: bool,
-    /// Records must be multiples of so many bytes.
+    /// Bytes that records must be multiples of.
     pub granule: u64,
     /// An open file is quicker the second time, for it remembers what was used: a mapping keeps its pages.
     pub remembers: bool,
     /// Other threads of this process make the calls for it: a descriptor must mean the same file in all of them.
     pub helped: bool,
+    /// All calls of a session are its own, those at a file's own position too, and others see at once what they did: it
+    /// serves workloads that make any call.
+    pub sequential: bool,
 }
 
 impl Capabilities {
@@ -102,12 +113,13 @@ impl Capabilities {
         granule: 1,
         remembers: false,
         helped: false,
+        sequential: true,
     };
 }
 
 /// Where records will be moved.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'p> {
+pub struct ProbeTarget<'p> {
     /// The directory that all files lie below. A file may be made in it for a trial, if it is removed again.
     pub directory: &'p Path,
     /// One of the files, unless all of them are yet to be made.
@@ -138,144 +150,24 @@ pub trait Backend: Sync {
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// The backend that makes plain calls on the same files, for what is not measured.
+    fn plain(&self) -> &'static dyn Backend {
+        &psync::PSYNC
+    }
+
     /// The calls on names.
-    fn tree(&self) -> &'static dyn Tree {
-        &KernelTree
+    fn namespace(&self) -> &'static dyn Namespace {
+        &KernelNamespace
     }
 
     /// Refuses a place that it cannot serve, and says why. Asked once, before the clock. The answer is what a direct
     /// backend found out; others have none.
-    fn examine(&self, _place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+    fn examine(&self, _place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         Ok(None)
     }
 
     /// What one thread moves its data through. Called in that thread, before the clock.
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError>;
-}
-
-/// What a session will be used for: everything it needs is reserved before the clock.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    /// Files open at once, at most.
-    pub files: usize,
-    /// They are opened before the clock and stay open: what is registered once need not be taken back.
-    pub held: bool,
-    /// Requests under way at once, at most.
-    pub depth: u32,
-    /// Bytes of a request, at most.
-    pub record_size: u64,
-    /// All memory that requests will point into, for backends that register it with the kernel.
-    pub memory: Vec<(*mut u8, usize)>,
-}
-
-/// A directory that a backend opened; nothing for one that does not touch files.
-#[derive(Debug)]
-pub struct Handle(pub Option<OwnedFd>);
-
-/// A file that a session opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot(pub u32);
-
-/// What a file is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Reading what is there.
-    Read,
-    /// Writing over what is there, or into an empty file.
-    Write,
-    /// Creating it, which must not exist, and writing into it.
-    Create,
-    /// Writing at its end.
-    Append,
-}
-
-/// Which way data goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    /// From the file.
-    Read,
-    /// Into the file.
-    Write,
-}
-
-/// One transfer.
-#[derive(Debug, Clone, Copy)]
-pub struct Request {
-    /// The file.
-    pub slot: Slot,
-    /// The direction.
-    pub verb: Verb,
-    /// Where in the file; ignored for files that are open for appending.
-    pub offset: u64,
-    /// Where in memory.
-    pub memory: *mut u8,
-    /// How much.
-    pub length: usize,
-    /// Comes back with the completion; below [`Setup::depth`], and of one request under way at a time.
-    pub tag: u32,
-}
-
-/// What became of a queued request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Queued {
-    /// It is finished; so many bytes were moved.
-    Done(usize),
-    /// It will be reaped.
-    Pending,
-    /// There is no room; reap, then queue it again.
-    Busy,
-}
-
-/// A finished request.
-#[derive(Debug, Clone, Copy)]
-pub struct Completion {
-    /// The request's tag.
-    pub tag: u32,
-    /// Bytes moved, or the error.
-    pub result: Result<usize, Errno>,
-}
-
-/// How much of a file must be on the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flush {
-    /// The data and what is needed to find it: fdatasync.
-    Data,
-    /// Everything: fsync.
-    All,
-}
-
-/// One thread's way of moving data. Nothing here may allocate, lock or log: all of it runs against the clock.
-///
-/// Dropping a session waits for the requests that are under way, for their memory is freed after it.
-pub trait Session {
-    /// Opens a file, relative to a directory. `size` is what the file has or will have.
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno>;
-
-    /// Closes it and reports what the kernel says about that.
-    fn close(&mut self, slot: Slot) -> Result<(), Errno>;
-
-    /// Starts a transfer.
-    ///
-    /// # Safety
-    ///
-    /// `request.memory` must be valid for `request.length` bytes, for writing if the verb is [`Verb::Read`], and must
-    /// not be used otherwise until the request is finished: until this call returns [`Queued::Done`] or an error, or
-    /// until its completion was reaped.
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno>;
-
-    /// Says that no more is queued before the next [`Session::reap`]: everything is handed to the kernel now, or with the
-    /// call that reaps.
-    fn commit(&mut self) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    /// Appends finished requests to `done`, waiting until there are at least `least`.
-    fn reap(&mut self, _least: usize, _done: &mut Vec<Completion>) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    /// Returns when the file is on the device.
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno>;
 }
 
 /// What a workload asks of a backend.
@@ -337,7 +229,7 @@ mod tests {
             assert_eq!(find(backend.name()).ok().map(Backend::name), Some(backend.name()));
             assert!(backend.capabilities().depth >= 1 && backend.capabilities().granule >= 1);
         }
-        assert!(find("psinc").err().unwrap().contains("did you mean 'psync'"));
+        assert!(find("psinc").err().unwrap().message.contains("did you mean 'psync'"));
     }
 
     #[test]

@@ -6,9 +6,13 @@ use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fs::{FallocateFlags, Mode, Timestamps};
 use rustix::io::Errno;
 
-use super::{Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Tree};
+use super::{
+    Backend, Capabilities, Directory, Flush, IoRequest, Namespace, OpenFlags, Queued, RangeLock, Session, Setup, Slot,
+};
 use crate::EngineError;
 
 /// The member.
@@ -28,7 +32,11 @@ impl Backend for Null {
         Capabilities { real: false, ..Capabilities::PLAIN }
     }
 
-    fn tree(&self) -> &'static dyn Tree {
+    fn plain(&self) -> &'static dyn Backend {
+        &Null
+    }
+
+    fn namespace(&self) -> &'static dyn Namespace {
         &Null
     }
 
@@ -41,8 +49,9 @@ struct NullSession {
     next: u32,
 }
 
+/// Everything succeeds at once, and files are as large as the caller says.
 impl Session for NullSession {
-    fn open(&mut self, _at: &Handle, _path: &CStr, _purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, _at: &Directory, _path: &CStr, _flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         self.next = self.next.wrapping_add(1);
         Ok(Slot(self.next))
     }
@@ -51,39 +60,135 @@ impl Session for NullSession {
         Ok(())
     }
 
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         Ok(Queued::Done(request.length))
     }
 
     fn flush(&mut self, _slot: Slot, _what: Flush) -> Result<(), Errno> {
         Ok(())
     }
+
+    /// All that would need one is below.
+    fn descriptor(&self, _slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        Err(Errno::BADF)
+    }
+
+    fn adopt(&mut self, _file: OwnedFd, _flags: OpenFlags) -> Result<Slot, Errno> {
+        self.next = self.next.wrapping_add(1);
+        Ok(Slot(self.next))
+    }
+
+    fn read_at(&mut self, _slot: Slot, memory: &mut [u8], offset: u64, size: u64) -> Result<usize, Errno> {
+        Ok((memory.len() as u64).min(size.saturating_sub(offset)) as usize)
+    }
+
+    fn write_at(&mut self, _slot: Slot, bytes: &[u8], _offset: u64) -> Result<usize, Errno> {
+        Ok(bytes.len())
+    }
+
+    fn read(&mut self, _slot: Slot, memory: &mut [u8]) -> Result<usize, Errno> {
+        Ok(memory.len())
+    }
+
+    fn write(&mut self, _slot: Slot, bytes: &[u8]) -> Result<usize, Errno> {
+        Ok(bytes.len())
+    }
+
+    fn seek_to_end(&mut self, _slot: Slot, size: u64) -> Result<u64, Errno> {
+        Ok(size)
+    }
+
+    fn read_to_end(
+        &mut self,
+        _slot: Slot,
+        _memory: &mut [u8],
+        size: u64,
+        _visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> Result<u64, Errno> {
+        Ok(size)
+    }
+
+    fn rewind(&mut self, _slot: Slot) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn size(&mut self, _slot: Slot, size: u64) -> Result<u64, Errno> {
+        Ok(size)
+    }
+
+    fn allocate(&mut self, _slot: Slot, _how: FallocateFlags, _offset: u64, _length: u64) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn copy_range(&mut self, _from: Slot, _offset: u64, _to: Slot, length: usize) -> Result<usize, Errno> {
+        Ok(length)
+    }
+
+    fn share_blocks(&mut self, _from: Slot, _to: Slot) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn set_times(&mut self, _slot: Slot, _times: &Timestamps) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn set_mode(&mut self, _slot: Slot, _mode: Mode) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn lock(&mut self, _slot: Slot, _lock: RangeLock, _offset: u64, _length: u64) -> Result<(), Errno> {
+        Ok(())
+    }
 }
 
-impl Tree for Null {
-    fn open_root(&self, _path: &Path) -> Result<Handle, Errno> {
-        Ok(Handle(None))
+impl Namespace for Null {
+    fn open_root(&self, _path: &Path) -> Result<Directory, Errno> {
+        Ok(Directory(None))
     }
 
-    fn open_directory(&self, _at: &Handle, _name: &CStr) -> Result<Handle, Errno> {
-        Ok(Handle(None))
+    fn open_directory(&self, _at: &Directory, _name: &CStr) -> Result<Directory, Errno> {
+        Ok(Directory(None))
     }
 
-    fn stat(&self, _at: &Handle, _name: &CStr) -> Result<(), Errno> {
+    fn stat(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn rename(&self, _at: &Handle, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
+    fn rename(&self, _at: &Directory, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn unlink(&self, _at: &Handle, _name: &CStr) -> Result<(), Errno> {
+    fn unlink(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn make_directory(&self, _at: &Directory, _name: &CStr, _mode: Mode) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn remove_directory(&self, _at: &Directory, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn link(&self, _at: &Directory, _there: &CStr, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn symbolic_link(&self, _at: &Directory, _target: &CStr, _name: &CStr) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn set_times(&self, _at: &Directory, _name: &CStr, _times: &Timestamps) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn set_mode(&self, _at: &Directory, _name: &CStr, _mode: Mode) -> Result<(), Errno> {
         Ok(())
     }
 
     fn list(
         &self,
-        _directory: &Handle,
+        _directory: &Directory,
         _buffer: &mut [MaybeUninit<u8>],
         expected: u64,
         visit: &mut dyn FnMut(&CStr) -> ControlFlow<()>,
@@ -96,11 +201,11 @@ impl Tree for Null {
         Ok(())
     }
 
-    fn sync_directory(&self, _directory: &Handle) -> Result<(), Errno> {
+    fn sync_directory(&self, _directory: &Directory) -> Result<(), Errno> {
         Ok(())
     }
 
-    fn sync_file_system(&self, _directory: &Handle) -> Result<(), Errno> {
+    fn sync_file_system(&self, _directory: &Directory) -> Result<(), Errno> {
         Ok(())
     }
 }

@@ -5,14 +5,15 @@
 use std::ffi::CStr;
 use std::slice;
 
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, retry_on_intr};
 
 use super::direct;
-use super::files::{self, Table, open_flags};
+use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot, Verb,
+    Backend, Capabilities, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session, Setup, Slot,
+    Verb,
 };
 use crate::EngineError;
 
@@ -71,7 +72,7 @@ impl Backend for Psync {
         self.capabilities
     }
 
-    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
     }
 
@@ -87,9 +88,15 @@ struct PsyncSession {
 }
 
 impl Session for PsyncSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        self.files.put(slot, files::open(at, path, self.flags | open_flags(purpose))?);
+        self.files.put(slot, files::open(at, path, flags.with(self.flags))?);
+        Ok(slot)
+    }
+
+    fn adopt(&mut self, file: OwnedFd, _flags: OpenFlags) -> Result<Slot, Errno> {
+        let slot = self.files.free()?;
+        self.files.put(slot, file);
         Ok(slot)
     }
 
@@ -98,7 +105,7 @@ impl Session for PsyncSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let file = self.files.get(request.slot)?;
         // SAFETY: the caller vouches for the memory until this call returns.
         let memory = unsafe { slice::from_raw_parts_mut(request.memory, request.length) };
@@ -111,5 +118,9 @@ impl Session for PsyncSession {
 
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

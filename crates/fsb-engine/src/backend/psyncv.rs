@@ -6,10 +6,10 @@ use std::slice;
 
 use rustix::io::{Errno, retry_on_intr};
 
-use super::files::{self, Table, open_flags};
-use super::{Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::files::{self, Table};
+use super::{Backend, Capabilities, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb};
 use crate::EngineError;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Parts of a record: as many as IOzone takes.
 const PARTS: usize = 16;
@@ -28,7 +28,7 @@ impl Backend for Psyncv {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::PLAIN
+        Capabilities { sequential: false, ..Capabilities::PLAIN }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
@@ -42,9 +42,9 @@ struct PsyncvSession {
 }
 
 impl Session for PsyncvSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        self.files.put(slot, files::open(at, path, open_flags(purpose))?);
+        self.files.put(slot, files::open(at, path, flags)?);
         Ok(slot)
     }
 
@@ -52,7 +52,7 @@ impl Session for PsyncvSession {
         files::close(self.files.take(slot)?)
     }
 
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let file = self.files.get(request.slot)?;
         let part = request.length.div_ceil(PARTS).max(1);
         // SAFETY: the caller vouches for the memory until this call returns.
@@ -76,5 +76,9 @@ impl Session for PsyncvSession {
 
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(OwnedFd::as_fd)
     }
 }

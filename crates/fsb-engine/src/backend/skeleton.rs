@@ -1,4 +1,5 @@
-//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a build.
+//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a
+//! build.
 //!
 //! To add a backend:
 //!
@@ -14,12 +15,13 @@
 
 use std::ffi::CStr;
 
+use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
 use super::psync::PSYNC;
 use super::{
-    Backend, Capabilities, Completion, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot,
-    Verb,
+    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session,
+    Setup, Slot, Verb,
 };
 use crate::EngineError;
 
@@ -39,13 +41,13 @@ impl Backend for Skeleton {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { depth: 4, direct: true, appends: false, granule: 512, ..Capabilities::PLAIN }
+        Capabilities { depth: 4, direct: true, appends: false, granule: 512, sequential: false, ..Capabilities::PLAIN }
     }
 
     /// What only the file itself can tell: the alignment for direct I/O, a file system that cannot map.
-    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         if place.record_size > 1 << 30 {
-            let Place { directory, record_size, .. } = place;
+            let ProbeTarget { directory, record_size, .. } = place;
             return Err(EngineError::new(format!("{}: records of {record_size} bytes", directory.display())));
         }
         Ok(None)
@@ -62,22 +64,22 @@ impl Backend for Skeleton {
 }
 
 struct SkeletonSession {
-    /// Somebody who can open, close and move data: a real backend makes its own calls here.
+    /// A session that opens, closes and moves data: a real backend makes its own calls here.
     files: Box<dyn Session>,
-    queued: Vec<Request>,
+    queued: Vec<IoRequest>,
     finished: Vec<Completion>,
 }
 
 impl Session for SkeletonSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, size: u64) -> Result<Slot, Errno> {
-        self.files.open(at, path, purpose, size)
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, size: u64) -> Result<Slot, Errno> {
+        self.files.open(at, path, flags, size)
     }
 
     fn close(&mut self, slot: Slot) -> Result<(), Errno> {
         self.files.close(slot)
     }
 
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         // One less than it says it can: full queues happen, and callers must cope.
         if self.queued.len() + self.finished.len() >= 3 {
             return Ok(Queued::Busy);
@@ -93,7 +95,7 @@ impl Session for SkeletonSession {
             if request.verb == Verb::Write && halves {
                 request.length /= 2;
             }
-            // SAFETY: who queued the request keeps its memory until it is reaped.
+            // SAFETY: the caller of `queue` keeps the request's memory until it is reaped.
             let result = match unsafe { self.files.queue(&request) } {
                 Ok(Queued::Done(moved)) => Ok(moved),
                 Ok(Queued::Pending | Queued::Busy) => Err(Errno::IO),
@@ -112,5 +114,9 @@ impl Session for SkeletonSession {
 
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
         self.files.flush(slot, what)
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.descriptor(slot)
     }
 }

@@ -5,17 +5,26 @@
 //! one ended costs an `fseeko`, which throws the buffer away.
 
 use std::ffi::CStr;
+use std::ptr::NonNull;
 
-use rustix::fd::{BorrowedFd, IntoRawFd};
+use rustix::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use rustix::fs::{OFlags, Timestamps};
 use rustix::io::Errno;
 
-use super::files::{self, Table, open_flags};
-use super::{Backend, Capabilities, Flush, Handle, Purpose, Queued, Request, Session, Setup, Slot, Verb};
+use super::files::{self, Table};
+use super::{Backend, Capabilities, Directory, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb};
 use crate::EngineError;
 
 /// The member.
 #[derive(Debug)]
 pub(crate) struct Stdio;
+
+/// fopen's flags of "r", "w" and "a".
+const OPENED: [(OFlags, &CStr); 3] = [
+    (OFlags::RDONLY, c"r"),
+    (OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::TRUNC), c"w"),
+    (OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::APPEND), c"a"),
+];
 
 impl Backend for Stdio {
     fn name(&self) -> &'static str {
@@ -27,103 +36,247 @@ impl Backend for Stdio {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::PLAIN
+        // What one stream has written others see late.
+        Capabilities { sequential: false, ..Capabilities::PLAIN }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        Ok(Box::new(StdioSession { streams: Table::new(setup) }))
+        Ok(Box::new(StdioSession { files: Table::new(setup) }))
     }
 }
 
 struct StdioSession {
-    streams: Table<Stream>,
+    files: Table<Positioned>,
 }
 
-impl Session for StdioSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
-        let slot = self.streams.free()?;
-        let mode = match purpose {
-            Purpose::Read => c"r",
-            // `fdopen` truncates nothing: that was for `open` to do.
-            Purpose::Write | Purpose::Create => c"w",
-            Purpose::Append => c"a",
-        };
-        let file = files::open(at, path, open_flags(purpose))?.into_raw_fd();
-        // SAFETY: the descriptor is open and nobody else's; the mode fits the flags that it was opened with.
-        let stream = unsafe { libc::fdopen(file, mode.as_ptr()) };
-        if stream.is_null() {
-            let errno = files::last_errno();
-            // SAFETY: the library did not take the descriptor.
-            let _ = unsafe { rustix::io::try_close(file) };
-            return Err(errno);
-        }
-        let position = if purpose == Purpose::Append { None } else { Some(0) };
-        self.streams.put(slot, Stream { stream, position, appends: purpose == Purpose::Append });
-        Ok(slot)
-    }
-
-    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
-        self.streams.take(slot)?.close()
-    }
-
-    #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
-        let stream = self.streams.get_mut(request.slot)?;
-        stream.seek(request.offset)?;
-        // SAFETY: the caller vouches for the memory until this call returns.
-        unsafe { stream.transfer(request) }.map(Queued::Done)
-    }
-
-    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
-        self.streams.get_mut(slot)?.flush(what)
-    }
-}
-
-/// An open stream.
-#[derive(Debug)]
-struct Stream {
-    stream: *mut libc::FILE,
+/// An open stream and where it stands.
+struct Positioned {
+    stream: Stream,
     /// Where the next byte goes or comes from, where that is known.
     position: Option<u64>,
     appends: bool,
 }
 
-impl Stream {
+impl StdioSession {
+    fn put(&mut self, slot: Slot, stream: Stream, appends: bool) -> Slot {
+        let position = if appends { None } else { Some(0) };
+        self.files.put(slot, Positioned { stream, position, appends });
+        slot
+    }
+}
+
+impl Session for StdioSession {
+    /// By fopen where it has such flags and the path needs no directory, else by open and fdopen.
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+        let slot = self.files.free()?;
+        let appends = flags.flags.contains(OFlags::APPEND);
+        let named = OPENED.iter().find(|(known, _)| at.0.is_none() && *known == flags.flags);
+        let stream = match named {
+            Some((_, mode)) => Stream::open(path, mode)?,
+            None => return self.adopt(files::open(at, path, flags)?, flags),
+        };
+        Ok(self.put(slot, stream, appends))
+    }
+
+    fn adopt(&mut self, file: OwnedFd, OpenFlags { flags, .. }: OpenFlags) -> Result<Slot, Errno> {
+        let slot = self.files.free()?;
+        let appends = flags.contains(OFlags::APPEND);
+        let mode = match flags & OFlags::RWMODE {
+            _ if appends => c"a",
+            // `fdopen` truncates nothing: that was for `open` to do.
+            OFlags::WRONLY => c"w",
+            OFlags::RDWR => c"r+",
+            _ => c"r",
+        };
+        Ok(self.put(slot, Stream::of(file, mode)?, appends))
+    }
+
+    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+        self.files.take(slot)?.stream.close()
+    }
+
+    #[inline]
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
+        let file = self.files.get_mut(request.slot)?;
+        file.seek(request.offset)?;
+        // SAFETY: the caller vouches for the memory until this call returns.
+        let memory = unsafe { std::slice::from_raw_parts_mut(request.memory, request.length) };
+        match request.verb {
+            Verb::Read => file.read(memory),
+            Verb::Write => file.write(memory),
+        }
+        .map(Queued::Done)
+    }
+
+    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+        let file = self.files.get_mut(slot)?;
+        file.flush()?;
+        files::flush(file.stream.descriptor(), what)
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(|file| file.stream.descriptor())
+    }
+
+    fn read_at(&mut self, slot: Slot, memory: &mut [u8], offset: u64, _size: u64) -> Result<usize, Errno> {
+        let file = self.files.get_mut(slot)?;
+        file.seek(offset)?;
+        file.read(memory)
+    }
+
+    fn write_at(&mut self, slot: Slot, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+        let file = self.files.get_mut(slot)?;
+        file.seek(offset)?;
+        file.write(bytes)
+    }
+
+    #[inline]
+    fn read(&mut self, slot: Slot, memory: &mut [u8]) -> Result<usize, Errno> {
+        self.files.get_mut(slot)?.read(memory)
+    }
+
+    #[inline]
+    fn write(&mut self, slot: Slot, bytes: &[u8]) -> Result<usize, Errno> {
+        self.files.get_mut(slot)?.write(bytes)
+    }
+
+    fn seek_to_end(&mut self, slot: Slot, _size: u64) -> Result<u64, Errno> {
+        let file = self.files.get_mut(slot)?;
+        let end = file.stream.seek(0, libc::SEEK_END)?;
+        file.position = (!file.appends).then_some(end);
+        Ok(end)
+    }
+
+    /// What lies in the buffer would change the time when it is written.
+    fn set_times(&mut self, slot: Slot, times: &Timestamps) -> Result<(), Errno> {
+        let file = self.files.get_mut(slot)?;
+        file.flush()?;
+        rustix::fs::futimens(file.stream.descriptor(), times)
+    }
+
+    fn rewind(&mut self, slot: Slot) -> Result<(), Errno> {
+        self.files.get_mut(slot)?.seek(0)
+    }
+}
+
+impl Positioned {
     #[inline]
     fn seek(&mut self, offset: u64) -> Result<(), Errno> {
         if self.appends || self.position == Some(offset) {
             return Ok(());
         }
+        self.position = None;
         let wanted = libc::off_t::try_from(offset).map_err(|_| Errno::FBIG)?;
-        // SAFETY: the stream is open.
-        self.again_if_interrupted(|stream| unsafe { libc::fseeko(stream, wanted, libc::SEEK_SET) })?;
-        self.position = Some(offset);
+        self.position = Some(self.stream.seek(wanted, libc::SEEK_SET)?);
         Ok(())
     }
 
-    /// Moves the record, or as much of it as there is.
-    ///
-    /// # Safety
-    ///
-    /// As of [`Session::queue`].
     #[inline]
-    unsafe fn transfer(&mut self, request: &Request) -> Result<usize, Errno> {
+    fn read(&mut self, memory: &mut [u8]) -> Result<usize, Errno> {
+        let moved = self.stream.read(memory);
+        self.moved(moved)
+    }
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        let moved = self.stream.write(bytes);
+        self.moved(moved)
+    }
+
+    fn flush(&mut self) -> Result<(), Errno> {
+        let flushed = self.stream.flush();
+        if flushed.is_err() {
+            self.position = None;
+        }
+        flushed
+    }
+
+    /// After an error nobody knows how much of the buffer got through.
+    #[inline]
+    fn moved(&mut self, moved: Result<usize, Errno>) -> Result<usize, Errno> {
+        self.position = self.position.zip(moved.ok()).map(|(position, moved)| position + moved as u64);
+        moved
+    }
+}
+
+/// An open `FILE`. Dropped without [`Stream::close`] it is closed, and nobody is told what became of its data.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// Absent once it is closed.
+    file: Option<NonNull<libc::FILE>>,
+    /// Where the library keeps what it has not passed on, if it was given such memory.
+    _buffer: Vec<u8>,
+}
+
+impl Stream {
+    /// fopen(3).
+    pub(crate) fn open(path: &CStr, mode: &CStr) -> Result<Stream, Errno> {
+        // SAFETY: two C strings that live until the call returns.
+        let file = unsafe { libc::fopen(path.as_ptr(), mode.as_ptr()) };
+        let file = NonNull::new(file).ok_or_else(files::last_errno)?;
+        Ok(Stream { file: Some(file), _buffer: Vec::new() })
+    }
+
+    /// fdopen(3), of a descriptor that was opened in a way that fits the mode.
+    fn of(descriptor: OwnedFd, mode: &CStr) -> Result<Stream, Errno> {
+        // SAFETY: the descriptor is open and nobody else's; where the library does not take it, it is closed here.
+        let file = unsafe { libc::fdopen(descriptor.as_raw_fd(), mode.as_ptr()) };
+        let file = NonNull::new(file).ok_or_else(files::last_errno)?;
+        // The library has it.
+        let _ = descriptor.into_raw_fd();
+        Ok(Stream { file: Some(file), _buffer: Vec::new() })
+    }
+
+    /// The stream, which is open until [`Stream::close`] or the end of `self`.
+    #[inline]
+    fn file(&self) -> *mut libc::FILE {
+        self.file.map_or(std::ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the stream is open, and its descriptor with it, as long as `self` is borrowed.
+        unsafe { BorrowedFd::borrow_raw(libc::fileno(self.file())) }
+    }
+
+    /// setvbuf(3): a buffer of `size` bytes.
+    pub(crate) fn set_buffer(&mut self, size: usize) -> Result<(), Errno> {
+        let mut buffer = vec![0u8; size];
+        // SAFETY: the stream is open and nothing was read or written yet; the buffer's memory does not move when the
+        // vector does, and is kept until the stream is closed.
+        let set = unsafe { libc::setvbuf(self.file(), buffer.as_mut_ptr().cast(), libc::_IOFBF, size) };
+        self._buffer = buffer;
+        if set == 0 { Ok(()) } else { Err(files::last_errno()) }
+    }
+
+    /// fread(3) until the memory is full or the file ends.
+    #[inline]
+    pub(crate) fn read(&mut self, memory: &mut [u8]) -> Result<usize, Errno> {
         let mut moved = 0;
-        while moved < request.length {
-            let (memory, rest) = (request.memory.wrapping_add(moved).cast(), request.length - moved);
-            // SAFETY: the stream is open, and the caller vouches for the memory.
-            let count = unsafe {
-                match request.verb {
-                    Verb::Read => libc::fread(memory, 1, rest, self.stream),
-                    Verb::Write => libc::fwrite(memory, 1, rest, self.stream),
-                }
-            };
+        while moved < memory.len() {
+            let rest = &mut memory[moved..];
+            // SAFETY: the stream is open, and the memory is ours to write to.
+            let count = unsafe { libc::fread(rest.as_mut_ptr().cast(), 1, rest.len(), self.file()) };
             moved += count;
-            if count < rest && !self.goes_on()? {
+            if moved < memory.len() && !self.goes_on()? {
                 break;
             }
         }
-        self.position = self.position.map(|position| position + moved as u64);
+        Ok(moved)
+    }
+
+    /// fwrite(3).
+    #[inline]
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        let mut moved = 0;
+        while moved < bytes.len() {
+            let rest = &bytes[moved..];
+            // SAFETY: the stream is open, and the bytes are initialised.
+            let count = unsafe { libc::fwrite(rest.as_ptr().cast(), 1, rest.len(), self.file()) };
+            moved += count;
+            if moved < bytes.len() && !self.goes_on()? {
+                break;
+            }
+        }
         Ok(moved)
     }
 
@@ -132,53 +285,57 @@ impl Stream {
     fn goes_on(&mut self) -> Result<bool, Errno> {
         let errno = files::last_errno();
         // SAFETY: the stream is open.
-        if unsafe { libc::ferror(self.stream) } != 0 {
-            return self.forgive(errno).map(|()| true);
-        }
+        let failed = unsafe { libc::ferror(self.file()) } != 0;
         // SAFETY: as above.
-        unsafe { libc::clearerr(self.stream) };
-        Ok(false)
+        unsafe { libc::clearerr(self.file()) };
+        match errno {
+            _ if !failed => Ok(false),
+            Errno::INTR => Ok(true),
+            errno => Err(errno),
+        }
+    }
+
+    /// fseeko(3): where the stream stands then.
+    fn seek(&mut self, offset: libc::off_t, whence: libc::c_int) -> Result<u64, Errno> {
+        // SAFETY: the stream is open.
+        self.again_if_interrupted(|file| unsafe { libc::fseeko(file, offset, whence) })?;
+        match whence {
+            libc::SEEK_SET => Ok(offset as u64),
+            // SAFETY: the stream is open.
+            _ => u64::try_from(unsafe { libc::ftello(self.file()) }).map_err(|_| files::last_errno()),
+        }
+    }
+
+    /// fflush(3).
+    pub(crate) fn flush(&mut self) -> Result<(), Errno> {
+        // SAFETY: the stream is open.
+        self.again_if_interrupted(|file| unsafe { libc::fflush(file) })
     }
 
     /// Makes the stream usable again after an error; signals are forgiven.
-    #[cold]
-    fn forgive(&mut self, errno: Errno) -> Result<(), Errno> {
-        // SAFETY: the stream is open.
-        unsafe { libc::clearerr(self.stream) };
-        if errno == Errno::INTR {
-            return Ok(());
-        }
-        // Nobody knows how much of the buffer got through.
-        self.position = None;
-        Err(errno)
-    }
-
-    fn flush(&mut self, what: Flush) -> Result<(), Errno> {
-        // SAFETY: the stream is open.
-        self.again_if_interrupted(|stream| unsafe { libc::fflush(stream) })?;
-        // SAFETY: the descriptor is the stream's, which stays open for as long as it is borrowed.
-        let file = unsafe { BorrowedFd::borrow_raw(libc::fileno(self.stream)) };
-        files::flush(file, what)
-    }
-
     fn again_if_interrupted(&mut self, call: impl Fn(*mut libc::FILE) -> libc::c_int) -> Result<(), Errno> {
-        while call(self.stream) != 0 {
-            self.forgive(files::last_errno())?;
+        while call(self.file()) != 0 {
+            let errno = files::last_errno();
+            // SAFETY: the stream is open.
+            unsafe { libc::clearerr(self.file()) };
+            if errno != Errno::INTR {
+                return Err(errno);
+            }
         }
         Ok(())
     }
 
-    /// Writes what is left, closes the stream and reports what the library says about that.
-    fn close(self) -> Result<(), Errno> {
-        let stream = std::mem::ManuallyDrop::new(self).stream;
-        // SAFETY: the stream is open, and is given up whatever comes back.
-        if unsafe { libc::fclose(stream) } == 0 { Ok(()) } else { Err(files::last_errno()) }
+    /// fclose(3): writes what is left, closes the stream and reports what the library says about that.
+    pub(crate) fn close(&mut self) -> Result<(), Errno> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        // SAFETY: the stream is open, and `take` makes sure that it is closed once.
+        if unsafe { libc::fclose(file.as_ptr()) } == 0 { Ok(()) } else { Err(files::last_errno()) }
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the stream is open. Who drops it does not ask what became of the rest.
-        unsafe { libc::fclose(self.stream) };
+        // A stream that is dropped open has failed already: that error is the one to tell.
+        let _ = self.close();
     }
 }

@@ -7,14 +7,14 @@
 use std::ffi::CStr;
 
 use io_uring::{Builder, IoUring, opcode, squeue, types};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::files::{self, Table, open_flags};
+use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Completion, Direct, Flush, Handle, Place, Purpose, Queued, Request, Session, Setup, Slot,
-    Verb, direct,
+    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session,
+    Setup, Slot, Verb, direct,
 };
 use crate::EngineError;
 
@@ -34,7 +34,7 @@ pub(crate) static URING: Uring = Uring {
     name: "uring",
     about: "io_uring through the page cache, with registered files and memory, submitted and reaped in batches",
     flags: OFlags::empty(),
-    capabilities: Capabilities { depth: DEPTH, ..Capabilities::PLAIN },
+    capabilities: Capabilities { depth: DEPTH, sequential: false, ..Capabilities::PLAIN },
 };
 
 /// Past the page cache.
@@ -58,18 +58,17 @@ impl Backend for Uring {
         self.capabilities
     }
 
-    fn examine(&self, place: &Place<'_>) -> Result<Option<Direct>, EngineError> {
+    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
         if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
     }
 
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        let ring = make_ring(setup.depth)?;
+        let ring = Ring::new(setup.depth)?;
         let mut session = UringSession {
             files: Table::new(setup),
             flags: self.flags,
             registers: setup.held,
             memory: Vec::with_capacity(setup.memory.len()),
-            under_way: 0,
             ring,
         };
         session.register_memory(setup)?;
@@ -81,7 +80,7 @@ impl Backend for Uring {
 }
 
 /// A ring of the newest kind that the kernel knows.
-pub(crate) fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
+fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     // Linux 6.6, 6.1, 5.19 and before.
     let kinds: [fn(&mut Builder) -> &mut Builder; 4] = [
         |ring| ring.setup_submit_all().setup_single_issuer().setup_defer_taskrun().setup_no_sqarray(),
@@ -111,17 +110,90 @@ pub(crate) fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     Err(error)
 }
 
+/// A ring and what is under way in it. Dropping it waits for that: the kernel may write into memory until then.
+pub(crate) struct Ring {
+    ring: IoUring,
+    /// Requests that were queued and not taken back.
+    under_way: usize,
+}
+
+impl Ring {
+    /// A ring of the newest kind that the kernel knows.
+    pub(crate) fn new(depth: u32) -> Result<Ring, EngineError> {
+        Ok(Ring { ring: make_ring(depth)?, under_way: 0 })
+    }
+
+    /// Queues a request; whether there was room.
+    ///
+    /// # Safety
+    ///
+    /// What the entry points to stays valid until its completion was taken, or until this value is dropped.
+    #[inline]
+    pub(crate) unsafe fn push(&mut self, entry: &squeue::Entry) -> bool {
+        // SAFETY: the caller's; `drop` waits for what is under way.
+        let pushed = unsafe { self.ring.submission().push(entry) }.is_ok();
+        self.under_way += usize::from(pushed);
+        pushed
+    }
+
+    /// Takes what is finished: tags and results.
+    #[inline]
+    pub(crate) fn take_finished(&mut self, mut each: impl FnMut(Completion)) {
+        let mut taken = 0;
+        for finished in self.ring.completion() {
+            let result = match finished.result() {
+                moved @ 0.. => Ok(moved as usize),
+                error => Err(Errno::from_raw_os_error(-error)),
+            };
+            each(Completion { tag: finished.user_data() as u32, result });
+            taken += 1;
+        }
+        self.under_way -= taken;
+    }
+
+    /// Gives the kernel what is queued and waits until `wanted` requests are finished.
+    pub(crate) fn enter(&mut self, wanted: usize) -> Result<(), Errno> {
+        match self.ring.submit_and_wait(wanted) {
+            Ok(_) => Ok(()),
+            Err(error) => match files::errno_of(&error) {
+                // A signal; or finished requests must be taken first.
+                Errno::INTR | Errno::BUSY => Ok(()),
+                errno => Err(errno),
+            },
+        }
+    }
+
+    fn wait_for_all(&mut self) {
+        while self.under_way > 0 {
+            if self.enter(1).is_err() {
+                // The kernel may write into memory that is about to be freed: there is no way on.
+                std::process::abort();
+            }
+            self.take_finished(drop);
+        }
+    }
+
+    /// Requests that are under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        self.wait_for_all();
+    }
+}
+
 struct UringSession {
     // First, for it is dropped first: what the kernel still holds of files and memory goes with it.
-    ring: IoUring,
+    ring: Ring,
     files: Table<OwnedFd>,
     flags: OFlags,
     /// Files are registered under their slots.
     registers: bool,
     /// Beginnings and ends of registered memory, by its number.
     memory: Vec<(usize, usize)>,
-    /// Requests that were queued and not reaped.
-    under_way: usize,
 }
 
 /// The kernel registers no larger piece.
@@ -136,8 +208,8 @@ impl UringSession {
         if vectors.is_empty() {
             return Ok(());
         }
-        // SAFETY: who makes a session vouches for its memory until the session is dropped.
-        unsafe { self.ring.submitter().register_buffers(&vectors) }.map_err(|error| {
+        // SAFETY: the caller that makes a session vouches for its memory until the session is dropped.
+        unsafe { self.ring.ring.submitter().register_buffers(&vectors) }.map_err(|error| {
             let errno = files::errno_of(&error);
             let mut refusal = EngineError::system("register memory with io_uring", errno);
             if errno == Errno::NOMEM {
@@ -154,13 +226,13 @@ impl UringSession {
             (start, start + vector.iov_len)
         }));
         // Spares a lookup in each call, where the kernel has it.
-        let _ = self.ring.submitter().register_ring_fd();
+        let _ = self.ring.ring.submitter().register_ring_fd();
         Ok(())
     }
 
     /// Makes room for files.
     fn register_slots(&mut self, files: usize) -> Result<(), EngineError> {
-        let submitter = self.ring.submitter();
+        let submitter = self.ring.ring.submitter();
         let none = vec![-1; files];
         // Before Linux 5.19 there was no other word for "none".
         let registered = submitter.register_files_sparse(files as u32).or_else(|_| submitter.register_files(&none));
@@ -172,13 +244,13 @@ impl UringSession {
         if !self.registers {
             return Ok(());
         }
-        let updated = self.ring.submitter().register_files_update(slot.0, &[file]);
+        let updated = self.ring.ring.submitter().register_files_update(slot.0, &[file]);
         updated.map(drop).map_err(|error| files::errno_of(&error))
     }
 
     /// The request as the kernel wants it.
     #[inline]
-    fn entry(&self, request: &Request) -> Result<squeue::Entry, Errno> {
+    fn entry(&self, request: &IoRequest) -> Result<squeue::Entry, Errno> {
         let file = self.files.get(request.slot)?;
         let (number, flags) = match self.registers {
             true => (request.slot.0 as i32, squeue::Flags::FIXED_FILE),
@@ -198,39 +270,12 @@ impl UringSession {
         };
         Ok(entry.flags(flags).user_data(u64::from(request.tag)))
     }
-
-    /// Takes what is finished.
-    #[inline]
-    fn take_finished(&mut self, mut each: impl FnMut(Completion)) {
-        let mut taken = 0;
-        for finished in self.ring.completion() {
-            let result = match finished.result() {
-                moved @ 0.. => Ok(moved as usize),
-                error => Err(Errno::from_raw_os_error(-error)),
-            };
-            each(Completion { tag: finished.user_data() as u32, result });
-            taken += 1;
-        }
-        self.under_way -= taken;
-    }
-
-    /// Gives the kernel what is queued and waits for so many to be finished.
-    fn enter(&mut self, wanted: usize) -> Result<(), Errno> {
-        match self.ring.submit_and_wait(wanted) {
-            Ok(_) => Ok(()),
-            Err(error) => match files::errno_of(&error) {
-                // A signal; or finished requests must be taken first.
-                Errno::INTR | Errno::BUSY => Ok(()),
-                errno => Err(errno),
-            },
-        }
-    }
 }
 
 impl Session for UringSession {
-    fn open(&mut self, at: &Handle, path: &CStr, purpose: Purpose, _size: u64) -> Result<Slot, Errno> {
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
         let slot = self.files.free()?;
-        let file = files::open(at, path, self.flags | open_flags(purpose))?;
+        let file = files::open(at, path, flags.with(self.flags))?;
         self.register(slot, file.as_raw_fd())?;
         self.files.put(slot, file);
         Ok(slot)
@@ -243,24 +288,18 @@ impl Session for UringSession {
     }
 
     #[inline]
-    unsafe fn queue(&mut self, request: &Request) -> Result<Queued, Errno> {
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
         let entry = self.entry(request)?;
         // SAFETY: the caller vouches for the memory until the request is reaped, and dropping the session waits for it.
-        match unsafe { self.ring.submission().push(&entry) } {
-            Ok(()) => {
-                self.under_way += 1;
-                Ok(Queued::Pending)
-            }
-            Err(_) => Ok(Queued::Busy),
-        }
+        Ok(if unsafe { self.ring.push(&entry) } { Queued::Pending } else { Queued::Busy })
     }
 
     fn reap(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
-        let wanted = done.len() + least.min(self.under_way);
-        self.take_finished(|completion| done.push(completion));
-        while done.len() < wanted || !self.ring.submission().is_empty() {
-            self.enter(wanted.saturating_sub(done.len()))?;
-            self.take_finished(|completion| done.push(completion));
+        let wanted = done.len() + least.min(self.ring.under_way());
+        self.ring.take_finished(|completion| done.push(completion));
+        while done.len() < wanted || !self.ring.ring.submission().is_empty() {
+            self.ring.enter(wanted.saturating_sub(done.len()))?;
+            self.ring.take_finished(|completion| done.push(completion));
         }
         Ok(())
     }
@@ -268,20 +307,18 @@ impl Session for UringSession {
     fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
         files::flush(self.files.get(slot)?, what)
     }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(OwnedFd::as_fd)
+    }
 }
 
 impl Drop for UringSession {
     fn drop(&mut self) {
-        while self.under_way > 0 {
-            if self.enter(1).is_err() {
-                // The kernel may write into memory that is about to be freed: there is no way on.
-                std::process::abort();
-            }
-            self.take_finished(drop);
-        }
+        self.ring.wait_for_all();
         // The kernel takes a ring apart some time later: files would be open, and a file system busy, until then.
         if self.registers {
-            let _ = self.ring.submitter().unregister_files();
+            let _ = self.ring.ring.submitter().unregister_files();
         }
     }
 }

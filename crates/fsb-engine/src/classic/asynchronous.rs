@@ -3,25 +3,22 @@
 //! A request has memory of its own. Where IOzone copies (`-H`), each record passes through one record of the caller on
 //! its way: from it before a write, into it after a read.
 
-use std::mem;
-use std::os::fd::AsRawFd;
+use rustix::fd::{AsFd, OwnedFd};
 
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-
-use super::calls::prime;
-use super::content::Content;
+use super::content::RecordContent;
 use super::files;
 use super::phase::{Phase, PhaseError};
-use super::records::{Fault, READ, Records, WRITE};
-use crate::data::Memory;
+use super::records::{Fault, READ, Records, WRITE, prime};
+use crate::backend::Verb;
+use crate::backend::aio::ControlBlock;
+use crate::memory::Memory;
 
 pub(super) struct Asynchronous<'p> {
     phase: &'p Phase,
     /// Before the file, so that none is under way when that is closed.
-    requests: Vec<Request>,
+    requests: Vec<QueuedRecord>,
     file: OwnedFd,
-    content: Content,
+    content: RecordContent,
     /// The caller's record.
     record: Memory,
     copy: bool,
@@ -30,8 +27,8 @@ pub(super) struct Asynchronous<'p> {
 }
 
 /// A request and its memory. The control block must not move while it is under way.
-struct Request {
-    block: Box<libc::aiocb>,
+struct QueuedRecord {
+    block: Box<ControlBlock>,
     memory: Memory,
     offset: u64,
     pending: bool,
@@ -40,7 +37,7 @@ struct Request {
 
 impl<'p> Asynchronous<'p> {
     pub(super) fn new(phase: &'p Phase, file: OwnedFd, depth: u32, copy: bool) -> Asynchronous<'p> {
-        let content = Content::new(phase.check, phase.rank);
+        let content = RecordContent::new(phase.check, phase.rank);
         let size = phase.record_size as usize;
         let mut record = Memory::new(size);
         content.fill(record.as_mut());
@@ -48,9 +45,8 @@ impl<'p> Asynchronous<'p> {
         let request = |_| {
             let mut memory = Memory::new(size);
             content.fill(memory.as_mut());
-            // SAFETY: all bits zero are a valid control block, and the one that aio(7) asks to start from.
-            let block = Box::new(unsafe { mem::zeroed() });
-            Request { block, memory, offset: 0, pending: false, reads: false }
+            let block = Box::new(ControlBlock::new());
+            QueuedRecord { block, memory, offset: 0, pending: false, reads: false }
         };
         let requests = (0..most).map(request).collect();
         Asynchronous { phase, requests, file, content, record, copy, next: 0 }
@@ -72,18 +68,13 @@ impl<'p> Asynchronous<'p> {
                 self.content.renew(offset, memory);
             }
         }
-        request.block.aio_fildes = self.file.as_raw_fd();
-        request.block.aio_buf = memory.as_mut_ptr().cast();
-        request.block.aio_nbytes = memory.len();
-        request.block.aio_offset = offset as libc::off_t;
         (request.offset, request.reads) = (offset, reads);
-        let block: *mut libc::aiocb = &mut *request.block;
+        let verb = if reads { Verb::Read } else { Verb::Write };
+        let bytes = (memory.as_mut_ptr(), memory.len());
         // SAFETY: the block and the memory that it names stay where they are until the request is finished: `finish` is
         // called before either is used again, and `drop` before either goes away. The descriptor lives longer.
-        let queued = unsafe { if reads { libc::aio_read(block) } else { libc::aio_write(block) } };
-        if queued != 0 {
-            return Err(Fault::Call(if reads { READ } else { WRITE }, errno()));
-        }
+        let queued = unsafe { request.block.submit(self.file.as_fd(), verb, bytes, offset) };
+        queued.map_err(|errno| Fault::Call(if reads { READ } else { WRITE }, errno))?;
         request.pending = true;
         Ok(())
     }
@@ -95,7 +86,8 @@ impl<'p> Asynchronous<'p> {
             return Ok(());
         }
         let call = if request.reads { READ } else { WRITE };
-        Fault::whole(call, request.wait(), request.memory.as_mut().len())?;
+        request.pending = false;
+        Fault::whole(call, request.block.wait(), request.memory.as_mut().len())?;
         if !request.reads {
             return Ok(());
         }
@@ -105,34 +97,6 @@ impl<'p> Asynchronous<'p> {
         let record = if self.copy { self.record.as_mut() } else { request.memory.as_mut() };
         Ok(self.content.check(&self.phase.path, request.offset, record)?)
     }
-}
-
-impl Request {
-    /// Waits until the request is finished: the bytes that it moved.
-    fn wait(&mut self) -> Result<usize, Errno> {
-        let block: *mut libc::aiocb = &mut *self.block;
-        loop {
-            // SAFETY: the block was queued and not yet returned.
-            match unsafe { libc::aio_error(block) } {
-                libc::EINPROGRESS => {
-                    let list = [block.cast_const()];
-                    // SAFETY: a list of one block that is under way. A signal that interrupts it only makes it be asked
-                    // again.
-                    unsafe { libc::aio_suspend(list.as_ptr(), 1, std::ptr::null()) };
-                }
-                error => {
-                    self.pending = false;
-                    // SAFETY: the request is finished, and this is asked once.
-                    let moved = unsafe { libc::aio_return(block) };
-                    return if error == 0 { Ok(moved as usize) } else { Err(Errno::from_raw_os_error(error)) };
-                }
-            }
-        }
-    }
-}
-
-fn errno() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
 impl Records for Asynchronous<'_> {
@@ -175,11 +139,11 @@ impl Records for Asynchronous<'_> {
     }
 }
 
-impl Drop for Request {
+impl Drop for QueuedRecord {
     fn drop(&mut self) {
         if self.pending {
             // Its memory goes away next; what became of it, the error that led here tells already.
-            let _ = self.wait();
+            let _ = self.block.wait();
         }
     }
 }

@@ -1,18 +1,18 @@
 //! read and write; pread and pwrite where IOzone seeks first.
 
 use rustix::fd::OwnedFd;
-use rustix::io::retry_on_intr;
 
-use super::content::Content;
+use super::content::RecordContent;
 use super::files;
 use super::phase::{Operation, Phase, PhaseError};
-use super::records::{Fault, READ, Records, WRITE};
-use crate::data::Memory;
+use super::records::{Fault, READ, Records, WRITE, prime};
+use crate::backend::files as calls;
+use crate::memory::Memory;
 
 pub(super) struct Calls<'p> {
     phase: &'p Phase,
     file: OwnedFd,
-    content: Content,
+    content: RecordContent,
     record: Memory,
     /// From the start to the end, so that the kernel may keep the place.
     sequential: bool,
@@ -20,7 +20,7 @@ pub(super) struct Calls<'p> {
 
 impl<'p> Calls<'p> {
     pub(super) fn new(phase: &'p Phase, file: OwnedFd) -> Calls<'p> {
-        let content = Content::new(phase.check, phase.rank);
+        let content = RecordContent::new(phase.check, phase.rank);
         let mut record = Memory::new(phase.record_size as usize);
         content.fill(record.as_mut());
         let sequential = matches!(phase.operation, Operation::Write | Operation::Rewrite | Operation::Read);
@@ -47,8 +47,8 @@ impl Records for Calls<'_> {
     fn read(&mut self, offset: u64) -> Result<(), Fault> {
         let record = self.record.as_mut();
         let moved = match self.sequential {
-            true => retry_on_intr(|| rustix::io::read(&self.file, &mut *record)),
-            false => retry_on_intr(|| rustix::io::pread(&self.file, &mut *record, offset)),
+            true => calls::read(&self.file, record),
+            false => calls::read_at(&self.file, record, offset),
         };
         Fault::whole(READ, moved, record.len())?;
         Ok(self.content.check(&self.phase.path, offset, record)?)
@@ -59,8 +59,8 @@ impl Records for Calls<'_> {
         let record = self.record.as_mut();
         self.content.renew(offset, record);
         let moved = match self.sequential {
-            true => retry_on_intr(|| rustix::io::write(&self.file, record)),
-            false => retry_on_intr(|| rustix::io::pwrite(&self.file, record, offset)),
+            true => calls::write(&self.file, record),
+            false => calls::write_at(&self.file, record, offset),
         };
         Fault::whole(WRITE, moved, record.len())
     }
@@ -72,10 +72,4 @@ impl Records for Calls<'_> {
     fn close(self: Box<Self>) -> Result<(), PhaseError> {
         Ok(files::close(&self.phase.path, self.file)?)
     }
-}
-
-/// Reads the first record, as IOzone does before the clock of sequential reads, to warm the processor up.
-pub(super) fn prime(phase: &Phase, file: &OwnedFd, record: &mut [u8]) -> Result<(), PhaseError> {
-    let moved = retry_on_intr(|| rustix::io::pread(file, &mut *record, 0));
-    Fault::whole(READ, moved, record.len()).map_err(|fault| fault.of(phase, 0))
 }

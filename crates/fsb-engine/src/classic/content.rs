@@ -9,15 +9,26 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::phase::Check;
-use crate::data::PAGE;
 use crate::hash::mix;
+use crate::memory::PAGE;
 
 /// What stands at the start of each page in [`Check::Sample`].
 const MARK: u64 = 0xf5b1_0203_0405_0607;
 /// Decides the bytes between the marks, the same in every run.
 const SEED: u64 = 0x10_2011;
 const WORD: usize = size_of::<u64>();
+
+/// What records hold, and how much of that is looked at when they are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// Incompressible bytes, and a mark at the start of each page that is looked at.
+    Sample,
+    /// The same byte everywhere; all are looked at.
+    Pattern(u8),
+    /// Bytes that belong to their place in their file alone; all are looked at.
+    Diagnose,
+}
 
 /// A byte that is not what was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -44,14 +55,14 @@ pub struct Corruption {
 
 /// The contents of one file.
 #[derive(Debug, Clone)]
-pub(super) struct Content {
+pub(super) struct RecordContent {
     check: Check,
     key: u64,
 }
 
-impl Content {
-    pub(super) fn new(check: Check, rank: u32) -> Content {
-        Content { check, key: mix(SEED ^ mix(u64::from(rank) + 1)) }
+impl RecordContent {
+    pub(super) fn new(check: Check, rank: u32) -> RecordContent {
+        RecordContent { check, key: mix(SEED ^ mix(u64::from(rank) + 1)) }
     }
 
     /// Fills a record before the clock starts.
@@ -143,7 +154,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_written_is_intact(check in checks(), record in 1usize..40, at in 0u64..1000, rank in 0u32..4) {
-            let content = Content::new(check, rank);
+            let content = RecordContent::new(check, rank);
             let mut bytes = vec![0; record * 1024];
             let offset = at * bytes.len() as u64;
             content.fill(&mut bytes);
@@ -153,7 +164,7 @@ mod tests {
 
         #[test]
         fn every_changed_byte_is_found_and_placed(place in 0usize..8192, flip in 1u8..=255, at in 0u64..9, diagnose: bool) {
-            let content = Content::new(if diagnose { Check::Diagnose } else { Check::Pattern(0x5a) }, 1);
+            let content = RecordContent::new(if diagnose { Check::Diagnose } else { Check::Pattern(0x5a) }, 1);
             let mut bytes = vec![0; 8192];
             content.fill(&mut bytes);
             content.renew(at * 8192, &mut bytes);
@@ -167,17 +178,17 @@ mod tests {
 
     #[test]
     fn a_record_at_a_wrong_place_or_in_a_wrong_file_is_found_where_all_differ() {
-        let content = Content::new(Check::Diagnose, 0);
+        let content = RecordContent::new(Check::Diagnose, 0);
         let mut bytes = vec![0; 4096];
         content.renew(4096, &mut bytes);
         assert!(content.check(Path::new("f"), 4096, &bytes).is_ok());
         assert!(content.check(Path::new("f"), 8192, &bytes).is_err());
-        assert!(Content::new(Check::Diagnose, 1).check(Path::new("f"), 4096, &bytes).is_err());
+        assert!(RecordContent::new(Check::Diagnose, 1).check(Path::new("f"), 4096, &bytes).is_err());
     }
 
     #[test]
     fn a_sample_looks_at_the_start_of_each_page() {
-        let content = Content::new(Check::Sample, 0);
+        let content = RecordContent::new(Check::Sample, 0);
         let mut bytes = vec![0; 12_288];
         content.fill(&mut bytes);
         bytes[5000] ^= 1;

@@ -5,54 +5,56 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::phase::{Operation, Phase};
 use crate::EngineError;
+use crate::backend::{RangeLock, files as calls};
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
     /// Nothing.
     Nothing,
-    /// A file of so many bytes.
+    /// A file of this number of bytes.
     File(u64),
 }
 
 /// What stands at a path, if a file may be made or overwritten there.
 ///
 /// # Errors
-/// A path that is, or that a symbolic link leads to, a directory, a device, a pipe or a socket; a symbolic link to a file
-/// or to nothing, for the test would empty the one and remove the other; a directory that does not exist. In words that
-/// name it.
-pub fn examine(path: &Path) -> Result<Existing, String> {
+/// A path that is, or that a symbolic link leads to, a directory, a device, a pipe or a socket; a symbolic link to a
+/// file or to nothing, for the test would empty the one and remove the other; a directory that does not exist. In words
+/// that name it.
+pub fn examine(path: &Path) -> Result<Existing, EngineError> {
     let shown = path.display();
+    let refused = |message: String| EngineError::new(message);
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => match std::fs::read_link(path) {
             Err(_) => Ok(Existing::File(metadata.len())),
             Ok(_) => {
-                let target = path.canonicalize().map_err(|error| format!("{shown}: {error}"))?;
+                let target = path.canonicalize().map_err(|error| refused(format!("{shown}: {error}")))?;
                 let target = target.display();
-                Err(format!(
+                Err(refused(format!(
                     "{shown} is a symbolic link to {target}: the tests would overwrite that file and remove the link. \
                      If that file is meant, name {target}"
-                ))
+                )))
             }
         },
-        Ok(metadata) => Err(format!("{shown} is {}: name a file", kind(metadata.file_type()))),
+        Ok(metadata) => Err(refused(format!("{shown} is {}: name a file", kind(metadata.file_type())))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if path.symlink_metadata().is_ok() {
-                return Err(format!("{shown} is a symbolic link to nothing: name a file"));
+                return Err(refused(format!("{shown} is a symbolic link to nothing: name a file")));
             }
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match std::fs::metadata(parent) {
                 Ok(metadata) if metadata.is_dir() => Ok(Existing::Nothing),
-                Ok(_) => Err(format!("{} is no directory", parent.display())),
-                Err(error) => Err(format!("{}: {error}", parent.display())),
+                Ok(_) => Err(refused(format!("{} is no directory", parent.display()))),
+                Err(error) => Err(refused(format!("{}: {error}", parent.display()))),
             }
         }
-        Err(error) => Err(format!("{shown}: {error}")),
+        Err(error) => Err(refused(format!("{shown}: {error}"))),
     }
 }
 
@@ -129,18 +131,16 @@ pub(super) fn lock(phase: &Phase, file: &OwnedFd, locked: bool) -> Result<(), En
         return Ok(());
     }
     let operation = match (locked, phase.operation.writes()) {
-        (false, _) => FlockOperation::Unlock,
-        (true, true) => FlockOperation::LockExclusive,
-        (true, false) => FlockOperation::LockShared,
+        (false, _) => RangeLock::Release,
+        (true, true) => RangeLock::Exclusive,
+        (true, false) => RangeLock::Shared,
     };
-    rustix::fs::fcntl_lock(file, operation).map_err(|errno| EngineError::call("lock", &phase.path, errno))
+    calls::lock(file, operation, 0, 0).map_err(|errno| EngineError::call("lock", &phase.path, errno))
 }
 
 /// Closes a file and reports what the kernel says about that.
 pub(super) fn close(path: &Path, file: OwnedFd) -> Result<(), EngineError> {
-    use rustix::fd::IntoRawFd;
-    // SAFETY: the descriptor was owned here, and `into_raw_fd` gave it up.
-    unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(|errno| EngineError::call("close", path, errno))
+    calls::close(file).map_err(|errno| EngineError::call("close", path, errno))
 }
 
 /// Brings a file onto the device after repetitions that left that to the last one.

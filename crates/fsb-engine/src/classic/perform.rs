@@ -5,36 +5,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::board::Board;
+use super::open::open;
 use super::order::Order;
 use super::phase::{Operation, Phase, PhaseError, PhaseResult, Purge};
 use super::probe::bind;
-use super::records::{self, Fault, Records};
-use crate::EngineError;
-use crate::data::Memory;
+use super::records::{Fault, Records};
+use super::start_barrier::StartBarrier;
+use crate::memory::Memory;
 
 /// Does a phase alone, in this thread.
 ///
 /// # Errors
-/// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after `interrupted` is set.
+/// The first call that was refused, the first corruption, or [`PhaseError::Interrupted`] soon after `interrupted` is
+/// set.
 pub fn perform(phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, PhaseError> {
-    Pass { phase, interrupted, board: None, thread: false }.perform()
+    Pass { phase, interrupted, barrier: None, thread: false }.perform()
 }
 
 /// Does a phase as one of several; `thread` is whether they are threads of one process.
 pub(super) fn perform_with(
     phase: &Phase,
     interrupted: &AtomicBool,
-    board: &Board,
+    barrier: &StartBarrier,
     thread: bool,
 ) -> Result<PhaseResult, PhaseError> {
-    Pass { phase, interrupted, board: Some(board), thread }.perform()
+    Pass { phase, interrupted, barrier: Some(barrier), thread }.perform()
 }
 
 struct Pass<'p> {
     phase: &'p Phase,
     interrupted: &'p AtomicBool,
-    board: Option<&'p Board>,
+    barrier: Option<&'p StartBarrier>,
     thread: bool,
 }
 
@@ -53,14 +54,14 @@ struct Moved {
 impl Pass<'_> {
     fn perform(&self) -> Result<PhaseResult, PhaseError> {
         let ready = self.prepare();
-        if let Some(board) = self.board {
-            board.answer(ready.is_ok());
+        if let Some(barrier) = self.barrier {
+            barrier.answer(ready.is_ok());
         }
         let (mut file, mut purger) = ready?;
-        if self.board.is_some_and(|board| !board.word(self.interrupted)) {
+        if self.barrier.is_some_and(|barrier| !barrier.word(self.interrupted)) {
             return Err(PhaseError::Interrupted);
         }
-        if self.board.is_some() && self.locks() {
+        if self.barrier.is_some() && self.locks() {
             file.lock(true)?;
         }
         self.measure(file, purger.as_mut())
@@ -69,7 +70,7 @@ impl Pass<'_> {
     /// Whether `-W` is about this pass: alone, IOzone locks for reading and writing from the start to the end only.
     fn locks(&self) -> bool {
         use Operation::{Read, Rewrite, Write};
-        self.board.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)
+        self.barrier.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)
     }
 
     /// Everything before the clock but the lock of those that start together.
@@ -78,8 +79,8 @@ impl Pass<'_> {
         if let Some(cpu) = cpu {
             bind(*cpu)?;
         }
-        let alone = self.board.is_none();
-        let mut file = records::open(self.phase, !alone)?;
+        let alone = self.barrier.is_none();
+        let mut file = open(self.phase, !alone)?;
         if alone && self.locks() {
             file.lock(true)?;
         }
@@ -144,7 +145,7 @@ impl Pass<'_> {
                 return Err(PhaseError::Interrupted);
             }
             if moved.stone.is_none() && self.stopped() {
-                // Who writes a file for the others to read must finish it; the rest of its work counts for nothing.
+                // A file that others will read must be finished; the rest of the work on it counts for nothing.
                 if !phase_makes_file(phase.operation) {
                     return self.end(file, moved);
                 }
@@ -171,15 +172,15 @@ impl Pass<'_> {
 
     fn end(&self, file: &mut dyn Records, moved: Moved) -> Result<Moved, PhaseError> {
         file.drain().map_err(|fault: Fault| fault.of(self.phase, 0))?;
-        if let (Some(board), true) = (self.board, self.phase.stonewall) {
-            board.finish();
+        if let (Some(barrier), true) = (self.barrier, self.phase.stonewall) {
+            barrier.finish();
         }
         Ok(moved)
     }
 
     #[inline]
     fn stopped(&self) -> bool {
-        self.board.is_some_and(Board::finished)
+        self.barrier.is_some_and(StartBarrier::finished)
     }
 }
 
@@ -238,15 +239,4 @@ impl Purger {
         let lines = self.memory.as_mut()[..length].iter().step_by(self.purge.line);
         black_box(lines.fold(0u8, |sum, byte| sum ^ byte));
     }
-}
-
-/// Resolution of the clock that times the passes, in seconds.
-pub(super) fn resolution() -> f64 {
-    let time = rustix::time::clock_getres(ClockId::Monotonic);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
-/// A processor could not be had.
-pub(super) fn no_processor(cpu: u32, errno: rustix::io::Errno) -> EngineError {
-    EngineError::call("bind to", format!("processor {cpu}"), errno)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::content::Corruption;
+use super::content::{Check, Corruption};
 use crate::EngineError;
 
 /// What is done to the records of a file.
@@ -55,14 +55,14 @@ impl Operation {
 /// How a record is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Means {
+pub enum IoMethod {
     /// read and write.
     Calls,
     /// A mapping, and what follows each record that is stored into it.
     Mapping(Msync),
     /// POSIX asynchronous requests.
     Asynchronous {
-        /// So many under way.
+        /// Requests under way at once.
         depth: u32,
         /// Each record is copied between the request's memory and one of the caller.
         copy: bool,
@@ -79,18 +79,6 @@ pub enum Msync {
     Async,
     /// MS_SYNC.
     Sync,
-}
-
-/// What records hold, and how much of that is looked at when they are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Check {
-    /// Incompressible bytes, and a mark at the start of each page that is looked at.
-    Sample,
-    /// The same byte everywhere; all are looked at.
-    Pattern(u8),
-    /// Bytes that belong to their place in their file alone; all are looked at.
-    Diagnose,
 }
 
 /// The processor's cache, to be emptied before each record.
@@ -116,7 +104,7 @@ pub struct Phase {
     /// For strided reads: how many records further the next one is.
     pub stride: u64,
     /// How.
-    pub means: Means,
+    pub method: IoMethod,
     /// O_DIRECT.
     pub direct: bool,
     /// O_SYNC, where the file is opened for writing.

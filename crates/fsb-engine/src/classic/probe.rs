@@ -7,15 +7,16 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::ClockId;
 
-use super::perform::{no_processor, resolution};
 use crate::EngineError;
-use crate::data::Memory;
-use crate::fileset::resident_bytes;
+use crate::memory::Memory;
+use crate::residency::resident_bytes;
 
 /// Resolution of the clock that times the passes, in seconds.
 pub fn clock_resolution() -> f64 {
-    resolution()
+    let time = rustix::time::clock_getres(ClockId::Monotonic);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
 /// Writes out everything that is dirty on this machine, as IOzone does before each row.
@@ -23,8 +24,8 @@ pub fn sync_all() {
     rustix::fs::sync();
 }
 
-/// Processors for so many to run on: those that this process may use, in turn, from `first` on; none if that is not one
-/// of them.
+/// Processors for `count` workers to run on: those that this process may use, in turn, from `first` on; none if that is
+/// not one of them.
 pub fn processors(first: u32, count: usize) -> Option<Vec<u32>> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut all: Vec<u32> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
@@ -39,7 +40,7 @@ pub(super) fn bind(cpu: u32) -> Result<(), EngineError> {
     if (cpu as usize) < CpuSet::MAX_CPU {
         set.set(cpu as usize);
     }
-    sched_setaffinity(None, &set).map_err(|errno| no_processor(cpu, errno))
+    sched_setaffinity(None, &set).map_err(|errno| EngineError::call("bind to", format!("processor {cpu}"), errno))
 }
 
 /// Tries whether files in `directory` can be written past the page cache in records of `record` bytes, on a file that
@@ -47,27 +48,28 @@ pub(super) fn bind(cpu: u32) -> Result<(), EngineError> {
 ///
 /// # Errors
 /// Why not: the file system refuses O_DIRECT or the size, or it takes both and caches all the same.
-pub fn check_direct(directory: &Path, record: u64) -> Result<(), String> {
+pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
     let shown = directory.display();
     let refused = |what: &str, errno: Errno| {
         let error = std::io::Error::from_raw_os_error(errno.raw_os_error());
-        format!("{what} in {shown} with O_DIRECT: {error}")
+        EngineError::new(format!("{what} in {shown} with O_DIRECT: {error}"))
     };
     let file = unnamed(directory).map_err(|errno| refused("cannot open a file", errno))?;
     let mut memory = Memory::new(record as usize);
     match rustix::io::pwrite(&file, memory.as_mut(), 0) {
         Ok(moved) if moved as u64 == record => {}
-        Ok(moved) => return Err(format!("only {moved} of {record} bytes can be written in {shown}")),
+        Ok(moved) => return Err(EngineError::new(format!("only {moved} of {record} bytes can be written in {shown}"))),
         Err(Errno::INVAL) => {
-            return Err(format!(
+            return Err(EngineError::new(format!(
                 "records of {record} bytes cannot be written in {shown} with O_DIRECT: the device wants multiples of its block"
-            ));
+            )));
         }
         Err(errno) => return Err(refused("cannot write", errno)),
     }
     match resident_bytes(&File::from(file), record) {
         Some(cached) if cached > 0 => {
-            Err(format!("the file system of {shown} takes O_DIRECT and uses the page cache all the same"))
+            let message = format!("the file system of {shown} takes O_DIRECT and uses the page cache all the same");
+            Err(EngineError::new(message))
         }
         _ => Ok(()),
     }

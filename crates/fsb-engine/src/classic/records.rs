@@ -1,15 +1,12 @@
 //! The seam between a pass and the calls that move its records.
 
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::asynchronous::Asynchronous;
-use super::calls::Calls;
 use super::content::Corruption;
-use super::files;
-use super::mapping::Mapping;
-use super::phase::{Means, Operation, Phase, PhaseError};
-use super::stream::Stream;
+use super::phase::{Phase, PhaseError};
 use crate::EngineError;
+use crate::backend::files as calls;
 
 /// A record that was not moved. Small, for it is returned against the clock.
 #[derive(Debug)]
@@ -88,23 +85,7 @@ pub(super) trait Records {
     fn close(self: Box<Self>) -> Result<(), PhaseError>;
 }
 
-/// Opens the file of a phase. `together` is whether it is one of several that run at once.
-pub(super) fn open(phase: &Phase, together: bool) -> Result<Box<dyn Records + '_>, PhaseError> {
-    match phase.operation {
-        Operation::Write if !together => files::make_anew(&phase.path)?,
-        Operation::Pwrite => files::empty(&phase.path)?,
-        _ => {}
-    }
-    if phase.operation.is_stream() {
-        return Ok(Box::new(Stream::open(phase)?));
-    }
-    let file = files::open_for(phase, together)?;
-    Ok(match phase.means {
-        Means::Calls => Box::new(Calls::new(phase, file)),
-        Means::Mapping(msync) => {
-            let written = phase.operation.writes() || (phase.operation == Operation::RandomRead && !together);
-            Box::new(Mapping::new(phase, file, written, msync)?)
-        }
-        Means::Asynchronous { depth, copy } => Box::new(Asynchronous::new(phase, file, depth, copy)),
-    })
+/// Reads the first record, as IOzone does before the clock of sequential reads, to warm the processor up.
+pub(super) fn prime(phase: &Phase, file: &OwnedFd, record: &mut [u8]) -> Result<(), PhaseError> {
+    Fault::whole(READ, calls::read_at(file, record, 0), record.len()).map_err(|fault| fault.of(phase, 0))
 }

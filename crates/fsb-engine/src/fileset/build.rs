@@ -13,9 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::layout::Layout;
-use super::together::remove;
+use super::tree_walk::remove;
 use crate::EngineError;
-use crate::backend::{Handle, KernelTree, Tree};
+use crate::backend::{Directory, KernelNamespace, Namespace};
 use crate::data::{Data, Memory};
 use crate::progress::Progress;
 
@@ -93,13 +93,13 @@ pub(crate) fn sync(set: &Path) -> Result<(), EngineError> {
 }
 
 /// As [`sync`], through the set's directory, which is open.
-pub(crate) fn sync_through(root: &Handle, set: &Path) -> Result<(), EngineError> {
-    KernelTree.sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))
+pub(crate) fn sync_through(root: &Directory, set: &Path) -> Result<(), EngineError> {
+    KernelNamespace.sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))
 }
 
 /// The directory that names of the set begin in.
-pub(crate) fn open(set: &Path) -> Result<Handle, EngineError> {
-    KernelTree.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
+pub(crate) fn open(set: &Path) -> Result<Directory, EngineError> {
+    KernelNamespace.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
 }
 
 /// Reads everything once, names and data, and brings the access times onto the device. With relatime, the default, the
@@ -120,7 +120,7 @@ pub(super) fn list(set: &Path, layout: &Layout) -> Result<(), EngineError> {
         let path = set.join(Layout::directory_name(directory));
         let handle = open(&path)?;
         let mut refused = None;
-        let mut visit = |name: &std::ffi::CStr| match KernelTree.stat(&handle, name) {
+        let mut visit = |name: &std::ffi::CStr| match KernelNamespace.stat(&handle, name) {
             Ok(()) => ControlFlow::Continue(()),
             Err(errno) => {
                 let path = path.join(name.to_string_lossy().as_ref());
@@ -128,7 +128,7 @@ pub(super) fn list(set: &Path, layout: &Layout) -> Result<(), EngineError> {
                 ControlFlow::Break(())
             }
         };
-        KernelTree
+        KernelNamespace
             .list(&handle, &mut buffer, 0, &mut visit)
             .map_err(|errno| EngineError::call("list", &path, errno))?;
         refused.map_or(Ok(()), Err)?;

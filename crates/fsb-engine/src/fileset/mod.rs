@@ -3,17 +3,17 @@
 mod build;
 mod cache;
 mod layout;
-pub(crate) mod together;
+pub(crate) mod tree_walk;
 mod verify;
 
 pub(crate) use build::{Content, build, expect_nothing, make_anew, make_directory, open, sync, sync_through};
 pub use cache::EXAMINED_FILES;
-pub(crate) use cache::{Interest, examined, ready, resident_after, resident_bytes};
+pub(crate) use cache::{Interest, examined, ready, resident_after};
 pub(crate) use layout::{Layout, MOST_DIRECTORIES, MOST_FILES, Names};
-pub(crate) use together::remove;
+pub(crate) use tree_walk::remove;
 pub(crate) use verify::verify;
 
-/// The device moves whole blocks of so many bytes.
+/// Bytes of the blocks that the device moves.
 pub(crate) const BLOCK: u64 = 4096;
 /// What a file costs beside its data, in bytes: an inode and an entry, generously.
 pub(crate) const NOTE: u64 = 2048;

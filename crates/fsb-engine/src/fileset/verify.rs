@@ -12,7 +12,7 @@ use crate::data::{Data, Memory};
 const CHUNK: u64 = 1 << 20;
 
 /// Compares all that the files hold with what is written to files of this seed. Files may be shorter than the layout
-/// says: who writes new ones may end early.
+/// says: a workload that writes new files may end early.
 pub(crate) fn verify(set: &Path, layout: &Layout, seed: u64) -> Result<(), EngineError> {
     let mut data = Data::new(seed, CHUNK as usize);
     let mut memory = Memory::new(CHUNK as usize);

@@ -6,11 +6,10 @@
 //!
 //! [`run`] is for `fsb postmark`; the workload of the registry does the same with a latency for each operation.
 
-mod file;
-mod hand;
+mod file_ops;
 mod names;
 mod run;
 
-pub(crate) use hand::{Content, Hand, Manner, Means};
-pub(crate) use names::Names;
-pub use run::{Ended, Moment, Request, Times, run};
+pub(crate) use file_ops::{FileContent, FileOps, FileOpsOptions};
+pub(crate) use names::PoolNames;
+pub use run::{Ended, Moment, RunOptions, Times, run};

@@ -16,7 +16,7 @@ const DIGITS: usize = 10;
 
 /// Puts paths together, in memory that is reserved before.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct PoolNames {
     /// Each with its slash; a single empty one where files lie in the working directory.
     locations: Vec<Vec<u8>>,
     /// In each location; 0 where files lie in the location itself.
@@ -26,9 +26,9 @@ pub(crate) struct Names {
     text: Vec<u8>,
 }
 
-impl Names {
-    /// Of locations that have so many subdirectories; a single one is none, as of PostMark.
-    pub(crate) fn new(locations: &[PathBuf], subdirectories: u32) -> Names {
+impl PoolNames {
+    /// Names in locations with subdirectories; a single subdirectory is none, as of PostMark.
+    pub(crate) fn new(locations: &[PathBuf], subdirectories: u32) -> PoolNames {
         let with_slash = |path: &PathBuf| [path.as_os_str().as_bytes(), b"/"].concat();
         let mut locations: Vec<_> = locations.iter().map(with_slash).collect();
         if locations.is_empty() {
@@ -36,7 +36,7 @@ impl Names {
         }
         let longest = locations.iter().map(Vec::len).max().unwrap_or(0);
         let subdirectories = if subdirectories > 1 { subdirectories } else { 0 };
-        Names { locations, subdirectories, made: Vec::new(), text: Vec::with_capacity(longest + 2 * DIGITS + 3) }
+        PoolNames { locations, subdirectories, made: Vec::new(), text: Vec::with_capacity(longest + 2 * DIGITS + 3) }
     }
 
     /// The path of a file. It stays right until the next call.
@@ -108,13 +108,13 @@ mod tests {
     #[test]
     fn files_are_called_as_postmark_calls_them() {
         let file = FileName { number: 4_294_967_295, location: 1, subdirectory: 10 };
-        let mut names = Names::new(&["/a".into(), "b".into()], 11);
+        let mut names = PoolNames::new(&["/a".into(), "b".into()], 11);
         assert_eq!(names.of(file), c"b/s10/4294967295");
         let capacity = names.text.capacity();
         names.of(FileName { number: 1, location: 0, subdirectory: 0 });
         assert_eq!((names.of(file), capacity), (c"b/s10/4294967295", capacity));
         let first = FileName { number: 1, location: 0, subdirectory: 0 };
-        assert_eq!(Names::new(&[], 1).of(first), c"1");
-        assert_eq!(Names::new(&["/x".into()], 0).of(first), c"/x/1");
+        assert_eq!(PoolNames::new(&[], 1).of(first), c"1");
+        assert_eq!(PoolNames::new(&["/x".into()], 0).of(first), c"/x/1");
     }
 }

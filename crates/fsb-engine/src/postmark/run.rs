@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fsb_model::postmark::{Draw, Operation, Pool};
 use serde::{Deserialize, Serialize};
 
-use super::hand::{Content, Hand, Manner, Means};
-use super::names::Names;
-use crate::EngineError;
+use super::file_ops::{FileContent, FileOps, FileOpsOptions};
+use super::names::PoolNames;
 use crate::clock::Clock;
+use crate::{EngineError, backend};
 
 /// How a run touches files.
 #[derive(Debug)]
-pub struct Request<'r> {
+pub struct RunOptions<'r> {
     /// Where files lie, as many as the pool's shape has weights; the working directory where there are none.
     pub locations: Vec<PathBuf>,
     /// Bytes of one read.
@@ -22,8 +22,8 @@ pub struct Request<'r> {
     pub write_block: u32,
     /// Through streams of the C library, or by plain calls.
     pub buffered: bool,
-    /// The text that files are filled with, as many bytes as the largest has. Absent, they hold bytes that depend on the
-    /// file and the place in it, and what is read is compared with them.
+    /// The text that files are filled with, as many bytes as the largest has. Absent, they hold bytes that depend on
+    /// the file and the place in it, and what is read is compared with them.
     pub text: Option<&'r [u8]>,
 }
 
@@ -95,32 +95,32 @@ pub enum Ended {
 /// # Errors
 /// The first call that is refused, or `interrupted`, which is looked at before each operation.
 pub fn run<D: Draw>(
-    request: &Request<'_>,
+    options: &RunOptions<'_>,
     pool: &mut Pool<D>,
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(Moment),
 ) -> Result<Times, Ended> {
     let shape = pool.shape();
-    let names = Names::new(&request.locations, shape.subdirectories);
+    let names = PoolNames::new(&options.locations, shape.subdirectories);
     let largest = shape.size_high;
-    let manner = Manner {
-        means: if request.buffered { Means::Streams } else { Means::Calls },
-        read_block: request.read_block,
-        write_block: request.write_block,
+    let ops_options = FileOpsOptions {
+        backend: if options.buffered { backend::STREAMS } else { backend::CALLS },
+        read_block: options.read_block,
+        write_block: options.write_block,
         sync: false,
-        verify: request.text.is_none(),
+        verify: options.text.is_none(),
     };
-    let content = match request.text {
-        Some(text) => Content::Text(text),
-        None => Content::addressed(0, largest, manner.read_block.max(manner.write_block), 0),
+    let content = match options.text {
+        Some(text) => FileContent::Text(text),
+        None => FileContent::addressed(0, largest, options.read_block.max(options.write_block), 0),
     };
-    let hand = Hand::new(names, manner, content, largest);
-    let mut run = Run { hand, pool, interrupted, last: None };
+    let ops = FileOps::new(names, ops_options, content, largest)?;
+    let mut run = Run { ops, pool, interrupted, last: None };
     run.stages(tell).map_err(|ended| run.clear(ended))
 }
 
 struct Run<'r, D> {
-    hand: Hand<'r>,
+    ops: FileOps<'r>,
     pool: &'r mut Pool<D>,
     interrupted: &'r AtomicBool,
     /// What was done last, or could not be.
@@ -133,7 +133,7 @@ impl<D: Draw> Run<'_, D> {
         let directories = self.pool.shape().subdirectories > 1;
         if directories {
             tell(Moment::MakingDirectories);
-            self.hand.names().make_directories()?;
+            self.ops.names().make_directories()?;
             tell(Moment::MadeDirectories);
         }
         let mut times = Times::default();
@@ -160,7 +160,7 @@ impl<D: Draw> Run<'_, D> {
         (times.transactions, times.deletion) = (transacted - created, end - transacted);
         if directories {
             tell(Moment::RemovingDirectories);
-            self.hand.names().remove_directories()?;
+            self.ops.names().remove_directories()?;
             tell(Moment::RemovedDirectories);
         }
         Ok(times)
@@ -192,7 +192,7 @@ impl<D: Draw> Run<'_, D> {
         }
         if let Some(operation) = operation {
             self.last = Some(operation);
-            self.hand.perform(&operation)?;
+            self.ops.perform(&operation)?;
         }
         Ok(())
     }
@@ -206,12 +206,12 @@ impl<D: Draw> Run<'_, D> {
             }
         };
         if let Some(last) = self.last {
-            keep(self.hand.clear(last.file));
+            keep(self.ops.clear(last.file));
         }
         while let Some(operation) = self.pool.remove_next() {
-            keep(self.hand.clear(operation.file));
+            keep(self.ops.clear(operation.file));
         }
-        keep(self.hand.names().remove_directories());
+        keep(self.ops.names().remove_directories());
         match failed {
             Some(second) => Ended::Left { first: ended.to_string(), second },
             None => ended,

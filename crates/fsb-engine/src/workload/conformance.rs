@@ -8,7 +8,7 @@ use fsb_model::{CacheState, WorkloadSpec};
 use super::testing::{Open, SIZING, task, with};
 use super::*;
 use crate::task::{ClockSpec, Ready, Step, StepReport, Task};
-use crate::{latency, worker};
+use crate::{backend, latency, worker};
 
 /// All three steps; what the measure step said and what was ready before it.
 fn run(
@@ -108,6 +108,31 @@ fn every_example_runs_on_nothing_and_repeats_to_the_last_digit() {
         assert_ne!(first.timed_ns, fake(2).0.timed_ns, "{}", workload.name());
         assert!(first.user_seconds > 0.0 && first.system_seconds > 0.0);
         assert!(!nowhere.exists());
+    }
+}
+
+#[test]
+fn workloads_that_make_any_call_run_on_every_backend_that_makes_all() {
+    let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let fits: Vec<_> =
+        backend::REGISTRY.iter().filter(|backend| backend.capabilities().sequential).map(|one| one.name()).collect();
+    assert_eq!(fits, ["psync", "osync", "dsync", "null"]);
+    for name in ["filetree", "untar-build", "flow", "varmail"] {
+        let workload = REGISTRY.iter().find(|workload| workload.name() == name).unwrap();
+        let whole = parse(&example(*workload), &SIZING).unwrap().profile();
+        for backend in &fits {
+            let mut spec = example(*workload);
+            spec.params.insert("backend".to_owned(), (*backend).into());
+            let profile = parse(&spec, &SIZING).unwrap().profile();
+            assert_eq!(profile.backend, *backend);
+            assert_eq!(profile.label == whole.label, *backend == "psync", "{}", profile.label);
+            let (measured, _) = run(&spec, root.path(), profile.operations, |_| {}).unwrap();
+            assert_eq!(measured.operations, profile.operations, "{name} {backend}");
+            assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "{name} left something behind");
+        }
+        let mut spec = example(*workload);
+        spec.params.insert("backend".to_owned(), "mmap".into());
+        assert_eq!(parse(&spec, &SIZING).err().unwrap().key.as_deref(), Some("backend"));
     }
 }
 

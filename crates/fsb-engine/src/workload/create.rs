@@ -3,23 +3,23 @@
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, CacheState, Durability};
 
-use super::conduct::{Subject, conduct};
+use super::measure::{Subject, measure_set};
 use super::params;
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules, Spec};
 use crate::EngineError;
 use crate::backend::{Flush, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::{Content, Interest};
-use crate::lane::Lane;
+use crate::io_loop::{IoLoop, OpenFileSet};
 use crate::order::Visits;
 use crate::profile::{Profile, Renewal};
-use crate::pump::{Pump, Stage};
-use crate::team::Crew;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
 
 /// The member.
-pub(super) static CREATE: Plain = Plain {
+pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "create",
         files: "min(10000, size/64K)",
@@ -40,59 +40,64 @@ pub(super) static CREATE: Plain = Plain {
         ..spec.profile("create", spec.files_label("create"))
     },
     measure: |spec, profile, context, gate| {
-        let stage = spec.stage(context)?;
-        let crew = Creators { spec, stage: &stage, context };
+        let set = spec.open_set(context)?;
+        let threads = CreateThreads { spec, set: &set, context };
         let verb = (spec.layout.file_size > 0).then_some(Verb::Write);
         let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
-        Ok(conduct(&crew, &stage, subject, profile, context, gate)?.0)
+        Ok(measure_set(&threads, &set, subject, profile, context, gate)?.0)
     },
 };
 
-struct Creators<'s> {
+struct CreateThreads<'s> {
     spec: &'s Spec,
-    stage: &'s Stage,
+    set: &'s OpenFileSet,
     context: &'s Context,
 }
 
-impl<'s> Crew for Creators<'s> {
-    type Kit = (Pump<'s>, Visits);
+impl<'s> ThreadJob for CreateThreads<'s> {
+    type ThreadState = (IoLoop<'s>, Visits);
     type Report = ();
 
-    fn equip(&self, rank: u32) -> Result<Self::Kit, EngineError> {
-        Ok((Pump::new(self.stage, self.spec.manner(Purpose::Create))?, self.spec.visits(self.context, rank)))
+    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
+        Ok((IoLoop::new(self.set, self.spec.io_options(Purpose::Create))?, self.spec.visits(self.context, rank)))
     }
 
-    fn work(&self, (pump, visits): &mut Self::Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn run(&self, (io, visits): &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let size = self.spec.layout.file_size;
-        lane.start();
+        recorder.start();
         for file in visits {
-            let slot = pump.open(file)?;
+            let slot = io.open(file)?;
             let mut offset = 0;
             while offset < size {
                 let length = self.spec.block_size.min(size - offset);
-                pump.transfer(slot, file, offset, length)?;
+                io.transfer(slot, file, offset, length)?;
                 offset += length;
             }
             if self.spec.durability == Durability::Each {
-                pump.flush(slot, file, Flush::All)?;
+                io.flush(slot, file, Flush::All)?;
             }
-            pump.close(slot, file)?;
-            if !lane.lap(Kind::Create, size) {
+            io.close(slot, file)?;
+            if !recorder.lap(Kind::Create, size) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn report(&self, _kit: Self::Kit) {}
+    fn report(&self, _state: Self::ThreadState) {}
 
-    fn closes(&self) -> bool {
+    fn syncs_at_end(&self) -> bool {
         self.spec.durability == Durability::End
     }
 
-    fn close(&self, (pump, _): &mut Self::Kit, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        pump.flush_all()?;
-        lane.tick(Kind::Sync, bytes);
+    fn sync_at_end(
+        &self,
+        (io, _): &mut Self::ThreadState,
+        bytes: u64,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        io.flush_all()?;
+        recorder.tick(Kind::Sync, bytes);
         Ok(())
     }
 }

@@ -2,16 +2,16 @@
 
 use fsb_model::{Access, CacheState, Durability};
 
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
+use crate::io_loop::OpenFileSet;
 use crate::profile::{Profile, Renewal};
-use crate::pump::Stage;
 
 /// The member.
-pub(super) static DELETE: Plain = Plain {
+pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "delete",
         files: "min(10000, size/64K)",
@@ -29,9 +29,9 @@ pub(super) static DELETE: Plain = Plain {
         Profile { renewal: Renewal::Recreate, repeats_in_place: false, ..profile }
     },
     measure: |spec, profile, context, gate| {
-        let act = |stage: &Stage, file: u64, _pass: u64| {
-            let called = stage.backend.tree().unlink(&stage.root, stage.names.path(file));
-            called.map_err(|errno| stage.refused("delete", file, errno))
+        let act = |set: &OpenFileSet, file: u64, _pass: u64| {
+            let called = set.backend.namespace().unlink(&set.root, set.names.path(file));
+            called.map_err(|errno| set.refused("delete", file, errno))
         };
         names::measure(spec, Kind::Delete, &act, profile, context, gate)
     },

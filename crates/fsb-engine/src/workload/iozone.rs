@@ -4,7 +4,7 @@
 
 use fsb_model::Access;
 
-use super::records::{Act, Before, Mover};
+use super::records::{Before, RecordAction, RecordWorkload};
 
 /// C's buffered streams.
 const STREAMS: &[&str] = &["stdio"];
@@ -13,33 +13,34 @@ const CALLS: &[&str] = &["psync", "direct", "osync", "dsync"];
 /// One call with an offset and a list of parts a record.
 const VECTORS: &[&str] = &["psyncv"];
 
-const OVER: Mover = Mover { act: Act::Write, ..Mover::BASE };
-const INTO: Mover = Mover { act: Act::Write, before: Before::New, ..Mover::BASE };
-const AGAIN: Mover = Mover { again: true, ..Mover::BASE };
+const OVER: RecordWorkload = RecordWorkload { action: RecordAction::Write, ..RecordWorkload::BASE };
+const INTO: RecordWorkload =
+    RecordWorkload { action: RecordAction::Write, before: Before::New, ..RecordWorkload::BASE };
+const AGAIN: RecordWorkload = RecordWorkload { again: true, ..RecordWorkload::BASE };
 
-pub(super) static REWRITE: Mover = Mover {
+pub(super) static REWRITE: RecordWorkload = RecordWorkload {
     name: "rewrite",
     operation: "rewrite",
     about: "write records in sequence over what a fully written file holds: nothing is allocated",
     ..OVER
 };
 
-pub(super) static REREAD: Mover = Mover {
+pub(super) static REREAD: RecordWorkload = RecordWorkload {
     name: "reread",
     operation: "reread",
     about: "read records in sequence that were read once before through the same open file",
     ..AGAIN
 };
 
-pub(super) static RANDOM_READ: Mover = Mover {
+pub(super) static RANDOM_READ: RecordWorkload = RecordWorkload {
     name: "random-read",
     operation: "random_read",
     about: "read every record of a file once, in random order",
     access: &[Access::Random],
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };
 
-pub(super) static RANDOM_WRITE: Mover = Mover {
+pub(super) static RANDOM_WRITE: RecordWorkload = RecordWorkload {
     name: "random-write",
     operation: "random_write",
     about: "write every record of a fully written file once, in random order",
@@ -47,24 +48,24 @@ pub(super) static RANDOM_WRITE: Mover = Mover {
     ..OVER
 };
 
-pub(super) static RANDOM_MIX: Mover = Mover {
+pub(super) static RANDOM_MIX: RecordWorkload = RecordWorkload {
     name: "random-mix",
     operation: "random_mix",
     about: "visit every record of a file once, in random order: reads and writes in a given ratio (mix)",
-    act: Act::Mix,
+    action: RecordAction::Mix,
     access: &[Access::Random],
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };
 
-pub(super) static BACKWARD_READ: Mover = Mover {
+pub(super) static BACKWARD_READ: RecordWorkload = RecordWorkload {
     name: "backward-read",
     operation: "backward_read",
     about: "read a file from its last record to its first",
     access: &[Access::Backward],
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };
 
-pub(super) static RECORD_REWRITE: Mover = Mover {
+pub(super) static RECORD_REWRITE: RecordWorkload = RecordWorkload {
     name: "record-rewrite",
     operation: "record_rewrite",
     about: "write one record of a file again and again: a hot spot",
@@ -72,15 +73,15 @@ pub(super) static RECORD_REWRITE: Mover = Mover {
     ..OVER
 };
 
-pub(super) static STRIDE_READ: Mover = Mover {
+pub(super) static STRIDE_READ: RecordWorkload = RecordWorkload {
     name: "stride-read",
     operation: "stride_read",
     about: "read every 17th record of a file (stride), then every 17th from the second on, until all were read",
     access: &[Access::Strided],
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };
 
-pub(super) static FWRITE: Mover = Mover {
+pub(super) static FWRITE: RecordWorkload = RecordWorkload {
     name: "fwrite",
     operation: "fwrite",
     about: "write records into a new file with fwrite of C's library, which buffers them",
@@ -88,7 +89,7 @@ pub(super) static FWRITE: Mover = Mover {
     ..INTO
 };
 
-pub(super) static FREWRITE: Mover = Mover {
+pub(super) static FREWRITE: RecordWorkload = RecordWorkload {
     name: "frewrite",
     operation: "frewrite",
     about: "write records over what a file holds with fwrite of C's library, which buffers them",
@@ -96,15 +97,15 @@ pub(super) static FREWRITE: Mover = Mover {
     ..OVER
 };
 
-pub(super) static FREAD: Mover = Mover {
+pub(super) static FREAD: RecordWorkload = RecordWorkload {
     name: "fread",
     operation: "fread",
     about: "read records in sequence with fread of C's library, which buffers them",
     backends: STREAMS,
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };
 
-pub(super) static FREREAD: Mover = Mover {
+pub(super) static FREREAD: RecordWorkload = RecordWorkload {
     name: "freread",
     operation: "freread",
     about: "read records with fread that were read once before through the same stream",
@@ -112,7 +113,7 @@ pub(super) static FREREAD: Mover = Mover {
     ..AGAIN
 };
 
-pub(super) static PWRITE: Mover = Mover {
+pub(super) static PWRITE: RecordWorkload = RecordWorkload {
     name: "pwrite",
     operation: "pwrite",
     about: "write records into a new file, one pwrite each",
@@ -120,7 +121,7 @@ pub(super) static PWRITE: Mover = Mover {
     ..INTO
 };
 
-pub(super) static REPWRITE: Mover = Mover {
+pub(super) static REPWRITE: RecordWorkload = RecordWorkload {
     name: "repwrite",
     operation: "repwrite",
     about: "write records over what a file holds, one pwrite each",
@@ -128,15 +129,15 @@ pub(super) static REPWRITE: Mover = Mover {
     ..OVER
 };
 
-pub(super) static PREAD: Mover = Mover {
+pub(super) static PREAD: RecordWorkload = RecordWorkload {
     name: "pread",
     operation: "pread",
     about: "read records in sequence, one pread each",
     backends: CALLS,
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };
 
-pub(super) static REPREAD: Mover = Mover {
+pub(super) static REPREAD: RecordWorkload = RecordWorkload {
     name: "repread",
     operation: "repread",
     about: "read records with pread that were read once before through the same open file",
@@ -144,7 +145,7 @@ pub(super) static REPREAD: Mover = Mover {
     ..AGAIN
 };
 
-pub(super) static PWRITEV: Mover = Mover {
+pub(super) static PWRITEV: RecordWorkload = RecordWorkload {
     name: "pwritev",
     operation: "pwritev",
     about: "write records into a new file, each gathered from sixteen parts by one pwritev",
@@ -152,7 +153,7 @@ pub(super) static PWRITEV: Mover = Mover {
     ..INTO
 };
 
-pub(super) static REPWRITEV: Mover = Mover {
+pub(super) static REPWRITEV: RecordWorkload = RecordWorkload {
     name: "repwritev",
     operation: "repwritev",
     about: "write records over what a file holds, each gathered from sixteen parts by one pwritev",
@@ -160,15 +161,15 @@ pub(super) static REPWRITEV: Mover = Mover {
     ..OVER
 };
 
-pub(super) static PREADV: Mover = Mover {
+pub(super) static PREADV: RecordWorkload = RecordWorkload {
     name: "preadv",
     operation: "preadv",
     about: "read records in sequence, each scattered into sixteen parts by one preadv",
     backends: VECTORS,
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };
 
-pub(super) static REPREADV: Mover = Mover {
+pub(super) static REPREADV: RecordWorkload = RecordWorkload {
     name: "repreadv",
     operation: "repreadv",
     about: "read records with preadv that were read once before through the same open file",

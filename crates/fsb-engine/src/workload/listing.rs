@@ -7,20 +7,20 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 
-use super::conduct::{Subject, conduct};
+use super::measure::{Subject, measure_set};
 use super::names::{open_directory, refused};
 use super::spec::Spec;
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::Directory;
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::Layout;
-use crate::lane::Lane;
+use crate::io_loop::OpenFileSet;
 use crate::order::{self, Visits};
 use crate::profile::Profile;
-use crate::pump::Stage;
 use crate::task::{Gate, Measurement};
-use crate::team::Crew;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
 
 /// What glibc's readdir uses.
 const BUFFER: usize = 32 << 10;
@@ -42,30 +42,30 @@ pub(super) fn measure(
     context: &Context,
     gate: &mut dyn Gate,
 ) -> Result<Measurement, EngineError> {
-    let stage = spec.stage(context)?;
-    let crew = Listers { spec, unit, stage: &stage, context };
-    Ok(conduct(&crew, &stage, Subject::NAMES, profile, context, gate)?.0)
+    let set = spec.open_set(context)?;
+    let threads = ListThreads { spec, unit, set: &set, context };
+    Ok(measure_set(&threads, &set, Subject::NAMES, profile, context, gate)?.0)
 }
 
-struct Listers<'a> {
+struct ListThreads<'a> {
     spec: &'a Spec,
     unit: Unit,
-    stage: &'a Stage,
+    set: &'a OpenFileSet,
     context: &'a Context,
 }
 
-struct Kit {
+struct ThreadState {
     directories: Visits,
     /// Operations that are left, where they are entries.
     entries: u64,
     buffer: Vec<MaybeUninit<u8>>,
 }
 
-impl Crew for Listers<'_> {
-    type Kit = Kit;
+impl ThreadJob for ListThreads<'_> {
+    type ThreadState = ThreadState;
     type Report = ();
 
-    fn equip(&self, rank: u32) -> Result<Kit, EngineError> {
+    fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
         let Spec { layout, threads, access, .. } = *self.spec;
         let (all, operations) = (layout.directories(), self.context.operations);
         let mut share = match self.unit {
@@ -78,15 +78,15 @@ impl Crew for Listers<'_> {
             share.operations = if entries == 0 { 0 } else { u64::MAX };
         }
         let directories = Visits::new(all, share, access, self.context.seed, self.context.repetition);
-        Ok(Kit { directories, entries, buffer: vec![MaybeUninit::new(0); BUFFER] })
+        Ok(ThreadState { directories, entries, buffer: vec![MaybeUninit::new(0); BUFFER] })
     }
 
-    fn work(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        lane.start();
-        while let Some(directory) = kit.directories.next() {
+    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        while let Some(directory) = state.directories.next() {
             let more = match self.unit {
-                Unit::Directory => self.list(directory, kit, lane)?,
-                Unit::Entry => self.scan(directory, kit, lane)?,
+                Unit::Directory => self.list(directory, state, recorder)?,
+                Unit::Entry => self.scan(directory, state, recorder)?,
             };
             if !more {
                 break;
@@ -95,36 +95,46 @@ impl Crew for Listers<'_> {
         Ok(())
     }
 
-    fn report(&self, _kit: Kit) {}
+    fn report(&self, _state: ThreadState) {}
 }
 
-impl Listers<'_> {
+impl ListThreads<'_> {
     /// Reads a directory to its end: one operation.
-    fn list(&self, directory: u64, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<bool, EngineError> {
-        let handle = open_directory(self.stage, directory)?;
+    fn list(
+        &self,
+        directory: u64,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<bool, EngineError> {
+        let handle = open_directory(self.set, directory)?;
         let mut seen = 0;
-        self.entries(directory, &handle, kit, &mut |_, _| {
+        self.entries(directory, &handle, state, &mut |_, _| {
             seen += 1;
             ControlFlow::Continue(())
         })?;
         self.all_seen(directory, seen)?;
         drop(handle);
-        Ok(lane.lap(Kind::Readdir, seen))
+        Ok(recorder.lap(Kind::Readdir, seen))
     }
 
     /// Asks for the attributes of each entry: as many operations as there are entries, or are left.
-    fn scan(&self, directory: u64, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<bool, EngineError> {
-        let handle = open_directory(self.stage, directory)?;
-        let tree = self.stage.backend.tree();
+    fn scan(
+        &self,
+        directory: u64,
+        state: &mut ThreadState,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<bool, EngineError> {
+        let handle = open_directory(self.set, directory)?;
+        let tree = self.set.backend.namespace();
         let (mut seen, mut going, mut failure) = (0, true, None);
-        self.entries(directory, &handle, kit, &mut |name, left| {
+        self.entries(directory, &handle, state, &mut |name, left| {
             if let Err(errno) = tree.stat(&handle, name) {
                 failure = Some(self.refused_entry(directory, name, errno));
                 return ControlFlow::Break(());
             }
             seen += 1;
             *left -= 1;
-            going = lane.lap(Kind::Stat, 0) && *left > 0;
+            going = recorder.lap(Kind::Stat, 0) && *left > 0;
             if going { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         failure.map_or(Ok(()), Err)?;
@@ -138,32 +148,32 @@ impl Listers<'_> {
     fn entries(
         &self,
         directory: u64,
-        handle: &Handle,
-        kit: &mut Kit,
+        handle: &Directory,
+        state: &mut ThreadState,
         visit: &mut dyn FnMut(&CStr, &mut u64) -> ControlFlow<()>,
     ) -> Result<(), EngineError> {
-        let files = self.stage.layout.files_in(directory);
-        let Kit { entries, buffer, .. } = kit;
+        let files = self.set.layout.files_in(directory);
+        let ThreadState { entries, buffer, .. } = state;
         let mut visit = |name: &CStr| visit(name, entries);
-        let listed = self.stage.backend.tree().list(handle, buffer, files.end - files.start, &mut visit);
-        listed.map_err(|errno| refused(self.stage, "list", directory, errno))
+        let listed = self.set.backend.namespace().list(handle, buffer, files.end - files.start, &mut visit);
+        listed.map_err(|errno| refused(self.set, "list", directory, errno))
     }
 
     /// A directory that hides files would look fast.
     fn all_seen(&self, directory: u64, seen: u64) -> Result<(), EngineError> {
-        let files = self.stage.layout.files_in(directory);
+        let files = self.set.layout.files_in(directory);
         let expected = files.end - files.start;
         if seen == expected {
             return Ok(());
         }
-        let path = self.stage.set.join(Layout::directory_name(directory));
+        let path = self.set.path.join(Layout::directory_name(directory));
         let message = format!("list {}: {seen} entries came instead of {expected}", path.display());
         Err(EngineError { message, errno: None, path: Some(path), inapplicable: false })
     }
 
     #[cold]
     fn refused_entry(&self, directory: u64, name: &CStr, errno: rustix::io::Errno) -> EngineError {
-        let path = self.stage.set.join(Layout::directory_name(directory)).join(name.to_string_lossy().as_ref());
+        let path = self.set.path.join(Layout::directory_name(directory)).join(name.to_string_lossy().as_ref());
         EngineError::call("stat", path, errno)
     }
 }

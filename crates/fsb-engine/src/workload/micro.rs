@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fsb_model::metric::ITERATION_TIME;
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 
-use super::conduct::{Subject, conduct};
-use super::ending;
+use super::label;
+use super::measure::{Subject, measure_set};
 use super::params::{self, Reader};
 use super::{Job, Workload};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
-use crate::lane::Lane;
+use crate::io_loop::{Files, IoLoop, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
 use crate::profile::{Profile, Renewal};
-use crate::pump::{Files, Manner, Pump, Stage};
 use crate::task::{Gate, Measurement};
-use crate::team::Crew;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing};
 
 /// What is timed.
@@ -56,13 +56,13 @@ impl Bench {
 }
 
 /// A member of the registry.
-pub(super) struct Member {
+pub(super) struct MicroWorkload {
     pub(super) bench: Bench,
     pub(super) about: &'static str,
     pub(super) example: fn() -> Params,
 }
 
-impl Workload for Member {
+impl Workload for MicroWorkload {
     fn name(&self) -> &'static str {
         self.bench.name()
     }
@@ -107,7 +107,7 @@ impl MicroJob {
             random = reader.flag("random", false)?;
         }
         let backend = reader.text("backend")?.unwrap_or_else(|| "psync".to_owned());
-        let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
+        let backend = backend::find(&backend).map_err(|error| reader.error("backend", error.message))?;
         let demands =
             Demands { depth: 1, cache: CacheState::Any, appends: false, record_size: block_size, whole_file: None };
         backend::check(backend, demands).map_err(|(key, message)| reader.error(key, message))?;
@@ -153,15 +153,15 @@ impl MicroJob {
             Bench::Create => format!("micro create {} files", self.file_count),
             Bench::Read | Bench::Write => format!("micro {random}{operation} {files}{size} in {block} blocks"),
         };
-        what + &ending::workers(self.threads, 1)
+        what + &label::workers(self.threads, 1)
     }
 
-    fn manner(&self, purpose: Purpose) -> Manner {
+    fn io_options(&self, purpose: Purpose) -> IoOptions {
         let (verb, kind) = match purpose {
             Purpose::Read => (Verb::Read, Kind::Read),
             _ => (Verb::Write, Kind::Write),
         };
-        Manner {
+        IoOptions {
             purpose,
             verb,
             kind,
@@ -227,25 +227,26 @@ impl Job for MicroJob {
         params
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.backend(self.backend).capabilities().real {
-            return Ok(());
-        }
         fileset::build(&context.set(), &self.layout(), Content::Directories, false, context.seed)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
-        let stage = Stage::open(context.backend(self.backend), context.set(), self.layout(), context.seed)?;
-        let crew = Micro {
+        let set = OpenFileSet::open(context.backend(self.backend), context.set(), self.layout(), context.seed)?;
+        let threads = MicroThreads {
             job: self,
-            stage: &stage,
+            set: &set,
             context,
             barrier: Barrier::new(self.threads as usize),
             failed: AtomicBool::new(false),
         };
         let verb = (self.bench != Bench::Create).then_some(Verb::Write);
         let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
-        let (mut measurement, sums) = conduct(&crew, &stage, subject, &self.profile(), context, gate)?;
+        let (mut measurement, sums) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
         // One sum a cycle and thread; the warm-up comes first.
         let cycle_ns = |cycle: usize| sums.iter().map(|thread: &Vec<u64>| thread[cycle]).sum::<u64>();
         let cycles: Vec<u64> =
@@ -256,17 +257,13 @@ impl Job for MicroJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if context.backend(self.backend).capabilities().real {
-            fileset::remove(&context.set(), &context.progress)
-        } else {
-            Ok(())
-        }
+        fileset::remove(&context.set(), &context.progress)
     }
 }
 
-struct Micro<'s> {
+struct MicroThreads<'s> {
     job: &'s MicroJob,
-    stage: &'s Stage,
+    set: &'s OpenFileSet,
     context: &'s Context,
     /// All threads begin a cycle together.
     barrier: Barrier,
@@ -274,9 +271,9 @@ struct Micro<'s> {
 }
 
 /// What one thread works with.
-struct Kit<'s> {
-    writer: Pump<'s>,
-    reader: Option<Pump<'s>>,
+struct ThreadState<'s> {
+    writer: IoLoop<'s>,
+    reader: Option<IoLoop<'s>>,
     /// Iterations of each cycle.
     iterations: u64,
     /// Nanoseconds of each cycle's iterations.
@@ -285,15 +282,15 @@ struct Kit<'s> {
     turn: u32,
 }
 
-impl<'s> Crew for Micro<'s> {
-    type Kit = Kit<'s>;
+impl<'s> ThreadJob for MicroThreads<'s> {
+    type ThreadState = ThreadState<'s>;
     type Report = Vec<u64>;
 
-    fn equip(&self, rank: u32) -> Result<Kit<'s>, EngineError> {
+    fn init(&self, rank: u32) -> Result<ThreadState<'s>, EngineError> {
         let reads = self.job.bench == Bench::Read;
-        let reader = reads.then(|| Pump::new(self.stage, self.job.manner(Purpose::Read))).transpose()?;
-        Ok(Kit {
-            writer: Pump::new(self.stage, self.job.manner(Purpose::Create))?,
+        let reader = reads.then(|| IoLoop::new(self.set, self.job.io_options(Purpose::Read))).transpose()?;
+        Ok(ThreadState {
+            writer: IoLoop::new(self.set, self.job.io_options(Purpose::Create))?,
             reader,
             iterations: order::share(self.job.iterations, self.job.iterations, rank, self.job.threads).length,
             sums: Vec::with_capacity((self.job.warmup_cycles + self.job.cycles) as usize),
@@ -301,69 +298,69 @@ impl<'s> Crew for Micro<'s> {
         })
     }
 
-    fn work(&self, kit: &mut Kit<'s>, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn run(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let mut result = Ok(());
         for cycle in 0..self.job.warmup_cycles + self.job.cycles {
             self.barrier.wait();
-            // Who has failed still comes to the barrier, or the others would wait for ever.
+            // A thread that has failed still comes to the barrier, or the others would wait for ever.
             if result.is_ok() && !self.failed.load(Ordering::Relaxed) {
                 if cycle == self.job.warmup_cycles {
-                    lane.forget();
+                    recorder.forget();
                 }
-                result = self.cycle(kit, lane);
+                result = self.cycle(state, recorder);
                 self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
             }
         }
         result
     }
 
-    fn report(&self, kit: Kit<'s>) -> Vec<u64> {
-        kit.sums
+    fn report(&self, state: ThreadState<'s>) -> Vec<u64> {
+        state.sums
     }
 }
 
-impl Micro<'_> {
-    fn cycle(&self, kit: &mut Kit<'_>, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        let files = self.stage.layout.files_in(u64::from(lane.rank));
+impl MicroThreads<'_> {
+    fn cycle(&self, state: &mut ThreadState<'_>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let files = self.set.layout.files_in(u64::from(recorder.rank));
         let mut sum = 0;
-        for _ in 0..kit.iterations {
-            kit.turn = kit.turn.wrapping_add(1);
+        for _ in 0..state.iterations {
+            state.turn = state.turn.wrapping_add(1);
             if self.job.bench == Bench::Read {
                 for file in files.clone() {
-                    self.pass(&mut kit.writer, file, kit.turn, Access::Sequential)?;
+                    self.pass(&mut state.writer, file, state.turn, Access::Sequential)?;
                 }
             }
-            let pump = kit.reader.as_mut().unwrap_or(&mut kit.writer);
-            lane.start();
-            let started = lane.last();
+            let io = state.reader.as_mut().unwrap_or(&mut state.writer);
+            recorder.start();
+            let started = recorder.last();
             for file in files.clone() {
-                self.pass(pump, file, kit.turn, self.job.access)?;
-                lane.tick(self.kind(), self.stage.layout.file_size);
+                self.pass(io, file, state.turn, self.job.access)?;
+                recorder.tick(self.kind(), self.set.layout.file_size);
             }
-            lane.complete(started, self.stage.layout.file_size * self.job.file_count);
-            sum += lane.last() - started;
+            recorder.complete(started, self.set.layout.file_size * self.job.file_count);
+            sum += recorder.last() - started;
             for file in files.clone() {
                 self.unlink(file)?;
             }
         }
-        kit.sums.push(sum);
+        state.sums.push(sum);
         Ok(())
     }
 
     /// Opens a file, moves all its blocks, closes it.
-    fn pass(&self, pump: &mut Pump<'_>, file: u64, turn: u32, access: Access) -> Result<(), EngineError> {
-        let slot = pump.open(file)?;
+    fn pass(&self, io: &mut IoLoop<'_>, file: u64, turn: u32, access: Access) -> Result<(), EngineError> {
+        let slot = io.open(file)?;
         let blocks = self.job.block_count;
         for block in Visits::new(blocks, order::share(blocks, blocks, 0, 1), access, self.context.seed, turn) {
-            pump.transfer(slot, file, block * self.job.block_size, self.job.block_size)?;
+            io.transfer(slot, file, block * self.job.block_size, self.job.block_size)?;
         }
-        pump.close(slot, file)
+        io.close(slot, file)
     }
 
     fn unlink(&self, file: u64) -> Result<(), EngineError> {
-        let Stage { backend, root, names, .. } = self.stage;
-        let removed = backend.tree().unlink(root, names.path(file));
-        removed.map_err(|errno| self.stage.refused("delete", file, errno))
+        let OpenFileSet { backend, root, names, .. } = self.set;
+        let removed = backend.namespace().unlink(root, names.path(file));
+        removed.map_err(|errno| self.set.refused("delete", file, errno))
     }
 
     fn kind(&self) -> Kind {

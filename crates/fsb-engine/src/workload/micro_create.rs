@@ -1,10 +1,10 @@
 //! Creating empty files, as the 2023 tool does it.
 
-use super::micro::{Bench, Member};
+use super::micro::{Bench, MicroWorkload};
 use super::params;
 
 /// The member.
-pub(super) static MICRO_CREATE: Member = Member {
+pub(super) static MICRO_CREATE: MicroWorkload = MicroWorkload {
     bench: Bench::Create,
     about: "the 2023 micro-benchmark: create empty files; microseconds an iteration, one sample a cycle",
     example: || {

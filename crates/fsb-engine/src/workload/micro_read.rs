@@ -1,10 +1,10 @@
 //! Reading files that were just written, as the 2023 tool does it.
 
-use super::micro::{Bench, Member};
+use super::micro::{Bench, MicroWorkload};
 use super::params;
 
 /// The member.
-pub(super) static MICRO_READ: Member = Member {
+pub(super) static MICRO_READ: MicroWorkload = MicroWorkload {
     bench: Bench::Read,
     about: "the 2023 micro-benchmark: read files that were just written, block by block; microseconds an iteration, one sample a cycle",
     example: || {

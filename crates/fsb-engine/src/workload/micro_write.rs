@@ -1,10 +1,10 @@
 //! Writing new files, as the 2023 tool does it.
 
-use super::micro::{Bench, Member};
+use super::micro::{Bench, MicroWorkload};
 use super::params;
 
 /// The member.
-pub(super) static MICRO_WRITE: Member = Member {
+pub(super) static MICRO_WRITE: MicroWorkload = MicroWorkload {
     bench: Bench::Write,
     about: "the 2023 micro-benchmark: write new files, block by block; microseconds an iteration, one sample a cycle",
     example: || {

@@ -6,34 +6,35 @@
 mod append;
 #[cfg(test)]
 mod cells;
-mod conduct;
 #[cfg(test)]
 mod conformance;
 mod create;
 mod delete;
-mod ending;
+mod fallocate;
 mod filetree;
 mod flow;
 mod iozone;
+mod label;
 mod listing;
+mod measure;
 mod micro;
 mod micro_create;
 mod micro_read;
 mod micro_write;
 mod names;
 mod params;
-mod plain;
+mod phase_times;
 mod postmark;
 mod read;
 mod readdir;
 mod records;
 mod rename;
 mod scan;
+mod simple;
 #[cfg(test)]
 mod skeleton;
 mod spec;
 mod stat;
-mod stretches;
 #[cfg(test)]
 pub(crate) mod testing;
 mod untar_build;
@@ -42,6 +43,7 @@ mod write;
 use fsb_model::nearest::unknown;
 use fsb_model::{Params, WorkloadSpec};
 
+use crate::backend::Backend;
 use crate::context::Context;
 use crate::profile::Profile;
 use crate::task::{Gate, Measurement};
@@ -58,6 +60,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &scan::SCAN,
     &rename::RENAME,
     &delete::DELETE,
+    &fallocate::Fallocate,
     &iozone::REWRITE,
     &iozone::REREAD,
     &iozone::RANDOM_READ,
@@ -118,7 +121,11 @@ pub trait Job: Send + Sync {
     /// Its parameters, resolved and complete: parsed again they give the same job.
     fn params(&self) -> Params;
 
-    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced.
+    /// The backend that makes the calls, unless a task has one of its own.
+    fn backend(&self) -> &'static dyn Backend;
+
+    /// Makes the files that the work needs, durably. What an earlier step left behind is replaced. Asked only where the
+    /// backend touches files, as [`Job::cleanup`] is.
     fn prepare(&self, context: &Context) -> Result<(), EngineError>;
 
     /// Does the work against the clock; the gate is asked once everything is ready.

@@ -2,112 +2,117 @@
 
 use fsb_model::Durability;
 
-use super::conduct::{Subject, conduct};
+use super::measure::{Subject, measure_set};
 use super::spec::Spec;
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::Directory;
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::Layout;
-use crate::lane::Lane;
+use crate::io_loop::OpenFileSet;
 use crate::order::Visits;
 use crate::profile::Profile;
-use crate::pump::Stage;
 use crate::task::{Gate, Measurement};
-use crate::team::Crew;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
 
 /// What is done to a file; the number of the pass tells how often it was done before.
-pub(super) type Act<'a> = &'a (dyn Fn(&Stage, u64, u64) -> Result<(), EngineError> + Sync);
+pub(super) type FileCall<'a> = &'a (dyn Fn(&OpenFileSet, u64, u64) -> Result<(), EngineError> + Sync);
 
 /// Calls `act` for each file against the clock.
 pub(super) fn measure(
     spec: &Spec,
     kind: Kind,
-    act: Act<'_>,
+    act: FileCall<'_>,
     profile: &Profile,
     context: &Context,
     gate: &mut dyn Gate,
 ) -> Result<Measurement, EngineError> {
-    let stage = spec.stage(context)?;
-    let crew = Callers { spec, kind, act, stage: &stage, context };
-    Ok(conduct(&crew, &stage, Subject::NAMES, profile, context, gate)?.0)
+    let set = spec.open_set(context)?;
+    let threads = NameThreads { spec, kind, act, set: &set, context };
+    Ok(measure_set(&threads, &set, Subject::NAMES, profile, context, gate)?.0)
 }
 
-struct Callers<'a> {
+struct NameThreads<'a> {
     spec: &'a Spec,
     kind: Kind,
-    act: Act<'a>,
-    stage: &'a Stage,
+    act: FileCall<'a>,
+    set: &'a OpenFileSet,
     context: &'a Context,
 }
 
 /// The order of visits, and the directory that is synced after each.
-struct Kit {
+struct ThreadState {
     visits: Visits,
-    directory: Option<(u64, Handle)>,
+    directory: Option<(u64, Directory)>,
 }
 
-impl Crew for Callers<'_> {
-    type Kit = Kit;
+impl ThreadJob for NameThreads<'_> {
+    type ThreadState = ThreadState;
     type Report = ();
 
-    fn equip(&self, rank: u32) -> Result<Kit, EngineError> {
-        Ok(Kit { visits: self.spec.visits(self.context, rank), directory: None })
+    fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
+        Ok(ThreadState { visits: self.spec.visits(self.context, rank), directory: None })
     }
 
-    fn work(&self, kit: &mut Kit, lane: &mut Lane<'_>) -> Result<(), EngineError> {
+    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let each = self.spec.durability == Durability::Each;
-        lane.start();
+        recorder.start();
         loop {
-            let pass = kit.visits.pass();
-            let Some(file) = kit.visits.next() else { break };
-            (self.act)(self.stage, file, pass)?;
+            let pass = state.visits.pass();
+            let Some(file) = state.visits.next() else { break };
+            (self.act)(self.set, file, pass)?;
             if each {
-                self.sync_directory(kit, file)?;
+                self.sync_directory(state, file)?;
             }
-            if !lane.lap(self.kind, 0) {
+            if !recorder.lap(self.kind, 0) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn report(&self, _kit: Kit) {}
+    fn report(&self, _state: ThreadState) {}
 
-    fn closes(&self) -> bool {
+    fn syncs_at_end(&self) -> bool {
         self.spec.durability == Durability::End
     }
 
-    fn close(&self, _kit: &mut Kit, bytes: u64, lane: &mut Lane<'_>) -> Result<(), EngineError> {
-        let Stage { backend, root, set, .. } = self.stage;
-        backend.tree().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))?;
-        lane.tick(Kind::Sync, bytes);
+    fn sync_at_end(
+        &self,
+        _state: &mut ThreadState,
+        bytes: u64,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let OpenFileSet { backend, root, path, .. } = self.set;
+        backend.namespace().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", path, errno))?;
+        recorder.tick(Kind::Sync, bytes);
         Ok(())
     }
 }
 
-impl Callers<'_> {
+impl NameThreads<'_> {
     /// A changed name is durable when its directory is. The directory stays open until another one is needed.
-    fn sync_directory(&self, kit: &mut Kit, file: u64) -> Result<(), EngineError> {
-        let Stage { backend, layout, .. } = self.stage;
+    fn sync_directory(&self, state: &mut ThreadState, file: u64) -> Result<(), EngineError> {
+        let OpenFileSet { backend, layout, .. } = self.set;
         let number = layout.directory_of(file);
-        if kit.directory.as_ref().is_none_or(|(open, _)| *open != number) {
-            kit.directory = Some((number, open_directory(self.stage, number)?));
+        if state.directory.as_ref().is_none_or(|(open, _)| *open != number) {
+            state.directory = Some((number, open_directory(self.set, number)?));
         }
-        let Some((_, directory)) = &kit.directory else { return Ok(()) };
-        backend.tree().sync_directory(directory).map_err(|errno| refused(self.stage, "fsync of", number, errno))
+        let Some((_, directory)) = &state.directory else { return Ok(()) };
+        backend.namespace().sync_directory(directory).map_err(|errno| refused(self.set, "fsync of", number, errno))
     }
 }
 
 /// Opens a directory of the set.
-pub(super) fn open_directory(stage: &Stage, number: u64) -> Result<Handle, EngineError> {
-    let name = stage.names.directory(&stage.layout, number);
-    let opened = stage.backend.tree().open_directory(&stage.root, name.as_c_str());
-    opened.map_err(|errno| refused(stage, "open", number, errno))
+pub(super) fn open_directory(set: &OpenFileSet, number: u64) -> Result<Directory, EngineError> {
+    let name = set.names.directory(&set.layout, number);
+    let opened = set.backend.namespace().open_directory(&set.root, name.as_c_str());
+    opened.map_err(|errno| refused(set, "open", number, errno))
 }
 
 /// A call on a directory was refused.
 #[cold]
-pub(super) fn refused(stage: &Stage, call: &str, directory: u64, errno: rustix::io::Errno) -> EngineError {
-    EngineError::call(call, stage.set.join(Layout::directory_name(directory)), errno)
+pub(super) fn refused(set: &OpenFileSet, call: &str, directory: u64, errno: rustix::io::Errno) -> EngineError {
+    EngineError::call(call, set.path.join(Layout::directory_name(directory)), errno)
 }

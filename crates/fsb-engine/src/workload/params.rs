@@ -6,6 +6,7 @@ use fsb_model::nearest::unknown;
 use fsb_model::{Bytes, Params, expression};
 use serde_json::Value;
 
+use crate::backend::{self, Backend};
 use crate::{ParamError, Sizing};
 
 /// Takes parameters one by one.
@@ -98,6 +99,19 @@ impl<'p> Reader<'p> {
         Ok(if threads == 0 { self.sizing.cpus.max(1) } else { threads as u32 })
     }
 
+    /// The backend of a workload that makes any call, at a file's own position too.
+    pub(crate) fn sequential_backend(&mut self) -> Result<&'static dyn Backend, ParamError> {
+        let name = self.text("backend")?;
+        let found = name.map_or(Ok(backend::CALLS), |name| backend::find(&name));
+        let found = found.map_err(|error| self.error("backend", error.message))?;
+        if found.capabilities().sequential {
+            return Ok(found);
+        }
+        let fits = backend::REGISTRY.iter().filter(|other| other.capabilities().sequential);
+        let fits: Vec<_> = fits.map(|other| other.name()).collect();
+        Err(self.error("backend", format!("'{}' cannot be: {}", found.name(), fits.join(" or "))))
+    }
+
     /// One of some words.
     pub(crate) fn word<T: Copy>(
         &mut self,
@@ -162,6 +176,13 @@ impl<'p> Reader<'p> {
                 message: unknown("parameter", key, self.known.iter().copied()),
             }),
         }
+    }
+}
+
+/// Adds a backend that is not the usual one: a plan of an earlier version resolves to the same cell.
+pub(crate) fn add_backend(params: &mut Params, backend: &dyn Backend) {
+    if backend.name() != backend::CALLS.name() {
+        params.insert("backend".to_owned(), backend.name().into());
     }
 }
 

@@ -2,13 +2,13 @@
 
 use fsb_model::Access;
 
-use super::records::Mover;
+use super::records::RecordWorkload;
 
 /// The member.
-pub(super) static READ: Mover = Mover {
+pub(super) static READ: RecordWorkload = RecordWorkload {
     name: "read",
     operation: "read",
     about: "read records that were fully written, in sequence or at random, warm or cold; sets are opened file by file",
     access: &[Access::Sequential, Access::Random],
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };

@@ -1,17 +1,17 @@
-//! Listing directories, names only. An operation is a directory read to its end, for the kernel hands entries over by the
-//! bufferful and the time of a single one cannot be told.
+//! Listing directories, names only. An operation is a directory read to its end, for the kernel hands entries over by
+//! the bufferful and the time of a single one cannot be told.
 
 use fsb_model::{Access, CacheState, Durability};
 
 use super::listing::{self, Unit};
 use super::params;
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
 use crate::fileset::Content;
 use crate::profile::Profile;
 
 /// The member.
-pub(super) static READDIR: Plain = Plain {
+pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "readdir",
         files: "min(10000, size/64K)",

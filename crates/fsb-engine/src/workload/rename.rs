@@ -2,16 +2,16 @@
 
 use fsb_model::{Access, CacheState, Durability};
 
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::{Content, Names};
+use crate::io_loop::OpenFileSet;
 use crate::profile::{Profile, Renewal};
-use crate::pump::Stage;
 
 /// The member.
-pub(super) static RENAME: Plain = Plain {
+pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "rename",
         files: "min(10000, size/64K)",
@@ -31,11 +31,11 @@ pub(super) static RENAME: Plain = Plain {
     },
     measure: |spec, profile, context, gate| {
         let others = Names::other(&spec.layout);
-        let act = |stage: &Stage, file: u64, pass: u64| {
-            let (first, other) = (stage.names.path(file), others.path(file));
+        let act = |set: &OpenFileSet, file: u64, pass: u64| {
+            let (first, other) = (set.names.path(file), others.path(file));
             let (from, to) = if pass.is_multiple_of(2) { (first, other) } else { (other, first) };
-            let called = stage.backend.tree().rename(&stage.root, from, to);
-            called.map_err(|errno| stage.refused("rename", file, errno))
+            let called = set.backend.namespace().rename(&set.root, from, to);
+            called.map_err(|errno| set.refused("rename", file, errno))
         };
         names::measure(spec, Kind::Rename, &act, profile, context, gate)
     },

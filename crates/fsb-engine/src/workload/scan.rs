@@ -4,12 +4,12 @@ use fsb_model::{Access, CacheState, Durability};
 
 use super::listing::{self, Unit};
 use super::params;
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
 use crate::fileset::Content;
 
 /// The member.
-pub(super) static SCAN: Plain = Plain {
+pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "scan",
         files: "min(10000, size/64K)",

@@ -1,4 +1,5 @@
-//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a build.
+//! A skeleton to copy. It is compiled and run with the tests of the engine, so it cannot rot, and is no part of a
+//! build.
 //!
 //! To add a workload:
 //!
@@ -7,21 +8,22 @@
 //!    [`Workload`](super::Workload) and [`Job`](super::Job) itself and reads them with a
 //!    [`Reader`](super::params::Reader), as `filetree/` does;
 //! 3. do the work. One call a file: pass a closure to [`names::measure`], as here. Records of data:
-//!    a constant of `records::Mover`, as `read.rs`. Anything else: a [`Crew`](crate::team::Crew) of its own, as `create.rs`;
+//!    a constant of `records::RecordWorkload`, as `read.rs`. Anything else: a
+//!    [`ThreadJob`](crate::threads::ThreadJob) of its own, as `create.rs`;
 //! 4. run the tests: the conformance tests include it by themselves, on every backend.
 
 use fsb_model::{Access, CacheState, Durability};
 
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
+use crate::io_loop::OpenFileSet;
 use crate::profile::Profile;
-use crate::pump::Stage;
 
 /// The member: a constant without state.
-pub(super) static SKELETON: Plain = Plain {
+pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
     // What it takes of the shared parameters. Values that make no sense for it are left out and so refused. The name is
     // that in plans: lower case, one word.
     rules: Rules {
@@ -43,9 +45,9 @@ pub(super) static SKELETON: Plain = Plain {
     profile: |spec| Profile { cold_bytes_per_operation: 64, ..spec.profile("skeleton", spec.files_label("look at")) },
     // Nothing in the inner closure may allocate, lock or log. An error names the call and the file.
     measure: |spec, profile, context, gate| {
-        let act = |stage: &Stage, file: u64, _pass: u64| {
-            let look = || stage.backend.tree().stat(&stage.root, stage.names.path(file));
-            look().and_then(|()| look()).map_err(|errno| stage.refused("look at", file, errno))
+        let act = |set: &OpenFileSet, file: u64, _pass: u64| {
+            let look = || set.backend.namespace().stat(&set.root, set.names.path(file));
+            look().and_then(|()| look()).map_err(|errno| set.refused("look at", file, errno))
         };
         names::measure(spec, Kind::Stat, &act, profile, context, gate)
     },

@@ -4,12 +4,12 @@ use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use serde_json::Value;
 
-use super::ending;
+use super::label;
 use super::params::Reader;
 use crate::backend::{self, Backend, Capabilities, Demands};
 use crate::fileset::{Layout, MOST_DIRECTORIES, MOST_FILES};
+use crate::io_loop::HELD_FILES;
 use crate::profile::{Profile, Renewal};
-use crate::pump::HELD_FILES;
 use crate::{ParamError, Sizing};
 
 /// Sequential records from this size on are judged by bytes a second, all others by operations a second.
@@ -74,8 +74,8 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// Reads the shared parameters of a workload that goes through any backend; the caller may read further ones and then
-    /// finishes the reader.
+    /// Reads the shared parameters of a workload that goes through any backend; the caller may read further ones and
+    /// then finishes the reader.
     pub(crate) fn read(rules: Rules, reader: &mut Reader<'_>) -> Result<Spec, ParamError> {
         Spec::read_for(rules, &[], reader)
     }
@@ -114,7 +114,7 @@ impl Spec {
         }
         let usual_backend = backends.first().copied().unwrap_or("psync");
         let backend = reader.text("backend")?.unwrap_or_else(|| usual_backend.to_owned());
-        let backend = backend::find(&backend).map_err(|message| reader.error("backend", message))?;
+        let backend = backend::find(&backend).map_err(|error| reader.error("backend", error.message))?;
         if !backends.is_empty() && !backends.contains(&backend.name()) {
             let message = format!("'{}' cannot be: {}", backend.name(), backends.join(" or "));
             return Err(reader.error("backend", message));
@@ -293,7 +293,7 @@ impl Spec {
             CacheState::Warm => label += ", warm",
             CacheState::Out => label += ", out of cache",
         }
-        label += ending::durable(self.durability);
+        label += label::durable(self.durability);
         if self.backend.name() != self.usual_backend {
             label = format!("{label}, {}", self.backend.name());
         }
@@ -303,7 +303,7 @@ impl Spec {
         if self.batch > 1 {
             label = format!("{label} by {}", self.batch);
         }
-        label + &ending::workers(self.threads, self.processes)
+        label + &label::workers(self.threads, self.processes)
     }
 
     /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; of a matrix `read 64K, 1M file`.

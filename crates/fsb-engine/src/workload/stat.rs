@@ -2,15 +2,15 @@
 
 use fsb_model::{Access, CacheState, Durability};
 
-use super::plain::Plain;
+use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
-use crate::pump::Stage;
+use crate::io_loop::OpenFileSet;
 
 /// The member.
-pub(super) static STAT: Plain = Plain {
+pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     rules: Rules {
         name: "stat",
         files: "min(10000, size/64K)",
@@ -25,9 +25,9 @@ pub(super) static STAT: Plain = Plain {
     content: Content::Full,
     profile: |spec| spec.profile("stat", spec.files_label("stat")),
     measure: |spec, profile, context, gate| {
-        let act = |stage: &Stage, file: u64, _pass: u64| {
-            let called = stage.backend.tree().stat(&stage.root, stage.names.path(file));
-            called.map_err(|errno| stage.refused("stat", file, errno))
+        let act = |set: &OpenFileSet, file: u64, _pass: u64| {
+            let called = set.backend.namespace().stat(&set.root, set.names.path(file));
+            called.map_err(|errno| set.refused("stat", file, errno))
         };
         names::measure(spec, Kind::Stat, &act, profile, context, gate)
     },

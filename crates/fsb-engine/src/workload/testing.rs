@@ -6,7 +6,7 @@ use fsb_model::WorkloadSpec;
 
 use super::parse;
 use crate::task::{Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
-use crate::{EngineError, worker};
+use crate::{EngineError, ParamError, worker};
 
 /// The machine that parameters are resolved for.
 pub(crate) const SIZING: Sizing = Sizing { size: 64 << 20, cpus: 2 };
@@ -24,8 +24,8 @@ pub(crate) fn with(name: &str, pairs: Pairs<'_>) -> WorkloadSpec {
 }
 
 /// What the workload is called in reports, or why it is refused.
-pub(crate) fn label(workload: &WorkloadSpec) -> Result<String, String> {
-    parse(workload, &SIZING).map(|job| job.profile().label).map_err(|error| error.to_string())
+pub(crate) fn label(workload: &WorkloadSpec) -> Result<String, ParamError> {
+    parse(workload, &SIZING).map(|job| job.profile().label)
 }
 
 /// One step, as a plan would have it.

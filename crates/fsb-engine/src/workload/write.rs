@@ -5,15 +5,15 @@
 
 use fsb_model::Access;
 
-use super::records::{Act, Before, Mover};
+use super::records::{Before, RecordAction, RecordWorkload};
 
 /// The member.
-pub(super) static WRITE: Mover = Mover {
+pub(super) static WRITE: RecordWorkload = RecordWorkload {
     name: "write",
     operation: "write",
     about: "write records: into new files, or at random (or with overwrite) over fully written ones",
-    act: Act::Write,
+    action: RecordAction::Write,
     before: Before::Asked,
     access: &[Access::Sequential, Access::Random],
-    ..Mover::BASE
+    ..RecordWorkload::BASE
 };

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fsb_engine::{Amount as Rate, Sizing, Stonewall};
+use fsb_engine::{Rate, Sizing, Stonewall};
 use fsb_model::trial::WorkerSpan;
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};

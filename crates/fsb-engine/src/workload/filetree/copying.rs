@@ -1,44 +1,49 @@
 //! The calls that bring one file's bytes into its copy.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 
-use super::options::Way;
+use super::options::CopyMethod;
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::{Backend, Directory, OpenFlags, Session, Setup, Slot};
 
-/// A copy of `length` bytes from `offset` of the source on; the destination is new and empty. `Err` has the call's verb.
+/// Where bytes are copied from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CopySource {
+    pub(super) slot: Slot,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+/// Copies the bytes of a source into a file that is new and empty. `Err` has the call's verb.
 pub(super) fn copy(
-    how: Way,
-    source: BorrowedFd<'_>,
-    offset: u64,
-    length: u64,
-    destination: BorrowedFd<'_>,
+    how: CopyMethod,
+    session: &mut dyn Session,
+    source: CopySource,
+    destination: Slot,
     memory: &mut [u8],
 ) -> Result<(), (&'static str, Errno)> {
     match how {
-        Way::ReadWrite => read_write(source, offset, length, destination, memory),
-        Way::CopyFileRange => in_kernel(source, offset, length, destination),
-        Way::Reflink => rustix::fs::ioctl_ficlone(destination, source).map_err(|errno| ("share the blocks of", errno)),
+        CopyMethod::ReadWrite => read_write(session, source, destination, memory),
+        CopyMethod::CopyFileRange => in_kernel(session, source, destination),
+        CopyMethod::Reflink => {
+            session.share_blocks(source.slot, destination).map_err(|errno| ("share the blocks of", errno))
+        }
     }
 }
 
 fn read_write(
-    source: BorrowedFd<'_>,
-    offset: u64,
-    length: u64,
-    destination: BorrowedFd<'_>,
+    session: &mut dyn Session,
+    CopySource { slot, offset, length }: CopySource,
+    destination: Slot,
     memory: &mut [u8],
 ) -> Result<(), (&'static str, Errno)> {
     let mut done = 0;
     while done < length {
         let wanted = (memory.len() as u64).min(length - done) as usize;
-        let read = retry(|| rustix::io::pread(source, &mut memory[..wanted], offset + done));
+        let read = session.read_at(slot, &mut memory[..wanted], offset + done, offset + length);
         let read = read.map_err(|errno| ("read", errno))?;
         if read == 0 {
             // Shorter than it was made.
@@ -46,7 +51,7 @@ fn read_write(
         }
         let mut written = 0;
         while written < read {
-            let wrote = retry(|| rustix::io::write(destination, &memory[written..read]));
+            let wrote = session.write(destination, &memory[written..read]);
             written += wrote.map_err(|errno| ("write", errno))?;
         }
         done += read as u64;
@@ -55,63 +60,64 @@ fn read_write(
 }
 
 fn in_kernel(
-    source: BorrowedFd<'_>,
-    offset: u64,
-    length: u64,
-    destination: BorrowedFd<'_>,
+    session: &mut dyn Session,
+    CopySource { slot, offset, length }: CopySource,
+    destination: Slot,
 ) -> Result<(), (&'static str, Errno)> {
     const CALL: &str = "copy_file_range to";
-    let mut from = offset;
-    while from < offset + length {
-        let left = (offset + length - from).min(1 << 30) as usize;
-        match retry(|| rustix::fs::copy_file_range(source, Some(&mut from), destination, None, left)) {
+    let mut done = 0;
+    while done < length {
+        let left = (length - done).min(1 << 30) as usize;
+        match session.copy_range(slot, offset + done, destination, left) {
             Ok(0) => return Err((CALL, Errno::NODATA)),
-            Ok(_) => {}
+            Ok(copied) => done += copied as u64,
             Err(errno) => return Err((CALL, errno)),
         }
     }
     Ok(())
 }
 
-#[inline]
-fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            result => return result,
-        }
-    }
-}
-
 /// Copies one block as all files shall be copied. What this file system cannot do is no failure of it.
-pub(super) fn probe(how: Way, within: bool, root: &Handle, set: &Path) -> Result<(), EngineError> {
-    if how == Way::ReadWrite {
+pub(super) fn probe(
+    how: CopyMethod,
+    within: bool,
+    backend: &dyn Backend,
+    root: &Directory,
+    set: &Path,
+) -> Result<(), EngineError> {
+    const SIZE: u64 = 4096;
+    if how == CopyMethod::ReadWrite {
         return Ok(());
     }
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let create = |name: &std::ffi::CStr| {
-        let opened = rustix::fs::openat(root.fd(), name, flags, Mode::from_raw_mode(0o644));
-        opened.map(File::from).map_err(|errno| EngineError::call("create a file in", set, errno))
+    let flags = OpenFlags::READ_WRITE.creating(0o644);
+    let mut session = backend.session(&Setup::plain(2))?;
+    let create = |session: &mut dyn Session, name| {
+        let opened = session.open(root, name, flags, SIZE);
+        opened.map_err(|errno| EngineError::call("create a file in", set, errno))
     };
-    let source = if within {
-        create(c"probe-source")?
+    let slot = if within {
+        create(&mut *session, c"probe-source")?
     } else {
         let refused = |errno| EngineError::system("make a file in memory", errno);
-        File::from(rustix::fs::memfd_create(c"fsb-probe", MemfdFlags::CLOEXEC).map_err(refused)?)
+        let file = rustix::fs::memfd_create(c"fsb-probe", MemfdFlags::CLOEXEC).map_err(refused)?;
+        session.adopt(file, OpenFlags::READ_WRITE).map_err(refused)?
     };
-    let mut block = [7; 4096];
-    source.write_all_at(&block, 0).map_err(|error| EngineError::io("write to a file in", set, &error))?;
-    let destination = create(c"probe-copy")?;
-    let copied = copy(how, source.as_fd(), 0, block.len() as u64, destination.as_fd(), &mut block);
+    let mut block = [7; SIZE as usize];
+    let written = session.write_at(slot, &block, 0);
+    written.map_err(|errno| EngineError::call("write to a file in", set, errno))?;
+    let destination = create(&mut *session, c"probe-copy")?;
+    let source = CopySource { slot, offset: 0, length: SIZE };
+    let copied = copy(how, &mut *session, source, destination, &mut block);
+    drop(session);
     for name in [c"probe-source", c"probe-copy"].into_iter().skip(usize::from(!within)) {
-        let gone = rustix::fs::unlinkat(root.fd(), name, rustix::fs::AtFlags::empty());
+        let gone = backend.namespace().unlink(root, name);
         gone.map_err(|errno| EngineError::call("remove a file from", set, errno))?;
     }
     match copied {
         Ok(()) => Ok(()),
         Err((_, Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS)) => {
             let why = match (how, within) {
-                (Way::Reflink, _) => "this file system shares no blocks between files: reflink is not supported",
+                (CopyMethod::Reflink, _) => "this file system shares no blocks between files: reflink is not supported",
                 (_, true) => "this kernel or file system does not know copy_file_range",
                 (_, false) => "the kernel does not copy from memory into another file system by copy_file_range",
             };

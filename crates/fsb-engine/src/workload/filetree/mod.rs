@@ -1,13 +1,13 @@
 //! Copying a tree of files into the target, copying it within the target, and deleting it.
 //!
-//! One repetition does the whole tree once, and targets are compared by the time that it takes, until all of it is on the
-//! device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
+//! One repetition does the whole tree once, and targets are compared by the time that it takes, until all of it is on
+//! the device. The source of a copy lies in memory: of one into the target it was never anywhere else. Contents are
 //! incompressible and a function of the seed and the file, as everywhere.
 
 mod copying;
-mod crew;
 mod options;
 mod recipe;
+mod thread_job;
 mod tree;
 
 use std::sync::atomic::AtomicBool;
@@ -15,17 +15,18 @@ use std::sync::atomic::AtomicBool;
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
 use fsb_model::{CacheState, Durability, Params};
 
-use super::conduct::check_operations;
+use super::measure::check_operations;
 use super::{Job, Workload, params};
-use crate::board::Board;
+use crate::backend::Backend;
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
 use crate::profile::{Profile, Renewal};
-use crate::task::{Amount, ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, team};
-use crew::Hauliers;
+use crate::rendezvous::Rendezvous;
+use crate::task::{ClockSpec, Gate, Measurement, Rate, Ready};
+use crate::{EngineError, ParamError, Sizing, fileset, threads};
 use options::{Operation, Options};
-use tree::Names;
+use thread_job::TreeThreads;
+use tree::TreeNames;
 
 /// The tree that is there, and the one that is made.
 const TREES: [&str; 2] = ["source", "copy"];
@@ -80,7 +81,7 @@ impl Job for FileTreeJob {
             threads: *threads,
             processes: 1,
             matrix: false,
-            backend: "psync".to_owned(),
+            backend: self.0.backend.name().to_owned(),
             durability: *durability,
             // What the source must be is proved by the work itself; of the copy nothing is asked.
             cache: CacheState::Any,
@@ -101,18 +102,20 @@ impl Job for FileTreeJob {
         self.0.params()
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.0.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.is_real() {
-            return Ok(());
-        }
         let set = context.set();
         fileset::make_anew(&set)?;
         if self.0.operation != Operation::Delete {
-            copying::probe(self.0.copy, self.has_source(), &fileset::open(&set)?, &set)?;
+            let backend = context.backend(self.0.backend);
+            copying::probe(self.0.copy, self.has_source(), backend, &fileset::open(&set)?, &set)?;
         }
         if self.has_source() {
             let (leaves, _) = tree::leaves(&self.0.shape);
-            tree::build(&set, &Names::new(&self.0.shape, TREES[0]), &leaves, context.seed)?;
+            tree::build(&set, &TreeNames::new(&self.0.shape, TREES[0]), &leaves, context.seed)?;
         }
         fileset::sync(&set)
     }
@@ -120,11 +123,12 @@ impl Job for FileTreeJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
         check_operations(&profile, context.operations)?;
-        let real = context.is_real();
+        let backend = context.backend(self.0.backend);
+        let real = backend.capabilities().real;
         let set = context.set();
-        let [from, to] = TREES.map(|name| Names::new(&self.0.shape, name));
+        let [from, to] = TREES.map(|name| TreeNames::new(&self.0.shape, name));
         let (leaves, whole) = tree::leaves(&self.0.shape);
-        let root = if real { Some(fileset::open(&set)?) } else { None };
+        let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
         let (mut memory, mut ready) = (None, Ready::default());
         if real {
             match self.0.operation {
@@ -137,19 +141,20 @@ impl Job for FileTreeJob {
                 Operation::Delete => tree::look_at(&set, &from)?,
             }
         }
-        let board = Board::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
-        let crew = Hauliers {
+        let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let threads = TreeThreads {
             job: self,
             set: &set,
-            root: root.as_ref(),
+            backend,
+            root: &root,
             from: &from,
             to: &to,
             leaves: &leaves,
             memory: memory.as_ref(),
-            board: &board,
+            rendezvous: &rendezvous,
             failed: AtomicBool::new(false),
         };
-        let outcome = team::run(&crew, context, &profile, ready, false, gate)?;
+        let outcome = threads::run(&threads, context, &profile, ready, false, gate)?;
         if real {
             match self.0.operation {
                 Operation::Delete => fileset::expect_nothing(&set)?,
@@ -162,7 +167,7 @@ impl Job for FileTreeJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if context.is_real() { fileset::remove(&context.set(), &context.progress) } else { Ok(()) }
+        fileset::remove(&context.set(), &context.progress)
     }
 }
 
@@ -170,7 +175,7 @@ impl FileTreeJob {
     /// Rates beside the time, and what was done.
     fn count(&self, measurement: &mut Measurement) {
         let timed_ns = measurement.timed_ns;
-        let mut rate = |name: &str, amount| measurement.rates.insert(name.to_owned(), Amount { amount, timed_ns });
+        let mut rate = |name: &str, amount| measurement.rates.insert(name.to_owned(), Rate { amount, timed_ns });
         rate(OPERATION_RATE.name, measurement.operations);
         if measurement.bytes > 0 {
             rate(THROUGHPUT.name, measurement.bytes);

@@ -4,8 +4,9 @@ use fsb_model::shape::Shape;
 use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
-use super::recipe::{self, Set};
-use crate::workload::ending::ending;
+use super::recipe::{self, PublishedSet};
+use crate::backend::Backend;
+use crate::workload::label::{self, ending};
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
@@ -31,35 +32,36 @@ impl Operation {
 
 /// How the bytes of a file come into its copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum CopyMethod {
     ReadWrite,
     CopyFileRange,
     Reflink,
 }
 
-impl Way {
-    const ALL: [Way; 3] = [Way::ReadWrite, Way::CopyFileRange, Way::Reflink];
+impl CopyMethod {
+    const ALL: [CopyMethod; 3] = [CopyMethod::ReadWrite, CopyMethod::CopyFileRange, CopyMethod::Reflink];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Way::ReadWrite => "read-write",
-            Way::CopyFileRange => "copy_file_range",
-            Way::Reflink => "reflink",
+            CopyMethod::ReadWrite => "read-write",
+            CopyMethod::CopyFileRange => "copy_file_range",
+            CopyMethod::Reflink => "reflink",
         }
     }
 }
 
 /// Resolved parameters.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Options {
     pub(super) operation: Operation,
-    pub(super) copy: Way,
+    pub(super) copy: CopyMethod,
     /// The shape as it is to be made: scaled.
     pub(super) shape: Shape,
-    tree: Tree,
+    tree: ShapeSource,
     scale: f64,
     /// Bytes of one read and one write.
     pub(super) block_size: u64,
+    pub(super) backend: &'static dyn Backend,
     pub(super) threads: u32,
     pub(super) durability: Durability,
     /// Copies are read back and compared, after the clock.
@@ -69,8 +71,8 @@ pub(super) struct Options {
 
 /// Where the shape comes from.
 #[derive(Debug, Clone)]
-enum Tree {
-    Set(Set),
+enum ShapeSource {
+    PublishedSet(PublishedSet),
     /// A name for people, and the text.
     Recorded(String, String),
 }
@@ -79,17 +81,17 @@ impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, params, sizing);
         let operation = reader.word("operation", &Operation::ALL, Operation::name)?.unwrap_or(Operation::CopyInto);
-        let copy = reader.word("copy", &Way::ALL, Way::name)?;
+        let copy = reader.word("copy", &CopyMethod::ALL, CopyMethod::name)?;
         if operation == Operation::Delete && copy.is_some() {
             return Err(reader.error("copy", "nothing is copied where operation is delete: leave it out"));
         }
-        let copy = copy.unwrap_or(Way::ReadWrite);
-        if operation == Operation::CopyInto && copy == Way::Reflink {
+        let copy = copy.unwrap_or(CopyMethod::ReadWrite);
+        if operation == Operation::CopyInto && copy == CopyMethod::Reflink {
             let message = "a reflink shares blocks within one file system: it needs operation = \"copy-within\"";
             return Err(reader.error("copy", message));
         }
         let scale = reader.fraction("scale", 1.0, 1e-9..=1024.0)?;
-        let set = reader.word("set", &Set::ALL, Set::name)?;
+        let set = reader.word("set", &PublishedSet::ALL, PublishedSet::name)?;
         let (recorded, tree) = (reader.text("shape")?, reader.text("tree")?);
         let (shape, tree) = match (set, recorded) {
             (Some(_), Some(_)) => return Err(reader.error("shape", "give either a set or a shape")),
@@ -101,15 +103,15 @@ impl Options {
                     // Empty files stay empty.
                     shape.with_sizes(|size| if size == 0 { 0 } else { recipe::scaled(size, scale) })
                 };
-                (shape, Tree::Recorded(tree.unwrap_or_else(|| "a tree".to_owned()), text))
+                (shape, ShapeSource::Recorded(tree.unwrap_or_else(|| "a tree".to_owned()), text))
             }
             (set, None) if tree.is_some() => {
                 let why = if set.is_some() { "a set has a name already" } else { "it names a shape: give that too" };
                 return Err(reader.error("tree", why));
             }
             (set, None) => {
-                let set = set.unwrap_or(Set::Music);
-                (set.shape(scale), Tree::Set(set))
+                let set = set.unwrap_or(PublishedSet::Music);
+                (set.shape(scale), ShapeSource::PublishedSet(set))
             }
         };
         if shape.files() == 0 {
@@ -127,6 +129,7 @@ impl Options {
             tree,
             scale,
             block_size,
+            backend: reader.sequential_backend()?,
             threads: reader.threads()?,
             durability: reader.word("durability", &durabilities, Durability::name)?.unwrap_or(Durability::End),
             verify: reader.flag("verify", false)?,
@@ -149,8 +152,8 @@ impl Options {
         ]);
         let mut add = |key: &str, value: Value| params.insert(key.to_owned(), value);
         match &self.tree {
-            Tree::Set(set) => drop(add("set", set.name().into())),
-            Tree::Recorded(name, shape) => {
+            ShapeSource::PublishedSet(set) => drop(add("set", set.name().into())),
+            ShapeSource::Recorded(name, shape) => {
                 add("tree", name.as_str().into());
                 add("shape", shape.as_str().into());
             }
@@ -163,6 +166,7 @@ impl Options {
         if let Some(label) = &self.label {
             add("label", label.as_str().into());
         }
+        params::add_backend(&mut params, self.backend);
         params
     }
 
@@ -172,17 +176,17 @@ impl Options {
             return label.clone();
         }
         let tree = match &self.tree {
-            Tree::Set(set) => set.name(),
-            Tree::Recorded(name, _) => name,
+            ShapeSource::PublishedSet(set) => set.name(),
+            ShapeSource::Recorded(name, _) => name,
         };
         let mut label = match self.operation {
             Operation::CopyInto => format!("copy {tree} into, {}", self.copy.name()),
             Operation::CopyWithin => format!("copy {tree} within, {}", self.copy.name()),
             Operation::Delete => format!("delete {tree}"),
         };
-        if self.operation != Operation::Delete && self.copy == Way::ReadWrite && self.block_size != 128 << 10 {
+        if self.operation != Operation::Delete && self.copy == CopyMethod::ReadWrite && self.block_size != 128 << 10 {
             label = format!("{label} {}", Bytes(self.block_size));
         }
-        label + &ending(self.durability, self.verify, self.threads, 1)
+        label + &label::backend(self.backend) + &ending(self.durability, self.verify, self.threads, 1)
     }
 }

@@ -6,7 +6,7 @@ use crate::hash::mix;
 
 /// A published set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Set {
+pub(super) enum PublishedSet {
     Music,
     Portage,
     Avi,
@@ -25,21 +25,22 @@ const PORTAGE: u64 = 229 * MB;
 const ENTRIES: u64 = 12_000;
 /// Packages of a category.
 const CATEGORY: u64 = 80;
-/// Of so many files of the tree one is large.
+/// Files of the tree for each large one.
 const LARGE: u64 = 10;
 /// Bytes of the small ones.
 const SMALL: std::ops::Range<u64> = 200..4000;
 
-impl Set {
-    pub(super) const ALL: [Set; 5] = [Set::Music, Set::Portage, Set::Avi, Set::Iso, Set::All];
+impl PublishedSet {
+    pub(super) const ALL: [PublishedSet; 5] =
+        [PublishedSet::Music, PublishedSet::Portage, PublishedSet::Avi, PublishedSet::Iso, PublishedSet::All];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Set::Music => "music",
-            Set::Portage => "portage",
-            Set::Avi => "avi",
-            Set::Iso => "iso",
-            Set::All => "all",
+            PublishedSet::Music => "music",
+            PublishedSet::Portage => "portage",
+            PublishedSet::Avi => "avi",
+            PublishedSet::Iso => "iso",
+            PublishedSet::All => "all",
         }
     }
 
@@ -51,13 +52,16 @@ impl Set {
             shape
         };
         match self {
-            Set::Music => flat(&MUSIC.map(|size| size * MB)),
-            Set::Avi => flat(&[AVI]),
-            Set::Iso => flat(&[ISO]),
-            Set::Portage => packages(scaled(ENTRIES, scale), scaled(PORTAGE, scale)),
-            Set::All => {
+            PublishedSet::Music => flat(&MUSIC.map(|size| size * MB)),
+            PublishedSet::Avi => flat(&[AVI]),
+            PublishedSet::Iso => flat(&[ISO]),
+            PublishedSet::Portage => packages(scaled(ENTRIES, scale), scaled(PORTAGE, scale)),
+            PublishedSet::All => {
                 let mut all = Shape::default();
-                Set::ALL.into_iter().filter(|set| *set != Set::All).for_each(|set| all.add_tree(&set.shape(scale)));
+                PublishedSet::ALL
+                    .into_iter()
+                    .filter(|set| *set != PublishedSet::All)
+                    .for_each(|set| all.add_tree(&set.shape(scale)));
                 all
             }
         }
@@ -123,17 +127,17 @@ mod tests {
 
     #[test]
     fn the_sets_have_the_sizes_that_were_published() {
-        let of = |set: Set| {
+        let of = |set: PublishedSet| {
             let shape = set.shape(1.0);
             (shape.entries(), shape.bytes())
         };
-        assert_eq!(of(Set::Music), (16, 357 * MB));
-        assert_eq!(of(Set::Avi), (1, 3400 * MB));
-        assert_eq!(of(Set::Iso), (1, 586 * MB));
-        assert_eq!(of(Set::Portage), (12_000, 229 * MB));
-        assert_eq!(of(Set::All), (16 + 1 + 1 + 12_000 + 4, (357 + 3400 + 586 + 229) * MB));
-        assert!(Set::Music.shape(1.0).sizes().all(|size| (10 * MB..=27 * MB).contains(&size)));
-        let portage = Set::Portage.shape(1.0);
+        assert_eq!(of(PublishedSet::Music), (16, 357 * MB));
+        assert_eq!(of(PublishedSet::Avi), (1, 3400 * MB));
+        assert_eq!(of(PublishedSet::Iso), (1, 586 * MB));
+        assert_eq!(of(PublishedSet::Portage), (12_000, 229 * MB));
+        assert_eq!(of(PublishedSet::All), (16 + 1 + 1 + 12_000 + 4, (357 + 3400 + 586 + 229) * MB));
+        assert!(PublishedSet::Music.shape(1.0).sizes().all(|size| (10 * MB..=27 * MB).contains(&size)));
+        let portage = PublishedSet::Portage.shape(1.0);
         let small = portage.sizes().filter(|size| SMALL.contains(size)).count() as u64;
         assert!(small * 100 >= portage.files() * 89, "{small} of {}", portage.files());
         let depth = |mut directory: usize| {
@@ -149,13 +153,13 @@ mod tests {
     #[test]
     fn a_scale_keeps_sixteen_pieces_of_music_and_thins_out_packages() {
         for scale in [0.5, 1.0 / 16.0, 1.0 / 1024.0] {
-            assert_eq!(Set::Music.shape(scale).files(), 16);
-            let portage = Set::Portage.shape(scale);
+            assert_eq!(PublishedSet::Music.shape(scale).files(), 16);
+            let portage = PublishedSet::Portage.shape(scale);
             assert_eq!(portage.entries(), (12_000.0 * scale).round() as u64, "{scale}");
             // So few files that none of them is large have only their own bytes.
             let wanted = 229e6 * scale;
             assert!(portage.files() < 6 || (portage.bytes() as f64 - wanted).abs() <= wanted * 0.2, "{scale}");
         }
-        assert_eq!(Set::Portage.shape(1e-9).entries(), 1);
+        assert_eq!(PublishedSet::Portage.shape(1e-9).entries(), 1);
     }
 }

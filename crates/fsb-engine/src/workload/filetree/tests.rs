@@ -139,7 +139,7 @@ fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
         (vec![("scale", 0.into())], "scale: 0 is not a number from"),
         (vec![("durability", "each".into())], "durability: 'each' cannot be"),
     ] {
-        let error = label(&pairs).unwrap_err();
+        let error = label(&pairs).unwrap_err().to_string();
         assert!(error.contains(said), "{said}: {error}");
     }
 }

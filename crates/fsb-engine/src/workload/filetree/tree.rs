@@ -13,8 +13,9 @@ use rustix::fs::MemfdFlags;
 
 use crate::EngineError;
 use crate::data::{Data, Memory, PAGE};
-use crate::fileset::{EXAMINED_FILES, resident_bytes};
+use crate::fileset::EXAMINED_FILES;
 use crate::memory::check_room;
+use crate::residency::resident_bytes;
 use crate::task::Ready;
 
 /// Bytes of one call where nothing is timed.
@@ -24,7 +25,7 @@ const WARM: f64 = 0.99;
 
 /// One file of a tree.
 #[derive(Debug)]
-pub(super) struct Leaf {
+pub(super) struct TreeFile {
     /// The number of its directory.
     pub(super) directory: usize,
     pub(super) size: u64,
@@ -33,12 +34,12 @@ pub(super) struct Leaf {
 }
 
 /// The files of a shape, directory by directory, and where the bytes of all of them end.
-pub(super) fn leaves(shape: &Shape) -> (Vec<Leaf>, u64) {
+pub(super) fn leaves(shape: &Shape) -> (Vec<TreeFile>, u64) {
     let mut address = 0;
     let mut leaves = Vec::new();
     for (directory, found) in shape.directories().iter().enumerate() {
         for &size in &found.files {
-            leaves.push(Leaf { directory, size, address });
+            leaves.push(TreeFile { directory, size, address });
             address += size.next_multiple_of(PAGE as u64);
         }
     }
@@ -47,14 +48,14 @@ pub(super) fn leaves(shape: &Shape) -> (Vec<Leaf>, u64) {
 
 /// What everything in a tree is called, relative to the directory that the tree lies in.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct TreeNames {
     pub(super) directories: Vec<CString>,
     pub(super) files: Vec<CString>,
 }
 
-impl Names {
+impl TreeNames {
     /// The tree itself is called `root`.
-    pub(super) fn new(shape: &Shape, root: &str) -> Names {
+    pub(super) fn new(shape: &Shape, root: &str) -> TreeNames {
         let mut paths: Vec<String> = Vec::with_capacity(shape.directories().len());
         let mut files = Vec::new();
         for (number, directory) in shape.directories().iter().enumerate() {
@@ -65,7 +66,7 @@ impl Names {
             files.extend((0..directory.files.len()).map(|file| c_string(format!("{path}/f{file}"))));
             paths.push(path);
         }
-        Names { directories: paths.into_iter().map(c_string).collect(), files }
+        TreeNames { directories: paths.into_iter().map(c_string).collect(), files }
     }
 
     pub(super) fn path(set: &Path, name: &CString) -> PathBuf {
@@ -78,14 +79,14 @@ fn c_string(text: String) -> CString {
 }
 
 /// Makes the tree with all its bytes.
-pub(super) fn build(set: &Path, names: &Names, leaves: &[Leaf], seed: u64) -> Result<(), EngineError> {
+pub(super) fn build(set: &Path, names: &TreeNames, leaves: &[TreeFile], seed: u64) -> Result<(), EngineError> {
     for name in &names.directories {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         fs::create_dir(&path).map_err(|error| EngineError::io("make directory", &path, &error))?;
     }
     let mut data = Data::new(seed, CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         let file = File::create_new(&path).map_err(|error| EngineError::io("create", &path, &error))?;
         write(&file, leaf, 0, &mut data).map_err(|error| EngineError::io("write to", &path, &error))?;
     }
@@ -93,7 +94,7 @@ pub(super) fn build(set: &Path, names: &Names, leaves: &[Leaf], seed: u64) -> Re
 }
 
 /// Writes a file's bytes from `offset` on.
-fn write(file: &File, leaf: &Leaf, offset: u64, data: &mut Data) -> std::io::Result<()> {
+fn write(file: &File, leaf: &TreeFile, offset: u64, data: &mut Data) -> std::io::Result<()> {
     let mut done = 0;
     while done < leaf.size {
         let length = CHUNK.min(leaf.size - done);
@@ -104,7 +105,7 @@ fn write(file: &File, leaf: &Leaf, offset: u64, data: &mut Data) -> std::io::Res
 }
 
 /// The bytes of all files in memory and nowhere else: a file without a name, of the kernel's own tmpfs.
-pub(super) fn in_memory(leaves: &[Leaf], whole: u64, seed: u64) -> Result<File, EngineError> {
+pub(super) fn in_memory(leaves: &[TreeFile], whole: u64, seed: u64) -> Result<File, EngineError> {
     check_room("the source", whole)?;
     let refused = |errno| EngineError::system("make a file in memory", errno);
     let file = File::from(rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC).map_err(refused)?);
@@ -116,17 +117,17 @@ pub(super) fn in_memory(leaves: &[Leaf], whole: u64, seed: u64) -> Result<File, 
 }
 
 /// Proves that the source is in memory: what is in it, and how much of that.
-pub(super) fn prove_in_memory(file: &File, whole: u64, leaves: &[Leaf]) -> Result<Ready, EngineError> {
+pub(super) fn prove_in_memory(file: &File, whole: u64, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     // Between files nothing was written, and there are no pages.
     let written: u64 = leaves.iter().map(|leaf| leaf.size.next_multiple_of(PAGE as u64)).sum();
     proved(resident_bytes(file, whole), written)
 }
 
 /// Brings a tree that lies on the file system into the page cache, and proves it by a sample.
-pub(super) fn warm(set: &Path, names: &Names, leaves: &[Leaf]) -> Result<Ready, EngineError> {
+pub(super) fn warm(set: &Path, names: &TreeNames, leaves: &[TreeFile]) -> Result<Ready, EngineError> {
     let mut memory = Memory::new(CHUNK as usize);
     for name in &names.files {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         let read = |error: std::io::Error| EngineError::io("read from", &path, &error);
         let mut file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
         while file.read(memory.as_mut()).map_err(read)? > 0 {}
@@ -135,7 +136,7 @@ pub(super) fn warm(set: &Path, names: &Names, leaves: &[Leaf]) -> Result<Ready, 
     let examined = (leaves.len() as u64).min(EXAMINED_FILES);
     for index in 0..examined {
         let at = (index * leaves.len() as u64 / examined) as usize;
-        let path = Names::path(set, &names.files[at]);
+        let path = TreeNames::path(set, &names.files[at]);
         let file = File::open(&path).map_err(|error| EngineError::io("open", &path, &error))?;
         resident = resident.zip(resident_bytes(&file, leaves[at].size)).map(|(sum, bytes)| sum + bytes);
         whole += leaves[at].size;
@@ -155,23 +156,29 @@ fn proved(resident: Option<u64>, whole: u64) -> Result<Ready, EngineError> {
 }
 
 /// Asks for the attributes of everything in a tree, so that a deletion finds it in memory.
-pub(super) fn look_at(set: &Path, names: &Names) -> Result<(), EngineError> {
+pub(super) fn look_at(set: &Path, names: &TreeNames) -> Result<(), EngineError> {
     names.directories.iter().chain(&names.files).try_for_each(|name| {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         fs::symlink_metadata(&path).map(drop).map_err(|error| EngineError::io("stat", &path, &error))
     })
 }
 
 /// A tree that is not as large as it should be is no copy; with `verify` its contents are compared too.
-pub(super) fn check(set: &Path, names: &Names, leaves: &[Leaf], seed: u64, verify: bool) -> Result<(), EngineError> {
+pub(super) fn check(
+    set: &Path,
+    names: &TreeNames,
+    leaves: &[TreeFile],
+    seed: u64,
+    verify: bool,
+) -> Result<(), EngineError> {
     for name in &names.directories {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?;
     }
     let mut data = Data::new(seed, CHUNK as usize);
     let mut memory = Memory::new(CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
-        let path = Names::path(set, name);
+        let path = TreeNames::path(set, name);
         let size = fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?.len();
         if size != leaf.size {
             let message = format!("{} has {size} bytes, and what was copied {}", path.display(), leaf.size);
@@ -184,7 +191,7 @@ pub(super) fn check(set: &Path, names: &Names, leaves: &[Leaf], seed: u64, verif
     Ok(())
 }
 
-fn compare(path: &Path, leaf: &Leaf, data: &mut Data, memory: &mut [u8]) -> Result<(), EngineError> {
+fn compare(path: &Path, leaf: &TreeFile, data: &mut Data, memory: &mut [u8]) -> Result<(), EngineError> {
     let file = File::open(path).map_err(|error| EngineError::io("open", path, &error))?;
     let mut offset = 0;
     while offset < leaf.size {

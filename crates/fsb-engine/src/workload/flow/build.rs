@@ -10,12 +10,12 @@ use std::thread;
 use rustix::fs::{Mode, OFlags};
 
 use super::sets::Set;
-use super::tree::{LONGEST_PATH, Scratch};
+use super::tree::{LONGEST_PATH, PathBuffer};
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::Directory;
 use crate::data::Data;
 use crate::fileset;
-use crate::fileset::together::{self, FEW_FILES};
+use crate::fileset::tree_walk::{self, FEW_FILES};
 use crate::progress::Progress;
 
 /// Bytes of one call.
@@ -35,42 +35,42 @@ pub(super) fn build(root: &Path, sets: &[Set], seed: u64, progress: &Progress) -
     fileset::sync_through(&open, root)
 }
 
-fn directories(root: &Path, open: &Handle, set: &Set) -> Result<(), EngineError> {
-    let mut scratch = [0; LONGEST_PATH];
+fn directories(root: &Path, open: &Directory, set: &Set) -> Result<(), EngineError> {
+    let mut path_buffer = [0; LONGEST_PATH];
     let make = |path: &std::ffi::CStr| {
         let made = rustix::fs::mkdirat(open.fd(), path, Mode::from_raw_mode(0o755));
         made.map_err(|errno| EngineError::call("make directory", root.join(path.to_string_lossy().as_ref()), errno))
     };
     // Parents have smaller numbers than what lies in them.
     for number in 0..set.tree.directories() {
-        make(set.tree.directory(number, &mut scratch))?;
+        make(set.tree.directory(number, &mut path_buffer))?;
     }
     let Some((tree, entries)) = &set.empty else { return Ok(()) };
     // The set's own directory is there.
     for number in 1..tree.directories() {
-        make(tree.directory(number, &mut scratch))?;
+        make(tree.directory(number, &mut path_buffer))?;
     }
     for entry in (0..entries.len()).filter(|&entry| entries.exists(entry)) {
-        make(tree.entry(entry, &mut scratch))?;
+        make(tree.entry(entry, &mut path_buffer))?;
     }
     Ok(())
 }
 
-fn files(root: &Path, open: &Handle, set: &Set, seed: u64, progress: &Progress) -> Result<(), EngineError> {
+fn files(root: &Path, open: &Directory, set: &Set, seed: u64, progress: &Progress) -> Result<(), EngineError> {
     // One thread makes few files in the order of their names: so their layout is the same each time.
-    let threads = if set.files.len() < FEW_FILES { 1 } else { together::helpers() };
+    let threads = if set.files.len() < FEW_FILES { 1 } else { tree_walk::helpers() };
     let next = AtomicUsize::new(0);
     let (stopped, failed) = (AtomicBool::new(false), Mutex::new(None));
     // Directories of a million files are shared too: by pieces.
     let pieces = Pieces::of(set, threads);
     let maker = || {
         let mut data = Data::new(seed, CHUNK as usize);
-        let mut scratch = [0; LONGEST_PATH];
+        let mut path_buffer = [0; LONGEST_PATH];
         while let (false, Some(piece)) =
             (stopped.load(Ordering::Relaxed), pieces.get(next.fetch_add(1, Ordering::Relaxed)))
         {
             for file in piece.filter(|&file| set.files.exists(file)) {
-                if let Err(error) = make_file(root, open, set, file, &mut data, &mut scratch) {
+                if let Err(error) = make_file(root, open, set, file, &mut data, &mut path_buffer) {
                     stopped.store(true, Ordering::Relaxed);
                     failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     return;
@@ -114,13 +114,13 @@ impl Pieces {
 
 fn make_file(
     root: &Path,
-    open: &Handle,
+    open: &Directory,
     set: &Set,
     file: u64,
     data: &mut Data,
-    scratch: &mut Scratch,
+    path_buffer: &mut PathBuffer,
 ) -> Result<(), EngineError> {
-    let path = set.tree.entry(file, scratch);
+    let path = set.tree.entry(file, path_buffer);
     let failed = |call, errno| EngineError::call(call, root.join(path.to_string_lossy().as_ref()), errno);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let made = rustix::fs::openat(open.fd(), path, flags, Mode::from_raw_mode(0o644));

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::hash::{mix, unit};
 
-/// No file of a gamma distribution gets larger than so many times its mean: one in 10^25 would.
+/// No file of a gamma distribution gets larger than this multiple of its mean: one in 10^25 would.
 const LONGEST_TAIL: f64 = 40.0;
 
 /// A number of bytes that `bits` stand for.

@@ -1,4 +1,4 @@
-//! Which entries of a set exist, who has them open, and how threads take them without a lock.
+//! Which entries of a set exist, which are open, and how threads take them without a lock.
 //!
 //! An entry is one word that is changed by compare-and-swap, and its size; a bit an entry tells where to look for those
 //! that exist and those that do not. That is 12 bytes and a bit a file.
@@ -19,13 +19,13 @@ pub(super) struct Entries {
     sizes: Vec<AtomicU64>,
     exist: Vec<AtomicU64>,
     /// Where the search for those that exist goes on, and for those that do not.
-    rotors: [Rotor; 2],
+    cursors: [Cursor; 2],
 }
 
 /// On a cache line of its own.
 #[repr(align(128))]
 #[derive(Debug, Default)]
-struct Rotor(AtomicU64);
+struct Cursor(AtomicU64);
 
 /// What an entry is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Entries {
             words: Vec::with_capacity(count as usize),
             sizes: Vec::with_capacity(count as usize),
             exist: (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            rotors: Default::default(),
+            cursors: Default::default(),
         };
         for entry in 0..count {
             let size = size(entry);
@@ -92,9 +92,9 @@ impl Entries {
     /// Takes the next one from `from` on, or from where the last search ended.
     #[inline]
     pub(super) fn take(&self, want: Want, from: Option<u64>) -> Result<Taken, Nothing> {
-        let rotor = &self.rotors[usize::from(want == Want::Make)].0;
+        let cursor = &self.cursors[usize::from(want == Want::Make)].0;
         let count = self.len();
-        let start = from.unwrap_or_else(|| rotor.load(Ordering::Relaxed)) % count.max(1);
+        let start = from.unwrap_or_else(|| cursor.load(Ordering::Relaxed)) % count.max(1);
         let mut nothing = Nothing::There;
         // From the start to the end, and from the beginning to the start.
         for (mut place, end) in [(start, count), (0, start)] {
@@ -102,7 +102,7 @@ impl Entries {
                 match self.try_take(want, entry) {
                     Some(taken) => {
                         if from.is_none() {
-                            rotor.store(entry + 1, Ordering::Relaxed);
+                            cursor.store(entry + 1, Ordering::Relaxed);
                         }
                         return Ok(taken);
                     }
@@ -145,7 +145,7 @@ impl Entries {
         Some(Taken { entry, generation: found >> GENERATION & GENERATIONS })
     }
 
-    /// Whoever alone has it open takes it away from others, to delete it.
+    /// The only thread that has it open takes it away from others, to delete it.
     #[inline]
     pub(super) fn take_own(&self, entry: u64) -> bool {
         let word = &self.words[entry as usize];
@@ -175,7 +175,7 @@ impl Entries {
         word.store(generation, Ordering::Release);
     }
 
-    /// Whoever used it does so no more.
+    /// A thread that used it is done with it.
     #[inline]
     pub(super) fn release(&self, entry: u64) {
         self.words[entry as usize].fetch_sub(1, Ordering::Release);

@@ -1,23 +1,25 @@
 //! What servers do to files: flows (`fsb_model::flow`), among them the personalities of filebench.
 //!
 //! A flow's threads go through their steps again and again; each step that works on files is an operation, and a trial
-//! does a given number of them, whichever threads they fall to. Files are taken from the sets without a lock; what their
-//! sizes, names and contents are is a function of their numbers. The amount of work is the same for all targets, so the
-//! time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was done.
+//! does a given number of them, whichever threads they fall to. Files are taken from the sets without a lock; what
+//! their sizes, names and contents are is a function of their numbers. The amount of work is the same for all targets,
+//! so the time that it takes tells them apart; beside it stand the latencies of each kind of operation, and what was
+//! done.
 
-mod actor;
-mod aio;
+mod async_writes;
 mod build;
-mod crew;
 mod draw;
 mod entries;
+mod opened;
+mod operations;
 mod options;
-mod perform;
-mod points;
 mod program;
 mod report;
 mod sets;
-mod stage;
+mod shared;
+mod sync;
+mod thread;
+mod thread_job;
 mod tree;
 
 use fsb_model::flow::{FileSet, Flow, Op, Step, Thread};
@@ -26,15 +28,16 @@ use fsb_model::{CacheState, Durability, Params};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{Job, Workload, params};
+use crate::backend::Backend;
 use crate::context::Context;
-use crate::fileset::together::{self, Found};
+use crate::fileset::tree_walk::{self, Found};
 use crate::fileset::{self, BLOCK, NOTE};
 use crate::profile::{Profile, Renewal};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, team};
-use crew::Cast;
+use crate::{EngineError, ParamError, Sizing, threads};
 use options::Options;
-use stage::Stage;
+use shared::FlowShared;
+use thread_job::FlowThreads;
 
 /// The operation that is counted: all kinds of them.
 const OPERATION: &str = "operation";
@@ -155,13 +158,13 @@ impl Workload for AnyFlow {
 struct FlowJob(Options);
 
 impl FlowJob {
-    fn stage(&self, context: &Context) -> Result<Stage, EngineError> {
-        let mut stage = Stage::new(&self.0.flow, context.seed, context.set(), context.operations);
-        (stage.repetition, stage.verify) = (context.repetition, self.0.verify);
-        if context.is_real() {
-            stage.root = Some(fileset::open(&context.set())?);
-        }
-        Ok(stage)
+    fn shared(&self, context: &Context) -> Result<FlowShared, EngineError> {
+        let Options { flow, verify, backend, .. } = &self.0;
+        let backend = context.backend(*backend);
+        let mut shared = FlowShared::new(flow, context.seed, context.set(), context.operations, backend)?;
+        shared.repetition = context.repetition;
+        shared.verify = *verify && backend.capabilities().real;
+        Ok(shared)
     }
 }
 
@@ -184,7 +187,7 @@ impl Job for FlowJob {
             threads: flow.instances() as u32,
             processes: 1,
             matrix: self.0.matrix,
-            backend: "psync".to_owned(),
+            backend: self.0.backend.name().to_owned(),
             durability: *durability,
             cache: CacheState::Any,
             primary: &OPERATION_RATE,
@@ -205,39 +208,37 @@ impl Job for FlowJob {
         self.0.params()
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.0.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.is_real() {
-            return Ok(());
-        }
         build::build(&context.set(), &sets::of(&self.0.flow, context.seed), context.seed, &context.progress)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
-        let stage = self.stage(context)?;
-        let before: Vec<u64> = stage.sets.iter().map(|set| set.files.existing()).collect();
-        let cast = Cast { stage: &stage, durability: self.0.durability };
+        let shared = self.shared(context)?;
+        let before: Vec<u64> = shared.sets.iter().map(|set| set.files.existing()).collect();
+        let threads = FlowThreads { shared: &shared, durability: self.0.durability };
         let outcome = match context.clock {
             ClockSpec::Fake { .. } => {
                 allow_descriptors();
-                cast.pretend(context, &profile, Ready::default(), gate)?
+                threads.simulate(context, &profile, Ready::default(), gate)?
             }
-            ClockSpec::Monotonic => team::run(&cast, context, &profile, Ready::default(), false, gate)?,
+            ClockSpec::Monotonic => threads::run(&threads, context, &profile, Ready::default(), false, gate)?,
         };
-        let left = balance(&stage, before.iter().sum(), &report::sum(&outcome.reports))?;
+        let left = balance(&shared, before.iter().sum(), &report::sum(&outcome.reports))?;
         let mut measurement = outcome.measurement(OPERATION);
-        report::add(&stage.cast(), &outcome.reports, left, &mut measurement);
+        report::add(&shared.threads(), &outcome.reports, left, &mut measurement);
         Ok(measurement)
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.is_real() {
-            return Ok(());
-        }
         let expected: u64 = self.0.flow.filesets.iter().map(|set| set.files).sum();
         // Of how many it is told where it takes long.
-        if expected >= together::FEW_FILES
-            && let Ok(found) = together::count(&context.set(), expected)
+        if expected >= tree_walk::FEW_FILES
+            && let Ok(found) = tree_walk::count(&context.set(), expected)
         {
             context.progress.expect(found.files);
         }
@@ -249,7 +250,7 @@ fn steps(flow: &Flow) -> impl Iterator<Item = &Step> {
     flow.threads.iter().flat_map(|thread| &thread.steps)
 }
 
-/// So many files at most are taken to be appended to in one trial: in a larger set each waits long for its turn.
+/// The most files that are taken to be appended to in one trial: in a larger set each waits long for its turn.
 const APPENDED: u64 = 100_000;
 
 /// Bytes that the files of a set take while the flow goes on, in expectation.
@@ -293,7 +294,7 @@ fn inodes(set: &FileSet) -> u64 {
     entries + 2 * (entries / set.width.mean.max(1)) + 4
 }
 
-/// One thread plays all: it has all their files open.
+/// One thread simulates all: it has all their files open.
 fn allow_descriptors() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -303,10 +304,10 @@ fn allow_descriptors() {
 }
 
 /// What was there, and made, and not deleted, is there: by the counters, and in the directories.
-fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, EngineError> {
+fn balance(shared: &FlowShared, before: u64, tally: &report::Tally) -> Result<u64, EngineError> {
     let left = before + tally.created - tally.deleted;
     let mut told = Found::default();
-    for set in &stage.sets {
+    for set in &shared.sets {
         told.files += set.files.existing();
         told.directories += set.tree.directories();
         if let Some((tree, entries)) = &set.empty {
@@ -316,13 +317,13 @@ fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, Eng
     if told.files != left {
         return Err(EngineError::new(format!("counts do not balance: {} files are left of {left}", told.files)));
     }
-    if stage.root.is_some() {
-        let found = together::count(&stage.path, told.files)?;
+    if shared.backend.capabilities().real {
+        let found = tree_walk::count(&shared.path, told.files)?;
         if found != told {
             let (there, should) = ([found.files, found.directories], [told.files, told.directories]);
             let message = format!(
                 "{} holds {} files in {} directories instead of {} in {} after {} were made and {} deleted",
-                stage.path.display(),
+                shared.path.display(),
                 there[0],
                 there[1],
                 should[0],
@@ -330,7 +331,7 @@ fn balance(stage: &Stage, before: u64, tally: &report::Tally) -> Result<u64, Eng
                 tally.created,
                 tally.deleted
             );
-            return Err(EngineError { path: Some(stage.path.clone()), ..EngineError::new(message) });
+            return Err(EngineError { path: Some(shared.path.clone()), ..EngineError::new(message) });
         }
     }
     Ok(left)

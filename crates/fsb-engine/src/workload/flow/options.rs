@@ -4,12 +4,13 @@ use fsb_model::flow::{Flow, MOST_FILES, MOST_THREADS, Pick, Problem};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, Durability, Params};
 
-use crate::workload::ending;
+use crate::backend::Backend;
+use crate::workload::label;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 
 /// Resolved parameters.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Options {
     /// As it is performed.
     pub(super) flow: Flow,
@@ -17,6 +18,7 @@ pub(super) struct Options {
     published: Flow,
     /// The flow itself is a parameter.
     given: bool,
+    pub(super) backend: &'static dyn Backend,
     pub(super) durability: Durability,
     pub(super) verify: bool,
     /// One of several sizes.
@@ -46,6 +48,7 @@ impl Options {
             flow,
             published,
             given,
+            backend: reader.sequential_backend()?,
             durability: durability.unwrap_or(if own { Durability::Each } else { Durability::End }),
             verify: reader.flag("verify", false)?,
             matrix: reader.flag("matrix", false)?,
@@ -76,6 +79,8 @@ impl Options {
                 add("rate", flow.rate.unwrap_or(0.0).into());
             }
         }
+        params::add_backend(&mut params, self.backend);
+        let mut add = |key: &str, value: serde_json::Value| drop(params.insert(key.to_owned(), value));
         if self.matrix {
             add("matrix", true.into());
         }
@@ -113,9 +118,10 @@ impl Options {
         }
         label += match self.durability {
             Durability::Each => ", each write synced",
-            other => ending::durable(other),
+            other => label::durable(other),
         };
-        label += ending::verified(self.verify);
+        label += &label::backend(self.backend);
+        label += label::verified(self.verify);
         let kind = most_numerous(published);
         let threads = instances(flow, kind);
         if threads != instances(published, kind) {
@@ -136,8 +142,8 @@ fn instances(flow: &Flow, kind: usize) -> u64 {
     flow.threads.get(kind).map_or(0, fsb_model::flow::Thread::instances)
 }
 
-/// Changes the flow as parameters say. `files`, `width` and `pick` are about the first set, `file_size` about that and all
-/// sets of the same mean, `threads` about the kind of thread of which there are most.
+/// Changes the flow as parameters say. `files`, `width` and `pick` are about the first set, `file_size` about that and
+/// all sets of the same mean, `threads` about the kind of thread of which there are most.
 fn change(flow: &mut Flow, reader: &mut Reader<'_>) -> Result<(), ParamError> {
     let first = flow.filesets[0].clone();
     let kind = most_numerous(flow);

@@ -8,21 +8,21 @@ use super::draw;
 
 /// Bytes of one call where a whole file is moved and nothing is said.
 const RECORD: u64 = 1 << 20;
-/// A thread may have so many writes under way that it has not waited for.
+/// The most writes that a thread may have under way.
 const MOST_UNDER_WAY: u64 = 256;
 
 /// What one kind of thread does.
 #[derive(Debug)]
 pub(super) struct Program {
     pub(super) name: String,
-    pub(super) acts: Vec<Act>,
+    pub(super) steps: Vec<CompiledStep>,
     pub(super) instances: u32,
-    /// Descriptors whose files are opened before the clock starts, with the acts that say which.
+    /// Descriptors whose files are opened before the clock starts, with the steps that say which.
     pub(super) beforehand: Vec<(usize, usize)>,
-    /// What its operations are called; acts refer to them.
+    /// What its operations are called; steps refer to them.
     pub(super) titles: Vec<String>,
     /// Acts that go round all files of a set.
-    pub(super) rotors: Vec<usize>,
+    pub(super) rings: Vec<usize>,
     /// The largest read and the largest write, in bytes.
     pub(super) largest: [u64; 2],
     /// Writes that it may have under way.
@@ -31,7 +31,7 @@ pub(super) struct Program {
 
 /// One step.
 #[derive(Debug)]
-pub(super) struct Act {
+pub(super) struct CompiledStep {
     pub(super) op: Op,
     pub(super) set: Option<usize>,
     pub(super) fd: usize,
@@ -41,7 +41,7 @@ pub(super) struct Act {
     pub(super) size: Spread,
     pub(super) record: u64,
     pub(super) random: bool,
-    pub(super) rotor: Option<usize>,
+    pub(super) ring: Option<usize>,
     pub(super) working_set: Option<u64>,
     pub(super) dsync: bool,
     pub(super) direct: bool,
@@ -52,9 +52,9 @@ pub(super) struct Act {
     pub(super) index: Option<Spread>,
     /// Its place among the thread's titles, where it is counted.
     pub(super) title: usize,
-    /// Semaphores or wake-up calls that are meant; of those who wait, the first of the instances' own.
+    /// Semaphores or wake-up calls that are meant; of waiting steps, the first of the instances' own.
     pub(super) targets: Vec<usize>,
-    /// The act of the same thread whose operations are meant.
+    /// The step of the same thread whose operations are meant.
     pub(super) target: Option<usize>,
     /// Counted steps from here to the next one that is not, or to the end.
     pub(super) ahead: u64,
@@ -62,7 +62,7 @@ pub(super) struct Act {
 
 /// What threads wait at, all of them.
 #[derive(Debug, Default)]
-pub(super) struct Points {
+pub(super) struct SyncPoints {
     /// Of each semaphore the posts that a wait takes, and those that may be posted before blocking ones wait.
     pub(super) semaphores: Vec<(u32, u32)>,
     /// How many steps wait to be woken.
@@ -70,8 +70,8 @@ pub(super) struct Points {
 }
 
 /// All programs of a flow that was checked.
-pub(super) fn compile(flow: &Flow) -> (Vec<Program>, Points) {
-    let mut points = Points::default();
+pub(super) fn compile(flow: &Flow) -> (Vec<Program>, SyncPoints) {
+    let mut points = SyncPoints::default();
     let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut own: Vec<Vec<Vec<usize>>> = Vec::new();
     for thread in &flow.threads {
@@ -105,16 +105,16 @@ pub(super) fn compile(flow: &Flow) -> (Vec<Program>, Points) {
 
 fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMap<&str, Vec<usize>>) -> Program {
     let mut titles: Vec<String> = Vec::new();
-    let mut rotors = Vec::new();
-    let mut acts = Vec::new();
+    let mut rings = Vec::new();
+    let mut steps = Vec::new();
     for (number, (step, own)) in thread.steps.iter().zip(own).enumerate() {
         let title = titles.iter().position(|title| title == step.title()).unwrap_or(titles.len());
         if step.op.is_counted() && title == titles.len() {
             titles.push(step.title().to_owned());
         }
-        let rotor = step.rotate.then(|| {
-            rotors.push(number);
-            rotors.len() - 1
+        let ring = step.rotate.then(|| {
+            rings.push(number);
+            rings.len() - 1
         });
         let name = step.target.as_deref();
         let targets = match step.op {
@@ -122,7 +122,7 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
             _ => own,
         };
         let same = name.and_then(|name| thread.steps.iter().position(|step| step.title() == name));
-        acts.push(Act {
+        steps.push(CompiledStep {
             op: step.op,
             set: step.set.as_ref().and_then(|name| flow.filesets.iter().position(|set| set.name == *name)),
             fd: step.descriptor() as usize,
@@ -131,7 +131,7 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
             size: step.size.unwrap_or(Spread::Exact(fsb_model::Bytes(0))),
             record: step.record.map_or(RECORD, |record| record.0),
             random: step.random,
-            rotor,
+            ring,
             working_set: step.working_set.map(|size| size.0),
             dsync: step.dsync,
             direct: step.direct,
@@ -147,14 +147,14 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
         });
     }
     let mut ahead = 0;
-    for act in acts.iter_mut().rev() {
-        ahead = if act.op.is_counted() { ahead + act.iterations } else { 0 };
-        act.ahead = ahead;
+    for step in steps.iter_mut().rev() {
+        ahead = if step.op.is_counted() { ahead + step.iterations } else { 0 };
+        step.ahead = ahead;
     }
-    opened_like_their_users(thread, &mut acts);
+    opened_like_their_users(thread, &mut steps);
     let beforehand = thread.beforehand().into_iter().map(|(fd, step)| {
-        let act = thread.steps.iter().position(|other| std::ptr::eq(other, step)).unwrap_or(0);
-        (fd as usize, act)
+        let step = thread.steps.iter().position(|other| std::ptr::eq(other, step)).unwrap_or(0);
+        (fd as usize, step)
     });
     let asynchronous = thread.steps.iter().filter(|step| step.op == Op::AioWrite);
     let under_way: u64 = asynchronous.map(|step| step.iterations.unwrap_or(1)).sum();
@@ -163,7 +163,7 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
         beforehand: beforehand.collect(),
         instances: thread.instances() as u32,
         titles,
-        rotors,
+        rings,
         largest: [false, true].map(|writes| {
             thread
                 .steps
@@ -174,21 +174,21 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
                 .unwrap_or(0)
         }),
         under_way: under_way.min(MOST_UNDER_WAY) as u32,
-        acts,
+        steps,
     }
 }
 
 /// O_DSYNC and O_DIRECT are a file's when it is opened: what moves data says it for the step that opens.
-fn opened_like_their_users(thread: &Thread, acts: &mut [Act]) {
-    for number in 0..acts.len() {
+fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
+    for number in 0..steps.len() {
         let step = &thread.steps[number];
         if !step.op.moves_data() || step.set.is_some() || !(step.dsync || step.direct) {
             continue;
         }
-        let opener = acts[..number]
+        let opener = steps[..number]
             .iter_mut()
             .rev()
-            .find(|act| matches!(act.op, Op::Open | Op::Create) && act.fd == step.descriptor() as usize);
+            .find(|other| matches!(other.op, Op::Open | Op::Create) && other.fd == step.descriptor() as usize);
         if let Some(opener) = opener {
             opener.dsync |= step.dsync;
             opener.direct |= step.direct;

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 
 use super::program::Program;
 use crate::latency;
-use crate::task::{Amount, Measurement};
+use crate::task::{Measurement, Rate};
 
 /// Of one thread.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Report {
         Report { histograms, moved, tally: Tally::default() }
     }
 
-    /// An operation took so many nanoseconds and moved so many bytes.
+    /// Records an operation: its nanoseconds, and the bytes that it moved.
     #[inline]
     pub(super) fn record(&mut self, title: usize, ns: u64, bytes: u64) {
         self.histograms[title].saturating_record(ns);
@@ -99,7 +99,7 @@ pub(super) fn add(programs: &[&Program], reports: &[Report], left: u64, measurem
     ];
     for (kind, amount) in rates {
         if amount > 0 {
-            measurement.rates.insert(kind.name.to_owned(), Amount { amount, timed_ns });
+            measurement.rates.insert(kind.name.to_owned(), Rate { amount, timed_ns });
         }
     }
     let counts = [

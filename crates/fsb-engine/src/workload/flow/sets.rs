@@ -79,7 +79,7 @@ impl Sized<'_> {
     }
 }
 
-/// Bytes that so many files of a set take when they are whole, in blocks, in expectation.
+/// Bytes that `files` files of a set take when they are whole, in blocks, in expectation.
 pub(super) fn expected_bytes(set: &FileSet, files: u64, block: u64) -> u64 {
     let mean = set.size.mean();
     // A file of any size wastes half a block in the mean, and one that is not empty has a block.

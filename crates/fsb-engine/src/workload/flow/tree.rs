@@ -1,9 +1,9 @@
 //! Where the files of a set lie and what they are called: functions of their numbers.
 //!
-//! The tree grows as filebench's does: below the root stand directories only; each is a leaf, full of files, or holds more
-//! directories. How deep leaves lie is drawn around the logarithm of the number of entries to the base of the width, how
-//! many entries a directory has around the width. Names are numbers of eight digits, from 1 in each directory. Only
-//! directories are kept in memory: a file's name is made from its number when it is needed.
+//! The tree grows as filebench's does: below the root stand directories only; each is a leaf, full of files, or holds
+//! more directories. How deep leaves lie is drawn around the logarithm of the number of entries to the base of the
+//! width, how many entries a directory has around the width. Names are numbers of eight digits, from 1 in each
+//! directory. Only directories are kept in memory: a file's name is made from its number when it is needed.
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(super) struct Tree {
 }
 
 /// A path that is being made; it is kept by a thread, and nothing is allocated for it.
-pub(super) type Scratch = [u8; LONGEST_PATH];
+pub(super) type PathBuffer = [u8; LONGEST_PATH];
 
 impl Tree {
     /// The tree of a set's files.
@@ -93,25 +93,25 @@ impl Tree {
 
     /// The path of a directory.
     #[inline]
-    pub(super) fn directory<'s>(&self, number: u64, scratch: &'s mut Scratch) -> &'s CStr {
-        let length = self.copy(self.directories[number as usize], scratch);
-        finish(scratch, length)
+    pub(super) fn directory<'s>(&self, number: u64, path_buffer: &'s mut PathBuffer) -> &'s CStr {
+        let length = self.copy(self.directories[number as usize], path_buffer);
+        finish(path_buffer, length)
     }
 
     /// The path of an entry.
     #[inline]
-    pub(super) fn entry<'s>(&self, entry: u64, scratch: &'s mut Scratch) -> &'s CStr {
+    pub(super) fn entry<'s>(&self, entry: u64, path_buffer: &'s mut PathBuffer) -> &'s CStr {
         let after = self.leaves.partition_point(|&leaf| self.directories[leaf as usize].first <= entry);
         let leaf = self.directories[self.leaves[after - 1] as usize];
-        let length = self.copy(leaf, scratch);
-        let length = append(scratch, length, entry - leaf.first + 1);
-        finish(scratch, length)
+        let length = self.copy(leaf, path_buffer);
+        let length = append(path_buffer, length, entry - leaf.first + 1);
+        finish(path_buffer, length)
     }
 
     #[inline]
-    fn copy(&self, directory: Directory, scratch: &mut Scratch) -> usize {
+    fn copy(&self, directory: Directory, path_buffer: &mut PathBuffer) -> usize {
         let (start, length) = (directory.path.0 as usize, usize::from(directory.path.1));
-        scratch[..length].copy_from_slice(&self.paths[start..start + length]);
+        path_buffer[..length].copy_from_slice(&self.paths[start..start + length]);
         length
     }
 
@@ -123,9 +123,9 @@ impl Tree {
 
 /// Writes a slash and a name.
 #[inline]
-fn append(scratch: &mut [u8], length: usize, mut number: u64) -> usize {
-    scratch[length] = b'/';
-    for digit in scratch[length + 1..length + PART].iter_mut().rev() {
+fn append(path_buffer: &mut [u8], length: usize, mut number: u64) -> usize {
+    path_buffer[length] = b'/';
+    for digit in path_buffer[length + 1..length + PART].iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;
     }
@@ -133,9 +133,9 @@ fn append(scratch: &mut [u8], length: usize, mut number: u64) -> usize {
 }
 
 #[inline]
-fn finish(scratch: &mut Scratch, length: usize) -> &CStr {
-    scratch[length] = 0;
-    CStr::from_bytes_with_nul(&scratch[..=length]).expect("names are digits")
+fn finish(path_buffer: &mut PathBuffer, length: usize) -> &CStr {
+    path_buffer[length] = 0;
+    CStr::from_bytes_with_nul(&path_buffer[..=length]).expect("names are digits")
 }
 
 struct Growth {
@@ -164,12 +164,12 @@ impl Growth {
         let bits = hash(self.seed, Stream::Flow, u64::from(number));
         let path = {
             let (start, length) = self.tree.directories[parent as usize].path;
-            let mut scratch = [0; LONGEST_PATH];
+            let mut path_buffer = [0; LONGEST_PATH];
             let length = usize::from(length);
-            scratch[..length].copy_from_slice(&self.tree.paths[start as usize..][..length]);
-            let length = append(&mut scratch, length, name);
+            path_buffer[..length].copy_from_slice(&self.tree.paths[start as usize..][..length]);
+            let length = append(&mut path_buffer, length, name);
             let start = self.tree.paths.len() as u32;
-            self.tree.paths.extend_from_slice(&scratch[..length]);
+            self.tree.paths.extend_from_slice(&path_buffer[..length]);
             (start, length as u16)
         };
         self.tree.directories.push(Directory { path, first: self.grown });

@@ -1,13 +1,14 @@
 //! PostMark's transactions as a workload: a mail server's small files, created, read, appended to and deleted.
 //!
 //! One repetition is a whole run of PostMark's, in the stages that its report tells of: the pool is filled, the
-//! transactions are made, what is left is deleted. A transaction is the operation that targets are compared by; the rates
-//! that PostMark prints (bytes read and written, files created and deleted, each over all stages) stand beside it. Which
-//! files are meant is drawn from the run's own seed, so each block has another pool and all targets of a block the same.
+//! transactions are made, what is left is deleted. A transaction is the operation that targets are compared by; the
+//! rates that PostMark prints (bytes read and written, files created and deleted, each over all stages) stand beside
+//! it. Which files are meant is drawn from the run's own seed, so each block has another pool and all targets of a
+//! block the same.
 
-mod crew;
 mod options;
 mod report;
+mod thread_job;
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,19 +16,19 @@ use std::path::PathBuf;
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{CacheState, Durability, Params};
 
-use super::conduct::check_operations;
+use super::measure::check_operations;
 use super::{Job, Workload, params};
-use crate::backend::Handle;
-use crate::board::Board;
+use crate::backend::{self, Backend};
 use crate::context::Context;
 use crate::fileset::{BLOCK, NOTE};
-use crate::postmark::{Means, Names};
+use crate::postmark::PoolNames;
 use crate::profile::{Profile, Renewal};
+use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, processes, team};
-use crew::Mailmen;
+use crate::{EngineError, ParamError, Sizing, fileset, processes, threads};
 use options::Options;
 use report::Report;
+use thread_job::PostmarkThreads;
 
 /// The operation that is counted.
 const TRANSACTION: &str = "transaction";
@@ -67,16 +68,8 @@ impl PostmarkJob {
         context.set().join(format!("p{rank}"))
     }
 
-    fn names(&self, context: &Context, rank: u32) -> Names {
-        Names::new(&[Self::location(context, rank)], self.0.shape.subdirectories)
-    }
-
-    fn means(&self, context: &Context) -> Means {
-        match context.is_real() {
-            false => Means::Nothing,
-            true if self.0.buffering => Means::Streams,
-            true => Means::Calls,
-        }
+    fn names(&self, context: &Context, rank: u32) -> PoolNames {
+        PoolNames::new(&[Self::location(context, rank)], self.0.shape.subdirectories)
     }
 
     /// What was deleted is gone: the directories are as they were before.
@@ -134,10 +127,11 @@ impl Job for PostmarkJob {
         self.0.params()
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        if self.0.buffering { backend::STREAMS } else { backend::CALLS }
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if self.means(context) == Means::Nothing {
-            return Ok(());
-        }
         let set = context.set();
         fileset::make_anew(&set)?;
         for rank in 0..self.0.workers() {
@@ -150,21 +144,18 @@ impl Job for PostmarkJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let profile = self.profile();
         check_operations(&profile, context.operations)?;
-        let means = self.means(context);
+        let backend = context.backend(self.backend());
         let set = context.set();
-        let root = match means {
-            Means::Nothing => Handle(None),
-            _ => fileset::open(&set)?,
-        };
+        let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
         let fake = matches!(context.clock, ClockSpec::Fake { .. });
-        let board = Board::new(self.0.workers(), fake)?;
-        let crew = Mailmen::new(self, context, means, &board, root);
+        let rendezvous = Rendezvous::new(self.0.workers(), fake)?;
+        let threads = PostmarkThreads::new(self, context, backend, &rendezvous, root);
         let outcome = if self.0.processes > 1 {
-            processes::run(&crew, context, &profile, Ready::default(), gate)?
+            processes::run(&threads, context, &profile, Ready::default(), gate)?
         } else {
-            team::run(&crew, context, &profile, Ready::default(), false, gate)?
+            threads::run(&threads, context, &profile, Ready::default(), false, gate)?
         };
-        if means != Means::Nothing {
+        if backend.capabilities().real {
             self.look_for_rest(context)?;
         }
         let mut measurement = outcome.measurement(TRANSACTION);
@@ -173,6 +164,6 @@ impl Job for PostmarkJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if self.means(context) == Means::Nothing { Ok(()) } else { fileset::remove(&context.set(), &context.progress) }
+        fileset::remove(&context.set(), &context.progress)
     }
 }

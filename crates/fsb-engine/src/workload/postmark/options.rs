@@ -4,7 +4,7 @@ use fsb_model::postmark::{LARGEST_FILE, MOST_BIAS, MOST_FILES, OFF, Shape};
 use fsb_model::{Bytes, Durability, Params};
 use serde_json::Value;
 
-use crate::workload::ending::ending;
+use crate::workload::label::ending;
 use crate::workload::params::{self, Reader};
 use crate::{ParamError, Sizing};
 

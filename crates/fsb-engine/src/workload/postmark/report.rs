@@ -8,20 +8,20 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Kind;
-use crate::task::{Amount, Measurement};
-use crate::workload::stretches::Stretches;
+use crate::task::{Measurement, Rate};
+use crate::workload::phase_times::PhaseTimes;
 use crate::{EngineError, latency};
 
 /// The stages, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum PoolStage {
     Create,
     Transact,
     Delete,
 }
 
-impl Stage {
-    pub(super) const ALL: [Stage; 3] = [Stage::Create, Stage::Transact, Stage::Delete];
+impl PoolStage {
+    pub(super) const ALL: [PoolStage; 3] = [PoolStage::Create, PoolStage::Transact, PoolStage::Delete];
 }
 
 /// Operations whose latencies are kept apart.
@@ -46,7 +46,7 @@ pub(super) fn kind(act: Act) -> Kind {
 /// Of one worker, or of all.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    stages: Stretches<3>,
+    stages: PhaseTimes<3>,
     pub(super) tally: Tally,
     /// Files that were created before and deleted after the transactions.
     pub(super) alone: [u64; 2],
@@ -55,7 +55,7 @@ pub(super) struct Report {
 
 /// As it goes through a pipe.
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct EncodedReport {
     stages: [(u64, u64); 3],
     counts: [u64; 6],
     alone: [u64; 2],
@@ -66,30 +66,30 @@ impl Report {
     /// An empty one, whose memory was touched.
     pub(super) fn new() -> Report {
         Report {
-            stages: Stretches::new(),
+            stages: PhaseTimes::new(),
             tally: Tally::default(),
             alone: [0; 2],
             histograms: std::array::from_fn(|_| latency::touched()),
         }
     }
 
-    /// An operation took so many nanoseconds.
+    /// Records the nanoseconds of an operation.
     #[inline]
     pub(super) fn record(&mut self, act: Act, ns: u64) {
         self.histograms[place(act)].saturating_record(ns);
     }
 
-    pub(super) fn begun(&mut self, stage: Stage, ns: u64) {
+    pub(super) fn begun(&mut self, stage: PoolStage, ns: u64) {
         self.stages.begun(stage as usize, ns);
     }
 
-    pub(super) fn ended(&mut self, stage: Stage, ns: u64) {
+    pub(super) fn ended(&mut self, stage: PoolStage, ns: u64) {
         self.stages.ended(stage as usize, ns);
     }
 
     /// All of them as one: each stage from the first start to the last end.
     pub(super) fn sum(reports: &[Report]) -> Report {
-        let stages = Stretches::of_all(reports.iter().map(|report| report.stages));
+        let stages = PhaseTimes::of_all(reports.iter().map(|report| report.stages));
         let mut sum = Report { stages, ..Report::new() };
         for report in reports {
             let (all, one) = (&mut sum.tally, &report.tally);
@@ -124,7 +124,7 @@ impl Report {
             (&DELETE_ALONE_RATE, self.alone[1], deletion),
         ];
         for (kind, amount, timed_ns) in rates {
-            measurement.rates.insert(kind.name.to_owned(), Amount { amount, timed_ns });
+            measurement.rates.insert(kind.name.to_owned(), Rate { amount, timed_ns });
         }
         let counts = [
             ("files_created", tally.created),
@@ -145,23 +145,23 @@ impl Report {
     /// For the parent of a process.
     pub(super) fn to_text(&self) -> String {
         let Tally { created, read, appended, deleted, bytes_read, bytes_written, .. } = self.tally;
-        let said = Said {
+        let encoded = EncodedReport {
             stages: self.stages.0,
             counts: [created, read, appended, deleted, bytes_read, bytes_written],
             alone: self.alone,
             histograms: self.histograms.each_ref().map(latency::encode),
         };
-        serde_json::to_string(&said).expect("numbers and texts are JSON")
+        serde_json::to_string(&encoded).expect("numbers and texts are JSON")
     }
 
-    /// What a process said.
+    /// The report that a process sent.
     pub(super) fn from_text(text: &str) -> Result<Report, EngineError> {
         let garbled = |why: String| EngineError::new(format!("a process said what is no report: {why}"));
-        let said: Said = serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
-        let [created, read, appended, deleted, bytes_read, bytes_written] = said.counts;
+        let encoded: EncodedReport = serde_json::from_str(text).map_err(|error| garbled(error.to_string()))?;
+        let [created, read, appended, deleted, bytes_read, bytes_written] = encoded.counts;
         let tally = Tally { created, read, appended, deleted, bytes_read, bytes_written, ..Tally::default() };
-        let mut report = Report { stages: Stretches(said.stages), tally, alone: said.alone, ..Report::new() };
-        for (histogram, text) in report.histograms.iter_mut().zip(&said.histograms) {
+        let mut report = Report { stages: PhaseTimes(encoded.stages), tally, alone: encoded.alone, ..Report::new() };
+        for (histogram, text) in report.histograms.iter_mut().zip(&encoded.histograms) {
             *histogram = latency::decode(text).map_err(|error| garbled(error.to_string()))?;
         }
         Ok(report)

@@ -1,39 +1,40 @@
 //! Workloads that move the records of files: one type, of which each member of the registry is a constant.
 //!
-//! A member says in which order records are visited, which way data goes, what the files hold before, and which backends
-//! it is about. What it leaves open is a parameter.
+//! A member says in which order records are visited, which way data goes, what the files hold before, and which
+//! backends it is about. What it leaves open is a parameter.
 
-mod crew;
+#[cfg(test)]
+mod call_log;
 mod options;
 #[cfg(test)]
-mod recorder;
-#[cfg(test)]
 mod tests;
+mod thread_job;
 
 use fsb_model::{Access, CacheState, Durability, Params};
 
-use super::conduct::{Subject, conduct};
+use super::measure::{Subject, measure_set};
 use super::params::Reader;
 use super::spec::{Records, Rules, Spec};
 use super::{Job, Workload};
+use crate::backend::Backend;
 use crate::backend::{Purpose, Verb};
-use crate::board::Board;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest};
+use crate::io_loop::HELD_FILES;
 use crate::profile::{Profile, Renewal};
-use crate::pump::HELD_FILES;
+use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
-use crew::Movers;
 use options::Options;
+use thread_job::RecordThreads;
 
-/// New files of up to so many bytes are made anew by the worker itself, between two passes. Larger ones take long enough
-/// for a process a repetition, before which the target is settled.
+/// New files of up to this number of bytes are made anew by the worker itself, between two passes. Larger ones take
+/// long enough for a process a repetition, before which the target is settled.
 const RENEWED_INSIDE: u64 = 64 << 20;
 
 /// What is done to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum RecordAction {
     Read,
     Write,
     /// Written at the end, wherever that is.
@@ -55,13 +56,13 @@ pub(super) enum Before {
 
 /// A member of the registry.
 #[derive(Clone, Copy)]
-pub(super) struct Mover {
+pub(super) struct RecordWorkload {
     /// In plans.
     pub(super) name: &'static str,
     /// In records.
     pub(super) operation: &'static str,
     pub(super) about: &'static str,
-    pub(super) act: Act,
+    pub(super) action: RecordAction,
     pub(super) before: Before,
     /// The first one is the default.
     pub(super) access: &'static [Access],
@@ -74,13 +75,13 @@ pub(super) struct Mover {
     pub(super) block_size: Option<&'static str>,
 }
 
-impl Mover {
+impl RecordWorkload {
     /// A member to tell others from.
-    pub(super) const BASE: Mover = Mover {
+    pub(super) const BASE: RecordWorkload = RecordWorkload {
         name: "",
         operation: "",
         about: "",
-        act: Act::Read,
+        action: RecordAction::Read,
         before: Before::Written,
         access: &[Access::Sequential],
         again: false,
@@ -91,17 +92,17 @@ impl Mover {
 
     fn rules(&self) -> Rules {
         use CacheState::{Any, Cold, Out, Warm};
-        let cache: &[CacheState] = match (self.act, self.before) {
-            (Act::Read, _) if self.again => &[Warm, Any, Out],
-            (Act::Read | Act::Mix, _) => &[Warm, Cold, Any, Out],
-            (Act::Append, _) => &[Any],
+        let cache: &[CacheState] = match (self.action, self.before) {
+            (RecordAction::Read, _) if self.again => &[Warm, Any, Out],
+            (RecordAction::Read | RecordAction::Mix, _) => &[Warm, Cold, Any, Out],
+            (RecordAction::Append, _) => &[Any],
             // One record, which is in memory once it was written, whatever may lie there beside it.
-            (Act::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
-            (Act::Write, Before::New) => &[Any, Warm, Out],
-            (Act::Write, Before::Written | Before::Asked) => CacheState::ALL,
+            (RecordAction::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
+            (RecordAction::Write, Before::New) => &[Any, Warm, Out],
+            (RecordAction::Write, Before::Written | Before::Asked) => CacheState::ALL,
         };
-        let durability = if self.act == Act::Read { &[Durability::None] } else { Durability::ALL };
-        let Mover { name, file_size, access, .. } = *self;
+        let durability = if self.action == RecordAction::Read { &[Durability::None] } else { Durability::ALL };
+        let RecordWorkload { name, file_size, access, .. } = *self;
         Rules { name, files: "1", file_size, records: Records::Each, access, durability, cache }
     }
 
@@ -120,7 +121,7 @@ impl Mover {
         };
         let options = Options::read(self, &spec, written, &mut reader)?;
         let (out, durable) = (spec.cache == CacheState::Out, spec.durability != Durability::None);
-        if out && self.act != Act::Read && !durable {
+        if out && self.action != RecordAction::Read && !durable {
             let message = "what is written out of cache is durable: without a flush the last of it stays in memory";
             return Err(reader.error("durability", message));
         }
@@ -142,7 +143,7 @@ fn overwrite(spec: &Spec, reader: &mut Reader<'_>) -> Result<bool, ParamError> {
     Ok(overwrite)
 }
 
-impl Workload for Mover {
+impl Workload for RecordWorkload {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -153,7 +154,7 @@ impl Workload for Mover {
 
     fn example(&self) -> Params {
         let mut params = super::params::of([("file_size", "64K".into()), ("block_size", "4K".into())]);
-        if self.act != Act::Read {
+        if self.action != RecordAction::Read {
             params.insert("durability".to_owned(), "end".into());
         }
         params
@@ -176,7 +177,7 @@ enum Restore {
 }
 
 pub(super) struct RecordsJob {
-    member: Mover,
+    member: RecordWorkload,
     spec: Spec,
     /// The files hold all their bytes before.
     written: bool,
@@ -197,13 +198,13 @@ impl RecordsJob {
         let Spec { layout, threads, backend, .. } = &self.spec;
         let files = self.files_of_a_worker();
         let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
-        match self.member.act {
-            Act::Append => Restore::Nothing,
+        match self.member.action {
+            RecordAction::Append => Restore::Nothing,
             // What begins cold begins with a remount, which is not a worker's to make.
             _ if self.spec.cache.begins_cold() => Restore::Nothing,
-            // Threads that share a file would have to agree on who removes it.
-            Act::Write if !self.written && *threads == 1 && small => Restore::Anew,
-            Act::Write if !self.written => Restore::Nothing,
+            // Threads that share a file would have to agree on which of them removes it.
+            RecordAction::Write if !self.written && *threads == 1 && small => Restore::Anew,
+            RecordAction::Write if !self.written => Restore::Nothing,
             _ if files > HELD_FILES => Restore::Nothing,
             _ if self.options.close => Restore::Reopen,
             // What was read or written again through the same open file would be another workload.
@@ -214,7 +215,7 @@ impl RecordsJob {
 
     /// Whether each pass is a stretch of its own, with something to do before or after it.
     fn in_rounds(&self) -> bool {
-        let locked = self.options.lock == Some(crate::pump::Lock::File);
+        let locked = self.options.lock == Some(crate::io_loop::Lock::File);
         self.restore() != Restore::Nothing || self.options.close || self.spec.durability == Durability::End || locked
     }
 
@@ -227,12 +228,12 @@ impl RecordsJob {
     }
 
     fn purposes(&self) -> (Purpose, Option<Purpose>) {
-        match self.member.act {
-            Act::Read => (Purpose::Read, None),
-            Act::Append => (Purpose::Append, None),
-            Act::Write if self.restore() == Restore::Anew => (Purpose::Create, None),
-            Act::Write => (Purpose::Write, None),
-            Act::Mix => (Purpose::Read, Some(Purpose::Write)),
+        match self.member.action {
+            RecordAction::Read => (Purpose::Read, None),
+            RecordAction::Append => (Purpose::Append, None),
+            RecordAction::Write if self.restore() == Restore::Anew => (Purpose::Create, None),
+            RecordAction::Write => (Purpose::Write, None),
+            RecordAction::Mix => (Purpose::Read, Some(Purpose::Write)),
         }
     }
 
@@ -266,12 +267,12 @@ impl Job for RecordsJob {
         if !self.written {
             profile.repeats_in_place = restore == Restore::Anew;
         }
-        profile.cold_bytes_per_operation = match self.member.act {
-            Act::Read => profile.cold_bytes_per_operation,
+        profile.cold_bytes_per_operation = match self.member.action {
+            RecordAction::Read => profile.cold_bytes_per_operation,
             // The seed decides which operations are reads: a few less than their share.
-            Act::Mix => (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64,
+            RecordAction::Mix => (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64,
             // Whole blocks are replaced without being read.
-            Act::Write | Act::Append => 0,
+            RecordAction::Write | RecordAction::Append => 0,
         };
         profile
     }
@@ -285,29 +286,33 @@ impl Job for RecordsJob {
         params
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.spec.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         self.spec.prepare(context, self.content())
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
-        let stage = self.spec.stage(context)?;
-        let board = Board::new(self.workers(), matches!(context.clock, ClockSpec::Fake { .. }))?;
-        let crew = Movers { job: self, stage: &stage, context, board: &board };
-        let verb = if self.member.act == Act::Read { Verb::Read } else { Verb::Write };
+        let set = self.spec.open_set(context)?;
+        let rendezvous = Rendezvous::new(self.workers(), matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let threads = RecordThreads { job: self, set: &set, context, rendezvous: &rendezvous };
+        let verb = if self.member.action == RecordAction::Read { Verb::Read } else { Verb::Write };
         let subject = Subject { interest: Interest::Data, content: self.content(), verb: Some(verb) };
-        let (mut measurement, _) = conduct(&crew, &stage, subject, &self.profile(), context, gate)?;
+        let (mut measurement, _) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
         if !self.in_rounds() {
-            board.settle();
+            rendezvous.add_up();
         }
-        measurement.timed_ns = board.timed_ns();
-        measurement.stonewall = board.stonewall();
-        if self.options.verify && verb == Verb::Write && stage.backend.capabilities().real {
-            fileset::verify(&stage.set, &stage.layout, context.seed)?;
+        measurement.timed_ns = rendezvous.timed_ns();
+        measurement.stonewall = rendezvous.stonewall();
+        if self.options.verify && verb == Verb::Write && set.backend.capabilities().real {
+            fileset::verify(&set.path, &set.layout, context.seed)?;
         }
         Ok(measurement)
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        self.spec.cleanup(context)
+        fileset::remove(&context.set(), &context.progress)
     }
 }

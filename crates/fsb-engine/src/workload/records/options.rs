@@ -3,11 +3,11 @@
 use fsb_model::units::parse_percent;
 use fsb_model::{Access, Params};
 
-use super::{Act, Mover, Spec};
+use super::{RecordAction, RecordWorkload, Spec};
 use crate::ParamError;
+use crate::io_loop::{HELD_FILES, Lock};
 use crate::order::STRIDE;
-use crate::pump::{HELD_FILES, Lock};
-use crate::workload::ending;
+use crate::workload::label;
 use crate::workload::params::Reader;
 
 /// Reads among the operations of a mix, where nothing is said.
@@ -31,7 +31,7 @@ pub(super) struct Options {
 
 impl Options {
     pub(super) fn read(
-        member: &Mover,
+        member: &RecordWorkload,
         spec: &Spec,
         written: bool,
         reader: &mut Reader<'_>,
@@ -41,7 +41,7 @@ impl Options {
         let verify = reader.flag("verify", false)?;
         let strided = spec.access == Access::Strided;
         let stride = strided.then(|| reader.number("stride", &STRIDE.to_string(), 1..=1 << 32)).transpose()?;
-        let mix = (member.act == Act::Mix).then(|| share(reader)).transpose()?;
+        let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
         let held = spec.layout.files / u64::from(spec.processes) <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
             if asked && !held {
@@ -83,7 +83,7 @@ impl Options {
         if self.close {
             label += ", with close";
         }
-        label + ending::verified(self.verify)
+        label + label::verified(self.verify)
     }
 
     /// Adds what is not usual: a plan of an earlier version resolves to the same cell.

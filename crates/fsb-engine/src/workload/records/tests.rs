@@ -6,10 +6,11 @@ use std::path::Path;
 use fsb_model::WorkloadSpec;
 use serde_json::json;
 
-use super::recorder::Recorder;
+use super::call_log::CallLog;
 use crate::context::Context;
 use crate::profile::Renewal;
 use crate::task::{ClockSpec, Measurement, Step};
+use crate::worker;
 use crate::workload::testing::{Open, SIZING, task};
 use crate::workload::{self, Job};
 use crate::{EngineError, backend};
@@ -24,18 +25,18 @@ fn context(spec: &WorkloadSpec, root: &Path, operations: u64) -> Context {
     Context::new(&task(Step::Measure, spec, root, operations)).unwrap()
 }
 
-/// Prepares and measures so many passes.
+/// Prepares and measures a number of passes.
 fn run(workload: &serde_json::Value, root: &Path, passes: u64) -> Result<Measurement, EngineError> {
     let (spec, job) = job(workload);
     let context = context(&spec, root, job.profile().operations * passes);
-    job.prepare(&context)?;
+    worker::prepare(&*job, &context)?;
     job.measure(&context, &mut Open::default())
 }
 
-/// What a backend is asked when so many operations are done.
+/// What a backend is asked when a number of operations is done.
 fn asked(workload: &serde_json::Value, operations: u64) -> String {
     let (spec, job) = job(workload);
-    let recorder = Recorder::leaked();
+    let recorder = CallLog::leaked();
     let context = Context { backend: Some(recorder), ..context(&spec, Path::new("/nowhere"), operations) };
     job.measure(&context, &mut Open::default()).unwrap();
     recorder.calls().join(" ")
@@ -135,7 +136,7 @@ fn members_run_on_every_backend_that_fits_and_verify_their_bytes() {
             let spec = WorkloadSpec { name: member.name().to_owned(), params };
             let passes = if job.profile().repeats_in_place { 2 } else { 1 };
             let context = context(&spec, root.path(), 16 * passes);
-            job.prepare(&context).unwrap();
+            worker::prepare(&*job, &context).unwrap();
             let name = format!("{} through {}", member.name(), backend.name());
             match job.measure(&context, &mut Open::default()) {
                 Ok(measured) => {
@@ -170,7 +171,7 @@ fn one_wrong_byte_is_found_and_placed() {
         let (spec, job) = job(&workload);
         let root = tempfile::tempdir().unwrap();
         let context = context(&spec, root.path(), 16);
-        job.prepare(&context).unwrap();
+        worker::prepare(&*job, &context).unwrap();
         let file = root.path().join("fsb-set/d00000/f00000000");
         let mut bytes = fs::read(&file).unwrap();
         bytes[33_333] ^= 0x10;
@@ -219,7 +220,7 @@ fn a_process_that_fails_ends_the_others_and_says_why() {
     let workload = json!({"name": "read", "file_size": "64K", "block_size": "4K", "processes": 3, "close": true});
     let (spec, job) = job(&workload);
     let context = context(&spec, root.path(), 48_000);
-    job.prepare(&context).unwrap();
+    worker::prepare(&*job, &context).unwrap();
     let file = root.path().join("fsb-set/d00000/f00000001");
     fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(10_000).unwrap();
     let error = job.measure(&context, &mut Open::default()).unwrap_err();

@@ -27,7 +27,7 @@ pub(super) fn object(source: &Item) -> OsString {
     name
 }
 
-/// Compiles all of them below `set`, so many at once: nanoseconds that each took.
+/// Compiles all sources below `set`, `jobs` at once: nanoseconds that each took.
 pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, EngineError> {
     let compiler = find().ok_or_else(|| EngineError::new("there is no program cc in PATH, which compiles"))?;
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));

@@ -1,68 +1,73 @@
 //! What tar does to one entry of an archive.
 
 use std::ffi::CStr;
-use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::index::{Item, Kind};
+use super::index::{EntryKind, Item};
 use crate::EngineError;
-use crate::backend::Handle;
+use crate::backend::{Directory, Namespace, OpenFlags, Session};
+
+const NEW_FILE: OpenFlags = OpenFlags::WRITE.creating(0o600).with(OFlags::NOFOLLOW);
 
 /// Why a call was refused, and its verb.
 pub(super) type Refusal = (&'static str, Errno);
 
 /// Does to an entry what tar does: makes it, writes its bytes by `piece`, and gives it its permissions and its time.
-pub(super) fn unpack(root: &Handle, item: &Item, archive: &[u8], piece: usize) -> Result<(), Refusal> {
+pub(super) fn unpack(
+    (namespace, session): (&dyn Namespace, &mut (dyn Session + 'static)),
+    root: &Directory,
+    item: &Item,
+    archive: Option<&[u8]>,
+    piece: usize,
+) -> Result<(), Refusal> {
     match &item.kind {
         // A directory's time changes with what is put into it: that comes at the end.
-        Kind::Directory => {
-            let made = rustix::fs::mkdirat(root.fd(), &item.name, Mode::from_raw_mode(0o700));
+        EntryKind::Directory => {
+            let made = namespace.make_directory(root, &item.name, Mode::from_raw_mode(0o700));
             made.map_err(|errno| ("make directory", errno))
         }
-        Kind::Symbolic(target) => rustix::fs::symlinkat(target, root.fd(), &item.name).map_err(|errno| ("link", errno)),
-        Kind::Hard(target) => {
-            let linked = rustix::fs::linkat(root.fd(), target, root.fd(), &item.name, AtFlags::empty());
-            linked.map_err(|errno| ("link", errno))
+        EntryKind::Symbolic(target) => {
+            namespace.symbolic_link(root, target, &item.name).map_err(|errno| ("link", errno))
         }
-        Kind::File { offset, size } => {
-            // An archive that changed since it was looked at.
-            let bytes = archive.get(*offset as usize..).and_then(|rest| rest.get(..*size as usize));
-            let bytes = bytes.ok_or(("find in the archive", Errno::NODATA))?;
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(root.fd(), &item.name, flags, Mode::from_raw_mode(0o600));
-            let file = file.map_err(|errno| ("create", errno))?;
+        EntryKind::Hard(target) => namespace.link(root, target, &item.name).map_err(|errno| ("link", errno)),
+        EntryKind::File { offset, size } => {
+            let file = session.open(root, &item.name, NEW_FILE, *size).map_err(|errno| ("create", errno))?;
+            let bytes = match archive {
+                None => &[],
+                // An archive may have changed since it was looked at.
+                Some(archive) => {
+                    let bytes = archive.get(*offset as usize..).and_then(|rest| rest.get(..*size as usize));
+                    bytes.ok_or(("find in the archive", Errno::NODATA))?
+                }
+            };
             for piece in bytes.chunks(piece) {
                 let mut written = 0;
                 while written < piece.len() {
-                    match rustix::io::write(&file, &piece[written..]) {
-                        Ok(0) => return Err(("write to", Errno::NOSPC)),
-                        Ok(wrote) => written += wrote,
-                        Err(Errno::INTR) => {}
-                        Err(errno) => return Err(("write to", errno)),
+                    match session.write(file, &piece[written..]).map_err(|errno| ("write to", errno))? {
+                        0 => return Err(("write to", Errno::NOSPC)),
+                        wrote => written += wrote,
                     }
                 }
             }
-            rustix::fs::futimens(&file, &times(item)).map_err(|errno| ("set the time of", errno))?;
+            session.set_times(file, &times(item)).map_err(|errno| ("set the time of", errno))?;
             let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);
-            rustix::fs::fchmod(&file, mode).map_err(|errno| ("set the permissions of", errno))?;
+            session.set_mode(file, mode).map_err(|errno| ("set the permissions of", errno))?;
             // A file system may tell only now that it could not write.
-            // SAFETY: the descriptor is ours, and nobody uses it after this.
-            unsafe { rustix::io::try_close(file.into_raw_fd()) }.map_err(|errno| ("close", errno))
+            session.close(file).map_err(|errno| ("close", errno))
         }
     }
 }
 
 /// Permissions and time of a directory that is full.
-pub(super) fn finish(root: &Handle, item: &Item) -> Result<(), Refusal> {
-    let set = rustix::fs::utimensat(root.fd(), &item.name, &times(item), AtFlags::empty());
+pub(super) fn finish(namespace: &dyn Namespace, root: &Directory, item: &Item) -> Result<(), Refusal> {
+    let set = namespace.set_times(root, &item.name, &times(item));
     set.map_err(|errno| ("set the time of", errno))?;
     let mode = Mode::from_raw_mode(item.mode as rustix::fs::RawMode);
-    rustix::fs::chmodat(root.fd(), &item.name, mode, AtFlags::empty())
-        .map_err(|errno| ("set the permissions of", errno))
+    namespace.set_mode(root, &item.name, mode).map_err(|errno| ("set the permissions of", errno))
 }
 
 /// Now, as tar has it, and the time that the archive tells.

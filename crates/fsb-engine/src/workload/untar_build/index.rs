@@ -7,10 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::recipe::{EPOCH, Planned};
+use crate::EngineError;
 
 /// What an entry is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     Directory,
     /// Its bytes lie at `offset` of the archive.
     File {
@@ -27,7 +28,7 @@ pub(super) enum Kind {
 #[derive(Debug, Clone)]
 pub(super) struct Item {
     pub(super) name: CString,
-    pub(super) kind: Kind,
+    pub(super) kind: EntryKind,
     pub(super) mode: u32,
     /// Seconds since 1970.
     pub(super) mtime: u64,
@@ -53,8 +54,8 @@ impl Index {
         let mut known = HashMap::new();
         for (number, one) in (0..).zip(planned) {
             let kind = match one.size {
-                None => Kind::Directory,
-                Some(size) => Kind::File { offset: 0, size },
+                None => EntryKind::Directory,
+                Some(size) => EntryKind::File { offset: 0, size },
             };
             index.push(&mut known, Path::new(&one.path), kind, (one.mode, EPOCH + number));
         }
@@ -62,11 +63,12 @@ impl Index {
     }
 
     /// Of an archive. `Err` says which entry cannot be unpacked, and why.
-    pub(super) fn read(archive: impl Read + Seek) -> Result<Index, String> {
+    pub(super) fn read(archive: impl Read + Seek) -> Result<Index, EngineError> {
         let mut index = Index { children: vec![0], ..Index::default() };
         let (mut known, mut seen) = (HashMap::new(), HashSet::new());
         let mut archive = tar::Archive::new(archive);
-        let broken = |error: std::io::Error| format!("it is no tar archive, or a damaged one: {error}");
+        let broken =
+            |error: std::io::Error| EngineError::new(format!("it is no tar archive, or a damaged one: {error}"));
         for entry in archive.entries_with_seek().map_err(broken)? {
             let entry = entry.map_err(broken)?;
             let written = entry.path().map_err(broken)?.into_owned();
@@ -76,54 +78,60 @@ impl Index {
             }
             let Some(path) = below(&written)? else { continue };
             let header = entry.header();
-            let link = || -> Result<Option<PathBuf>, String> {
+            let link = || -> Result<Option<PathBuf>, EngineError> {
                 Ok(entry.link_name().map_err(broken)?.map(|link| link.into_owned()))
             };
-            let no_target = || format!("'{shown}' is a link to nothing");
+            let no_target = || refused(format!("'{shown}' is a link to nothing"));
             let kind = match header.entry_type() {
-                tar::EntryType::Directory => Kind::Directory,
+                tar::EntryType::Directory => EntryKind::Directory,
                 tar::EntryType::GNUSparse => {
-                    return Err(format!("'{shown}' is a sparse file: make the archive without --sparse"));
+                    return Err(refused(format!("'{shown}' is a sparse file: make the archive without --sparse")));
                 }
                 tar::EntryType::Regular | tar::EntryType::Continuous => {
-                    Kind::File { offset: entry.raw_file_position(), size: entry.size() }
+                    EntryKind::File { offset: entry.raw_file_position(), size: entry.size() }
                 }
-                tar::EntryType::Symlink => Kind::Symbolic(c_string(&link()?.ok_or_else(no_target)?)?),
+                tar::EntryType::Symlink => EntryKind::Symbolic(c_string(&link()?.ok_or_else(no_target)?)?),
                 tar::EntryType::Link => {
                     let target = below(&link()?.ok_or_else(no_target)?)?.ok_or_else(no_target)?;
                     if !seen.contains(&target) {
-                        return Err(format!("'{shown}' is another name of a file that does not come before it"));
+                        return Err(refused(format!(
+                            "'{shown}' is another name of a file that does not come before it"
+                        )));
                     }
-                    Kind::Hard(c_string(&target)?)
+                    EntryKind::Hard(c_string(&target)?)
                 }
-                other => return Err(format!("'{shown}' is no file, directory or link but {other:?}: leave it out")),
+                other => {
+                    return Err(refused(format!(
+                        "'{shown}' is no file, directory or link but {other:?}: leave it out"
+                    )));
+                }
             };
             let fresh = seen.insert(path.clone());
             match kind {
                 // It is there already for what it holds, or stands in the archive twice.
-                Kind::Directory if known.contains_key(&path) => continue,
+                EntryKind::Directory if known.contains_key(&path) => continue,
                 _ if !fresh || known.contains_key(&path) => {
-                    return Err(format!("'{shown}' stands in it twice"));
+                    return Err(refused(format!("'{shown}' stands in it twice")));
                 }
                 _ => {}
             }
             let mode = header.mode().unwrap_or(0o644) & 0o777;
             index.push(&mut known, &path, kind, (mode, header.mtime().unwrap_or(EPOCH)));
             if index.items.len() > MOST_ENTRIES {
-                return Err(format!("more than {MOST_ENTRIES} entries are too many"));
+                return Err(refused(format!("more than {MOST_ENTRIES} entries are too many")));
             }
         }
         Ok(index)
     }
 
     /// Adds an entry, and before it the directories above it that are not there.
-    fn push(&mut self, known: &mut HashMap<PathBuf, usize>, path: &Path, kind: Kind, (mode, mtime): (u32, u64)) {
+    fn push(&mut self, known: &mut HashMap<PathBuf, usize>, path: &Path, kind: EntryKind, (mode, mtime): (u32, u64)) {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let above = match parent {
             None => 0,
             Some(parent) => {
                 if !known.contains_key(parent) {
-                    self.push(known, parent, Kind::Directory, (0o755, mtime));
+                    self.push(known, parent, EntryKind::Directory, (0o755, mtime));
                 }
                 known[parent]
             }
@@ -131,7 +139,7 @@ impl Index {
         self.children[above] += 1;
         // Its owner must be able to read it, to look into it, and to remove it.
         let mode = match kind {
-            Kind::Directory => {
+            EntryKind::Directory => {
                 self.directories.push(self.items.len());
                 self.children.push(0);
                 known.insert(path.to_owned(), self.directories.len());
@@ -150,7 +158,7 @@ impl Index {
     /// Bytes of each file.
     pub(super) fn sizes(&self) -> impl Iterator<Item = u64> {
         self.items.iter().filter_map(|item| match item.kind {
-            Kind::File { size, .. } => Some(size),
+            EntryKind::File { size, .. } => Some(size),
             _ => None,
         })
     }
@@ -161,24 +169,28 @@ impl Index {
     }
 }
 
+fn refused(message: String) -> EngineError {
+    EngineError::new(message)
+}
+
 /// The path below the directory that is unpacked into; nothing where it is that directory itself.
-fn below(path: &Path) -> Result<Option<PathBuf>, String> {
+fn below(path: &Path) -> Result<Option<PathBuf>, EngineError> {
     let mut clean = PathBuf::new();
     for component in path.components() {
         match component {
             Component::Normal(part) if part.as_bytes().contains(&0) => {
-                return Err(format!("'{}' holds a zero byte", path.display()));
+                return Err(refused(format!("'{}' holds a zero byte", path.display())));
             }
             Component::Normal(part) => clean.push(part),
             Component::CurDir => {}
-            _ => return Err(format!("'{}' leads out of the directory that is unpacked into", path.display())),
+            _ => return Err(refused(format!("'{}' leads out of the directory that is unpacked into", path.display()))),
         }
     }
     Ok((!clean.as_os_str().is_empty()).then_some(clean))
 }
 
-fn c_string(path: &Path) -> Result<CString, String> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| format!("'{}' holds a zero byte", path.display()))
+fn c_string(path: &Path) -> Result<CString, EngineError> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| refused(format!("'{}' holds a zero byte", path.display())))
 }
 
 #[cfg(test)]
@@ -216,7 +228,7 @@ mod tests {
         let names: Vec<_> = index.items.iter().map(|item| item.name.to_str().unwrap()).collect();
         assert_eq!(names, ["a", "a/b", "a/b/one.c", "a/two", "three"]);
         assert_eq!((index.children, index.directories), (vec![2, 2, 1], vec![0, 1]));
-        let Kind::File { offset, size } = index.items[2].kind else { panic!("a file") };
+        let EntryKind::File { offset, size } = index.items[2].kind else { panic!("a file") };
         assert_eq!(&bytes[offset as usize..][..size as usize], b"hello");
         assert_eq!((index.items[2].mode, index.items[0].mode), (0o600, 0o755));
     }
@@ -233,7 +245,7 @@ mod tests {
             (b"\x1f\x8bnonsense".repeat(100), "no tar archive"),
         ] {
             let error = Index::read(Cursor::new(&bytes)).err().unwrap_or_else(|| panic!("{said}"));
-            assert!(error.contains(said), "{said}: {error}");
+            assert!(error.message.contains(said), "{said}: {error}");
         }
     }
 

@@ -1,17 +1,18 @@
 //! A source tree: unpacked from an archive, asked for its attributes, read, and removed.
 //!
-//! These are the phases of the Andrew benchmark (Howard and others, "Scale and performance in a distributed file system",
+//! These are the phases of the Andrew benchmark (Howard and others, "Scale and performance in a distributed file
+//! system",
 //! 1988), whose last one, compiling, has to be asked for: it measures the processor. The archive lies in memory, so that
 //! nothing but the target is waited for; what is unpacked and what is removed is durable at the end of its phase. One
 //! repetition does the whole tree once, and targets are compared by the time that it takes.
 
 mod compile;
-mod crew;
 mod entry;
 mod index;
 mod options;
 mod recipe;
 mod report;
+mod thread_job;
 
 use std::ffi::CString;
 use std::io::{Cursor, Read};
@@ -21,22 +22,24 @@ use std::sync::atomic::AtomicBool;
 use fsb_model::metric::TREE_TIME;
 use fsb_model::{CacheState, Durability, Params};
 
-use super::conduct::check_operations;
+use super::measure::check_operations;
 use super::{Job, Workload, params};
-use crate::board::Board;
+use crate::backend::Backend;
+use crate::backend::Setup;
 use crate::context::Context;
 use crate::data::Data;
 use crate::fileset::NOTE;
 use crate::hash::{Stream, hash};
 use crate::memory::check_room;
 use crate::profile::{Profile, Renewal};
+use crate::rendezvous::Rendezvous;
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::{EngineError, ParamError, Sizing, fileset, team};
-use crew::Builders;
+use crate::{EngineError, ParamError, Sizing, fileset, threads};
 use index::Index;
 use options::{Options, Phase, Source, scaled};
-use recipe::Content;
+use recipe::SourceContent;
 use report::Report;
+use thread_job::UntarThreads;
 
 /// What an object takes, generously.
 const OBJECT: u64 = 1 << 20;
@@ -67,12 +70,16 @@ impl Workload for UntarBuild {
 struct UntarBuildJob(Options);
 
 impl UntarBuildJob {
+    fn is_real(&self, context: &Context) -> bool {
+        context.backend(self.0.backend).capabilities().real
+    }
+
     /// The archive in memory, and what is in it; of one that nothing is made of, only what would be in it.
     fn archive(&self, context: &Context) -> Result<(Vec<u8>, Index), EngineError> {
         match &self.0.source {
             Source::Recipe { files, scale, content } => {
                 let planned = recipe::tree(scaled(*files, *scale));
-                if !context.is_real() {
+                if !self.is_real(context) {
                     return Ok((Vec::new(), Index::of_plan(&planned)));
                 }
                 check_room(
@@ -82,8 +89,8 @@ impl UntarBuildJob {
                 let mut data = Data::new(context.seed, 1 << 20);
                 let (seed, mut address) = (hash(context.seed, Stream::Data, 1), 0);
                 let fill = |bytes: &mut Vec<u8>, number, size: u64| match content {
-                    Content::Text => recipe::write_source(bytes, seed, number, size),
-                    Content::Random => {
+                    SourceContent::Text => recipe::write_source(bytes, seed, number, size),
+                    SourceContent::Random => {
                         let mut left = size;
                         while left > 0 {
                             let length = left.min(1 << 20);
@@ -96,20 +103,20 @@ impl UntarBuildJob {
                 };
                 let failed = |error| EngineError::new(format!("make the archive in memory: {error}"));
                 let archive = recipe::archive(&planned, fill).map_err(failed)?;
-                let index = Index::read(Cursor::new(&archive)).map_err(EngineError::new)?;
+                let index = Index::read(Cursor::new(&archive))?;
                 Ok((archive, index))
             }
             Source::Archive(path) => {
                 let failed = |error: std::io::Error| EngineError::io("read the archive", path, &error);
                 let mut file = fsb_input::open(path).map_err(failed)?;
                 let mut archive = Vec::new();
-                if context.is_real() {
+                if self.is_real(context) {
                     check_room("the archive", file.metadata().map_err(failed)?.len())?;
                     file.read_to_end(&mut archive).map_err(failed)?;
-                    let index = Index::read(Cursor::new(&archive)).map_err(EngineError::new)?;
+                    let index = Index::read(Cursor::new(&archive))?;
                     return Ok((archive, index));
                 }
-                let index = Index::read(std::io::BufReader::new(file)).map_err(EngineError::new)?;
+                let index = Index::read(std::io::BufReader::new(file))?;
                 Ok((archive, index))
             }
         }
@@ -131,7 +138,7 @@ impl Job for UntarBuildJob {
             threads: *threads,
             processes: 1,
             matrix: false,
-            backend: "psync".to_owned(),
+            backend: self.0.backend.name().to_owned(),
             durability: *durability,
             cache: CacheState::Any,
             primary: &TREE_TIME,
@@ -151,22 +158,26 @@ impl Job for UntarBuildJob {
         self.0.params()
     }
 
+    fn backend(&self) -> &'static dyn Backend {
+        self.0.backend
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        if !context.is_real() {
-            return Ok(());
-        }
         let set = context.set();
         fileset::make_anew(&set)?;
         let root = fileset::open(&set)?;
         if self.0.is_unpacked_before() {
             let (archive, index) = self.archive(context)?;
+            let backend = context.backend(self.0.backend).plain();
+            let (namespace, mut session) = (backend.namespace(), backend.session(&Setup::plain(1))?);
             for item in &index.items {
-                let made = entry::unpack(&root, item, &archive, 1 << 20);
+                let made = entry::unpack((namespace, &mut *session), &root, item, Some(&archive), 1 << 20);
                 made.map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
             }
             for &directory in index.directories.iter().rev() {
                 let item = &index.items[directory];
-                entry::finish(&root, item).map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
+                let set_to = entry::finish(namespace, &root, item);
+                set_to.map_err(|refusal| entry::refused(&set, &item.name, refusal))?;
             }
         }
         fileset::sync_through(&root, &set)
@@ -176,25 +187,27 @@ impl Job for UntarBuildJob {
         let profile = self.profile();
         check_operations(&profile, context.operations)?;
         let set = context.set();
-        let root = if context.is_real() { Some(fileset::open(&set)?) } else { None };
+        let backend = context.backend(self.0.backend);
+        let root = backend.namespace().open_root(&set).map_err(|errno| EngineError::call("open", &set, errno))?;
         let (archive, index) = self.archive(context)?;
         let phases = self.0.phases();
         let sources = || index.sources().take(self.0.totals.sources as usize);
         let object = |source| CString::new(compile::object(source).into_vec()).unwrap_or_default();
-        let board = Board::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
-        let crew = Builders {
+        let rendezvous = Rendezvous::new(self.0.threads, matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let threads = UntarThreads {
             job: self,
             set: &set,
-            root: root.as_ref(),
+            backend,
+            root: &root,
             index: &index,
-            archive: &archive,
+            archive: Some(&archive[..]).filter(|_| self.is_real(context)),
             sources: if phases.contains(&Phase::Compile) { sources().collect() } else { Vec::new() },
             objects: if self.0.has_objects() { sources().map(object).collect() } else { Vec::new() },
-            board: &board,
+            rendezvous: &rendezvous,
             failed: AtomicBool::new(false),
         };
-        let outcome = team::run(&crew, context, &profile, Ready::default(), false, gate)?;
-        if root.is_some() && phases.contains(&Phase::Remove) {
+        let outcome = threads::run(&threads, context, &profile, Ready::default(), false, gate)?;
+        if self.is_real(context) && phases.contains(&Phase::Remove) {
             fileset::expect_nothing(&set)?;
         }
         let mut measurement = outcome.measurement(OPERATION);
@@ -203,7 +216,7 @@ impl Job for UntarBuildJob {
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
-        if context.is_real() { fileset::remove(&context.set(), &context.progress) } else { Ok(()) }
+        fileset::remove(&context.set(), &context.progress)
     }
 }
 

@@ -8,11 +8,12 @@ use serde_json::Value;
 
 use super::compile;
 use super::index::Index;
-use super::recipe::{self, Content};
+use super::recipe::{self, SourceContent};
+use crate::backend::Backend;
 use crate::fileset::BLOCK;
-use crate::workload::ending::ending;
+use crate::workload::label::{self, ending};
 use crate::workload::params::{self, Reader};
-use crate::{ParamError, Sizing};
+use crate::{EngineError, ParamError, Sizing};
 
 /// What is done to the tree, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,14 +67,14 @@ impl Timed {
 /// Where the tree comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
-    /// So many files at full scale, times the scale.
-    Recipe { files: u64, scale: f64, content: Content },
+    /// The number of files at full scale, times the scale.
+    Recipe { files: u64, scale: f64, content: SourceContent },
     /// A file of somebody's.
     Archive(PathBuf),
 }
 
 /// Resolved parameters.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Options {
     pub(super) source: Source,
     timed: Timed,
@@ -83,6 +84,7 @@ pub(super) struct Options {
     pub(super) jobs: u32,
     /// Bytes of one write.
     pub(super) block_size: u64,
+    pub(super) backend: &'static dyn Backend,
     pub(super) threads: u32,
     pub(super) durability: Durability,
     /// What is read is compared.
@@ -121,7 +123,7 @@ impl Options {
     pub(super) fn parse(name: &str, params: &Params, sizing: &Sizing) -> Result<Options, ParamError> {
         let mut reader = Reader::new(name, params, sizing);
         let archive = reader.text("archive")?;
-        let content = reader.word("content", &Content::ALL, Content::name)?;
+        let content = reader.word("content", &SourceContent::ALL, SourceContent::name)?;
         let compile = reader.flag("compile", false)?;
         let timed = reader.word("phase", &Timed::CHOICES, Timed::name)?.unwrap_or(Timed::All);
         let (source, index) = match archive {
@@ -135,15 +137,15 @@ impl Options {
                     return Err(reader.error("compile", "only sources made by recipe are compiled, no archive's"));
                 }
                 let path = std::path::absolute(&path).unwrap_or_else(|_| PathBuf::from(&path));
-                let index = of_archive(&path).map_err(|why| reader.error("archive", why))?;
+                let index = of_archive(&path).map_err(|error| reader.error("archive", error.message))?;
                 (Source::Archive(path), index)
             }
             None => {
                 let files = reader.number("files", "20000", 1..=1_000_000)?;
                 let scale = reader.fraction("scale", 1.0, 1e-9..=1024.0)?;
-                let usual = if compile { Content::Text } else { Content::Random };
+                let usual = if compile { SourceContent::Text } else { SourceContent::Random };
                 let content = content.unwrap_or(usual);
-                if compile && content == Content::Random {
+                if compile && content == SourceContent::Random {
                     return Err(reader.error("content", "no compiler takes random bytes: say \"text\", or nothing"));
                 }
                 let index = Index::of_plan(&recipe::tree(scaled(files, scale)));
@@ -172,6 +174,7 @@ impl Options {
             compile,
             jobs: if compile && jobs == 0 { sizing.cpus.max(1) } else { jobs },
             block_size: reader.number("block_size", "10K", 1..=1 << 30)?,
+            backend: reader.sequential_backend()?,
             threads: reader.threads()?,
             durability: reader.word("durability", &durabilities, Durability::name)?.unwrap_or(Durability::End),
             verify: reader.flag("verify", false)?,
@@ -240,6 +243,7 @@ impl Options {
         if let Some(label) = &self.label {
             add("label", label.as_str().into());
         }
+        params::add_backend(&mut params, self.backend);
         params
     }
 
@@ -256,7 +260,7 @@ impl Options {
             Timed::All => format!("untar-build, {tree}"),
             Timed::One(phase) => format!("{} {tree}", phase.name()),
         };
-        if let Source::Recipe { content: Content::Text, .. } = self.source {
+        if let Source::Recipe { content: SourceContent::Text, .. } = self.source {
             label += " of text";
         }
         if self.compile {
@@ -270,7 +274,7 @@ impl Options {
         if self.block_size != 10 << 10 {
             label = format!("{label}, {}", Bytes(self.block_size));
         }
-        label + &ending(self.durability, self.verify, self.threads, 1)
+        label + &label::backend(self.backend) + &ending(self.durability, self.verify, self.threads, 1)
     }
 }
 
@@ -279,19 +283,19 @@ pub(super) fn scaled(files: u64, scale: f64) -> u64 {
     if scale == 1.0 { files } else { ((files as f64 * scale).round() as u64).max(1) }
 }
 
-fn of_archive(path: &Path) -> Result<Index, String> {
+fn of_archive(path: &Path) -> Result<Index, EngineError> {
     let shown = path.display();
-    let failed = |error: std::io::Error| format!("{shown} cannot be read: {error}");
+    let failed = |error: std::io::Error| EngineError::new(format!("{shown} cannot be read: {error}"));
     let file = fsb_input::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::IsADirectory => format!("{shown} is no file: name a tar archive"),
+        std::io::ErrorKind::IsADirectory => EngineError::new(format!("{shown} is no file: name a tar archive")),
         _ => failed(error),
     })?;
     if let Some(how) = packed(&file) {
-        return Err(format!(
+        return Err(EngineError::new(format!(
             "{shown} is compressed: unpack it first, with {how}; decompressing measures the processor"
-        ));
+        )));
     }
-    Index::read(std::io::BufReader::new(file)).map_err(|why| format!("{shown}: {why}"))
+    Index::read(std::io::BufReader::new(file)).map_err(|why| EngineError::new(format!("{shown}: {why}")))
 }
 
 /// The program that takes off a compression that a file begins with.

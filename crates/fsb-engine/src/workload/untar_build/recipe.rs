@@ -33,25 +33,25 @@ pub(super) struct Planned {
 
 /// What the bytes of files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum SourceContent {
     /// That nobody can compress.
     Random,
     /// C: it compresses as sources do, and it compiles.
     Text,
 }
 
-impl Content {
-    pub(super) const ALL: [Content; 2] = [Content::Random, Content::Text];
+impl SourceContent {
+    pub(super) const ALL: [SourceContent; 2] = [SourceContent::Random, SourceContent::Text];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Content::Random => "random",
-            Content::Text => "text",
+            SourceContent::Random => "random",
+            SourceContent::Text => "text",
         }
     }
 }
 
-/// The tree of so many files: parents before children, and the files of a directory after it.
+/// The tree of `files` files: parents before children, and the files of a directory after it.
 pub(super) fn tree(files: u64) -> Vec<Planned> {
     let count = (files / FILES_A_DIRECTORY).max(1);
     let mut directories: Vec<(String, u32)> = vec![(ROOT.to_owned(), 0)];

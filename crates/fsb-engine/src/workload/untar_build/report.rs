@@ -5,13 +5,13 @@ use hdrhistogram::Histogram;
 
 use super::options::{Options, Phase};
 use crate::latency;
-use crate::task::{Amount, Measurement};
-use crate::workload::stretches::Stretches;
+use crate::task::{Measurement, Rate};
+use crate::workload::phase_times::PhaseTimes;
 
 /// Of one worker.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
-    stretches: Stretches<5>,
+    stretches: PhaseTimes<5>,
     histograms: [Histogram<u64>; 5],
 }
 
@@ -28,7 +28,7 @@ fn rate(phase: Phase) -> &'static MetricKind {
 impl Report {
     /// An empty one, whose memory was touched.
     pub(super) fn new() -> Report {
-        Report { stretches: Stretches::new(), histograms: std::array::from_fn(|_| latency::touched()) }
+        Report { stretches: PhaseTimes::new(), histograms: std::array::from_fn(|_| latency::touched()) }
     }
 
     #[inline]
@@ -47,7 +47,7 @@ impl Report {
     /// The time of all phases, from the first start to the last end of each, the rates, and the latencies.
     pub(super) fn add_to(reports: &[Report], options: &Options, measurement: &mut Measurement) {
         measurement.timed_ns = 0;
-        let durations = Stretches::of_all(reports.iter().map(|report| report.stretches)).durations();
+        let durations = PhaseTimes::of_all(reports.iter().map(|report| report.stretches)).durations();
         let phases = options.phases();
         for &phase in &phases {
             let timed_ns = durations[phase as usize];
@@ -56,7 +56,7 @@ impl Report {
             for report in reports {
                 histogram.add(&report.histograms[phase as usize]).expect("histograms of one size add up");
             }
-            let amount = Amount { amount: histogram.len(), timed_ns };
+            let amount = Rate { amount: histogram.len(), timed_ns };
             measurement.rates.insert(rate(phase).name.to_owned(), amount);
             measurement.latency.insert(phase.name().to_owned(), latency::encode(&histogram));
         }

@@ -156,7 +156,7 @@ fn labels_say_how_and_parameters_that_make_no_sense_are_refused() {
         (vec![("jobs", 2.into())], "unknown parameter 'jobs'"),
         (vec![("durability", "each".into())], "durability: 'each' cannot be"),
     ] {
-        let error = label(&pairs).unwrap_err();
+        let error = label(&pairs).unwrap_err().to_string();
         assert!(error.contains(said), "{said}: {error}");
     }
 }

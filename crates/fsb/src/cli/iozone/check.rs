@@ -33,7 +33,7 @@ pub fn check(options: &Options) -> anyhow::Result<Rights> {
 fn check_with(options: &Options, rows: &[Row], rights: Rights) -> anyhow::Result<()> {
     let mut existing = BTreeMap::new();
     for path in sequence::files(options) {
-        let found = classic::examine(&path).map_err(exit::request)?;
+        let found = classic::examine(&path).map_err(|error| exit::request(error.message))?;
         existing.insert(path, found);
     }
     one_file_each(&existing)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fsb_engine::EngineError;
-use fsb_engine::classic::{self, CrewResult, Phase, PhaseError, PhaseResult};
+use fsb_engine::classic::{self, GroupResult, Phase, PhaseError, PhaseResult};
 use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,7 @@ impl Work for Passes {
     const NAME: &'static str = "iozone";
     type Task = Asked;
     type Progress = ();
-    type Answer = Result<CrewResult, PhaseError>;
+    type Answer = Result<GroupResult, PhaseError>;
     // A pass looks at the flag before each record. Its files are removed by whoever asked for it.
     const HEEDS_INTERRUPTION: bool = true;
 
@@ -41,7 +41,7 @@ impl Work for Passes {
         let program = || std::env::current_exe().map_err(|error| EngineError::io("find", "this program", &error));
         Ok(match (task.together, task.phases.as_slice()) {
             (None, [phase]) => classic::perform(phase, &interrupted)
-                .map(|result| CrewResult { nanoseconds: result.nanoseconds, results: vec![result] }),
+                .map(|result| GroupResult { nanoseconds: result.nanoseconds, results: vec![result] }),
             (None, _) => return Err(EngineError::new("several passes were not asked to start together")),
             (Some(Means::Threads), phases) => classic::perform_together(phases, None, &interrupted),
             (Some(Means::Processes), phases) => classic::perform_together(phases, Some(&program()?), &interrupted),
@@ -66,12 +66,12 @@ impl PassWorker {
     }
 
     /// Makes passes that start together, each in a thread or in a process.
-    pub fn passes_together(&mut self, phases: &[Phase], threads: bool) -> Result<CrewResult, PhaseError> {
+    pub fn passes_together(&mut self, phases: &[Phase], threads: bool) -> Result<GroupResult, PhaseError> {
         let means = if threads { Means::Threads } else { Means::Processes };
         self.ask(Asked { phases: phases.to_vec(), together: Some(means) })
     }
 
-    fn ask(&mut self, asked: Asked) -> Result<CrewResult, PhaseError> {
+    fn ask(&mut self, asked: Asked) -> Result<GroupResult, PhaseError> {
         self.0.perform::<Passes>(&asked, &mut |()| {}).map_err(|error| match error {
             WorkerError::Engine(error) => PhaseError::Engine(error),
             WorkerError::Interrupted => PhaseError::Interrupted,

@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::{self, Unit};
 use fsb_compat::iozone::sequence::{self, Row};
-use fsb_engine::classic::{Check, Means, Msync, Operation, Phase, PhaseResult, Purge, Rest};
+use fsb_engine::classic::{Check, IoMethod, Msync, Operation, Phase, PhaseResult, Purge, Rest};
 
 /// The pass that an operation of IOzone's is; none for the mix, which is two of them.
 pub fn operation(operation: sequence::Operation) -> Option<Operation> {
@@ -48,7 +48,7 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
         file_size: (sizes.file / sizes.record * sizes.record) << 10,
         record_size: sizes.record << 10,
         stride: options.stride,
-        means: means(options.means),
+        method: method(options.means),
         direct: options.direct,
         sync: options.sync,
         data_sync: options.data_sync,
@@ -67,13 +67,13 @@ pub fn phase(options: &Options, operation: Operation, path: &Path, sizes: Row, r
     }
 }
 
-fn means(means: options::Means) -> Means {
+fn method(means: options::Means) -> IoMethod {
     match means {
-        options::Means::Calls => Means::Calls,
-        options::Means::Mapping(options::Msync::Never) => Means::Mapping(Msync::Never),
-        options::Means::Mapping(options::Msync::Async) => Means::Mapping(Msync::Async),
-        options::Means::Mapping(options::Msync::Sync) => Means::Mapping(Msync::Sync),
-        options::Means::Async { depth, copy } => Means::Asynchronous { depth, copy },
+        options::Means::Calls => IoMethod::Calls,
+        options::Means::Mapping(options::Msync::Never) => IoMethod::Mapping(Msync::Never),
+        options::Means::Mapping(options::Msync::Async) => IoMethod::Mapping(Msync::Async),
+        options::Means::Mapping(options::Msync::Sync) => IoMethod::Mapping(Msync::Sync),
+        options::Means::Async { depth, copy } => IoMethod::Asynchronous { depth, copy },
     }
 }
 

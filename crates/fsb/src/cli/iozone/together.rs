@@ -7,7 +7,7 @@ use fsb_compat::iozone::options::Unit;
 use fsb_compat::iozone::print::{self, Child, Crew};
 use fsb_compat::iozone::sequence::{self, Operation, Row};
 use fsb_compat::iozone::throughput_sheet;
-use fsb_engine::classic::{self, CrewResult, Existing, Phase, PhaseResult};
+use fsb_engine::classic::{self, Existing, GroupResult, Phase, PhaseResult};
 
 use super::phases::{operations, phase};
 use super::repeat::Repeat;
@@ -92,7 +92,7 @@ fn phases(options: &Options, operation: Operation, sizes: Row, files: &[PathBuf]
 }
 
 /// Adds a pass of all to the sums of each: the time that it took.
-fn add(sums: &mut [Option<PhaseResult>], result: CrewResult) -> u64 {
+fn add(sums: &mut [Option<PhaseResult>], result: GroupResult) -> u64 {
     for (sum, result) in sums.iter_mut().flatten().zip(result.results) {
         sum.nanoseconds += result.nanoseconds;
         sum.records += result.records;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fsb_compat::postmark::print::{self, Outcome};
 use fsb_compat::postmark::{Settings, pool, source};
 use fsb_engine::EngineError;
-use fsb_engine::postmark::{self, Ended, Moment, Request, Times};
+use fsb_engine::postmark::{self, Ended, Moment, RunOptions, Times};
 use fsb_model::postmark::Tally;
 use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl Work for Runs {
         let Asked { settings, verify } = task;
         let (text, twister) = source(&settings);
         let mut pool = pool(&settings, twister);
-        let request = Request {
+        let options = RunOptions {
             locations: check::locations(&settings),
             read_block: settings.read_block,
             write_block: settings.write_block,
@@ -65,7 +65,7 @@ impl Work for Runs {
             text: (!verify).then_some(text.as_slice()),
         };
         let interrupted = desk.interrupted();
-        let ended = postmark::run(&request, &mut pool, &interrupted, &mut |moment| desk.tell(moment));
+        let ended = postmark::run(&options, &mut pool, &interrupted, &mut |moment| desk.tell(moment));
         Ok(ended.map(|times| Done { times, tally: *pool.tally() }))
     }
 }

@@ -1,0 +1,152 @@
+//! Files mapped into memory, and where in memory.
+//!
+//! The page cache keeps a file in folios of up to [`SPAN`] bytes. The first store to a page faults. Linux then maps the
+//! whole folio at once, unless it does not lie in one page table; then each of its pages faults by itself, and the file
+//! system looks at the whole folio each time. Which of the two a mapping gets depends on its address, which is random
+//! in each process: a file of 1 MiB in one folio has one fault or 256, and is stored to a fifty times faster or slower.
+//! So no mapping here crosses the border of a page table where it need not.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+
+use super::sigbus;
+use crate::memory::PAGE;
+
+/// Memory that shows a file, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    /// Dangling where nothing is mapped.
+    start: *mut u8,
+    length: usize,
+}
+
+impl Mapping {
+    /// Maps the first `length` bytes of a file.
+    ///
+    /// # Errors
+    /// The kernel's reason.
+    pub(crate) fn new(file: impl AsFd, length: usize, access: ProtFlags, flags: MapFlags) -> Result<Mapping, Errno> {
+        let start = if length == 0 { ptr::dangling_mut() } else { map(file.as_fd(), length, access, flags)? };
+        Ok(Mapping { start, length })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The address of a byte of the file, which may lie past the end.
+    #[inline]
+    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
+        self.start.wrapping_add(offset)
+    }
+
+    /// Copies bytes out of the file; whether no page failed. If one did, the mapping must not be used again.
+    ///
+    /// # Safety
+    ///
+    /// `to` is valid for `length` bytes, which the mapping has from `offset` on, and lies outside of it.
+    #[inline]
+    pub(crate) unsafe fn load(&self, offset: usize, to: *mut u8, length: usize) -> bool {
+        // SAFETY: the caller's; nothing but this value points into the mapping, and `new` of its user installed the
+        // handler.
+        unsafe { sigbus::copy(self.at(offset), to, length, (self.start, self.length)) }
+    }
+
+    /// Copies bytes into the file; whether no page failed. If one did, the mapping must not be used again.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Mapping::load`]; the mapping was made for writing.
+    #[inline]
+    pub(crate) unsafe fn store(&self, from: *const u8, offset: usize, length: usize) -> bool {
+        // SAFETY: as in `load`.
+        unsafe { sigbus::copy(from, self.at(offset), length, (self.start, self.length)) }
+    }
+
+    /// Brings the pages of a range onto the device, now or some time.
+    pub(crate) fn sync(&self, offset: usize, length: usize, how: MsyncFlags) -> Result<(), Errno> {
+        if length == 0 {
+            return Ok(());
+        }
+        // msync wants the start of a page, which a record smaller than one may not be.
+        let lead = offset % PAGE;
+        // SAFETY: the range lies in the mapping, which begins on a page; msync changes no memory.
+        retry_on_intr(|| unsafe { rustix::mm::msync(self.at(offset - lead).cast(), length + lead, how) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: the mapping was made by `new`, and nothing else points into it. Unmapping the whole of a mapping
+            // that exists cannot fail.
+            let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.length) };
+        }
+    }
+}
+
+/// What one page table maps where pages have 4 KiB.
+const SPAN: usize = 2 << 20;
+
+/// Maps the first `length` bytes of a file, at least one.
+fn map(file: BorrowedFd<'_>, length: usize, access: ProtFlags, flags: MapFlags) -> Result<*mut u8, Errno> {
+    let wish = if length > PAGE { free_place(length)? } else { ptr::null_mut() };
+    // SAFETY: a new mapping that replaces none disturbs no other memory: the place is a wish. Should another thread
+    // have taken it in between, the kernel chooses.
+    let start = unsafe { rustix::mm::mmap(wish, length, access, flags, file, 0)? };
+    Ok(start.cast())
+}
+
+/// An address where a page table begins, and where nothing is mapped: there was room for more than is needed.
+fn free_place(length: usize) -> Result<*mut c_void, Errno> {
+    let room = length.checked_add(SPAN).ok_or(Errno::NOMEM)?;
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: as in `map`; nobody knows of the mapping before it is gone again.
+    unsafe {
+        let first = rustix::mm::mmap_anonymous(ptr::null_mut(), room, ProtFlags::empty(), flags)?;
+        rustix::mm::munmap(first, room)?;
+        Ok(first.map_addr(|address| address.next_multiple_of(SPAN)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn crosses(start: usize, length: usize) -> bool {
+        let before = start % SPAN;
+        if length >= SPAN { before != 0 } else { before + length > SPAN }
+    }
+
+    /// The kernel puts one below the other, so that without care some would cross, whatever the first address was.
+    #[test]
+    fn no_mapping_crosses_and_all_show_the_file() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 300 * 1024]).unwrap();
+        for length in [300 * 1024, 1, PAGE, 3 * PAGE + 5] {
+            let places: Vec<*mut u8> = (0..64)
+                .map(|_| map(file.as_fd(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED).unwrap())
+                .collect();
+            for place in places {
+                assert!(!crosses(place.addr(), length), "{place:?} + {length}");
+                // SAFETY: the mapping has `length` bytes, of a file that is at least as long.
+                unsafe {
+                    assert_eq!((place.read(), place.add(length - 1).read()), (7, 7));
+                    rustix::mm::munmap(place.cast(), length).unwrap();
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_refused() {
+        let (reader, _writer) = rustix::pipe::pipe().unwrap();
+        assert_eq!(map(reader.as_fd(), 4096, ProtFlags::READ, MapFlags::SHARED), Err(Errno::NODEV));
+        assert_eq!(map(reader.as_fd(), 5000, ProtFlags::READ, MapFlags::SHARED), Err(Errno::NODEV));
+    }
+}

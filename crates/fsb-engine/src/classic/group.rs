@@ -1,0 +1,232 @@
+//! Several passes that start together, and stop together unless told otherwise.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::MemfdFlags;
+use serde::{Deserialize, Serialize};
+
+use super::child::{CHILD_ARGUMENT, SharedStartBarrier};
+use super::perform::perform_with;
+use super::phase::{Phase, PhaseError, PhaseResult};
+use super::start_barrier::StartBarrier;
+use crate::EngineError;
+
+/// What came of all of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupResult {
+    /// One each, in order.
+    pub results: Vec<PhaseResult>,
+    /// From the word to start to the end of the last one.
+    pub nanoseconds: u64,
+}
+
+/// Does phases together: in threads, or in processes of `program`, which is this program and calls
+/// [`super::child_main`] when its first argument is [`CHILD_ARGUMENT`].
+///
+/// # Errors
+/// As of [`super::perform`], of the first that failed.
+pub fn perform_together(
+    phases: &[Phase],
+    program: Option<&Path>,
+    interrupted: &AtomicBool,
+) -> Result<GroupResult, PhaseError> {
+    match program {
+        Some(program) => processes(phases, program, interrupted),
+        None => threads(phases, interrupted),
+    }
+}
+
+type Ended = (Result<PhaseResult, PhaseError>, Instant);
+
+fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, PhaseError> {
+    let barrier = StartBarrier::default();
+    thread::scope(|scope| {
+        let run = |phase| {
+            let barrier = &barrier;
+            scope.spawn(move || -> Ended { (perform_with(phase, interrupted, barrier, true), Instant::now()) })
+        };
+        let members: Vec<_> = phases.iter().map(run).collect();
+        let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed));
+        let ended = members.into_iter().map(|member| member.join().unwrap_or_else(|_| panicked()));
+        conclude(ended.collect(), start)
+    })
+}
+
+fn panicked() -> Ended {
+    (Err(EngineError::new("a thread of the test ended unexpectedly").into()), Instant::now())
+}
+
+/// The first failure, or all results. One that failed before the start makes the others leave: it is the one to tell.
+fn conclude(ended: Vec<Ended>, start: Instant) -> Result<GroupResult, PhaseError> {
+    let last = ended.iter().map(|(_, end)| *end).max().unwrap_or(start);
+    let mut results = Vec::new();
+    let mut left = None;
+    for (result, _) in ended {
+        match result {
+            Ok(result) => results.push(result),
+            Err(PhaseError::Interrupted) => left = Some(PhaseError::Interrupted),
+            Err(error) => return Err(error),
+        }
+    }
+    match left {
+        Some(left) => Err(left),
+        None => {
+            Ok(GroupResult { results, nanoseconds: last.saturating_duration_since(start).as_nanos().max(1) as u64 })
+        }
+    }
+}
+
+fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Result<GroupResult, PhaseError> {
+    let refused = |error: std::io::Error| EngineError::io("share memory with", "the test's processes", &error);
+    let memory = rustix::fs::memfd_create("fsb-start", MemfdFlags::CLOEXEC).map_err(|errno| refused(errno.into()))?;
+    let memory = File::from(memory);
+    memory.set_len(size_of::<StartBarrier>() as u64).map_err(refused)?;
+    let barrier = SharedStartBarrier::map(&memory).map_err(|errno| refused(errno.into()))?;
+    let mut children = Children(Vec::new());
+    for phase in phases {
+        let task = serde_json::to_string(phase).map_err(|error| EngineError::new(error.to_string()))?;
+        let child = Command::new(program)
+            .args([CHILD_ARGUMENT, &std::process::id().to_string(), &task])
+            .stdin(memory.try_clone().map_err(refused)?)
+            .stdout(Stdio::piped())
+            .spawn();
+        children.0.push(child.map_err(|error| EngineError::io("start", program, &error))?);
+    }
+    let outputs: Vec<_> = children.0.iter_mut().map(|child| child.stdout.take()).collect();
+    thread::scope(|scope| {
+        let listen = |output: Option<std::process::ChildStdout>| {
+            scope.spawn(move || -> (String, Instant) {
+                let mut text = String::new();
+                if let Some(mut output) = output {
+                    // A pipe that cannot be read says as much as one that says nothing.
+                    let _ = output.read_to_string(&mut text);
+                }
+                (text, Instant::now())
+            })
+        };
+        let members: Vec<_> = outputs.into_iter().map(listen).collect();
+        let gone = || members.iter().any(thread::ScopedJoinHandle::is_finished);
+        let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed) || gone());
+        while !members.iter().all(thread::ScopedJoinHandle::is_finished) {
+            if interrupted.load(Ordering::Relaxed) {
+                children.kill();
+            }
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        let ended = members.into_iter().zip(phases).map(|(member, phase)| match member.join() {
+            Ok((text, end)) => (answer(&text, phase, interrupted), end),
+            Err(_) => panicked(),
+        });
+        conclude(ended.collect(), start)
+    })
+}
+
+/// What a process said.
+fn answer(text: &str, phase: &Phase, interrupted: &AtomicBool) -> Result<PhaseResult, PhaseError> {
+    match serde_json::from_str::<Result<PhaseResult, PhaseError>>(text) {
+        Ok(result) => result,
+        Err(_) if interrupted.load(Ordering::Relaxed) => Err(PhaseError::Interrupted),
+        Err(_) => {
+            let path = phase.path.display();
+            Err(EngineError::new(format!("the process that worked on {path} ended without a result: was it killed?"))
+                .into())
+        }
+    }
+}
+
+/// Processes that do not outlive this value.
+struct Children(Vec<Child>);
+
+impl Children {
+    fn kill(&mut self) {
+        for child in &mut self.0 {
+            // One that has ended needs no killing.
+            let _ = child.kill();
+        }
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        self.kill();
+        for child in &mut self.0 {
+            let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::Check;
+    use super::super::phase::{IoMethod, Operation, Rest};
+    use super::*;
+
+    fn phase(operation: Operation, path: &Path, rank: u32) -> Phase {
+        Phase {
+            operation,
+            path: path.to_owned(),
+            file_size: 1 << 20,
+            record_size: 4096,
+            stride: 17,
+            method: IoMethod::Calls,
+            direct: false,
+            sync: false,
+            data_sync: false,
+            include_flush: false,
+            include_close: false,
+            lock: true,
+            check: Check::Diagnose,
+            purge: None,
+            latencies: true,
+            rank,
+            cpu: None,
+            stonewall: true,
+            rest: Rest::ALWAYS,
+        }
+    }
+
+    fn together(phases: &[Phase]) -> Result<GroupResult, PhaseError> {
+        perform_together(phases, None, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn writers_finish_their_files_and_readers_stop_with_the_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let of = |operation| -> Vec<Phase> {
+            (0..3).map(|rank| phase(operation, &directory.path().join(rank.to_string()), rank)).collect()
+        };
+        let written = together(&of(Operation::Write)).unwrap();
+        assert!(
+            written.results.iter().all(|result| result.full_nanoseconds.is_some() && result.latencies.len() == 256)
+        );
+        assert!(written.results.iter().any(|result| result.records == 256));
+        assert!(written.results.iter().all(|result| written.nanoseconds >= result.nanoseconds));
+        let read = together(&of(Operation::Read)).unwrap();
+        let moved: Vec<usize> = read.results.iter().map(|result| result.latencies.len()).collect();
+        assert!(moved.contains(&256) && moved.iter().all(|moved| *moved <= 256), "{moved:?}");
+        assert!(read.results.iter().all(|result| result.full_nanoseconds.is_some() == (result.latencies.len() == 256)));
+    }
+
+    #[test]
+    fn one_that_cannot_start_lets_nobody_start_and_is_the_one_to_tell() {
+        let directory = tempfile::tempdir().unwrap();
+        let (good, bad) = (directory.path().join("good"), directory.path().join("missing/bad"));
+        let error = together(&[phase(Operation::Write, &good, 0), phase(Operation::Write, &bad, 1)]).unwrap_err();
+        assert!(error.to_string().contains("missing/bad"), "{error}");
+        assert_eq!(good.metadata().unwrap().len(), 0, "the other one was opened, and not written");
+    }
+
+    #[test]
+    fn an_interrupted_group_ends_before_it_starts() {
+        let directory = tempfile::tempdir().unwrap();
+        let phases = [phase(Operation::Write, &directory.path().join("f"), 0)];
+        let error = perform_together(&phases, None, &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(error, PhaseError::Interrupted);
+    }
+}

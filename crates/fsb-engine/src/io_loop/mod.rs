@@ -1,0 +1,394 @@
+//! The hot loop: moves the records of a file set through a session.
+//!
+//! Files are opened before the clock where there are few of them; in larger sets opening and closing belong to the
+//! operation, as they do for a program that reads many files. At depth 1 requests go one at a time straight from the
+//! data pool; at more the backend is kept filled, each request with memory of its own.
+
+mod held_files;
+mod lock;
+mod request_queue;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::slice;
+
+use fsb_model::Access;
+use rustix::io::Errno;
+
+use crate::EngineError;
+use crate::backend::{Backend, Completion, Directory, Flush, IoRequest, Purpose, Queued, Session, Setup, Slot, Verb};
+use crate::clock::Kind;
+use crate::data::{Data, Memory};
+use crate::fileset::{Layout, Names};
+use crate::order::Visits;
+use crate::thread_recorder::ThreadRecorder;
+pub(crate) use lock::Lock;
+use lock::Locks;
+use request_queue::RequestQueue;
+
+/// The most files of a set that are opened before the clock.
+pub(crate) const HELD_FILES: u64 = 16;
+
+/// What all threads of a job look at: the set, its names, its directory.
+pub(crate) struct OpenFileSet {
+    pub(crate) backend: &'static dyn Backend,
+    pub(crate) path: PathBuf,
+    pub(crate) layout: Layout,
+    pub(crate) names: Names,
+    pub(crate) root: Directory,
+    pub(crate) seed: u64,
+}
+
+impl OpenFileSet {
+    /// Opens the set's directory and writes out all names.
+    pub(crate) fn open(
+        backend: &'static dyn Backend,
+        path: PathBuf,
+        layout: Layout,
+        seed: u64,
+    ) -> Result<OpenFileSet, EngineError> {
+        let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
+        Ok(OpenFileSet { backend, names: Names::new(&layout), path, layout, root, seed })
+    }
+
+    /// A call on a file was refused.
+    #[cold]
+    pub(crate) fn refused(&self, call: &str, file: u64, errno: Errno) -> EngineError {
+        EngineError::call(call, self.names.show(&self.path, file), errno)
+    }
+}
+
+/// What an I/O loop does with its records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IoOptions {
+    pub(crate) purpose: Purpose,
+    pub(crate) verb: Verb,
+    /// For the fake clock.
+    pub(crate) kind: Kind,
+    pub(crate) record_size: u64,
+    pub(crate) access: Access,
+    /// The files that this I/O loop may be asked for: all of the set, or those of one process.
+    pub(crate) files: Files,
+    /// Open all files before the clock, if they are few.
+    pub(crate) hold: bool,
+    /// fdatasync after each record.
+    pub(crate) flush_each: bool,
+    /// Requests under way at once.
+    pub(crate) depth: u32,
+    /// Requests that are waited for together, where that many are under way.
+    pub(crate) batch: u32,
+    /// Compare each record that is read with what was written there.
+    pub(crate) verify: bool,
+    /// Lock what is read or written.
+    pub(crate) lock: Option<Lock>,
+}
+
+/// Some files of a set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Files {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
+impl Files {
+    /// Their numbers.
+    pub(crate) fn all(self) -> Range<u64> {
+        self.first..self.first + self.count
+    }
+}
+
+/// One thread's I/O loop.
+pub(crate) struct IoLoop<'s> {
+    // First, for it is dropped first: its session waits for requests that point into the memory below.
+    session: SetSession<'s>,
+    /// The file that is open, where they do not stay open.
+    current: Option<(u64, Slot)>,
+    locks: Option<Locks>,
+    source: Buffers,
+    completed: Vec<Completion>,
+}
+
+/// A session on a set of files.
+struct SetSession<'s> {
+    session: Box<dyn Session>,
+    set: &'s OpenFileSet,
+    io_options: IoOptions,
+    records_per_file: u64,
+    /// Slots of files that stay open, from the first of this I/O loop's files on.
+    held: Vec<Slot>,
+    /// What records must hold, where that is checked.
+    expected: Option<Data>,
+}
+
+/// Where requests point.
+enum Buffers {
+    Pool(Data),
+    Buffer(Memory),
+    RequestQueue(RequestQueue),
+}
+
+impl<'s> IoLoop<'s> {
+    /// An I/O loop with its memory touched and, where they are held, its files open.
+    pub(crate) fn new(set: &'s OpenFileSet, io_options: IoOptions) -> Result<IoLoop<'s>, EngineError> {
+        let record = io_options.record_size as usize;
+        let mut source = match io_options.verb {
+            _ if io_options.depth > 1 => Buffers::RequestQueue(RequestQueue::new(set.seed, &io_options)),
+            Verb::Write => Buffers::Pool(Data::new(set.seed, record)),
+            Verb::Read => Buffers::Buffer(Memory::new(record)),
+        };
+        let held = io_options.hold && io_options.files.count <= HELD_FILES;
+        let files = if held { io_options.files.count as usize } else { 1 };
+        let IoOptions { depth, record_size, .. } = io_options;
+        let setup = Setup { files, held, depth, record_size, memory: source.whole() };
+        let mut session = SetSession {
+            session: set.backend.session(&setup)?,
+            set,
+            io_options,
+            records_per_file: set.layout.file_size / record_size.max(1),
+            held: Vec::with_capacity(files),
+            expected: (io_options.verify && io_options.verb == Verb::Read).then(|| Data::new(set.seed, record)),
+        };
+        if held {
+            session.hold()?;
+        }
+        let locks = io_options.lock.map(|lock| Locks::open(lock, set, &io_options)).transpose()?;
+        Ok(IoLoop { session, current: None, locks, source, completed: Vec::with_capacity(1) })
+    }
+
+    /// Moves the records in this order against the clock.
+    pub(crate) fn run(&mut self, visits: &mut Visits, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        match &mut self.source {
+            Buffers::RequestQueue(queue) => queue.run(&mut self.session, visits, recorder),
+            Buffers::Pool(_) | Buffers::Buffer(_) => self.run_one_by_one(visits, recorder),
+        }
+    }
+
+    fn run_one_by_one(&mut self, visits: &mut Visits, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let IoOptions { kind, record_size, .. } = self.session.io_options;
+        recorder.start();
+        for item in visits {
+            self.step(item)?;
+            if !recorder.lap(kind, record_size) {
+                break;
+            }
+        }
+        self.close_current()
+    }
+
+    /// Moves the record that an item is. All of it is in line: calls would cost as much as what they do.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, item: u64) -> Result<(), EngineError> {
+        let IoOptions { record_size, access, flush_each, .. } = self.session.io_options;
+        let (file, record) = self.session.locate(item);
+        let (slot, offset) = (self.seek(file)?, record * record_size);
+        if self.locks.is_some() {
+            self.lock_record(file, offset, true)?;
+        }
+        self.transfer(slot, file, offset, record_size)?;
+        if self.locks.is_some() {
+            self.lock_record(file, offset, false)?;
+        }
+        if flush_each {
+            self.flush(slot, file, Flush::Data)?;
+        }
+        if self.current.is_some() && (record == self.session.records_per_file - 1 || access != Access::Sequential) {
+            self.close_current()?;
+        }
+        Ok(())
+    }
+
+    /// Moves the records in this order without a clock.
+    pub(crate) fn pass_over(&mut self, visits: Visits) -> Result<(), EngineError> {
+        for item in visits {
+            self.step(item)?;
+        }
+        self.close_current()
+    }
+
+    /// The open file, opened now if need be.
+    #[inline]
+    fn seek(&mut self, file: u64) -> Result<Slot, EngineError> {
+        if let Some(slot) = self.session.held(file) {
+            return Ok(slot);
+        }
+        match self.current {
+            Some((open, slot)) if open == file => Ok(slot),
+            _ => {
+                self.close_current()?;
+                self.open(file).inspect(|&slot| self.current = Some((file, slot)))
+            }
+        }
+    }
+
+    /// Opens a file for the I/O loop's purpose.
+    pub(crate) fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
+        self.session.open(file)
+    }
+
+    /// Closes a file.
+    pub(crate) fn close(&mut self, slot: Slot, file: u64) -> Result<(), EngineError> {
+        self.session.session.close(slot).map_err(|errno| self.session.set.refused("close", file, errno))
+    }
+
+    /// Closes the file that is open, where files do not stay open.
+    pub(crate) fn close_current(&mut self) -> Result<(), EngineError> {
+        match self.current.take() {
+            Some((file, slot)) => self.close(slot, file),
+            None => Ok(()),
+        }
+    }
+
+    /// Brings a file onto the device.
+    pub(crate) fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
+        self.session.flush(slot, file, what)
+    }
+
+    /// Brings everything that was written onto the device: by fsync of the one file, or by syncfs of a set.
+    pub(crate) fn flush_all(&mut self) -> Result<(), EngineError> {
+        match self.session.held[..] {
+            [slot] => self.flush(slot, self.session.io_options.files.first, Flush::All),
+            _ => self.sync_set(),
+        }
+    }
+
+    /// Brings the whole file system onto the device: syncfs.
+    pub(crate) fn sync_set(&mut self) -> Result<(), EngineError> {
+        let OpenFileSet { backend, root, path, .. } = self.session.set;
+        backend.namespace().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", path, errno))
+    }
+
+    /// Moves one record and returns when it is done.
+    #[inline(always)]
+    pub(crate) fn transfer(&mut self, slot: Slot, file: u64, offset: u64, length: u64) -> Result<(), EngineError> {
+        let SetSession { set, io_options, .. } = &self.session;
+        let memory = match &mut self.source {
+            Buffers::Pool(data) => data.window(set.layout.address(file) + offset, length as usize).as_mut_ptr(),
+            Buffers::Buffer(memory) => memory.as_mut().as_mut_ptr(),
+            Buffers::RequestQueue(queue) => queue.load_one(set.layout.address(file) + offset),
+        };
+        let request = IoRequest { slot, verb: io_options.verb, offset, memory, length: length as usize, tag: 0 };
+        // SAFETY: the memory is this I/O loop's own, has at least the length of a record, and is used for nothing else
+        // before `finish` returns; a session that is dropped waits for what is under way.
+        match unsafe { self.session.session.queue(&request) } {
+            Ok(Queued::Done(moved)) if moved == request.length => {}
+            answer => self.finish(request, answer, file)?,
+        }
+        match &mut self.session.expected {
+            None => Ok(()),
+            // SAFETY: the request is finished, and its memory was valid for its length.
+            Some(_) => self.session.check(unsafe { slice::from_raw_parts(memory, length as usize) }, file, offset),
+        }
+    }
+
+    /// The rest of a transfer that was not done in one go.
+    fn finish(&mut self, mut request: IoRequest, answer: Result<Queued, Errno>, file: u64) -> Result<(), EngineError> {
+        let mut answer = answer;
+        loop {
+            let moved = match answer {
+                Ok(Queued::Done(moved)) => Ok(moved),
+                Ok(Queued::Pending) => self.wait_for_one(),
+                Ok(Queued::Busy) => Err(Errno::AGAIN),
+                Err(errno) => Err(errno),
+            };
+            if advance(self.session.set, &mut request, moved, file)? {
+                return Ok(());
+            }
+            // SAFETY: as in `transfer`; what remains lies within the same memory.
+            answer = unsafe { self.session.session.queue(&request) };
+        }
+    }
+
+    fn wait_for_one(&mut self) -> Result<usize, Errno> {
+        self.session.session.commit()?;
+        self.completed.clear();
+        while self.completed.is_empty() {
+            self.session.session.reap(1, &mut self.completed)?;
+        }
+        self.completed[0].result
+    }
+}
+
+impl SetSession<'_> {
+    /// The slot of a file that stays open.
+    #[inline]
+    fn held(&self, file: u64) -> Option<Slot> {
+        self.held.get(file.wrapping_sub(self.io_options.files.first) as usize).copied()
+    }
+
+    /// The file and the record in it that an item is. Divisions cost as much as the rest of the loop.
+    #[inline]
+    fn locate(&self, item: u64) -> (u64, u64) {
+        if self.set.layout.files == 1 {
+            (0, item)
+        } else if self.records_per_file == 1 {
+            (item, 0)
+        } else {
+            (item / self.records_per_file, item % self.records_per_file)
+        }
+    }
+
+    fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
+        let OpenFileSet { layout, names, root, .. } = self.set;
+        let purpose = self.io_options.purpose;
+        let verb = if purpose == Purpose::Create { "create" } else { "open" };
+        self.session
+            .open(root, names.path(file), purpose.into(), layout.file_size)
+            .map_err(|errno| self.set.refused(verb, file, errno))
+    }
+
+    fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
+        let call = match what {
+            Flush::Data => "fdatasync of",
+            Flush::All => "fsync of",
+        };
+        self.session.flush(slot, what).map_err(|errno| self.set.refused(call, file, errno))
+    }
+}
+
+impl Buffers {
+    /// All memory that requests may point into.
+    fn whole(&mut self) -> Vec<(*mut u8, usize)> {
+        let piece = |memory: &mut [u8]| (memory.as_mut_ptr(), memory.len());
+        match self {
+            Buffers::Pool(data) => vec![piece(data.whole())],
+            Buffers::Buffer(memory) => vec![piece(memory.as_mut())],
+            Buffers::RequestQueue(queue) => queue.whole().map(piece).collect(),
+        }
+    }
+}
+
+/// Accounts for what a request moved; whether it is complete. A short write goes on, and so does what a signal stopped
+/// before it began; a short read is an error: the bytes were there when the clock started.
+#[inline]
+fn advance(
+    set: &OpenFileSet,
+    request: &mut IoRequest,
+    moved: Result<usize, Errno>,
+    file: u64,
+) -> Result<bool, EngineError> {
+    let call = call_of(request.verb);
+    if moved == Err(Errno::INTR) {
+        return Ok(false);
+    }
+    let moved = moved.map_err(|errno| set.refused(call, file, errno))?;
+    if moved == request.length {
+        return Ok(true);
+    }
+    if request.verb == Verb::Read || moved == 0 || moved > request.length {
+        let path = set.names.show(&set.path, file);
+        let IoRequest { length, offset, .. } = request;
+        let message = format!("{call} {}: {moved} bytes came instead of {length} at offset {offset}", path.display());
+        return Err(EngineError { message, errno: None, path: Some(path), inapplicable: false });
+    }
+    request.offset += moved as u64;
+    request.length -= moved;
+    request.memory = request.memory.wrapping_add(moved);
+    Ok(false)
+}
+
+fn call_of(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Read => "read from",
+        Verb::Write => "write to",
+    }
+}

@@ -1,0 +1,269 @@
+//! Where the workers of one measurement wait for each other and add up what they did: threads, or forked processes.
+//!
+//! A round is one timed stretch of all workers. Each worker stores there when it began and ended and how many bytes it
+//! has moved so far; the first one that is through adds up what all have shown at that moment, which is the figure that
+//! IOzone's manual calls stonewalled: what they did while all of them worked. Where rounds follow each other the
+//! workers meet before and after each, outside the clock, and the last one to come settles the round.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use rustix::thread::futex;
+
+use crate::EngineError;
+use crate::shared_memory::SharedMemory;
+use crate::task::Stonewall;
+
+/// More workers than this have no slot.
+pub(crate) const MOST_WORKERS: usize = 1024;
+
+/// The rendezvous of one measurement.
+pub(crate) struct Rendezvous {
+    workers: u32,
+    /// The clock is a fake one: what others have shown at a moment of real time means nothing.
+    fake: bool,
+    common: SharedMemory<SharedRounds>,
+}
+
+/// What is in the shared memory.
+struct SharedRounds {
+    barrier: Barrier,
+    slots: [WorkerSlot; MOST_WORKERS],
+    /// A worker has finished this round.
+    through: AtomicBool,
+    /// What all had moved then, since the beginning.
+    shown: AtomicU64,
+    /// Whether there is another round.
+    more: AtomicBool,
+    /// Nanoseconds of all rounds, from the first start to the last stop of each.
+    timed: AtomicU64,
+    wall_bytes: AtomicU64,
+    wall_ns: AtomicU64,
+}
+
+/// One worker's slot, on cache lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct WorkerSlot {
+    /// Bytes moved since the beginning; changes while the clock runs.
+    progress: AtomicU64,
+    /// Progress when the round began.
+    before: AtomicU64,
+    /// The round's start and stop.
+    start: AtomicU64,
+    stop: AtomicU64,
+    state: AtomicU32,
+}
+
+/// How a worker ended a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RoundState {
+    /// It has done all that it was asked for.
+    Done = 0,
+    /// It has something left to do.
+    More = 1,
+    /// Its time is up, or it has failed: nobody goes on.
+    Over = 2,
+}
+
+impl Rendezvous {
+    pub(crate) fn new(workers: u32, fake: bool) -> Result<Rendezvous, EngineError> {
+        let round = SharedRounds {
+            barrier: Barrier::default(),
+            slots: std::array::from_fn(|_| WorkerSlot::default()),
+            through: AtomicBool::new(false),
+            shown: AtomicU64::new(0),
+            more: AtomicBool::new(true),
+            timed: AtomicU64::new(0),
+            wall_bytes: AtomicU64::new(0),
+            wall_ns: AtomicU64::new(0),
+        };
+        Ok(Rendezvous { workers, fake, common: SharedMemory::new(round)? })
+    }
+
+    /// Where a worker shows its progress.
+    pub(crate) fn progress(&self, rank: u32) -> &AtomicU64 {
+        &self.common.slots[rank as usize].progress
+    }
+
+    /// Waits for the others, outside the clock.
+    pub(crate) fn wait(&self) {
+        self.common.barrier.wait(self.workers, || {});
+    }
+
+    /// A worker has finished its round, which lasted from `start` to `stop`.
+    pub(crate) fn finish(&self, rank: u32, (start, stop): (u64, u64), state: RoundState) {
+        let slot = &self.common.slots[rank as usize];
+        slot.start.store(start, Ordering::Relaxed);
+        slot.stop.store(stop, Ordering::Relaxed);
+        slot.state.store(state as u32, Ordering::Relaxed);
+        // A worker that had nothing to do in this round is no measure for the others.
+        if self.workers > 1 && slot.moved() > 0 && !self.common.through.swap(true, Ordering::AcqRel) {
+            let shown = self.slots().iter().map(|slot| slot.progress.load(Ordering::Relaxed)).sum();
+            self.common.shown.store(shown, Ordering::Release);
+        }
+    }
+
+    /// Meets the others after a round; whether there is another one.
+    pub(crate) fn end_round(&self) -> bool {
+        self.common.barrier.wait(self.workers, || self.add_up());
+        self.common.more.load(Ordering::Acquire)
+    }
+
+    /// Adds up a round that all workers have finished, and prepares the next one.
+    pub(crate) fn add_up(&self) {
+        let round = &*self.common;
+        let working = || self.slots().iter().filter(|slot| slot.moved() > 0);
+        let first = working().map(WorkerSlot::start).min().unwrap_or(0);
+        let last = working().map(WorkerSlot::stop).max().unwrap_or(first);
+        let wall = working().map(WorkerSlot::stop).min().unwrap_or(first);
+        round.timed.fetch_add(last - first, Ordering::Relaxed);
+        round.wall_ns.fetch_add(wall - first, Ordering::Relaxed);
+        let bytes = if self.fake {
+            working().map(|slot| slot.moved_until(wall)).sum()
+        } else {
+            let before: u64 = self.slots().iter().map(|slot| slot.before.load(Ordering::Relaxed)).sum();
+            round.shown.load(Ordering::Acquire).saturating_sub(before)
+        };
+        round.wall_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let any = |state| self.slots().iter().any(|slot| slot.state.load(Ordering::Relaxed) == state as u32);
+        round.more.store(any(RoundState::More) && !any(RoundState::Over), Ordering::Release);
+        round.through.store(false, Ordering::Release);
+        for slot in self.slots() {
+            slot.before.store(slot.progress.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes that all workers moved in the round that was not settled yet.
+    pub(crate) fn moved(&self) -> u64 {
+        self.slots().iter().map(WorkerSlot::moved).sum()
+    }
+
+    /// Nanoseconds of all settled rounds, each from the first start to the last stop.
+    pub(crate) fn timed_ns(&self) -> u64 {
+        self.common.timed.load(Ordering::Acquire)
+    }
+
+    /// What was done while all worked; nothing where one worked alone.
+    pub(crate) fn stonewall(&self) -> Option<Stonewall> {
+        let [bytes, timed_ns] = [&self.common.wall_bytes, &self.common.wall_ns].map(|sum| sum.load(Ordering::Acquire));
+        (self.workers > 1).then_some(Stonewall { bytes, timed_ns })
+    }
+
+    fn slots(&self) -> &[WorkerSlot] {
+        &self.common.slots[..self.workers as usize]
+    }
+}
+
+impl WorkerSlot {
+    fn start(&self) -> u64 {
+        self.start.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) -> u64 {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Bytes moved in this round.
+    fn moved(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed) - self.before.load(Ordering::Relaxed)
+    }
+
+    /// Bytes moved in this round until a moment, as if all of them had taken equally long.
+    fn moved_until(&self, moment: u64) -> u64 {
+        let (start, stop) = (self.start(), self.stop());
+        let share = moment.saturating_sub(start) as f64 / stop.saturating_sub(start).max(1) as f64;
+        (self.moved() as f64 * share.min(1.0)) as u64
+    }
+}
+
+/// A place where all wait until the last one has come. It works between processes too, and wakes at once.
+#[derive(Default)]
+struct Barrier {
+    arrived: AtomicU32,
+    /// How often they met.
+    met: AtomicU32,
+}
+
+impl Barrier {
+    /// The last one to come does `last` while the others still wait.
+    fn wait(&self, parties: u32, last: impl FnOnce()) {
+        let met = self.met.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == parties {
+            last();
+            self.arrived.store(0, Ordering::Relaxed);
+            self.met.store(met.wrapping_add(1), Ordering::Release);
+            if parties > 1 {
+                // The only error is an address that is none.
+                let _ = futex::wake(&self.met, futex::Flags::empty(), i32::MAX as u32);
+            }
+            return;
+        }
+        while self.met.load(Ordering::Acquire) == met {
+            // Woken for nothing, or not put to sleep because they have met meanwhile: it looks again.
+            let _ = futex::wait(&self.met, futex::Flags::empty(), met, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn a_round_lasts_from_the_first_start_to_the_last_stop() {
+        let rendezvous = Rendezvous::new(2, false).unwrap();
+        for (rank, bytes) in [(0, 100), (1, 60)] {
+            rendezvous.progress(rank).store(bytes, Ordering::Relaxed);
+        }
+        // The first is through while the second has shown 60 of its 100 bytes.
+        rendezvous.finish(0, (10, 110), RoundState::More);
+        rendezvous.progress(1).store(100, Ordering::Relaxed);
+        rendezvous.finish(1, (20, 220), RoundState::More);
+        assert_eq!(rendezvous.moved(), 200);
+        rendezvous.add_up();
+        assert_eq!((rendezvous.timed_ns(), rendezvous.moved()), (210, 0));
+        assert_eq!(rendezvous.stonewall(), Some(Stonewall { bytes: 160, timed_ns: 100 }));
+    }
+
+    #[test]
+    fn on_a_fake_clock_progress_is_even() {
+        let rendezvous = Rendezvous::new(2, true).unwrap();
+        (0..2).for_each(|rank| rendezvous.progress(rank).store(100, Ordering::Relaxed));
+        rendezvous.finish(1, (0, 200), RoundState::More);
+        rendezvous.finish(0, (0, 100), RoundState::More);
+        rendezvous.add_up();
+        assert_eq!(rendezvous.stonewall(), Some(Stonewall { bytes: 150, timed_ns: 100 }));
+    }
+
+    #[test]
+    fn workers_meet_round_after_round_until_one_has_enough() {
+        let rendezvous = Rendezvous::new(4, false).unwrap();
+        let rounds: Vec<u32> = thread::scope(|scope| {
+            let worker = |rank: u32| {
+                let rendezvous = &rendezvous;
+                scope.spawn(move || {
+                    let mut rounds = 0;
+                    loop {
+                        rendezvous.wait();
+                        rounds += 1;
+                        rendezvous.progress(rank).fetch_add(1, Ordering::Relaxed);
+                        let now = u64::from(rounds) * 10;
+                        rendezvous.finish(
+                            rank,
+                            (now, now + 5),
+                            if rank > 0 || rounds < 100 { RoundState::More } else { RoundState::Over },
+                        );
+                        if !rendezvous.end_round() {
+                            return rounds;
+                        }
+                    }
+                })
+            };
+            let workers: Vec<_> = (0..4).map(worker).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        assert_eq!(rounds, [100; 4]);
+        assert_eq!(rendezvous.timed_ns(), 500);
+    }
+}

@@ -1,0 +1,262 @@
+//! What one thread records while the clock runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use fsb_model::trial::WorkerSpan;
+use hdrhistogram::Histogram;
+
+use crate::clock::{Clock, Kind};
+use crate::{latency, usage};
+
+/// One thread's clock, histogram and counters. Everything is reserved when it is made.
+#[derive(Debug)]
+pub(crate) struct ThreadRecorder<'t> {
+    pub(crate) rank: u32,
+    clock: Clock,
+    histogram: Histogram<u64>,
+    started: Option<u64>,
+    /// When the stretch that is timed now began.
+    stretch: u64,
+    running: bool,
+    /// Nanoseconds of the stretches that have ended.
+    timed: u64,
+    last: u64,
+    operations: u64,
+    bytes: u64,
+    /// Nanoseconds after the start at which to stop.
+    limit: u64,
+    deadline: u64,
+    /// CPU seconds, in user mode and in the kernel, of what was done while the clock stood still.
+    untimed: [f64; 2],
+    failed: &'t AtomicBool,
+    /// Where others may look how many bytes were moved.
+    progress: Option<&'t AtomicU64>,
+}
+
+impl<'t> ThreadRecorder<'t> {
+    /// `failed` tells that another thread has failed, and that it is no use to go on. `progress` is shown to others.
+    pub(crate) fn new(
+        rank: u32,
+        clock: Clock,
+        until_seconds: Option<f64>,
+        failed: &'t AtomicBool,
+        progress: Option<&'t AtomicU64>,
+    ) -> ThreadRecorder<'t> {
+        let limit = until_seconds.map_or(u64::MAX, |seconds| (seconds.max(0.0) * 1e9) as u64);
+        ThreadRecorder {
+            rank,
+            clock,
+            histogram: latency::touched(),
+            started: None,
+            stretch: 0,
+            running: false,
+            timed: 0,
+            last: 0,
+            operations: 0,
+            bytes: 0,
+            limit,
+            deadline: 0,
+            untimed: [0.0; 2],
+            failed,
+            progress,
+        }
+    }
+
+    /// Starts the clock, or starts it again after something that belongs to no operation.
+    pub(crate) fn start(&mut self) {
+        self.last = self.clock.now();
+        if !self.running {
+            (self.stretch, self.running) = (self.last, true);
+        }
+        if self.started.is_none() {
+            self.started = Some(self.last);
+            self.deadline = self.last.saturating_add(self.limit);
+        }
+    }
+
+    /// Runs what is no part of the work while the clock stands still: its CPU time is not counted.
+    pub(crate) fn untimed<T>(&mut self, act: impl FnOnce() -> T) -> T {
+        let before = usage::of_thread();
+        let result = act();
+        let after = usage::of_thread();
+        for (sum, (after, before)) in self.untimed.iter_mut().zip(after.into_iter().zip(before)) {
+            *sum += after - before;
+        }
+        result
+    }
+
+    /// CPU seconds of what was done while the clock stood still.
+    pub(crate) fn untimed_usage(&self) -> [f64; 2] {
+        self.untimed
+    }
+
+    /// Ends the stretch that [`ThreadRecorder::start`] began: when it began.
+    pub(crate) fn pause(&mut self) -> u64 {
+        if self.running {
+            self.timed += self.last - self.stretch;
+        }
+        self.running = false;
+        self.stretch
+    }
+
+    /// An operation is done and the next one begins; returns whether it should.
+    #[inline]
+    pub(crate) fn lap(&mut self, kind: Kind, bytes: u64) -> bool {
+        let started = self.last;
+        self.tick(kind, bytes);
+        self.complete(started, bytes)
+    }
+
+    /// Reads the clock after a stretch of this kind.
+    #[inline]
+    pub(crate) fn tick(&mut self, kind: Kind, bytes: u64) {
+        self.last = self.clock.after(kind, bytes);
+    }
+
+    /// Records an operation that began at `started` and ended when the clock was last read; returns whether to go on.
+    #[inline]
+    pub(crate) fn complete(&mut self, started: u64, bytes: u64) -> bool {
+        self.histogram.saturating_record(self.last - started);
+        self.operations += 1;
+        self.bytes += bytes;
+        if let Some(progress) = self.progress {
+            progress.store(self.bytes, Ordering::Relaxed);
+        }
+        !self.over()
+    }
+
+    /// Whether the time is up, or another thread has failed.
+    #[inline]
+    pub(crate) fn over(&self) -> bool {
+        self.last >= self.deadline || self.failed()
+    }
+
+    /// Whether the time is up by the clock itself: for threads that wait and read it no other way.
+    pub(crate) fn is_late(&self) -> bool {
+        self.started.is_some() && self.clock.now() >= self.deadline
+    }
+
+    /// What the clock says, without reading it for an operation.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Whether the clock makes its times up.
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.clock, Clock::Fake(_))
+    }
+
+    /// Somebody slept until then.
+    pub(crate) fn pass_until(&mut self, ns: u64) {
+        self.clock.pass_until(ns);
+    }
+
+    /// When the clock was last read.
+    #[inline]
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether another thread has failed.
+    #[inline]
+    pub(crate) fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Bytes moved so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Forgets what was recorded so far: it was warm-up.
+    pub(crate) fn forget(&mut self) {
+        self.histogram.reset();
+        (self.operations, self.bytes, self.started) = (0, 0, None);
+        (self.timed, self.running) = (0, false);
+    }
+
+    /// What was recorded.
+    pub(crate) fn finish(self) -> (WorkerSpan, Histogram<u64>) {
+        let start_ns = self.started.unwrap_or(self.last);
+        let stop_ns = self.last.max(start_ns);
+        let span = WorkerSpan {
+            rank: self.rank,
+            start_ns,
+            stop_ns,
+            // A thread that never pauses is timed from end to end.
+            timed_ns: if self.timed > 0 { self.timed } else { stop_ns - start_ns },
+            operations: self.operations,
+            bytes: self.bytes,
+        };
+        (span, self.histogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Circumstances;
+    use crate::task::ClockSpec;
+    use fsb_model::{CacheState, Durability};
+
+    fn recorder(failed: &AtomicBool, until: Option<f64>) -> ThreadRecorder<'_> {
+        let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
+        ThreadRecorder::new(
+            3,
+            Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 }, 3, circumstances),
+            until,
+            failed,
+            None,
+        )
+    }
+
+    #[test]
+    fn every_operation_is_counted_once_and_the_span_covers_them() {
+        let failed = AtomicBool::new(false);
+        let mut recorder = recorder(&failed, None);
+        recorder.start();
+        let more = (0..500).all(|_| recorder.lap(Kind::Read, 4096));
+        assert!(more);
+        let (span, histogram) = recorder.finish();
+        assert_eq!((span.rank, span.operations, span.bytes), (3, 500, 500 * 4096));
+        assert_eq!(histogram.len(), 500);
+        let sum = histogram.mean() * 500.0;
+        assert!((sum / (span.stop_ns - span.start_ns) as f64 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn time_and_others_failures_end_it() {
+        let failed = AtomicBool::new(false);
+        let mut short = recorder(&failed, Some(1e-5));
+        short.start();
+        let laps = (0..1000).take_while(|_| short.lap(Kind::Read, 4096)).count();
+        assert!((5..50).contains(&laps), "{laps}");
+        let mut recorder = recorder(&failed, None);
+        recorder.start();
+        failed.store(true, Ordering::Relaxed);
+        assert!(!recorder.lap(Kind::Read, 4096));
+    }
+
+    #[test]
+    fn pauses_are_not_timed() {
+        let (failed, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+        let mut recorder = ThreadRecorder { progress: Some(&progress), ..recorder(&failed, None) };
+        for _ in 0..3 {
+            recorder.start();
+            assert!(recorder.lap(Kind::Read, 4096));
+            recorder.pause();
+            recorder.tick(Kind::Sync, 0);
+        }
+        assert_eq!(progress.load(Ordering::Relaxed), 3 * 4096);
+        let (span, histogram) = recorder.finish();
+        assert!((histogram.mean() * 3.0 / span.timed_ns as f64 - 1.0).abs() < 0.01);
+        assert!(span.stop_ns - span.start_ns > 10 * span.timed_ns);
+    }
+
+    #[test]
+    fn a_lane_that_never_started_spans_nothing() {
+        let failed = AtomicBool::new(false);
+        let (span, _) = recorder(&failed, None).finish();
+        assert_eq!((span.start_ns, span.stop_ns), (0, 0));
+    }
+}

@@ -1,0 +1,373 @@
+//! Threads that start together.
+//!
+//! All threads are spawned and have prepared before the step says that it is ready: files are open, memory is reserved
+//! and touched. Then they sleep until the start signal. From then on nothing is shared but one flag that says that
+//! somebody failed, and, where a sync ends the timed stretch, a counter that tells the first thread when all are done.
+
+use std::collections::BTreeMap;
+use std::panic;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use fsb_model::trial::WorkerSpan;
+use hdrhistogram::Histogram;
+
+use crate::clock::{Circumstances, Clock};
+use crate::context::Context;
+use crate::profile::Profile;
+use crate::progress::{self, Live};
+use crate::task::{ClockSpec, Gate, Measurement, Ready};
+use crate::thread_recorder::ThreadRecorder;
+use crate::thread_sync::{DoneGuard, ReadyGuard, StartSignal, ThreadSync};
+use crate::{EngineError, clock, latency, usage};
+
+/// What a job's threads do.
+pub(crate) trait ThreadJob: Sync {
+    /// What one thread works with. It never leaves its thread.
+    type ThreadState;
+
+    /// What one thread returns beside its recorder.
+    type Report: Send;
+
+    /// Makes the state; called in the thread itself, before the clock.
+    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError>;
+
+    /// Does the thread's share against the clock: calls [`ThreadRecorder::start`] first, then
+    /// [`ThreadRecorder::lap`] after each operation.
+    fn run(&self, state: &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError>;
+
+    /// A counter that others may read: how many bytes the thread has moved.
+    fn progress(&self, _rank: u32) -> Option<&AtomicU64> {
+        None
+    }
+
+    /// How far all threads have come: asked by an idle thread while they run.
+    fn live_progress(&self) -> Option<Live> {
+        None
+    }
+
+    /// Its report, once it is done.
+    fn report(&self, state: Self::ThreadState) -> Self::Report;
+
+    /// The report as text, where a process shall bring it to its parent.
+    fn encode_report(&self, _report: Self::Report) -> Option<String> {
+        None
+    }
+
+    /// Reads the report that a process sent.
+    fn decode_report(&self, _text: &str) -> Result<Option<Self::Report>, EngineError> {
+        Ok(None)
+    }
+
+    /// Whether [`ThreadJob::sync_at_end`] has anything to do.
+    fn syncs_at_end(&self) -> bool {
+        false
+    }
+
+    /// Ends the timed stretch, by a sync: called in the first thread when all threads are done, with the bytes of all.
+    fn sync_at_end(
+        &self,
+        _state: &mut Self::ThreadState,
+        _bytes: u64,
+        _recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        Ok(())
+    }
+}
+
+/// What the threads returned.
+pub(crate) struct Outcome<R> {
+    pub(crate) spans: Vec<WorkerSpan>,
+    pub(crate) histogram: Histogram<u64>,
+    pub(crate) reports: Vec<R>,
+    pub(crate) user_seconds: f64,
+    pub(crate) system_seconds: f64,
+    pub(crate) clock_cost_ns: f64,
+}
+
+impl<R> Outcome<R> {
+    /// An outcome that nobody has added to yet.
+    pub(crate) fn new(clock_cost_ns: f64) -> Outcome<R> {
+        let (spans, reports) = (Vec::new(), Vec::new());
+        Outcome { spans, histogram: latency::empty(), reports, user_seconds: 0.0, system_seconds: 0.0, clock_cost_ns }
+    }
+
+    /// On a fake clock real CPU time would be the only number that differs from run to run.
+    pub(crate) fn simulate_usage(mut self, clock: ClockSpec) -> Outcome<R> {
+        if let ClockSpec::Fake { .. } = clock {
+            let busy: u64 = self.spans.iter().map(|span| span.stop_ns - span.start_ns).sum();
+            self.user_seconds = busy as f64 * 0.1e-9;
+            self.system_seconds = busy as f64 * 0.5e-9;
+        }
+        self
+    }
+
+    /// As the answer to the task.
+    pub(crate) fn measurement(&self, operation: &str) -> Measurement {
+        let first = self.spans.iter().filter(|span| span.operations > 0).map(|span| span.start_ns).min();
+        let last = self.spans.iter().map(|span| span.stop_ns).max();
+        Measurement {
+            workers: self.spans.clone(),
+            timed_ns: first.zip(last).map_or(0, |(first, last)| last - first),
+            operations: self.spans.iter().map(|span| span.operations).sum(),
+            bytes: self.spans.iter().map(|span| span.bytes).sum(),
+            stonewall: None,
+            latency: [(operation.to_owned(), latency::encode(&self.histogram))].into(),
+            user_seconds: self.user_seconds,
+            system_seconds: self.system_seconds,
+            resident_after: None,
+            file_bytes_after: 0,
+            clock_cost_ns: self.clock_cost_ns,
+            samples: Vec::new(),
+            rates: BTreeMap::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+}
+
+/// Runs the job: starts its threads, waits at the gate, lets them run, collects what they recorded. Where it is
+/// `helped`, threads that are none of ours make its calls.
+pub(crate) fn run<C: ThreadJob>(
+    job: &C,
+    context: &Context,
+    profile: &Profile,
+    ready: Ready,
+    helped: bool,
+    gate: &mut dyn Gate,
+) -> Result<Outcome<C::Report>, EngineError> {
+    let clock_cost_ns = clock::cost_ns(context.clock);
+    let until = context.until_seconds.filter(|_| profile.divisible);
+    let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
+    let shared = ThreadSync::new(profile.threads);
+    let (results, before) = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for rank in 0..profile.threads {
+            let shared = &shared;
+            let clock = Clock::new(context.clock, rank, circumstances);
+            let thread_body = move || {
+                if !helped {
+                    own_descriptor_table();
+                }
+                thread_main(job, shared, ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank)))
+            };
+            match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, thread_body) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    shared.signal(StartSignal::Abort);
+                    let refusal =
+                        EngineError::new(format!("start thread {} of {}: {error}", rank + 1, profile.threads));
+                    return (vec![Err(refusal)], [0.0; 2]);
+                }
+            }
+        }
+        let signal =
+            if shared.all_ready() { gate.ready(ready).map(|()| StartSignal::Run) } else { Ok(StartSignal::Abort) };
+        let before = usage::of_process();
+        shared.signal(*signal.as_ref().unwrap_or(&StartSignal::Abort));
+        if signal.is_ok() {
+            tell(job, gate, || threads.iter().all(thread::ScopedJoinHandle::is_finished));
+        }
+        let mut results: Vec<_> = signal.err().map(Err).into_iter().collect();
+        for thread in threads {
+            results.push(thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
+        }
+        (results, before)
+    });
+    let mut outcome = Outcome::new(clock_cost_ns);
+    let (mut used, mut untimed) = ([0.0f64; 2], [0.0; 2]);
+    for result in results {
+        let Some(recorded) = result? else { continue };
+        for mode in [0, 1] {
+            // The thread that ends last has seen all of it.
+            used[mode] = used[mode].max(recorded.usage[mode] - before[mode]);
+            untimed[mode] += recorded.untimed[mode];
+        }
+        outcome.spans.push(recorded.span);
+        outcome.histogram.add(recorded.histogram).expect("histograms of one size add up");
+        outcome.reports.push(recorded.report);
+    }
+    [outcome.user_seconds, outcome.system_seconds] = [0, 1].map(|mode| (used[mode] - untimed[mode]).max(0.0));
+    Ok(outcome.simulate_usage(context.clock))
+}
+
+/// Reports now and then how far the job has come, until it is done. The threads that work take no part in it.
+fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
+    let (mut slept, nap) = (Duration::ZERO, Duration::from_millis(10));
+    // A job without live progress is waited for without looking.
+    while job.live_progress().is_some() && !done() {
+        thread::sleep(nap);
+        slept += nap;
+        if slept >= progress::EVERY {
+            slept = Duration::ZERO;
+            job.live_progress().into_iter().for_each(|live| gate.tell(live));
+        }
+    }
+}
+
+/// What one thread recorded.
+struct Recorded<R> {
+    span: WorkerSpan,
+    histogram: Histogram<u64>,
+    report: R,
+    /// CPU seconds of the process when the thread was done: before its files are closed and its memory is freed, which
+    /// is no part of the work.
+    usage: [f64; 2],
+    /// CPU seconds of what the thread did while its clock stood still.
+    untimed: [f64; 2],
+}
+
+/// The main function of one thread.
+fn thread_main<C: ThreadJob>(
+    job: &C,
+    shared: &ThreadSync,
+    mut recorder: ThreadRecorder<'_>,
+) -> Result<Option<Recorded<C::Report>>, EngineError> {
+    if recorder.rank == 0 {
+        shared.first.get_or_init(thread::current);
+    }
+    let mut ready_guard = ReadyGuard { shared, ready: false };
+    let mut state = job.init(recorder.rank)?;
+    ready_guard.ready = true;
+    drop(ready_guard);
+    if shared.wait_for_signal() == StartSignal::Abort {
+        return Ok(None);
+    }
+    // Tells the others at the end, however it ends: a panic must not leave the first thread waiting.
+    let done_guard = DoneGuard { shared, rank: recorder.rank };
+    let mut result = job.run(&mut state, &mut recorder);
+    if result.is_err() {
+        shared.failed.store(true, Ordering::Relaxed);
+    }
+    shared.bytes.fetch_add(recorder.bytes(), Ordering::Relaxed);
+    drop(done_guard);
+    if recorder.rank == 0 && job.syncs_at_end() {
+        shared.wait_for_others();
+        if result.is_ok() && !shared.failed.load(Ordering::Relaxed) {
+            result = job.sync_at_end(&mut state, shared.bytes.load(Ordering::Acquire), &mut recorder);
+        }
+    }
+    result?;
+    let (usage, untimed) = (usage::of_process(), recorder.untimed_usage());
+    let (span, histogram) = recorder.finish();
+    Ok(Some(Recorded { span, histogram, report: job.report(state), usage, untimed }))
+}
+
+/// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's
+/// users up and down, two atomic operations that a program of one thread is spared, and that threads would fight over.
+fn own_descriptor_table() {
+    // SAFETY: descriptors that exist stay valid in the copy under their numbers. Those that this thread opens from here
+    // on never leave it: the state of a thread stays in it. Where it is refused, work is a little slower and as right.
+    unsafe { libc::unshare(libc::CLONE_FILES) };
+}
+
+#[cfg(test)]
+mod tests {
+    use fsb_model::WorkloadSpec;
+
+    use super::*;
+    use crate::clock::Kind;
+    use crate::workload::testing::{SIZING, task};
+    use crate::{Step, Task, workload};
+
+    /// What each thread is told to do.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Fate {
+        Works,
+        CannotBeEquipped,
+        Fails,
+    }
+
+    struct Fated(Vec<Fate>);
+
+    impl ThreadJob for Fated {
+        type ThreadState = u32;
+        type Report = u32;
+
+        fn init(&self, rank: u32) -> Result<u32, EngineError> {
+            match self.0[rank as usize] {
+                Fate::CannotBeEquipped => Err(EngineError::new("no state")),
+                _ => Ok(rank),
+            }
+        }
+
+        fn run(&self, state: &mut u32, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+            recorder.start();
+            if self.0[*state as usize] == Fate::Fails {
+                return Err(EngineError::new("broken"));
+            }
+            // Endless but for the failure of another thread, where there is one.
+            let laps = if self.0.contains(&Fate::Fails) { u64::MAX } else { 10 };
+            (0..laps).take_while(|_| recorder.lap(Kind::Read, 1)).for_each(drop);
+            Ok(())
+        }
+
+        fn report(&self, state: u32) -> u32 {
+            state
+        }
+
+        fn syncs_at_end(&self) -> bool {
+            true
+        }
+
+        fn sync_at_end(
+            &self,
+            _state: &mut u32,
+            bytes: u64,
+            recorder: &mut ThreadRecorder<'_>,
+        ) -> Result<(), EngineError> {
+            assert_eq!(bytes, 10 * self.0.len() as u64, "all threads are done before the end");
+            recorder.tick(Kind::Sync, bytes);
+            Ok(())
+        }
+    }
+
+    struct Counted(u32);
+
+    impl Gate for Counted {
+        fn ready(&mut self, _ready: Ready) -> Result<(), EngineError> {
+            self.0 += 1;
+            Ok(())
+        }
+    }
+
+    fn run_fated(fates: &[Fate], gate: &mut Counted) -> Result<Outcome<u32>, EngineError> {
+        let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
+        let spec = WorkloadSpec { name: "read".to_owned(), params };
+        let profile = workload::parse(&spec, &SIZING).unwrap().profile();
+        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 };
+        let task = Task { clock, ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1) };
+        let context = Context::new(&task).unwrap();
+        run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)
+    }
+
+    #[test]
+    fn the_first_thread_ends_the_stretch_when_all_are_done() {
+        for _ in 0..50 {
+            let mut gate = Counted(0);
+            let outcome = run_fated(&[Fate::Works; 4], &mut gate).unwrap();
+            assert_eq!((gate.0, outcome.reports.clone()), (1, vec![0, 1, 2, 3]));
+            let measured = outcome.measurement("read");
+            assert_eq!((measured.operations, measured.bytes), (40, 40));
+            let stops: Vec<u64> = measured.workers.iter().map(|worker| worker.stop_ns).collect();
+            assert!(stops[1..].iter().all(|&stop| stop < stops[0]), "the sync is on the first thread's clock");
+        }
+    }
+
+    #[test]
+    fn who_cannot_be_equipped_keeps_the_gate_shut() {
+        let mut gate = Counted(0);
+        let error = run_fated(&[Fate::Works, Fate::CannotBeEquipped, Fate::Works], &mut gate).err().unwrap();
+        assert_eq!((gate.0, error.message.as_str()), (0, "no state"));
+    }
+
+    #[test]
+    fn one_failure_stops_all() {
+        for failing in 0..3 {
+            let mut fates = [Fate::Works; 3];
+            fates[failing] = Fate::Fails;
+            let error = run_fated(&fates, &mut Counted(0)).err().unwrap();
+            assert_eq!(error.message, "broken");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Allocating a file's blocks, and giving them back: fallocate(2) in four of its modes, a call a record.
+//!
+//! What a file system cannot do (tmpfs zeroes and collapses nothing, btrfs collapses nothing) is found out before the
+//! clock, and told as not applicable.
+
+use fsb_model::metric::OPERATION_RATE;
+use fsb_model::{Access, CacheState, Durability, Params};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::measure::{Subject, measure_set};
+use super::params::{self, Reader};
+use super::spec::{Records, Rules, Spec};
+use super::{Job, Workload};
+use crate::backend::{Backend, OpenFlags, Purpose, Setup, Verb};
+use crate::clock::Kind;
+use crate::context::Context;
+use crate::fileset::{self, Content, Interest, Layout};
+use crate::io_loop::{Files, IoLoop, IoOptions, OpenFileSet};
+use crate::order::Visits;
+use crate::profile::{Profile, Renewal};
+use crate::task::{Gate, Measurement};
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
+use crate::{EngineError, ParamError, Sizing};
+
+/// Sessions of these make the call on the very file; the usual one first.
+const BACKENDS: &[&str] = &["psync", "direct", "osync", "dsync"];
+
+const RULES: Rules = Rules {
+    name: "fallocate",
+    files: "1",
+    file_size: "min(size/64, 64M)",
+    records: Records::Each,
+    access: &[Access::Sequential, Access::Random],
+    durability: Durability::ALL,
+    cache: &[CacheState::Any],
+};
+
+/// What is done to a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Blocks are reserved; the file grows.
+    Allocate,
+    /// Blocks are given back; zeros are read there.
+    Punch,
+    /// It reads as zeros and keeps its blocks.
+    Zero,
+    /// It is taken out, and what follows moves up: always at the start of the file.
+    Collapse,
+}
+
+impl Mode {
+    const ALL: [Mode; 4] = [Mode::Allocate, Mode::Punch, Mode::Zero, Mode::Collapse];
+
+    fn name(self) -> &'static str {
+        match self {
+            Mode::Allocate => "allocate",
+            Mode::Punch => "punch",
+            Mode::Zero => "zero",
+            Mode::Collapse => "collapse",
+        }
+    }
+
+    fn flags(self) -> FallocateFlags {
+        match self {
+            Mode::Allocate => FallocateFlags::empty(),
+            Mode::Punch => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            Mode::Zero => FallocateFlags::ZERO_RANGE,
+            Mode::Collapse => FallocateFlags::COLLAPSE_RANGE,
+        }
+    }
+}
+
+/// The member.
+pub(super) struct Fallocate;
+
+impl Workload for Fallocate {
+    fn name(&self) -> &'static str {
+        RULES.name
+    }
+
+    fn about(&self) -> &'static str {
+        "fallocate, a call a record: allocate, punch holes, zero ranges, or collapse them (mode)"
+    }
+
+    fn example(&self) -> Params {
+        params::of([("file_size", "64K".into()), ("block_size", "4K".into()), ("durability", "end".into())])
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        let mut params = params.clone();
+        params.entry("block_size".to_owned()).or_insert_with(|| "64K".into());
+        let mut reader = Reader::new(RULES.name, &params, sizing);
+        let spec = Spec::read_for(RULES, BACKENDS, &mut reader)?;
+        let mode = reader.word("mode", &Mode::ALL, Mode::name)?.unwrap_or(Mode::Allocate);
+        if mode == Mode::Collapse && spec.access == Access::Random {
+            let message = "what is collapsed is always at the start of the file: leave it out, or take another mode";
+            return Err(reader.error("access", message));
+        }
+        reader.finish()?;
+        Ok(Box::new(FallocateJob { spec, mode }))
+    }
+}
+
+struct FallocateJob {
+    spec: Spec,
+    mode: Mode,
+}
+
+impl FallocateJob {
+    /// What a file holds beforehand. The end of a file cannot be collapsed, so there is a record more.
+    fn layout_before(&self) -> Layout {
+        let more = if self.mode == Mode::Collapse { self.spec.block_size } else { 0 };
+        Layout { file_size: self.spec.layout.file_size + more, ..self.spec.layout }
+    }
+
+    fn content(&self) -> Content {
+        if self.mode == Mode::Allocate { Content::Empty } else { Content::Full }
+    }
+
+    /// Bytes of a file when all of it is done.
+    fn size_after(&self) -> u64 {
+        if self.mode == Mode::Collapse { self.spec.block_size } else { self.spec.layout.file_size }
+    }
+
+    /// Makes the call once, on a file that is removed again.
+    fn probe(&self, context: &Context) -> Result<(), EngineError> {
+        let backend = context.backend(self.spec.backend).plain();
+        let (path, size) = (context.set(), self.spec.block_size);
+        let root = fileset::open(&path)?;
+        let mut session = backend.session(&Setup::plain(1))?;
+        let refused = |call, errno| EngineError::call(call, path.join("probe"), errno);
+        let file = session.open(&root, c"probe", OpenFlags::WRITE.creating(0o644), 2 * size);
+        let file = file.map_err(|errno| refused("create", errno))?;
+        let tried = session
+            .allocate(file, FallocateFlags::empty(), 0, 2 * size)
+            .and_then(|()| session.allocate(file, self.mode.flags(), 0, size));
+        drop(session);
+        backend.namespace().unlink(&root, c"probe").map_err(|errno| refused("remove", errno))?;
+        tried.map_err(|errno| self.explain(errno, &refused("fallocate", errno)))
+    }
+
+    /// What a file system cannot do is no failure of it.
+    fn explain(&self, errno: Errno, error: &EngineError) -> EngineError {
+        let mode = self.mode.name();
+        match errno {
+            Errno::OPNOTSUPP | Errno::NOSYS => EngineError {
+                inapplicable: true,
+                ..EngineError::new(format!("this file system does not support fallocate in the mode {mode}"))
+            },
+            Errno::INVAL if self.mode == Mode::Collapse => EngineError {
+                message: format!("{error}: block_size must be a multiple of the file system's block"),
+                ..error.clone()
+            },
+            _ => error.clone(),
+        }
+    }
+
+    /// A call that says that it succeeded must have done so.
+    fn check(&self, set: &OpenFileSet) -> Result<(), EngineError> {
+        let mut session = set.backend.plain().session(&Setup::plain(1))?;
+        for file in 0..set.layout.files {
+            let expected = self.size_after();
+            let slot = session.open(&set.root, set.names.path(file), OpenFlags::READ, expected);
+            let found = slot
+                .and_then(|slot| session.size(slot, expected).and_then(|found| session.close(slot).map(|()| found)));
+            let found = found.map_err(|errno| set.refused("stat", file, errno))?;
+            if found != expected {
+                let path = set.names.show(&set.path, file);
+                let message = format!("{} has {found} bytes instead of {expected} after fallocate", path.display());
+                return Err(EngineError { path: Some(path), ..EngineError::new(message) });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Job for FallocateJob {
+    fn profile(&self) -> Profile {
+        let profile = self.spec.profile(RULES.name, self.spec.data_label(&self.words()));
+        let grown = self.layout_before().file_size - self.spec.layout.file_size;
+        Profile {
+            record_size: 0,
+            primary: &OPERATION_RATE,
+            renewal: Renewal::Recreate,
+            repeats_in_place: false,
+            metadata_only: true,
+            space: profile.space + profile.files * grown,
+            cold_bytes_per_operation: 0,
+            ..profile
+        }
+    }
+
+    fn params(&self) -> Params {
+        let mut params = self.spec.params();
+        params.insert("mode".to_owned(), self.mode.name().into());
+        params
+    }
+
+    fn backend(&self) -> &'static dyn Backend {
+        self.spec.backend
+    }
+
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        fileset::build(&context.set(), &self.layout_before(), self.content(), false, context.seed)?;
+        self.probe(context)?;
+        fileset::sync(&context.set())
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let set = self.spec.open_set(context)?;
+        let threads = FallocateThreads { job: self, set: &set, context };
+        let subject = Subject { interest: Interest::Names, content: self.content(), verb: Some(Verb::Write) };
+        let profile = self.profile();
+        let (measurement, _) = measure_set(&threads, &set, subject, &profile, context, gate)?;
+        if measurement.operations == profile.operations {
+            self.check(&set)?;
+        }
+        Ok(measurement)
+    }
+
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        fileset::remove(&context.set(), &context.progress)
+    }
+}
+
+impl FallocateJob {
+    /// `random punch`.
+    fn words(&self) -> String {
+        let random = if self.spec.access == Access::Random { "random " } else { "" };
+        format!("{random}{}", self.mode.name())
+    }
+}
+
+struct FallocateThreads<'s> {
+    job: &'s FallocateJob,
+    set: &'s OpenFileSet,
+    context: &'s Context,
+}
+
+impl<'s> ThreadJob for FallocateThreads<'s> {
+    type ThreadState = (IoLoop<'s>, Visits);
+    type Report = ();
+
+    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
+        let spec = &self.job.spec;
+        let count = spec.layout.files / u64::from(spec.processes);
+        let first = if spec.processes > 1 { u64::from(rank) * count } else { 0 };
+        let options = IoOptions { files: Files { first, count }, ..spec.io_options(Purpose::Write) };
+        Ok((IoLoop::new(self.set, options)?, spec.visits(self.context, rank)))
+    }
+
+    fn run(&self, (io, visits): &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let (mode, at_start) = (self.job.mode.flags(), self.job.mode == Mode::Collapse);
+        recorder.start();
+        for item in visits {
+            io.allocate(item, mode, at_start)?;
+            if !recorder.lap(Kind::Create, 0) {
+                break;
+            }
+        }
+        io.close_current()
+    }
+
+    fn report(&self, _state: Self::ThreadState) {}
+
+    fn syncs_at_end(&self) -> bool {
+        self.job.spec.durability == Durability::End
+    }
+
+    fn sync_at_end(
+        &self,
+        (io, _): &mut Self::ThreadState,
+        bytes: u64,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        io.flush_all()?;
+        recorder.tick(Kind::Sync, bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::parse;
+    use crate::workload::testing::{Pairs, SIZING, run_once, with};
+
+    fn small(mode: &str, more: Pairs<'_>) -> fsb_model::WorkloadSpec {
+        let pairs: [(&str, serde_json::Value); 4] =
+            [("mode", mode.into()), ("file_size", "64K".into()), ("block_size", "4K".into()), ("files", 2.into())];
+        with("fallocate", &[&pairs, more].concat())
+    }
+
+    #[test]
+    fn each_mode_does_its_calls_or_does_not_apply() {
+        for directory in [std::env::temp_dir(), "/dev/shm".into()] {
+            let Ok(root) = tempfile::tempdir_in(directory) else { continue };
+            for mode in Mode::ALL {
+                for durability in ["none", "end", "each"] {
+                    let spec = small(mode.name(), &[("durability", durability.into()), ("threads", 2.into())]);
+                    match run_once(&spec, root.path(), |_| {}) {
+                        Ok(measured) => assert_eq!((measured.operations, measured.bytes), (32, 0), "{mode:?}"),
+                        Err(error) => assert!(error.inapplicable, "{mode:?}: {error}"),
+                    }
+                    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 1, "nothing but the set");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_calls_did_is_seen_in_the_files() {
+        let root = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let size = |mode: &str| {
+            run_once(&small(mode, &[]), root.path(), |_| {}).unwrap();
+            let file = root.path().join("fsb-set/d00000/f00000001");
+            let (metadata, bytes) = (std::fs::metadata(&file).unwrap(), std::fs::read(&file).unwrap());
+            use std::os::unix::fs::MetadataExt;
+            (metadata.len(), metadata.blocks() > 0, bytes.iter().all(|&byte| byte == 0))
+        };
+        assert_eq!(size("allocate"), (65_536, true, true));
+        assert_eq!(size("punch"), (65_536, false, true));
+    }
+
+    #[test]
+    fn labels_and_parameters_are_as_those_of_other_records() {
+        let label = |pairs: Pairs<'_>| parse(&small("punch", pairs), &SIZING).map(|job| job.profile().label);
+        assert_eq!(label(&[("files", 1.into()), ("access", "random".into())]).unwrap(), "random punch 4K");
+        for (pairs, key) in [
+            (("mode", "pierce".into()), "mode"),
+            (("backend", "mmap".into()), "backend"),
+            (("depth", 4.into()), "depth"),
+            (("durable", true.into()), "durable"),
+        ] {
+            let error = label(&[pairs]).unwrap_err();
+            assert_eq!(error.key.as_deref(), Some(key), "{error}");
+        }
+        let random = with("fallocate", &[("mode", "collapse".into()), ("access", "random".into())]);
+        assert_eq!(parse(&random, &SIZING).err().unwrap().key.as_deref(), Some("access"));
+    }
+}

@@ -1,0 +1,272 @@
+//! The operations on files: the calls that they are made of, and nothing beside them.
+
+mod transfer;
+
+use std::ops::ControlFlow;
+
+use fsb_model::flow::{Op, Spread};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::draw;
+use super::entries::{Nothing, Taken, Want};
+use super::opened::{FileRing, OpResult, Opened};
+use super::program::CompiledStep;
+use super::shared::FlowShared;
+use super::thread::FlowThread;
+use crate::EngineError;
+use crate::backend::{Flush, OpenFlags, Session, Slot};
+use crate::clock::Kind;
+
+/// Ends an operation that finds no file.
+macro_rules! taken {
+    ($found:expr) => {
+        match $found {
+            Ok(taken) => taken,
+            Err(nothing) => return Ok(OpResult::Nothing { there: nothing == Nothing::InUse }),
+        }
+    };
+}
+
+impl FlowThread {
+    /// Does an operation.
+    #[inline]
+    pub(super) fn perform(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
+        match step.op {
+            Op::Create => self.create(step, shared),
+            Op::Open => {
+                let taken = taken!(self.take(step, shared, Want::Use));
+                self.slots[step.fd].open = Some(self.open(step, shared, taken)?);
+                Ok(OpResult::Done(Kind::Stat, 0))
+            }
+            Op::Close => self.close(step, shared),
+            Op::ReadWhole => self.read_whole(step, shared),
+            Op::WriteWhole => self.write_whole(step, shared),
+            Op::Append => self.append(step, shared),
+            Op::Read => self.read(step, shared),
+            Op::Write => self.write(step, shared),
+            Op::AioWrite => self.write_aside(step, shared),
+            Op::AioWait => {
+                let waited = self
+                    .aio
+                    .as_mut()
+                    .map_or(Ok(()), |aio| aio.wait(|slot| shared.sets[slot.set].files.grown(slot.file, slot.end)));
+                waited.map_err(|(slot, errno)| shared.refused("write to", slot.set, slot.file, errno))?;
+                Ok(OpResult::Done(Kind::Write, 0))
+            }
+            Op::Sync => {
+                let Some(open) = &self.slots[step.fd].open else { return Ok(OpResult::Skipped) };
+                sync(&mut *self.session, open, shared)?;
+                Ok(OpResult::Done(Kind::Sync, 0))
+            }
+            Op::SyncSet => {
+                for open in
+                    self.slots.iter().filter_map(|slot| slot.open.as_ref()).filter(|open| Some(open.set) == step.set)
+                {
+                    sync(&mut *self.session, open, shared)?;
+                }
+                Ok(OpResult::Done(Kind::Sync, 0))
+            }
+            Op::Delete => self.delete(step, shared),
+            Op::Stat => self.stat(step, shared),
+            Op::List => self.list(step, shared),
+            Op::MakeDirectory => self.directory(step, shared, Want::Make),
+            Op::RemoveDirectory => self.directory(step, shared, Want::Delete),
+            _ => Ok(OpResult::Skipped),
+        }
+    }
+
+    /// Takes a file of the step's set as its index, the set's way of picking, or the rotation has it.
+    #[inline]
+    fn take(&mut self, step: &CompiledStep, shared: &FlowShared, want: Want) -> Result<Taken, Nothing> {
+        let Some(set) = step.set.map(|set| &shared.sets[set]) else { return Err(Nothing::There) };
+        let from = match &step.index {
+            // As filebench: the value times half of the files, taken round.
+            Some(index) => Some(self.drawn_size(index).wrapping_mul(set.files.len() / 2)),
+            None if set.is_random() => Some(draw::below(set.files.len(), self.draw())),
+            None => None,
+        };
+        set.files.take(want, from)
+    }
+
+    fn drawn_size(&mut self, spread: &Spread) -> u64 {
+        match spread {
+            Spread::Exact(size) => size.0,
+            _ => draw::size(spread, self.draw()),
+        }
+    }
+
+    /// Opens a file that was taken.
+    fn open(&mut self, step: &CompiledStep, shared: &FlowShared, taken: Taken) -> Result<Opened, EngineError> {
+        let number = step.set.unwrap_or(0);
+        let set = &shared.sets[number];
+        let flags = if set.shape.read_only { OpenFlags::READ } else { OpenFlags::READ_WRITE };
+        let slot = self.call_open(step, shared, taken.entry, flags);
+        let slot = slot.map_err(|errno| shared.refused("open", number, taken.entry, errno))?;
+        Ok(Opened { slot, set: number, file: taken.entry, generation: taken.generation, position: 0, orphan: false })
+    }
+
+    #[inline]
+    fn call_open(
+        &mut self,
+        step: &CompiledStep,
+        shared: &FlowShared,
+        file: u64,
+        mut how: OpenFlags,
+    ) -> Result<Slot, Errno> {
+        how.flags.set(OFlags::DSYNC, step.dsync);
+        how.flags.set(OFlags::DIRECT, step.direct);
+        let set = shared.set_of(step);
+        let path = set.tree.entry(file, &mut self.path_buffer);
+        self.session.open(&shared.root, path, how, set.files.size(file))
+    }
+
+    fn create(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
+        let taken = taken!(self.take(step, shared, Want::Make));
+        let set = step.set.unwrap_or(0);
+        let flags = OpenFlags::READ_WRITE.creating(0o644);
+        let slot = self.call_open(step, shared, taken.entry, flags);
+        let slot = slot.map_err(|errno| shared.refused("create", set, taken.entry, errno))?;
+        let generation = shared.sets[set].files.made(taken.entry, true);
+        self.report.tally.created += 1;
+        self.slots[step.fd].open =
+            Some(Opened { slot, set, file: taken.entry, generation, position: 0, orphan: false });
+        Ok(OpResult::Done(Kind::Create, 0))
+    }
+
+    fn close(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
+        let slot = &mut self.slots[step.fd];
+        let Some(open) = slot.open.take() else { return Ok(OpResult::Skipped) };
+        slot.last = Some((open.set, open.file));
+        close(&mut *self.session, open, shared)?;
+        Ok(OpResult::Done(Kind::Close, 0))
+    }
+
+    fn delete(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
+        let slot = self.slots.get(step.fd).filter(|_| step.names_fd);
+        let own = slot.and_then(|slot| slot.open.as_ref().map(|open| (open.set, open.file)));
+        let last = slot.and_then(|slot| slot.last);
+        let (set, file) = match (own, last) {
+            (Some((set, file)), _) if shared.sets[set].files.take_own(file) => (set, file),
+            (None, Some((set, file))) if shared.sets[set].files.try_take(Want::Delete, file).is_some() => (set, file),
+            (Some(_), _) => return Ok(OpResult::Skipped),
+            (None, Some(_)) if step.set.is_none() => return Ok(OpResult::Skipped),
+            (None, _) => (step.set.unwrap_or(0), taken!(self.take(step, shared, Want::Delete)).entry),
+        };
+        let path = shared.sets[set].tree.entry(file, &mut self.path_buffer);
+        let deleted = shared.backend.namespace().unlink(&shared.root, path);
+        deleted.map_err(|errno| shared.refused("delete", set, file, errno))?;
+        shared.sets[set].files.deleted(file);
+        self.report.tally.deleted += 1;
+        if step.names_fd {
+            self.slots[step.fd].last = None;
+            if let Some(open) = self.slots[step.fd].open.as_mut() {
+                open.orphan = true;
+            }
+        }
+        Ok(OpResult::Done(Kind::Delete, 0))
+    }
+
+    fn stat(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
+        if let Some(open) = self.slots[step.fd].open.as_ref().filter(|_| step.names_fd) {
+            let told = self.session.size(open.slot, 0);
+            told.map_err(|errno| shared.refused("stat", open.set, open.file, errno))?;
+            return Ok(OpResult::Done(Kind::Stat, 0));
+        }
+        let file = taken!(self.take(step, shared, Want::Use)).entry;
+        let set = step.set.unwrap_or(0);
+        let path = shared.sets[set].tree.entry(file, &mut self.path_buffer);
+        let told = shared.backend.namespace().stat(&shared.root, path);
+        told.map_err(|errno| shared.refused("stat", set, file, errno))?;
+        shared.sets[set].files.release(file);
+        Ok(OpResult::Done(Kind::Stat, 0))
+    }
+
+    fn list(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
+        let tree = &shared.sets[step.set.unwrap_or(0)].tree;
+        let number = draw::below(tree.directories(), self.draw());
+        let path = tree.directory(number, &mut self.path_buffer);
+        let refused = |errno| EngineError::call("list", shared.path.join(path.to_string_lossy().as_ref()), errno);
+        let namespace = shared.backend.namespace();
+        let directory = namespace.open_directory(&shared.root, path).map_err(refused)?;
+        namespace.list(&directory, &mut self.listing, 0, &mut |_| ControlFlow::Continue(())).map_err(refused)?;
+        Ok(OpResult::Done(Kind::Readdir, 0))
+    }
+
+    fn directory(&mut self, step: &CompiledStep, shared: &FlowShared, want: Want) -> Result<OpResult, EngineError> {
+        let Some((tree, entries)) = &shared.sets[step.set.unwrap_or(0)].empty else { return Ok(OpResult::Skipped) };
+        let entry = taken!(entries.take(want, None)).entry;
+        let path = tree.entry(entry, &mut self.path_buffer);
+        let refused = |call, errno| EngineError::call(call, shared.path.join(path.to_string_lossy().as_ref()), errno);
+        let namespace = shared.backend.namespace();
+        if want == Want::Make {
+            let made = namespace.make_directory(&shared.root, path, Mode::from_raw_mode(0o755));
+            made.map_err(|errno| refused("make directory", errno))?;
+            entries.made(entry, false);
+            self.report.tally.directories_made += 1;
+            return Ok(OpResult::Done(Kind::Create, 0));
+        }
+        let removed = namespace.remove_directory(&shared.root, path);
+        removed.map_err(|errno| refused("remove directory", errno))?;
+        entries.deleted(entry);
+        self.report.tally.directories_removed += 1;
+        Ok(OpResult::Done(Kind::Delete, 0))
+    }
+
+    /// Opens what no step opens: files that are named by the steps that use them.
+    pub(super) fn open_beforehand(&mut self, shared: &FlowShared) -> Result<(), EngineError> {
+        let program = &shared.programs[self.program];
+        for &(fd, number) in &program.beforehand {
+            let step = &program.steps[number];
+            let set = step.set.unwrap_or(0);
+            // Threads of one kind take one file after another; which, must not depend on the thread that comes first.
+            let found = shared.sets[set].files.take(Want::Use, Some(u64::from(self.instance)));
+            let taken = found.map_err(|_| self.starved(step, shared))?;
+            self.slots[fd].open = Some(self.open(step, shared, taken)?);
+        }
+        for &number in &program.rings {
+            let step = &program.steps[number];
+            let entries = &shared.sets[step.set.unwrap_or(0)].files;
+            let mut files = Vec::new();
+            for file in (0..entries.len()).filter(|&file| entries.exists(file)) {
+                if let Some(taken) =
+                    entries.try_take(Want::Use, file).or_else(|| entries.take(Want::Use, Some(file)).ok())
+                {
+                    files.push(self.open(step, shared, taken)?);
+                }
+            }
+            if files.is_empty() {
+                return Err(self.starved(step, shared));
+            }
+            self.rings.push(FileRing { next: self.rank as usize % files.len(), files });
+        }
+        Ok(())
+    }
+
+    /// Gives back all that it has: outside the clock.
+    pub(super) fn leave(&mut self, shared: &FlowShared) -> Result<(), EngineError> {
+        if let Some(mut aio) = self.aio.take() {
+            let waited = aio.wait(|slot| shared.sets[slot.set].files.grown(slot.file, slot.end));
+            waited.map_err(|(slot, errno)| shared.refused("write to", slot.set, slot.file, errno))?;
+        }
+        let rings = self.rings.iter_mut().flat_map(|ring| ring.files.drain(..));
+        for open in self.slots.iter_mut().filter_map(|slot| slot.open.take()).chain(rings) {
+            close(&mut *self.session, open, shared)?;
+        }
+        Ok(())
+    }
+}
+
+fn close(session: &mut dyn Session, open: Opened, shared: &FlowShared) -> Result<(), EngineError> {
+    // A file system may tell only now that it could not write.
+    session.close(open.slot).map_err(|errno| shared.refused("close", open.set, open.file, errno))?;
+    if !open.orphan {
+        shared.sets[open.set].files.release(open.file);
+    }
+    Ok(())
+}
+
+fn sync(session: &mut dyn Session, open: &Opened, shared: &FlowShared) -> Result<(), EngineError> {
+    let synced = session.flush(open.slot, Flush::All);
+    synced.map_err(|errno| shared.refused("fsync", open.set, open.file, errno))
+}

@@ -1,0 +1,117 @@
+//! What all threads of a flow share while the clock runs.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fsb_model::flow::{Flow, Quit};
+use rustix::io::Errno;
+
+use super::program::{self, CompiledStep, Program};
+use super::sets::{self, Set};
+use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
+use crate::EngineError;
+use crate::backend::{Backend, Directory};
+
+/// Everything that threads see of each other: nothing of it is behind a lock.
+pub(super) struct FlowShared {
+    pub(super) programs: Vec<Program>,
+    pub(super) sets: Vec<Set>,
+    pub(super) semaphores: Vec<Semaphore>,
+    pub(super) wake_events: Vec<WakeEvent>,
+    pub(super) budget: OperationBudget,
+    pub(super) end: StopFlag,
+    pub(super) rate_limiter: Option<RateLimiter>,
+    pub(super) quit: Quit,
+    pub(super) threads: u32,
+    pub(super) seed: u64,
+    pub(super) repetition: u32,
+    pub(super) verify: bool,
+    /// Makes the calls.
+    pub(super) backend: &'static dyn Backend,
+    /// Below which all sets lie.
+    pub(super) root: Directory,
+    pub(super) path: PathBuf,
+    /// What each thread has done so far, for steps that end the work by what all have done; empty where there is none.
+    seats: Vec<CachePadded<[AtomicU64; 2]>>,
+}
+
+impl FlowShared {
+    pub(super) fn new(
+        flow: &Flow,
+        seed: u64,
+        path: PathBuf,
+        operations: u64,
+        backend: &'static dyn Backend,
+    ) -> Result<FlowShared, EngineError> {
+        let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
+        let (programs, points) = program::compile(flow);
+        let threads = flow.instances() as u32;
+        let finishes = |step: &fsb_model::flow::Step| {
+            use fsb_model::flow::Op::{FinishOnBytes, FinishOnCount};
+            matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
+        };
+        let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
+        Ok(FlowShared {
+            programs,
+            sets: sets::of(flow, seed),
+            semaphores: points.semaphores.into_iter().map(Semaphore::new).collect(),
+            wake_events: (0..points.wakes).map(|_| WakeEvent::default()).collect(),
+            budget: OperationBudget::new(operations),
+            end: StopFlag::default(),
+            rate_limiter: flow.rate.map(RateLimiter::new),
+            quit: flow.quit,
+            threads,
+            seed,
+            repetition: 0,
+            verify: false,
+            backend,
+            root,
+            path,
+            seats: (0..if summed { threads } else { 0 }).map(|_| CachePadded::default()).collect(),
+        })
+    }
+
+    /// The set that a step is about; the first one where it names none.
+    #[inline]
+    pub(super) fn set_of(&self, step: &CompiledStep) -> &Set {
+        &self.sets[step.set.unwrap_or(0)]
+    }
+
+    /// Which program a thread performs, and as which of its instances.
+    pub(super) fn role(&self, rank: u32) -> (usize, u32) {
+        let mut first = 0;
+        for (number, program) in self.programs.iter().enumerate() {
+            if rank < first + program.instances {
+                return (number, rank - first);
+            }
+            first += program.instances;
+        }
+        // Ranks are below the number of threads.
+        (0, 0)
+    }
+
+    /// The program of each thread.
+    pub(super) fn threads(&self) -> Vec<&Program> {
+        (0..self.threads).map(|rank| &self.programs[self.role(rank).0]).collect()
+    }
+
+    /// A thread shows what it has done.
+    #[inline]
+    pub(super) fn show(&self, rank: u32, operations: u64, bytes: u64) {
+        if let Some(CachePadded([shown_operations, shown_bytes])) = self.seats.get(rank as usize) {
+            shown_operations.store(operations, Ordering::Relaxed);
+            shown_bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Operations, and bytes, that all have done.
+    pub(super) fn shown(&self) -> [u64; 2] {
+        [0, 1].map(|which| self.seats.iter().map(|CachePadded(seat)| seat[which].load(Ordering::Relaxed)).sum())
+    }
+
+    /// A call on a file was refused.
+    #[cold]
+    pub(super) fn refused(&self, call: &str, set: usize, file: u64, errno: Errno) -> EngineError {
+        EngineError::call(call, self.sets[set].tree.show(&self.path, file), errno)
+    }
+}

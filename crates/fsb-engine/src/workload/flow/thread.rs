@@ -1,0 +1,384 @@
+//! One thread of a flow: it goes through its steps, one call of `next_step` each.
+//!
+//! A step never sleeps. Where a thread has to wait, the result says for what, and the caller lets it sleep: a
+//! real thread on a futex, a simulated one until another's clock has come so far.
+
+use fsb_model::flow::{Op, Quit};
+
+use super::opened::{FileRing, FlowSlot, OpResult};
+use super::program::{CompiledStep, Program};
+use super::report::Report;
+use super::shared::FlowShared;
+use super::sync::{Counter, PARTS};
+use super::tree::{LONGEST_PATH, PathBuffer};
+use super::{async_writes::AsyncWrites, draw};
+use crate::EngineError;
+use crate::backend::{Session, Setup};
+use crate::data::Data;
+use crate::hash::{Stream, hash, mix};
+use crate::memory::Memory;
+use crate::thread_recorder::ThreadRecorder;
+
+/// Nanoseconds for which others may have all files that would do before it is an error.
+const STARVATION_NS: u64 = 2_000_000_000;
+/// Turns of a hog that the fake clock takes for a nanosecond.
+const TURNS_A_NANOSECOND: u64 = 4;
+
+/// How a step ended.
+pub(super) enum StepResult<'s> {
+    /// Something was done.
+    Moved,
+    /// It must sleep until this moment.
+    Sleep(u64),
+    /// It must wait while a counter has this value.
+    Wait(&'s Counter, u32),
+    /// Others have the files that it needs; they may give one back soon.
+    Yield,
+    /// There is nothing more to do.
+    Finished,
+}
+
+/// What a thread works with.
+pub(super) struct FlowThread {
+    pub(super) rank: u32,
+    pub(super) program: usize,
+    pub(super) instance: u32,
+    pub(super) at: usize,
+    /// How often the step at hand was done.
+    iteration: u64,
+    /// Operations that were taken and not done yet.
+    held: u64,
+    /// The clock must be read before the next operation: it was not, while the thread waited.
+    pub(super) stale: bool,
+    waiting: Waiting,
+    /// Since when no file was to be had.
+    starving_since: Option<u64>,
+    /// Operations and bytes that limits have charged, by step.
+    charged: Vec<u64>,
+    drawn: u64,
+    seed: u64,
+    pub(super) session: Box<dyn Session>,
+    pub(super) slots: Vec<FlowSlot>,
+    pub(super) rings: Vec<FileRing>,
+    pub(super) aio: Option<AsyncWrites>,
+    pub(super) data: Data,
+    pub(super) memory: Memory,
+    pub(super) listing: Vec<std::mem::MaybeUninit<u8>>,
+    pub(super) path_buffer: Box<PathBuffer>,
+    pub(super) report: Report,
+}
+
+/// Where it stands in a step that waits.
+#[derive(Default)]
+struct Waiting {
+    /// When it may go on.
+    due: Option<u64>,
+    /// The count of the wake-up event when the thread began to wait for it.
+    seen: Option<u32>,
+    arrived: bool,
+    /// Semaphores that were posted to.
+    posted: usize,
+}
+
+impl FlowThread {
+    pub(super) fn new(shared: &FlowShared, rank: u32) -> Result<FlowThread, EngineError> {
+        let (program, instance) = shared.role(rank);
+        let Program { steps, largest: [read, write], under_way, .. } = &shared.programs[program];
+        let most = steps.iter().flat_map(|step| [Some(step.fd), step.from]).flatten().max().unwrap_or(0);
+        let records = steps.iter().filter(|step| step.op == Op::AioWrite).map(|step| draw::largest(&step.size)).max();
+        let real = shared.backend.capabilities().real;
+        let in_rings = shared.programs[program].rings.iter().map(|&ring| shared.set_of(&steps[ring]).files.len());
+        let files = most + 1 + in_rings.sum::<u64>() as usize;
+        let mut thread = FlowThread {
+            rank,
+            program,
+            instance,
+            at: 0,
+            iteration: 0,
+            held: 0,
+            stale: false,
+            waiting: Waiting::default(),
+            starving_since: None,
+            charged: vec![0; steps.len()],
+            drawn: 0,
+            seed: hash(shared.seed, Stream::Draw, u64::from(shared.repetition) << 32 | u64::from(rank)),
+            session: shared.backend.session(&Setup::plain(files))?,
+            slots: (0..=most).map(|_| FlowSlot::default()).collect(),
+            rings: Vec::new(),
+            aio: records.filter(|_| real).map(|record| AsyncWrites::new(*under_way, record)).transpose()?,
+            data: Data::new(shared.seed, *if shared.verify { write.max(read) } else { write } as usize),
+            memory: Memory::new(*read as usize),
+            listing: vec![
+                std::mem::MaybeUninit::uninit();
+                if steps.iter().any(|step| step.op == Op::List) { 32 << 10 } else { 0 }
+            ],
+            path_buffer: Box::new([0; LONGEST_PATH]),
+            report: Report::new(&shared.programs[program]),
+        };
+        thread.open_beforehand(shared)?;
+        Ok(thread)
+    }
+
+    /// A number of 64 bits that looks random.
+    #[inline]
+    pub(super) fn draw(&mut self) -> u64 {
+        self.drawn += 1;
+        mix(self.seed ^ mix(self.drawn))
+    }
+
+    /// Does the next step, or says what it waits for.
+    #[inline]
+    pub(super) fn next_step<'s>(
+        &mut self,
+        shared: &'s FlowShared,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<StepResult<'s>, EngineError> {
+        let step = &shared.programs[self.program].steps[self.at];
+        if step.op.is_counted() {
+            return self.work(step, shared, recorder);
+        }
+        if shared.end.is_over() {
+            return Ok(StepResult::Finished);
+        }
+        let turn = self.control(step, shared, recorder);
+        match turn {
+            StepResult::Moved => self.advance(step, shared),
+            _ => self.stale = true,
+        }
+        Ok(turn)
+    }
+
+    /// An operation on files, against the clock.
+    #[inline]
+    fn work<'s>(
+        &mut self,
+        step: &'s CompiledStep,
+        shared: &'s FlowShared,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<StepResult<'s>, EngineError> {
+        if self.held == 0 {
+            self.held = shared.budget.take(step.ahead - self.iteration);
+            if self.held == 0 {
+                shared.end.finish();
+                return Ok(StepResult::Finished);
+            }
+        }
+        if self.stale {
+            recorder.start();
+            self.stale = false;
+        }
+        let begun = recorder.last();
+        match self.perform(step, shared)? {
+            OpResult::Done(kind, bytes) => {
+                recorder.tick(kind, bytes);
+                self.starving_since = None;
+                self.held -= 1;
+                self.report.record(step.title, recorder.last() - begun, bytes);
+                self.report.tally.operations += 1;
+                let more = recorder.complete(begun, bytes);
+                shared.show(self.rank, self.report.tally.operations, recorder.bytes());
+                self.advance(step, shared);
+                Ok(if more { StepResult::Moved } else { StepResult::Finished })
+            }
+            OpResult::Skipped if shared.end.is_over() || recorder.is_late() => Ok(StepResult::Finished),
+            OpResult::Skipped => {
+                self.advance(step, shared);
+                Ok(StepResult::Yield)
+            }
+            OpResult::Nothing { there } => self.no_file_available(there, step, shared, recorder),
+        }
+    }
+
+    /// There is no file that would do.
+    #[cold]
+    fn no_file_available<'s>(
+        &mut self,
+        there: bool,
+        step: &CompiledStep,
+        shared: &'s FlowShared,
+        recorder: &ThreadRecorder<'_>,
+    ) -> Result<StepResult<'s>, EngineError> {
+        match shared.quit {
+            Quit::FirstDone if !there => {
+                shared.end.finish();
+                Ok(StepResult::Finished)
+            }
+            Quit::AllDone if !there => Ok(StepResult::Finished),
+            _ if shared.end.is_over() || recorder.is_late() => Ok(StepResult::Finished),
+            _ => {
+                let since = *self.starving_since.get_or_insert(recorder.now());
+                self.stale = true;
+                // Alone it would wait for itself.
+                if shared.threads > 1 && recorder.now() - since < STARVATION_NS {
+                    return Ok(StepResult::Yield);
+                }
+                Err(self.starved(step, shared))
+            }
+        }
+    }
+
+    /// Why a thread cannot go on for want of files.
+    pub(super) fn starved(&self, step: &CompiledStep, shared: &FlowShared) -> EngineError {
+        let Some(set) = step.set.map(|set| &shared.sets[set].shape) else {
+            return EngineError::new(format!("{}: no file", step.op.name()));
+        };
+        let why = match step.op {
+            Op::Create | Op::MakeDirectory => "all of them exist already, or are being made",
+            Op::Delete | Op::RemoveDirectory => "those that exist are open or being deleted",
+            _ => "those that exist are being made or deleted",
+        };
+        let (what, count) = match step.op {
+            Op::MakeDirectory | Op::RemoveDirectory => ("directories", set.directories),
+            _ => ("files", set.files),
+        };
+        EngineError::new(format!(
+            "too few files: {} finds none among the {count} {what} of the set {}: {why}; {} threads need a larger set \
+             (files) or there must be fewer of them (threads)",
+            step.op.name(),
+            set.name,
+            shared.threads
+        ))
+    }
+
+    /// The step that the thread is at, for the error that says why nothing goes on.
+    pub(super) fn current<'s>(&self, shared: &'s FlowShared) -> &'s CompiledStep {
+        &shared.programs[self.program].steps[self.at]
+    }
+
+    /// Goes on to the next step, or to the next time of this one.
+    #[inline]
+    fn advance(&mut self, step: &CompiledStep, shared: &FlowShared) {
+        self.iteration += 1;
+        if self.iteration < step.iterations {
+            return;
+        }
+        self.iteration = 0;
+        self.at += 1;
+        if self.at == shared.programs[self.program].steps.len() {
+            self.at = 0;
+        }
+    }
+
+    /// What is no work on files: limits, thinking, waiting for others.
+    fn control<'s>(
+        &mut self,
+        step: &CompiledStep,
+        shared: &'s FlowShared,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> StepResult<'s> {
+        match step.op {
+            Op::EventLimit | Op::OperationLimit | Op::IoLimit | Op::BandwidthLimit => {
+                self.limit(step, shared, recorder)
+            }
+            Op::Delay => {
+                let due = *self.waiting.due.get_or_insert(recorder.now() + step.nanoseconds);
+                self.until(due, recorder)
+            }
+            Op::Hog => {
+                let mut cell = 0u8;
+                for _ in 0..if recorder.is_simulated() { 0 } else { step.value } {
+                    // SAFETY: a byte of this function's own.
+                    unsafe { std::ptr::write_volatile(&raw mut cell, 1) };
+                }
+                recorder.pass_until(recorder.now() + step.value / TURNS_A_NANOSECOND);
+                self.stale = true;
+                StepResult::Moved
+            }
+            Op::Block => {
+                let event = &shared.wake_events[step.targets[0]].0;
+                let seen = *self.waiting.seen.get_or_insert(event.value());
+                if event.value() == seen {
+                    return StepResult::Wait(event, seen);
+                }
+                self.waiting.seen = None;
+                StepResult::Moved
+            }
+            Op::Wake => {
+                step.targets.iter().for_each(|&event| shared.wake_events[event].wake());
+                StepResult::Moved
+            }
+            Op::SemaphoreWait => {
+                let semaphore = &shared.semaphores[step.targets[self.instance as usize]];
+                if !std::mem::replace(&mut self.waiting.arrived, true) {
+                    semaphore.arrive();
+                }
+                match semaphore.try_take() {
+                    Err(seen) => StepResult::Wait(&semaphore.posts.0, seen),
+                    Ok(()) => {
+                        self.waiting.arrived = false;
+                        StepResult::Moved
+                    }
+                }
+            }
+            Op::SemaphorePost => self.post(step, shared),
+            Op::FinishOnCount | Op::FinishOnBytes => self.finish(step, shared),
+            _ => StepResult::Moved,
+        }
+    }
+
+    fn until<'s>(&mut self, due: u64, recorder: &ThreadRecorder<'_>) -> StepResult<'s> {
+        if recorder.now() < due {
+            return StepResult::Sleep(due);
+        }
+        self.waiting.due = None;
+        self.stale = true;
+        StepResult::Moved
+    }
+
+    fn limit<'s>(
+        &mut self,
+        step: &CompiledStep,
+        shared: &'s FlowShared,
+        recorder: &ThreadRecorder<'_>,
+    ) -> StepResult<'s> {
+        let Some(rate_limiter) = &shared.rate_limiter else { return StepResult::Moved };
+        let due = match self.waiting.due {
+            Some(due) => due,
+            None => {
+                let tally = &self.report.tally;
+                let bytes = tally.bytes_read + tally.bytes_written;
+                let (now, parts) = match (step.op, step.target) {
+                    (Op::EventLimit, _) => (self.charged[self.at] + 1, PARTS),
+                    (Op::BandwidthLimit, _) => (bytes, 1),
+                    (_, Some(target)) => (self.report.count(shared.programs[self.program].steps[target].title), PARTS),
+                    (Op::IoLimit, None) => (tally.transfers, PARTS),
+                    (_, None) => (tally.operations, PARTS),
+                };
+                let more = now - std::mem::replace(&mut self.charged[self.at], now);
+                *self.waiting.due.insert(rate_limiter.reserve(more * parts, recorder.now()))
+            }
+        };
+        self.until(due, recorder)
+    }
+
+    fn post<'s>(&mut self, step: &CompiledStep, shared: &'s FlowShared) -> StepResult<'s> {
+        let posts = u32::try_from(step.value).unwrap_or(u32::MAX / 4);
+        while let Some(&number) = step.targets.get(self.waiting.posted) {
+            let semaphore = &shared.semaphores[number];
+            if let Err(seen) = semaphore.try_post(posts, step.blocking) {
+                return StepResult::Wait(&semaphore.room, seen);
+            }
+            self.waiting.posted += 1;
+        }
+        self.waiting.posted = 0;
+        StepResult::Moved
+    }
+
+    fn finish<'s>(&mut self, step: &CompiledStep, shared: &'s FlowShared) -> StepResult<'s> {
+        let [operations, bytes] = shared.shown();
+        let tally = &self.report.tally;
+        let reached = match (step.op, step.target) {
+            (Op::FinishOnCount, Some(target)) => {
+                self.report.count(shared.programs[self.program].steps[target].title) >= step.value
+            }
+            (Op::FinishOnCount, None) => operations >= step.value,
+            (_, Some(_)) => tally.bytes_read + tally.bytes_written > step.value,
+            (_, None) => bytes > step.value,
+        };
+        if reached {
+            shared.end.finish();
+            return StepResult::Finished;
+        }
+        StepResult::Moved
+    }
+}

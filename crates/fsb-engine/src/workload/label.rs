@@ -1,0 +1,46 @@
+//! How labels end: with what makes a cell another one whatever is done in it, each with a comma in front.
+
+use fsb_model::Durability;
+
+use crate::backend::{self, Backend};
+
+/// What holds of what was written, and the number of workers.
+pub(super) fn ending(durability: Durability, verify: bool, threads: u32, processes: u32) -> String {
+    format!("{}{}{}", durable(durability), verified(verify), workers(threads, processes))
+}
+
+/// `, durable`.
+pub(super) fn durable(durability: Durability) -> &'static str {
+    match durability {
+        Durability::None => "",
+        Durability::End => ", durable",
+        Durability::Each => ", durable each",
+    }
+}
+
+/// `, osync`: the backend, where it is not that of plain calls.
+pub(super) fn backend(backend: &dyn Backend) -> String {
+    if backend.name() == backend::CALLS.name() { String::new() } else { format!(", {}", backend.name()) }
+}
+
+/// `, verified`.
+pub(super) fn verified(verify: bool) -> &'static str {
+    if verify { ", verified" } else { "" }
+}
+
+/// `, 2 threads, 3 processes`: of what there are several.
+pub(super) fn workers(threads: u32, processes: u32) -> String {
+    let several = |count: u32, what: &str| if count > 1 { format!(", {count} {what}") } else { String::new() };
+    several(threads, "threads") + &several(processes, "processes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_usual_is_not_said() {
+        assert_eq!(ending(Durability::None, false, 1, 1), "");
+        assert_eq!(ending(Durability::Each, true, 2, 3), ", durable each, verified, 2 threads, 3 processes");
+    }
+}

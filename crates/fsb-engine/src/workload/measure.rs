@@ -1,0 +1,157 @@
+//! The three steps as all workloads over a file set do them.
+
+use fsb_model::CacheState;
+
+use super::spec::Spec;
+use crate::EngineError;
+use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
+use crate::clock::Kind;
+use crate::context::Context;
+use crate::fileset::{self, Content, Interest, Layout};
+use crate::io_loop::{Files, IoOptions, OpenFileSet};
+use crate::order::{self, Visits};
+use crate::processes;
+use crate::profile::Profile;
+use crate::task::{Gate, Measurement, Ready};
+use crate::threads::{self, ThreadJob};
+
+impl Spec {
+    fn backend_for(&self, context: &Context) -> &'static dyn Backend {
+        context.backend(self.backend)
+    }
+
+    /// Makes the files.
+    pub(crate) fn prepare(&self, context: &Context, content: Content) -> Result<(), EngineError> {
+        // Files that are not there yet have nothing to settle.
+        let settle = self.cache != CacheState::Any && content == Content::Full;
+        fileset::build(&context.set(), &self.layout, content, settle, context.seed)
+    }
+
+    /// The set that [`Spec::prepare`] made, open.
+    pub(crate) fn open_set(&self, context: &Context) -> Result<OpenFileSet, EngineError> {
+        OpenFileSet::open(self.backend_for(context), context.set(), self.layout, context.seed)
+    }
+
+    /// The items that a thread visits.
+    pub(crate) fn visits(&self, context: &Context, rank: u32) -> Visits {
+        let items = self.items();
+        let share = order::share(items, context.operations, rank, self.threads * self.processes);
+        if self.processes > 1 {
+            return Visits::of_part(share, self.access, context.seed, context.repetition);
+        }
+        Visits::new(items, share, self.access, context.seed, context.repetition)
+    }
+}
+
+/// What the work is about to touch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject {
+    /// Data that is there, or names.
+    pub(crate) interest: Interest,
+    /// What the files hold before.
+    pub(crate) content: Content,
+    /// Which way data is moved, where it is.
+    pub(crate) verb: Option<Verb>,
+}
+
+impl Subject {
+    /// Names and attributes of files that are there.
+    pub(crate) const NAMES: Subject = Subject { interest: Interest::Names, content: Content::Full, verb: None };
+}
+
+/// Runs a job over a set: brings the cache into its state, waits at the gate, measures, examines the cache again.
+/// The threads' reports come beside the measurement; those of processes stay with them.
+pub(crate) fn measure_set<C: ThreadJob>(
+    job: &C,
+    set: &OpenFileSet,
+    subject: Subject,
+    profile: &Profile,
+    context: &Context,
+    gate: &mut dyn Gate,
+) -> Result<(Measurement, Vec<C::Report>), EngineError> {
+    check_operations(profile, context.operations)?;
+    let Capabilities { real, direct, helped, .. } = set.backend.capabilities();
+    let ready = if real {
+        let found = examine(set, subject, profile)?;
+        // What preparation left in the cache would look as if direct I/O had put it there.
+        let past_cache = direct && subject.interest == Interest::Data;
+        let there = subject.content != Content::Directories;
+        let evict = there && (past_cache || (context.evict && profile.cache.begins_cold()));
+        // What is yet to be written cannot be brought into the cache beforehand.
+        let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
+        let ready = fileset::ready(&set.path, &set.layout, subject.interest, cache, evict)?;
+        Ready { direct: found, ..ready }
+    } else {
+        pretend(&set.layout, subject, profile.cache)
+    };
+    let outcome = if profile.processes > 1 {
+        processes::run(job, context, profile, ready, gate)?
+    } else {
+        threads::run(job, context, profile, ready, helped, gate)?
+    };
+    let mut measurement = outcome.measurement(profile.operation);
+    (measurement.resident_after, measurement.file_bytes_after) = if real {
+        fileset::resident_after(&set.path, &set.layout, subject.interest)
+    } else {
+        let after = pretend(&set.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm);
+        (after.resident_bytes, after.file_bytes)
+    };
+    Ok((measurement, outcome.reports))
+}
+
+/// Asks the backend about the place that data will be moved at.
+fn examine(set: &OpenFileSet, subject: Subject, profile: &Profile) -> Result<Option<Direct>, EngineError> {
+    let Some(verb) = subject.verb else { return Ok(None) };
+    let file = (subject.content != Content::Directories).then(|| set.path.join(set.layout.path(0)));
+    let record_size = profile.record_size;
+    set.backend.examine(&ProbeTarget { directory: &set.path, file: file.as_deref(), verb, record_size })
+}
+
+/// What a backend that touches nothing would find.
+fn pretend(layout: &Layout, subject: Subject, cache: CacheState) -> Ready {
+    let whole = if subject.content == Content::Full { fileset::examined(layout) * layout.file_size } else { 0 };
+    match subject.interest {
+        Interest::Names => Ready::default(),
+        Interest::Data => {
+            let resident = if cache.begins_cold() { 0 } else { whole };
+            Ready { resident_bytes: Some(resident), file_bytes: whole, direct: None }
+        }
+    }
+}
+
+/// An amount that the job cannot do is the caller's mistake, and must not become a wrong number.
+pub(super) fn check_operations(profile: &Profile, operations: u64) -> Result<(), EngineError> {
+    let Profile { label, operations: whole, .. } = profile;
+    if operations < *whole && !profile.divisible {
+        return Err(EngineError::new(format!("{label}: {operations} operations, but it does {whole} or none")));
+    }
+    if operations > *whole && !profile.repeats_in_place {
+        return Err(EngineError::new(format!("{label}: {operations} operations, but one repetition has {whole}")));
+    }
+    Ok(())
+}
+
+impl Spec {
+    /// How an I/O loop moves this job's records.
+    pub(crate) fn io_options(&self, purpose: Purpose) -> IoOptions {
+        let (verb, kind) = match purpose {
+            Purpose::Read => (Verb::Read, Kind::Read),
+            Purpose::Write | Purpose::Append => (Verb::Write, Kind::Write),
+            Purpose::Create => (Verb::Write, Kind::Create),
+        };
+        IoOptions {
+            purpose,
+            verb,
+            kind,
+            record_size: self.block_size,
+            access: self.access,
+            files: Files { first: 0, count: self.layout.files },
+            hold: purpose != Purpose::Create,
+            flush_each: verb == Verb::Write && self.durability == fsb_model::Durability::Each,
+            depth: self.depth,
+            batch: self.batch,
+            verify: false,
+            lock: None,
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The workers: phase after phase, all of them together.
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::ops::{ControlFlow, Range};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fsb_model::Durability;
+use rustix::io::Errno;
+
+use super::UntarBuildJob;
+use super::compile;
+use super::entry::{finish, refused, unpack};
+use super::index::{EntryKind, Index, Item};
+use super::options::Phase;
+use super::report::Report;
+use crate::EngineError;
+use crate::backend::{Backend, Directory, Namespace, OpenFlags, Session, Setup};
+use crate::clock;
+use crate::data::Data;
+use crate::memory::Memory;
+use crate::order;
+use crate::rendezvous::Rendezvous;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
+
+/// What cat and cp read at once.
+const READ: usize = 128 << 10;
+/// What glibc's readdir uses.
+const LISTING: usize = 32 << 10;
+
+/// What all workers look at.
+pub(super) struct UntarThreads<'s> {
+    pub(super) job: &'s UntarBuildJob,
+    pub(super) set: &'s Path,
+    /// Makes the calls.
+    pub(super) backend: &'static dyn Backend,
+    /// The directory that is unpacked into.
+    pub(super) root: &'s Directory,
+    pub(super) index: &'s Index,
+    /// Absent where nothing is written.
+    pub(super) archive: Option<&'s [u8]>,
+    /// What is compiled.
+    pub(super) sources: Vec<&'s Item>,
+    /// What comes out.
+    pub(super) objects: Vec<CString>,
+    pub(super) rendezvous: &'s Rendezvous,
+    /// A worker has failed, which the others must know when they have met it.
+    pub(super) failed: AtomicBool,
+}
+
+/// What one worker works with.
+pub(super) struct ThreadState {
+    /// Among the items, and among what is unpacked into with all directories.
+    items: Range<usize>,
+    directories: Range<usize>,
+    memory: Memory,
+    listing: Vec<MaybeUninit<u8>>,
+    session: Box<dyn Session>,
+    report: Report,
+}
+
+/// unlink or rmdir.
+type Removal = fn(&(dyn Namespace + 'static), &Directory, &CStr) -> Result<(), Errno>;
+
+impl UntarThreads<'_> {
+    /// Whether another worker has failed: it is no use to go on, and the error is for that one to tell.
+    #[inline]
+    fn over(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Does a part of a phase and waits until all have done theirs. They meet even where one has failed, or the others
+    /// would wait for it.
+    fn together(&self, result: &mut Result<(), EngineError>, act: impl FnOnce() -> Result<(), EngineError>) {
+        if result.is_ok() && !self.over() {
+            *result = act();
+            self.failed.fetch_or(result.is_err(), Ordering::Relaxed);
+        }
+        self.rendezvous.wait();
+    }
+
+    fn lap(&self, phase: Phase, kind: clock::Kind, bytes: u64, report: &mut Report, recorder: &mut ThreadRecorder<'_>) {
+        let begun = recorder.last();
+        recorder.lap(kind, bytes);
+        report.record(phase, recorder.last() - begun);
+    }
+
+    fn unpack_items(
+        &self,
+        items: &[Item],
+        which: impl Fn(&EntryKind) -> bool,
+        (session, report): (&mut (dyn Session + 'static), &mut Report),
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        recorder.start();
+        for item in items.iter().filter(|item| which(&item.kind)) {
+            if self.over() {
+                break;
+            }
+            let calls = (self.backend.namespace(), &mut *session);
+            let made = unpack(calls, self.root, item, self.archive, self.job.0.block_size as usize);
+            made.map_err(|refusal| refused(self.set, &item.name, refusal))?;
+            let bytes = if let EntryKind::File { size, .. } = item.kind { size } else { 0 };
+            self.lap(Phase::Unpack, clock::Kind::Create, bytes, report, recorder);
+        }
+        Ok(())
+    }
+
+    fn unpack(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>, result: &mut Result<(), EngineError>) {
+        let all = &self.index.items[..];
+        let ThreadState { items, session, report, .. } = state;
+        if self.job.0.threads == 1 {
+            // As they stand in the archive.
+            self.together(result, || self.unpack_items(all, |_| true, (&mut **session, report), recorder));
+        } else {
+            let first = recorder.rank == 0;
+            let own = |mine: bool| if mine { all } else { &[] };
+            let links = |kind: &EntryKind| matches!(kind, EntryKind::Symbolic(_) | EntryKind::Hard(_));
+            self.together(result, || {
+                self.unpack_items(own(first), |kind| *kind == EntryKind::Directory, (&mut **session, report), recorder)
+            });
+            let files = |kind: &EntryKind| matches!(kind, EntryKind::File { .. });
+            self.together(result, || self.unpack_items(&all[items.clone()], files, (&mut **session, report), recorder));
+            self.together(result, || self.unpack_items(own(first), links, (&mut **session, report), recorder));
+        }
+        self.together(result, || {
+            if recorder.rank > 0 {
+                return Ok(());
+            }
+            for &directory in self.index.directories.iter().rev() {
+                let item = &all[directory];
+                let set = finish(self.backend.namespace(), self.root, item);
+                set.map_err(|refusal| refused(self.set, &item.name, refusal))?;
+            }
+            recorder.tick(clock::Kind::Close, 0);
+            Ok(())
+        });
+    }
+
+    /// Lists each directory and asks for the attributes of what is in it.
+    fn stat(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        for number in state.directories.clone() {
+            let expected = self.index.children[number];
+            let name = match number {
+                0 => c".",
+                _ => self.index.items[self.index.directories[number - 1]].name.as_c_str(),
+            };
+            let namespace = self.backend.namespace();
+            let directory = namespace.open_directory(self.root, name);
+            let directory = directory.map_err(|errno| refused(self.set, name, ("open", errno)))?;
+            let (mut seen, mut failure) = (0, None);
+            let mut visit = |entry: &CStr| {
+                if let Err(errno) = namespace.stat(&directory, entry) {
+                    let within = self.set.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+                    failure = Some(refused(&within, entry, ("stat", errno)));
+                    return ControlFlow::Break(());
+                }
+                seen += 1;
+                self.lap(Phase::Stat, clock::Kind::Stat, 0, &mut state.report, recorder);
+                ControlFlow::Continue(())
+            };
+            let listed = namespace.list(&directory, &mut state.listing, expected, &mut visit);
+            listed.map_err(|errno| refused(self.set, name, ("list", errno)))?;
+            failure.map_or(Ok(()), Err)?;
+            // A directory that hides files would look fast.
+            if seen != expected {
+                let path = self.set.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
+                let message = format!("list {}: {seen} entries came instead of {expected}", path.display());
+                return Err(EngineError { path: Some(path), ..EngineError::new(message) });
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        for item in &self.index.items[state.items.clone()] {
+            let EntryKind::File { offset, size } = item.kind else { continue };
+            if self.over() {
+                break;
+            }
+            self.read_one(item, (offset, size), state)?;
+            self.lap(Phase::Read, clock::Kind::Read, size, &mut state.report, recorder);
+        }
+        Ok(())
+    }
+
+    fn read_one(
+        &self,
+        item: &Item,
+        (offset, size): (u64, u64),
+        ThreadState { session, memory, .. }: &mut ThreadState,
+    ) -> Result<(), EngineError> {
+        let failed = |refusal| refused(self.set, &item.name, refusal);
+        let file = session.open(self.root, &item.name, OpenFlags::READ, size);
+        let file = file.map_err(|errno| failed(("open", errno)))?;
+        let mut wrong = None;
+        let read = session.read_to_end(file, memory.as_mut(), size, &mut |done, found| {
+            let begin = (offset + done) as usize;
+            let verified = self.archive.filter(|_| self.job.0.verify && done + found.len() as u64 <= size);
+            // What is too long is told below.
+            let expected = verified.and_then(|archive| archive.get(begin..begin + found.len()));
+            let place = expected.and_then(|expected| Some((expected, Data::difference(expected, found)?)));
+            wrong = place.map(|(expected, place)| (done + place as u64, expected[place], found[place]));
+            if wrong.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let done = read.map_err(|errno| failed(("read", errno)))?;
+        if let Some((at, expected, found)) = wrong {
+            let path = self.set.join(std::ffi::OsStr::from_bytes(item.name.as_bytes()));
+            return Err(EngineError::corrupted(&path, at, expected, found));
+        }
+        session.close(file).map_err(|errno| failed(("close", errno)))?;
+        if done == size {
+            return Ok(());
+        }
+        let path = self.set.join(std::ffi::OsStr::from_bytes(item.name.as_bytes()));
+        let message = format!("{} has {done} bytes, and in the archive it has {size}", path.display());
+        Err(EngineError { path: Some(path), ..EngineError::new(message) })
+    }
+
+    fn compile(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        if recorder.rank > 0 {
+            return Ok(());
+        }
+        recorder.start();
+        if !self.backend.capabilities().real {
+            self.sources
+                .iter()
+                .for_each(|_| self.lap(Phase::Compile, clock::Kind::Sync, 0, &mut state.report, recorder));
+            return Ok(());
+        }
+        let begun = recorder.last();
+        let taken = compile::run(&self.sources, self.job.0.jobs, self.set)?;
+        recorder.tick(clock::Kind::Sync, 0);
+        // Each began within the phase; the recorder's own histogram only counts them.
+        for ns in taken {
+            recorder.complete(begun.max(recorder.last().saturating_sub(ns)), 0);
+            state.report.record(Phase::Compile, ns);
+        }
+        Ok(())
+    }
+
+    fn remove_one(
+        &self,
+        name: &CStr,
+        remove: Removal,
+        report: &mut Report,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let removed = remove(self.backend.namespace(), self.root, name);
+        removed.map_err(|errno| refused(self.set, name, ("remove", errno)))?;
+        self.lap(Phase::Remove, clock::Kind::Delete, 0, report, recorder);
+        Ok(())
+    }
+
+    fn remove(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>, result: &mut Result<(), EngineError>) {
+        let (all, report) = (&self.index.items[..], &mut state.report);
+        self.together(result, || {
+            recorder.start();
+            let objects = if recorder.rank == 0 { &self.objects[..] } else { &[] };
+            objects.iter().try_for_each(|name| self.remove_one(name, <dyn Namespace>::unlink, report, recorder))?;
+            let files = all[state.items.clone()].iter().rev().filter(|item| item.kind != EntryKind::Directory);
+            for item in files.take_while(|_| !self.over()) {
+                self.remove_one(&item.name, <dyn Namespace>::unlink, report, recorder)?;
+            }
+            Ok(())
+        });
+        // Directories come before what they hold.
+        self.together(result, || {
+            let directories = if recorder.rank == 0 { &self.index.directories[..] } else { &[] };
+            if !directories.is_empty() {
+                recorder.start();
+            }
+            directories
+                .iter()
+                .rev()
+                .try_for_each(|&at| self.remove_one(&all[at].name, <dyn Namespace>::remove_directory, report, recorder))
+        });
+    }
+
+    /// What a phase has written is on the device.
+    fn sync(&self, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        if recorder.rank > 0 {
+            return Ok(());
+        }
+        recorder.start();
+        let synced = self.backend.namespace().sync_file_system(self.root);
+        synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
+        recorder.tick(clock::Kind::Sync, 0);
+        Ok(())
+    }
+}
+
+impl ThreadJob for UntarThreads<'_> {
+    type ThreadState = ThreadState;
+    type Report = Report;
+
+    fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
+        let share = |all: usize| {
+            let share = order::share(all as u64, all as u64, rank, self.job.0.threads);
+            share.first as usize..(share.first + share.length) as usize
+        };
+        Ok(ThreadState {
+            items: share(self.index.items.len()),
+            directories: share(self.index.children.len()),
+            memory: Memory::new(READ),
+            listing: vec![MaybeUninit::new(0); LISTING],
+            session: self.backend.session(&Setup::plain(2))?,
+            report: Report::new(),
+        })
+    }
+
+    fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let mut result = Ok(());
+        for phase in self.job.0.phases() {
+            self.rendezvous.wait();
+            if !self.over() {
+                recorder.start();
+                state.report.begun(phase, recorder.last());
+            }
+            match phase {
+                Phase::Unpack => self.unpack(state, recorder, &mut result),
+                Phase::Stat => self.together(&mut result, || self.stat(state, recorder)),
+                Phase::Read => self.together(&mut result, || self.read(state, recorder)),
+                Phase::Compile => self.together(&mut result, || self.compile(state, recorder)),
+                Phase::Remove => self.remove(state, recorder, &mut result),
+            }
+            if self.job.0.durability == Durability::End && matches!(phase, Phase::Unpack | Phase::Remove) {
+                self.together(&mut result, || self.sync(recorder));
+            }
+            state.report.ended(phase, recorder.last());
+            recorder.pause();
+        }
+        result
+    }
+
+    fn report(&self, state: ThreadState) -> Report {
+        state.report
+    }
+}
