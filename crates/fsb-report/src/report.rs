@@ -12,6 +12,7 @@ use crate::run::{self, Summary};
 use crate::view::View;
 
 /// What the formats show.
+#[expect(clippy::large_enum_variant, reason = "there is one report at a time")]
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Report<'a> {

@@ -93,3 +93,18 @@ fn kernels_are_shown_in_part_for_people_and_in_full_for_programs() {
     }
     assert!(screen(&page, 80, false).contains("ext4%6.1 "));
 }
+
+#[test]
+fn a_detail_has_every_value_of_every_run_within_the_screen() {
+    let names = ["a set with a rather long name, and spaces", "ext4"];
+    let document = compared(&iozone(&names, 9, 1, 1 << 18));
+    let report = Report::of_comparison(&document, Some("write"));
+    let markdown = (crate::find("markdown").unwrap().render)(&report);
+    let screen = screen(&report, WIDTH, false);
+    assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
+    for value in document.operations[0].cells.iter().flat_map(|cell| cell.values.values()).flatten() {
+        let shown = format!("{:.2}", value.value / 1048576.0);
+        assert!(screen.contains(&shown) && markdown.contains(&format!("| {shown} |")), "{shown}");
+    }
+    assert!(markdown.contains("| record size | set | run 1 | run 2 |"), "{markdown}");
+}
