@@ -14,7 +14,6 @@ use crate::view::View;
 /// What the formats show.
 #[expect(clippy::large_enum_variant, reason = "there is one report at a time")]
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Report<'a> {
     /// A run with its trials.
     Run {

@@ -112,7 +112,8 @@ fn what_never_ends_is_refused_at_once() {
     };
     let device = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
     let sparse = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
-    let make: [(&dyn Fn(&Path), &str, &str); 3] = [
+    type Make<'m> = &'m dyn Fn(&Path);
+    let make: [(Make<'_>, &str, &str); 3] = [
         (&pipe, "it is a pipe", "it is a pipe"),
         (&device, "it is a device", "it is a device"),
         (&sparse, "it is larger than", "line 1: it is longer than"),

@@ -53,7 +53,7 @@ fn a_dead_holder_is_not_named_and_goes() {
     dead.owner.start_time = u64::MAX;
     place.show(&dead).unwrap();
     place.show(&own).unwrap();
-    assert_eq!(place.living(), [own.clone()]);
+    assert_eq!(place.living(), std::slice::from_ref(&own));
     place.sweep();
     place.hide(&own);
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
@@ -64,14 +64,14 @@ fn those_who_insist_are_seen_by_all() {
     let tree = tempfile::tempdir().unwrap();
     let directory = tree.path().join("fsb");
     let beside = |before: &mut Vec<Holder>, own: &Holder| {
-        Held::beside(place::find(&[directory.clone()]).unwrap(), before, own).unwrap()
+        Held::beside(place::find(std::slice::from_ref(&directory)).unwrap(), before, own).unwrap()
     };
     let mut first = take(&directory, another("fsb run ext4"), Held::alone).unwrap();
     let mut before = Vec::new();
     let second = Holder::current("fsb run xfs");
     let held = beside(&mut before, &second);
     assert_eq!(before, [another("fsb run ext4")]);
-    assert_eq!(holder::read(&mut first.concurrent), [second.clone()]);
+    assert_eq!(holder::read(&mut first.concurrent), std::slice::from_ref(&second));
     drop(first);
     let said = refusal(&directory);
     assert!(said.contains("(fsb run xfs)") && said.contains("--allow-concurrent"), "{said}");
@@ -126,7 +126,7 @@ fn a_place_that_others_can_write_to_holds_no_lock() {
     std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).unwrap();
     let own = tree.path().join("own");
     assert_eq!(place::find(&[open.clone(), own.clone()]).unwrap().path(), own);
-    let refusals = place::find(&[open.clone()]).unwrap_err();
+    let refusals = place::find(std::slice::from_ref(&open)).unwrap_err();
     assert!(refusals[0].contains(open.to_str().unwrap()) && refusals[0].contains("others may write"), "{refusals:?}");
     assert!(place::find(&[]).unwrap_err()[0].contains("XDG_RUNTIME_DIR"));
 }
