@@ -4,11 +4,11 @@
 use proc_macro::{Delimiter, TokenStream, TokenTree};
 
 /// Enters the function below into the list of tests. A test whose body calls something like `root_or_skip` needs a
-/// machine of a kind, and runs under `make test-machine`.
+/// machine of a kind, and runs under `make test-machine`. So does one under `#[test(machine)]`, whose helpers call it.
 #[proc_macro_attribute]
-pub fn test(_arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let name = name(item.clone()).expect("#[test] stands above a function");
-    let machine = needs_a_machine(item.clone());
+    let machine = arguments.to_string() == "machine" || needs_a_machine(item.clone());
     let (item, ignored) = without_ignore(item);
     let entry = format!(
         "::fsb_testkit::inventory::submit! {{ ::fsb_testkit::Case {{ \

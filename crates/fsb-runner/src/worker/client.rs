@@ -99,8 +99,11 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Asks for work, without waiting for it.
+    /// Asks for work, without waiting for it; not once it shall end early: short work is done before anybody waits.
     pub fn ask<W: Work>(&mut self, task: &W::Task) -> Result<(), WorkerError> {
+        if self.is_interrupted() {
+            return Err(WorkerError::Interrupted);
+        }
         self.send(&Asked { work: W::NAME.to_owned(), task })
     }
 
@@ -176,6 +179,10 @@ impl Worker {
                 Err(error) => return Err(self.failure(error)),
             }
         }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     fn receive<M: DeserializeOwned>(&mut self, deadline: Option<Duration>) -> Result<M, LineError> {

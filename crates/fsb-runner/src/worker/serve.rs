@@ -9,6 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use fsb_engine::{EngineError, Ready};
 use fsb_testbed::sandbox;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -73,6 +75,14 @@ impl<P: Serialize> Desk<'_, P> {
 }
 
 impl Connection {
+    /// Whether the other side is gone: the signal of its death may have come before it was asked for.
+    fn is_orphan(&self) -> bool {
+        let socket = self.input.get_ref();
+        let mut sockets = [PollFd::new(socket, PollFlags::RDHUP)];
+        let gone = PollFlags::RDHUP | PollFlags::HUP;
+        poll(&mut sockets, Some(&Timespec::default())).is_ok() && sockets[0].revents().intersects(gone)
+    }
+
     fn send(&self, message: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
@@ -90,6 +100,11 @@ impl Connection {
 fn serve_task<W: Work>(task: &str, connection: &mut Connection) -> io::Result<()> {
     if W::HEEDS_INTERRUPTION {
         signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&connection.interrupted))?;
+        // Whoever asked may be killed: then the work ends early, too, and removes what it made.
+        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        if connection.is_orphan() {
+            return Ok(());
+        }
     }
     let ended = match serde_json::from_str(task) {
         Ok(task) => W::perform(task, &mut Desk { connection, progress: PhantomData }),

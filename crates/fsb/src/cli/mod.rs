@@ -38,13 +38,12 @@ struct Cli {
 const ROOT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\nCommands:\n{subcommands}{after-help}";
 
 const EXAMPLES: &str = "\
-Also: -h, --help after any command; -V, --version
-
 Examples:
   sudo fsb run ext4 xfs btrfs        which is faster, by how much, how surely
   fsb run /srv/data                  a directory as it is, without root
   fsb compare old.json new.json      results of fio, IOzone and others
 
+Also: -h, --help after any command; -V, --version
 Exit: 0 done, 1 gate failed, 2 wrong request, 3 machine cannot, 4 trials failed";
 
 /// Where run directories go unless `--out` says otherwise.

@@ -25,7 +25,6 @@ Commands are PostMark's, one a line: set size LOW HIGH | number N | seed N
 They come from FILE (else from .pmrc, if there is one), then standard input.
 The same seed does what PostMark 1.53 does, file by file.
 Files lie in the locations and go when a run ends; taken names are refused.
-SIGKILL leaves them: files called by numbers, directories s0, s1, …: remove them.
 Examples:
   fsb postmark                            commands as you type them
   fsb postmark mail.pm                    commands from a file

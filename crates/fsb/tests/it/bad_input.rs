@@ -161,7 +161,7 @@ fn make_files(directory: &Path) {
     write("full/something", "");
 }
 
-#[test]
+#[test(machine)]
 fn every_bad_input_is_refused_with_its_reason_and_touches_nothing() {
     assert!(TABLE.len() >= 60, "{}", TABLE.len());
     let _turn = turn();

@@ -85,7 +85,7 @@ fn attacked(named: &Path, scratch: &Path, first: &Disk, second: &Disk, exchange:
     assert!(!record.to_string().contains("/run/fsb"), "no private node is shown: {record:#}");
 }
 
-#[test]
+#[test(machine)]
 fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else() {
     if !ready("a_link_that_is_changed") {
         return;
@@ -101,7 +101,7 @@ fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else(
     expect_no_traces(&traces);
 }
 
-#[test]
+#[test(machine)]
 fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_else() {
     if !ready("a_directory_that_is_changed") {
         return;
@@ -117,7 +117,7 @@ fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_
     attacked(&link.join("disk"), scratch.path(), &first, &second, || lead(&link, Path::new("b")));
 }
 
-#[test]
+#[test(machine)]
 fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
     if !ready("a_node_that_is_made_anew") {
         return;
@@ -162,7 +162,7 @@ fn every_file_system_is_made_on_a_named_device() {
     }
 }
 
-#[test]
+#[test(machine)]
 fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     if !ready("a_device_that_a_process_has_open") {
         return;
@@ -186,7 +186,7 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
     assert!(!scratch.path().join("run").exists());
 }
 
-#[test]
+#[test(machine)]
 fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     if !ready("a_resumed_run_writes_to_no_other_device") {
         return;

@@ -95,22 +95,22 @@ fn resumes(directory: &Path) {
     }
 }
 
-#[test]
+#[test(machine)]
 fn a_killed_front_leaves_nothing_and_the_run_goes_on() {
     survives("front");
 }
 
-#[test]
+#[test(machine)]
 fn a_killed_supervisor_leaves_nothing_and_the_run_goes_on() {
     survives("__supervisor");
 }
 
-#[test]
+#[test(machine)]
 fn a_killed_agent_leaves_nothing_and_the_run_goes_on() {
     survives("__agent");
 }
 
-#[test]
+#[test(machine)]
 fn a_killed_worker_costs_one_trial() {
     if !ready("a_killed_worker") {
         return;
@@ -151,7 +151,7 @@ fn a_killed_worker_costs_one_trial() {
     expect_no_traces(&before);
 }
 
-#[test]
+#[test(machine)]
 fn ctrl_c_ends_within_two_seconds_and_says_what_was_saved() {
     if !ready("ctrl_c") {
         return;

@@ -61,7 +61,7 @@ fn is_exposed((outcome, error): &(String, String)) -> bool {
     outcome == "invalid" && error.starts_with("buffered despite O_DIRECT")
 }
 
-#[test]
+#[test(machine)]
 fn ext4_and_xfs_go_past_the_page_cache() {
     if !ready("ext4_and_xfs_go_past_the_page_cache", "mkfs.ext4") || !ready("and xfs", "mkfs.xfs") {
         return;
@@ -74,7 +74,7 @@ fn ext4_and_xfs_go_past_the_page_cache() {
     }
 }
 
-#[test]
+#[test(machine)]
 fn a_full_journal_goes_through_it_and_is_exposed() {
     if !ready("a_full_journal_goes_through_it_and_is_exposed", "mkfs.ext3") {
         return;
@@ -98,7 +98,7 @@ fn a_file_system_in_memory_is_exposed_or_refuses() {
 }
 
 /// With checksums btrfs writes through the page cache on newer kernels, and empties it before the call returns.
-#[test]
+#[test(machine)]
 fn writes_with_checksums_are_exposed_where_the_kernel_buffers_them() {
     if !ready("writes_with_checksums_are_exposed_where_the_kernel_buffers_them", "mkfs.btrfs") {
         return;

@@ -174,7 +174,7 @@ fn what_is_in_cache_is_there_before_and_after() {
     }
 }
 
-#[test]
+#[test(machine)]
 fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     if !ready("a killed run in a cgroup") {
         return;
@@ -250,7 +250,7 @@ fn a_matrix_ends_in_findings_of_every_pair() {
         ]
     );
     let page = fs::read_to_string(scratch.path().join("run/report.html")).unwrap();
-    let section = page.split("id=\"findings\"").nth(1).expect("a section of its own");
+    let section = page.split("id=\"findings\"").nth(1).expect("a section of its own").replace('\u{a0}', " ");
     for finding in &findings {
         assert!(section.contains(finding.trim_start_matches("- ")), "{finding}");
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -31,10 +32,7 @@ pub fn rights(settings: &Settings) -> anyhow::Result<Rights> {
 
 /// Directories that cannot hold the files, names that are taken, and what does not fit.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
-    let mut directories = locations(settings);
-    if directories.is_empty() {
-        directories.push(PathBuf::from("."));
-    }
+    let directories = directories(settings);
     rights(settings)?;
     for directory in &directories {
         check_directory(directory, settings)?;
@@ -81,6 +79,32 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
             name.to_string_lossy()
         ))),
     }
+}
+
+/// Removes what a run made that could not do so itself. Its names were free when it began.
+pub fn remove_left(settings: &Settings) -> io::Result<()> {
+    for directory in directories(settings) {
+        for entry in std::fs::read_dir(directory)?.flatten().filter(|entry| is_ours(&entry.file_name(), settings)) {
+            if !entry.file_type()?.is_dir() {
+                std::fs::remove_file(entry.path())?;
+                continue;
+            }
+            // Only numbered files are a run's: a directory that holds anything else stays, and is told.
+            for file in std::fs::read_dir(entry.path())?.flatten() {
+                if file.file_name().to_str().is_some_and(|name| name.parse::<u64>().is_ok()) {
+                    std::fs::remove_file(file.path())?;
+                }
+            }
+            std::fs::remove_dir(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Where files lie, the working directory where no other is named.
+fn directories(settings: &Settings) -> Vec<PathBuf> {
+    let named = locations(settings);
+    if named.is_empty() { vec![PathBuf::from(".")] } else { named }
 }
 
 /// Whether a run would make something of that name.

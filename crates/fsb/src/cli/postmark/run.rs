@@ -79,8 +79,9 @@ pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Resu
             printed = tell(moment);
         }
     };
+    let rights = check::rights(settings)?;
     let asked = Asked { settings: settings.clone(), verify };
-    let ended = perform(&asked, check::rights(settings)?, signals, &mut tell);
+    let ended = perform(&asked, rights, signals, &mut tell);
     let Done { times, tally } = match ended {
         Ok(Ok(done)) => done,
         Ok(Err(Ended::Interrupted)) => {
@@ -94,7 +95,12 @@ pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Resu
         }
         Err(error) => {
             results::print("\n")?;
-            return Ok(Result::Failed(Some(error.to_string())));
+            // The worker itself can remove nothing any more.
+            let left = match rights.act(|| check::remove_left(settings)).flatten() {
+                Ok(()) => ". The files of this run are removed".to_owned(),
+                Err(why) => format!("; and its files are not all removed: {why}"),
+            };
+            return Ok(Result::Failed(Some(format!("{error}{left}"))));
         }
     };
     printed?;

@@ -49,7 +49,7 @@ fn agrees(classic: &Value, set: &str, statistic: &str, printed: &str) -> bool {
     }
 }
 
-#[test]
+#[test(machine)]
 fn every_printed_digit_of_figure_5_3_agrees() {
     let scratch = scratch();
     let sets = [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")];

@@ -8,7 +8,7 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-#[test]
+#[test(machine)]
 fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     if !ready("the_machine_is_as_asked") {
         return;

@@ -61,7 +61,7 @@ fn kill_within(case: &Case, disk: &Disk) {
     disk.wait_until_free();
 }
 
-#[test]
+#[test(machine)]
 fn a_killed_run_leaves_no_setting_behind() {
     if !ready("a_killed_run_leaves_no_setting_behind") {
         return;
@@ -97,7 +97,7 @@ fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child 
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-#[test]
+#[test(machine)]
 fn what_a_killed_run_set_comes_back_without_another_fsb() {
     if !ready("what_a_killed_run_set") {
         return;
@@ -124,7 +124,7 @@ fn what_a_killed_run_set_comes_back_without_another_fsb() {
     }
 }
 
-#[test]
+#[test(machine)]
 fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
     if !ready("a_watcher_holds_nothing") {
         return;
@@ -158,7 +158,7 @@ fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
     expect_no_traces(&before);
 }
 
-#[test]
+#[test(machine)]
 fn swap_comes_back_with_its_priority() {
     if !ready("swap_comes_back") {
         return;

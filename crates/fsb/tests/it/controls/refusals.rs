@@ -73,7 +73,7 @@ fn barriers_stay_where_others_would_lose_data() {
     }
 }
 
-#[test]
+#[test(machine)]
 fn a_scheduler_that_the_device_does_not_know_is_refused() {
     if !ready("a_scheduler_that_the_device_does_not_know") {
         return;

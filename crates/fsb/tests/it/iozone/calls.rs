@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::testdata;
-use super::trace::{Call, Event, parse, sort_random};
+use super::trace::{Call, Event, in_time, parse, sort_random};
 use crate::common::{FSB, program_or_skip, scratch, turn};
 
 const TRACED: &str = "trace=open,openat,creat,read,write,pread64,pwrite64,lseek,fsync,fdatasync,ftruncate,close,unlink,\
@@ -37,11 +37,6 @@ fn ours(directory: &Path, command: &str) -> String {
     text
 }
 
-/// All calls on files under test, in time: with one process there is one list.
-fn flat(text: &str, root: &str) -> Vec<Event> {
-    parse(text, root).concat()
-}
-
 fn agree(name: &str) {
     if !program_or_skip(name, "strace") {
         return;
@@ -49,8 +44,8 @@ fn agree(name: &str) {
     let _turn = turn();
     let (command, text) = theirs(name);
     let directory = scratch();
-    let mut theirs = flat(&text, THEIRS);
-    let mut ours = flat(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    let mut theirs = in_time(&text, THEIRS);
+    let mut ours = in_time(&ours(directory.path(), &command), directory.path().to_str().unwrap());
     sort_random(&mut theirs);
     sort_random(&mut ours);
     assert!(theirs.len() > 10, "{name}: the trace of the real tool was not understood");
@@ -161,7 +156,7 @@ fn options_without_a_trace_agree_with_the_tool_itself() {
             assert!(strace.status.success(), "{line}: {strace:?}");
             let text = std::fs::read_to_string(&log).unwrap();
             std::fs::remove_file(log).unwrap();
-            let mut events = flat(&text, root);
+            let mut events = in_time(&text, root);
             sort_random(&mut events);
             if line.starts_with("-t") {
                 // Other processes remove the files, which the order of lists does not show.
@@ -280,7 +275,7 @@ fn a_random_order_visits_each_record_once_and_is_not_the_order_of_the_file() {
     let _turn = turn();
     let (command, _) = theirs("02-random-read-write.strace");
     let directory = scratch();
-    let events = flat(&ours(directory.path(), &command), directory.path().to_str().unwrap());
+    let events = in_time(&ours(directory.path(), &command), directory.path().to_str().unwrap());
     let start = events.iter().position(
         |event| matches!(&event.call, Call::Open(flags, _) if flags.contains("O_CREAT") && flags.contains("O_RDWR")),
     );

@@ -158,7 +158,7 @@ fn can_mount(test: &str) -> bool {
     root_or_skip(test) && program_or_skip(test, "mkfs.ext4") && Path::new("/dev/loop-control").exists()
 }
 
-#[test]
+#[test(machine)]
 fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
     if !can_mount("the_file_system_is_mounted_anew") {
         return;
@@ -175,7 +175,7 @@ fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
     assert_eq!(listing(&point), ["lost+found"]);
 }
 
-#[test]
+#[test(machine)]
 fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
     if !can_mount("a_file_system_that_is_too_small") {
         return;
@@ -188,7 +188,7 @@ fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
     assert_eq!(listing(&mounted.point()), ["lost+found"]);
 }
 
-#[test]
+#[test(machine)]
 fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
     if !can_mount("a_directory_that_cannot_be_written") {
         return;
@@ -215,7 +215,7 @@ fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
 
 /// Somebody else takes the space after the check. A store into a mapping has no error to return: the kernel sends a
 /// signal, which must not end the program with the file in its place.
-#[test]
+#[test(machine)]
 fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
     if !can_mount("a_disk_that_fills_up") {
         return;

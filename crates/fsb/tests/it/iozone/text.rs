@@ -66,7 +66,7 @@ fn agrees(directory: &Path, name: &str) {
     assert_eq!(ours.len(), theirs.len(), "{name}");
 }
 
-#[test]
+#[test(machine)]
 fn the_text_is_that_of_the_real_tool_for_every_command_that_was_recorded() {
     let _turn = turn();
     let directory = scratch();
@@ -75,7 +75,7 @@ fn the_text_is_that_of_the_real_tool_for_every_command_that_was_recorded() {
     }
 }
 
-#[test]
+#[test(machine)]
 fn o_direct_prints_what_it_does_with_the_real_tool() {
     let _turn = turn();
     let directory = scratch();

@@ -46,17 +46,33 @@ pub struct Event {
 
 /// The calls of each process, in the order of their first one.
 pub fn parse(text: &str, root: &str) -> Vec<Vec<Event>> {
+    timed(text, root).into_iter().map(|events| events.into_iter().map(|(_, event)| event).collect()).collect()
+}
+
+/// The calls of all processes in the order of time: of fsb, a worker touches the files and its front removes them.
+pub fn in_time(text: &str, root: &str) -> Vec<Event> {
+    let mut events = timed(text, root).concat();
+    events.sort_by_key(|(line, _)| *line);
+    events.into_iter().map(|(_, event)| event).collect()
+}
+
+/// As [`parse`], each with the line that it stands on.
+fn timed(text: &str, root: &str) -> Vec<Vec<(usize, Event)>> {
     let mut order: Vec<String> = Vec::new();
     let mut processes: BTreeMap<String, Process> = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
+    let mut lines: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let digits = line.bytes().take_while(u8::is_ascii_digit).count();
         let (id, rest) = line.split_at(digits);
         if !order.iter().any(|known| known == id) {
             order.push(id.to_owned());
         }
-        processes.entry(id.to_owned()).or_default().line(rest.trim_start(), root);
+        let process = processes.entry(id.to_owned()).or_default();
+        process.line(rest.trim_start(), root);
+        lines.entry(id.to_owned()).or_default().resize(process.events.len(), number);
     }
-    order.into_iter().filter_map(|id| processes.remove(&id)).map(|process| process.events).collect()
+    let events = |id: String| Some(lines.remove(&id)?.into_iter().zip(processes.remove(&id)?.events).collect());
+    order.into_iter().filter_map(events).collect()
 }
 
 #[derive(Default)]

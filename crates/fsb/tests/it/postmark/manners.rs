@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use super::{listing, script};
 use crate::common::{Running, expect_code, root_or_skip, scratch, stderr, stdout, turn, wait_until};
@@ -34,6 +34,31 @@ fn signals_end_it_and_it_cleans_up() {
         assert_eq!(stdout(&output).matches("Creating files").count(), 1, "nothing follows");
         assert_eq!(listing(directory.path()), Vec::<String>::new());
     }
+}
+
+#[test]
+fn a_killed_run_leaves_no_files() {
+    let _turn = turn();
+    let directory = scratch();
+    let running = start(directory.path(), ENDLESS);
+    running.signal(Signal::KILL);
+    running.wait();
+    wait_until("the files are gone", Duration::from_secs(30), || listing(directory.path()).is_empty());
+}
+
+#[test]
+fn a_killed_worker_leaves_no_files_and_is_told() {
+    let _turn = turn();
+    let directory = scratch();
+    let running = start(directory.path(), &ENDLESS.replace("set number 1\nrun\n", ""));
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap();
+    let worker = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(worker, Signal::KILL).unwrap();
+    let output = running.wait();
+    expect_code(&output, 4);
+    let said = "the worker ended early: killed by signal 9. The files of this run are removed";
+    assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    assert_eq!(listing(directory.path()), Vec::<String>::new());
 }
 
 #[test]

@@ -89,13 +89,13 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
     assert!(qemu().is_empty() && processes(&["__vm-agent"]).is_empty());
 }
 
-#[test]
+#[test(machine)]
 fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
     lose_qemu("a killed QEMU", Signal::KILL, "guest stopped: QEMU was killed by signal 9");
 }
 
 /// It says nothing and answers nothing, as a guest does whose processors all wait for each other.
-#[test]
+#[test(machine)]
 fn a_guest_that_stands_still_is_ended_and_costs_its_target_one_visit() {
     lose_qemu("a guest that stands still", Signal::STOP, "guest stopped: it hangs: no sign of life for ");
 }
