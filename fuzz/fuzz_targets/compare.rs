@@ -4,7 +4,7 @@
 use fsb_analysis::compare::{Request, compare};
 use fsb_compat::TOOLS;
 use fsb_model::set::Set;
-use fsb_report::compare::{FORMATS, Page};
+use fsb_report::{FORMATS, Report};
 use libfuzzer_sys::fuzz_target;
 
 /// What stands between the two.
@@ -21,6 +21,6 @@ fuzz_target!(|bytes: &[u8]| {
     let (Some(one), Some(other)) = (set("one", one), set("other", other)) else { return };
     let Ok(document) = compare(&[one, other], &Request { baseline: 0, theta: 0.03 }) else { return };
     for format in FORMATS {
-        let _ = (format.render)(&Page { document: &document, detail: None });
+        let _ = (format.render)(&Report::of_comparison(&document, None));
     }
 });

@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::ClockId;
 
 use crate::EngineError;
+use crate::clock::Clock;
 use crate::memory::Memory;
 use crate::residency::resident_bytes;
 
@@ -81,10 +82,13 @@ fn unnamed(directory: &Path) -> Result<OwnedFd, Errno> {
     let mode = Mode::RUSR | Mode::WUSR;
     match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
-            let name = directory.join(format!(".fsb-direct-{}", std::process::id()));
+            let number = crate::mix(Clock::Monotonic.now() ^ (u64::from(std::process::id()) << 32));
+            let name = directory.join(format!(".fsb-direct-{number:016x}"));
             let file = rustix::fs::open(&name, flags | OFlags::CREATE | OFlags::EXCL, mode);
-            // Some file systems make the file before they refuse the flag.
-            let _ = rustix::fs::unlink(&name);
+            // Some file systems make the file before they refuse the flag. What was there before is somebody else's.
+            if !matches!(file, Err(Errno::EXIST)) {
+                let _ = rustix::fs::unlink(&name);
+            }
             file
         }
         other => other,

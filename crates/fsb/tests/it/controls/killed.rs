@@ -194,6 +194,7 @@ fn swap_comes_back_with_its_priority() {
     assert!(line(&own).is_some_and(|line| line.ends_with('7')), "{}", swaps());
 
     // The watcher of a killed run does so where the user lives: /proc/swaps names the area as before.
+    std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
     let run = start(scratch.path(), &[&target], &["swap=off"], &disk.path);
     wait_until("swap is off", Duration::from_secs(60), || line(&own).is_none());
     let front = run.id();
