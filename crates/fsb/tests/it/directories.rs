@@ -76,12 +76,13 @@ fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
     let before = traces();
     let scratch = scratch();
     tiny_plan(scratch.path());
-    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let data = scratch.path().join("data");
     fs::create_dir(&data).unwrap();
-    fs::set_permissions(&data, fs::Permissions::from_mode(0o777)).unwrap();
     let binary = public_copy();
     for (user, out) in [("0", "roots"), ("65534", "theirs")] {
+        let uid = user.parse().ok();
+        [scratch.path(), &data].map(|path| std::os::unix::fs::chown(path, uid, uid).unwrap());
         let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned(), "--".to_owned()];
         let mut command = std::process::Command::new("setpriv");
         command.args(ids).arg(binary.path()).args(["run", "tiny.toml", "./data", "--blocks", "50", "-q", "--out", out]);
