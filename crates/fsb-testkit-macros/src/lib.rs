@@ -44,7 +44,7 @@ fn needs_a_machine(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(name) => {
             let name = name.to_string();
-            name.ends_with("or_skip") || name == "skip"
+            name.ends_with("or_skip") || name.starts_with("skip")
         }
         TokenTree::Group(group) => needs_a_machine(group.stream()),
         _ => false,

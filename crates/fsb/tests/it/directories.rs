@@ -82,7 +82,9 @@ fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
     let binary = public_copy();
     for (user, out) in [("0", "roots"), ("65534", "theirs")] {
         let uid = user.parse().ok();
-        [scratch.path(), &data].map(|path| std::os::unix::fs::chown(path, uid, uid).unwrap());
+        for path in [scratch.path(), &data] {
+            std::os::unix::fs::chown(path, uid, uid).unwrap();
+        }
         let ids = [format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned(), "--".to_owned()];
         let mut command = std::process::Command::new("setpriv");
         command.args(ids).arg(binary.path()).args(["run", "tiny.toml", "./data", "--blocks", "50", "-q", "--out", out]);
