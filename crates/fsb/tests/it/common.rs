@@ -166,6 +166,11 @@ fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
+        // Another checkout's tests may run on this machine, too.
+        let exe = fs::read_link(entry.path().join("exe")).unwrap_or_default();
+        if exe.ends_with("fsb") && exe.components().any(|part| part.as_os_str() == "target") && exe != Path::new(FSB) {
+            continue;
+        }
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         if line.contains("__supervisor")

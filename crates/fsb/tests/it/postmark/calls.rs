@@ -1,5 +1,6 @@
 //! The system calls are those of PostMark itself: files, flags, sizes, and their order.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -22,17 +23,45 @@ fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(log).unwrap();
     let root = format!("\"{}/", files.display());
+    // Of fsb a worker makes them, and its front only reads what the worker tells.
+    let each = by_process(&text).into_values().map(|lines| of_process(&lines, &root));
+    let found = each.max_by_key(Vec::len).unwrap_or_default();
+    // What is looked at before the run: PostMark looks at nothing.
+    let first = found.iter().position(|call| call.starts_with("mkdir(") || call.contains("O_CREAT")).unwrap();
+    found[first..].to_vec()
+}
+
+/// The lines of each process, calls that others interrupted put together again.
+fn by_process(text: &str) -> BTreeMap<&str, Vec<String>> {
+    let mut processes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in text.lines() {
+        let (id, call) = line.split_once(' ').unwrap_or_default();
+        let call = call.trim();
+        if let Some((first, _)) = call.split_once(" <unfinished ...>") {
+            begun.insert(id, first);
+            continue;
+        }
+        let resumed = call.strip_prefix("<... ").and_then(|rest| rest.split_once(" resumed>"));
+        let whole = resumed
+            .map_or_else(|| call.to_owned(), |(_, rest)| format!("{}{rest}", begun.remove(id).unwrap_or_default()));
+        processes.entry(id).or_default().push(whole);
+    }
+    processes
+}
+
+/// The calls of one process on files whose names begin with `root`.
+fn of_process(lines: &[String], root: &str) -> Vec<String> {
     let mut open = Vec::new();
     let mut found = Vec::new();
-    for line in text.lines() {
-        let call = line.trim_start_matches(|digit: char| digit.is_ascii_digit()).trim();
-        let Some((call, result)) = call.rsplit_once(" = ") else { continue };
+    for line in lines {
+        let Some((call, result)) = line.rsplit_once(" = ") else { continue };
         let call = call.trim_end();
         // A directory that is named as two locations is made twice by PostMark, and the second time refused.
         if result.starts_with('-') {
             continue;
         }
-        if call.contains(&root) {
+        if call.contains(root) {
             // Opening is by path, with what the C library adds for large files; removing has two names.
             let call = call.replace("|O_LARGEFILE", "").replace("mkdirat(AT_FDCWD, ", "mkdir(");
             let call = match call.strip_prefix("unlinkat(AT_FDCWD, ") {
@@ -45,7 +74,7 @@ fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
             if call.starts_with("open") && !call.contains("O_DIRECTORY") {
                 open.push(result.to_owned());
             }
-            found.push(call.replace(&root, "\""));
+            found.push(call.replace(root, "\""));
         } else if let Some((name, arguments)) = call.split_once('(')
             && ["read", "write", "lseek", "close", "fsync"].contains(&name)
         {
@@ -57,9 +86,7 @@ fn calls(command: &[&str], directory: &Path, files: &Path) -> Vec<String> {
             found.push(format!("{name}({rest} = {result}"));
         }
     }
-    // What is looked at before the run: PostMark looks at nothing.
-    let first = found.iter().position(|call| call.starts_with("mkdir(") || call.contains("O_CREAT")).unwrap();
-    found.split_off(first)
+    found
 }
 
 #[test]
