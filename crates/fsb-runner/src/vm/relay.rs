@@ -280,10 +280,15 @@ fn obituary(guest: &RefCell<Box<dyn Guest>>, error: &LineError) -> String {
             cause = guest.stopped();
         }
     }
-    let why = cause.unwrap_or_else(|| match error {
-        LineError::Deadline(limit) => format!("it did not answer within {} s, and was killed", limit.as_secs()),
-        other => other.to_string(),
-    });
+    let why = match (error, cause) {
+        // What it said is why it was ended; that it has stopped since is not.
+        (LineError::TooLong(_), _) => error.to_string(),
+        (_, Some(cause)) => cause,
+        (LineError::Deadline(limit), None) => {
+            format!("it did not answer within {} s, and was killed", limit.as_secs())
+        }
+        (other, None) => other.to_string(),
+    };
     let words: Vec<String> = guest.last_words().into_iter().filter(|line| !line.trim().is_empty()).collect();
     match words[..] {
         [] => format!("guest stopped: {why}"),

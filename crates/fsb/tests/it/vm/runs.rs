@@ -67,7 +67,7 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
     let cold = made.iter().find(|trial| trial["target"] == "jfs" && trial["operation"] == "read").unwrap();
     assert!(cold["observed"]["device_read_bytes"].as_u64().unwrap() >= 256 << 10, "{cold:#}");
     let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
-    assert_eq!(left.len(), 3, "cache, plan and run directory: {left:?}");
+    assert_eq!(left.len(), 4, "cache, plan, run directory and .local with the lock: {left:?}");
 
     // As if it had been killed within the block.
     let text = std::fs::read_to_string(run.join("trials.jsonl")).unwrap();
