@@ -40,6 +40,8 @@ impl Kind {
 struct Connection {
     input: BufReader<UnixStream>,
     interrupted: Arc<AtomicBool>,
+    /// Whether SIGTERM sets the flag already: a run of `fsb iozone` may ask for millions of passes.
+    heeds: bool,
 }
 
 /// Where work that is going on speaks to whoever asked for it.
@@ -75,6 +77,17 @@ impl<P: Serialize> Desk<'_, P> {
 }
 
 impl Connection {
+    /// From now on SIGTERM sets the flag, and so does the death of whoever asked: the work ends early, and removes what it
+    /// made.
+    fn heed_interruption(&mut self) -> io::Result<()> {
+        if !self.heeds {
+            signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&self.interrupted))?;
+            rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+            self.heeds = true;
+        }
+        Ok(())
+    }
+
     /// Whether the other side is gone: the signal of its death may have come before it was asked for.
     fn is_orphan(&self) -> bool {
         let socket = self.input.get_ref();
@@ -99,9 +112,7 @@ impl Connection {
 
 fn serve_task<W: Work>(task: &str, connection: &mut Connection) -> io::Result<()> {
     if W::HEEDS_INTERRUPTION {
-        signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&connection.interrupted))?;
-        // Whoever asked may be killed: then the work ends early, too, and removes what it made.
-        rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+        connection.heed_interruption()?;
         if connection.is_orphan() {
             return Ok(());
         }
@@ -124,7 +135,7 @@ pub fn worker_main(kinds: &[Kind]) -> i32 {
 }
 
 fn converse(socket: UnixStream, kinds: &[Kind]) -> io::Result<()> {
-    let mut connection = Connection { input: BufReader::new(socket), interrupted: Arc::default() };
+    let mut connection = Connection { input: BufReader::new(socket), interrupted: Arc::default(), heeds: false };
     let Some(opening) = connection.line()? else { return Ok(()) };
     let opening: Opening<'_> = serde_json::from_str(&opening)?;
     // A worker that cannot be confined answers so to whatever it is asked.
