@@ -38,6 +38,17 @@ pub struct RunRecord {
     /// What decides how many blocks are made, in words; absent until warm-up fixed it.
     #[serde(default)]
     pub stopping_rule: Option<String>,
+    /// Whether targets are measured side by side; absent in records of versions that had no parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+    /// How each cell that is measured in rounds is, by label; empty until warm-up fixed it. Other cells are measured in
+    /// visits, each as its amount says.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rounds: BTreeMap<String, Rounds>,
+    /// After how many blocks results are looked at, fixed before the first one: a cell may end at a look. Empty where
+    /// the number of blocks was fixed beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<u32>,
     /// The order of each block begun.
     #[serde(default)]
     pub order: Vec<BlockOrder>,
@@ -85,6 +96,36 @@ pub struct BlockOrder {
     pub targets: Vec<String>,
     /// Labels of cells, the same for all targets of the block.
     pub cells: Vec<String>,
+    /// Which part of the medium each target has, in the order of `targets`; empty where each has the whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<u32>,
+}
+
+/// Where the targets of a block are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// All at once, each on its part of the medium, or in its directory.
+    SideBySide {
+        /// Equal parts that targets rotate over; 0 where the targets are directories or nothing is real.
+        parts: u32,
+        /// Bytes of a part; of the image where there are none.
+        part_bytes: u64,
+    },
+    /// One after the other, each on the whole medium.
+    InTurn {
+        /// Why not side by side: `--one-at-a-time`, `the targets are on different media`.
+        why: String,
+    },
+}
+
+/// How a cell is measured in a block: fixed after warm-up, the same for all targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rounds {
+    /// Rounds that count; one more leads in.
+    pub rounds: u32,
+    /// Units of a stretch.
+    pub units: u32,
 }
 
 /// A stretch of a run without interruption.

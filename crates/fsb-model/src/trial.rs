@@ -9,7 +9,7 @@ use crate::metric::Metric;
 use crate::workload::Params;
 
 /// The schema that this version writes.
-pub const SCHEMA: &str = "fsbench/trial/1";
+pub const SCHEMA: &str = "fsbench/trial/2";
 
 /// Whether a trial counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct WorkerSpan {
 /// One line of `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Always [`SCHEMA`] in what this version writes.
+    /// Always [`SCHEMA`] in what this version writes; version 1 had no parts and no stretches.
     pub schema: String,
     /// Unique in the run: `b3.xfs.read 1M, cold`, with the attempt where it is not the first.
     pub id: String,
@@ -106,9 +106,44 @@ pub struct Trial {
     /// It was made again: it was disturbed, or its block was interrupted and a resume made it anew. Never analysed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
+    /// The part of the medium that the target had; absent where it had the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
+    /// Each stretch of a trial in rounds; absent where it was one visit.
+    #[serde(default, skip_serializing_if = "Stretches::is_empty")]
+    pub stretches: Stretches,
     /// Fields of newer minor versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// What was seen of each stretch, round by round; the lead-in is not among them. All lists are of one length, but for
+/// those that are empty because nothing is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stretches {
+    /// Units of a stretch, the same in all.
+    pub units: u32,
+    /// Operations of a stretch, the same in all.
+    pub operations: u64,
+    /// Nanoseconds inside the clock.
+    pub timed_ns: Vec<u64>,
+    /// Bytes that the device read and wrote inside the clock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device_bytes: Vec<u64>,
+    /// Flushes that the device served inside the clock.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device_flushes: Vec<u64>,
+    /// Bytes that the device wrote from the clock's stop until the target was synced: work that was left for later.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deferred_bytes: Vec<u64>,
+}
+
+impl Stretches {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.timed_ns.is_empty()
+    }
 }
 
 impl Trial {

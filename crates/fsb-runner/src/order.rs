@@ -19,7 +19,7 @@ pub fn block(seed: u64, block: u32, targets: &[String], cells: &[String]) -> Blo
         }
         names
     };
-    BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells) }
+    BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells), parts: Vec::new() }
 }
 
 #[cfg(test)]

@@ -180,6 +180,7 @@ impl<'a> Schedule<'a> {
             block: 0,
             targets: targets.into_iter().map(|target| target.name.clone()).collect(),
             cells: visited.map(|cell| cell.label.clone()).collect(),
+            parts: Vec::new(),
         };
         self.block(order)
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fsb_analysis::histogram;
-use fsb_model::trial::Phase;
+use fsb_model::trial::{Phase, Stretches};
 use fsb_model::workload::Params;
 use fsb_model::{Metric, Outcome, RunRecord, Trial};
 use fsb_store::{Line, Reader, StoreError};
@@ -51,6 +51,10 @@ struct Shown {
     disturbed: Vec<String>,
     #[serde(default)]
     superseded: bool,
+    #[serde(default)]
+    part: Option<u32>,
+    #[serde(default)]
+    stretches: Stretches,
 }
 
 /// A line with nothing but its latencies.
@@ -76,7 +80,7 @@ impl Line for Latencies {
 impl From<Shown> for Trial {
     fn from(shown: Shown) -> Trial {
         let Shown { schema, id, phase, block, order, attempt, target, kernel, workload, operation, .. } = shown;
-        let Shown { params, started, outcome, error, metrics, disturbed, superseded, .. } = shown;
+        let Shown { params, started, outcome, error, metrics, disturbed, superseded, part, stretches, .. } = shown;
         Trial {
             schema,
             id,
@@ -99,6 +103,8 @@ impl From<Shown> for Trial {
             observed: Default::default(),
             disturbed,
             superseded,
+            part,
+            stretches,
             extra: Default::default(),
         }
     }

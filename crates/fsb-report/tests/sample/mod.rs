@@ -144,6 +144,8 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         observed: Map::new(),
         disturbed: Vec::new(),
         superseded: false,
+        part: None,
+        stretches: Default::default(),
         extra: Map::new(),
     }
 }
@@ -241,6 +243,9 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             .collect(),
         blocks_planned: Some(blocks),
         stopping_rule: Some(format!("as many blocks as 5 min hold; planned after warm-up: {blocks}")),
+        placement: None,
+        rounds: BTreeMap::new(),
+        looks: Vec::new(),
         order: Vec::new(),
         segments: vec![Segment {
             boot_id: "c0ffee".to_owned(),

@@ -85,6 +85,8 @@ impl Schedule<'_> {
             observed,
             disturbed: reply.disturbed,
             superseded: false,
+            part: None,
+            stretches: Default::default(),
             extra: Map::new(),
         }
     }

@@ -258,8 +258,12 @@ fn control(text: &str) -> anyhow::Result<(String, String)> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// `fsb-results/20261120T150405Z-ext4-xfs-btrfs`.
+/// `fsb-results/20261120T150405Z-ext4-xfs-btrfs`, with a number behind it where a run of the same second has that name.
 fn default_directory(plan: &Plan) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    Path::new(super::RESULTS).join(format!("{time}-{}", front::run_name(plan)))
+    let name = format!("{time}-{}", front::run_name(plan));
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut paths = std::iter::once(name.clone()).chain(numbered).map(|name| Path::new(super::RESULTS).join(name));
+    // Whoever may not look there is told so when the directory is made.
+    paths.find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
 }

@@ -259,3 +259,13 @@ fn a_second_run_is_told_who_holds_the_machine() {
     assert!(said.contains(&holder), "{said}");
     assert!(!scratch.path().join("two").exists());
 }
+
+#[test]
+fn runs_of_the_same_second_have_directories_of_their_own() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    for _ in 0..4 {
+        expect_code(&fsb(scratch.path(), &["run", "null", "fast.toml", "--blocks", "1", "-q"]), 0);
+    }
+    assert_eq!(std::fs::read_dir(scratch.path().join("fsb-results")).unwrap().count(), 4);
+}
