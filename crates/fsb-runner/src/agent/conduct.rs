@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Live, Measurement, Profile, Renewal, Step, StepReport, Task, latency, mix, workload};
+use fsb_engine::{ClockSpec, Live, Measurement, Profile, Renewal, Step, Task, latency, mix, workload};
 use fsb_model::Outcome;
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
@@ -164,12 +164,12 @@ impl Conduct<'_, '_> {
         if let Some(seen) = watch.map(Watch::end) {
             watch::add(&mut self.watched, seen);
         }
-        let StepReport::Measured(measurement) = report else {
+        let Some(measurement) = report.whole() else {
             return Err(Failure::Failed("the worker measured nothing".to_owned()));
         };
         self.count(before, after);
         self.seen.measured(&measurement);
-        self.add(*measurement);
+        self.add(measurement);
         Ok(())
     }
 
@@ -264,10 +264,11 @@ impl Conduct<'_, '_> {
             clock: match fake {
                 Some(fake) => {
                     let disturbed = if pretends_disturbance(&fake, self.request) { DISTURBED_SLOWDOWN } else { 1.0 };
-                    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise }
+                    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch: 0 }
                 }
                 None => ClockSpec::Monotonic,
             },
+            units: None,
         }
     }
 
