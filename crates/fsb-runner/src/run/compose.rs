@@ -40,7 +40,7 @@ impl Schedule<'_> {
         let mut error = reply.error;
         let measured = reply.measured.unwrap_or_default();
         let metrics = match outcome {
-            Outcome::Ok | Outcome::Invalid => values::metrics(profile, &measured).unwrap_or_else(|why| {
+            Outcome::Ok | Outcome::Invalid => values::metrics(profile, &measured, &reply.stretches).unwrap_or_else(|why| {
                 (outcome, error) = (Outcome::Invalid, Some(error.take().unwrap_or(why)));
                 Vec::new()
             }),
