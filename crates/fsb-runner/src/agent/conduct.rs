@@ -10,6 +10,7 @@ use fsb_testbed::watch::{self, Watch};
 use fsb_testbed::{Abilities, ColdMethod, Counters, Fake, Progress, Provisioned, Testbed, TestbedError};
 use serde_json::{Map, Value, json};
 
+use super::SEAT;
 use super::failure::{Failure, applicable, for_want_of_memory, refused};
 use super::proof::{self, Seen};
 use super::protocol::{Measured, Spent, TrialReply, TrialRequest};
@@ -124,10 +125,10 @@ impl Conduct<'_, '_> {
         let started = Instant::now();
         self.before_cold = None;
         if self.profile.cache.begins_cold() && !self.evicts() {
-            self.before_cold = self.stage.testbed.counters();
-            self.stage.testbed.make_cold()?;
+            self.before_cold = self.stage.testbed.counters(SEAT);
+            self.stage.testbed.make_cold(SEAT)?;
         }
-        let quiet = self.stage.testbed.quiesce()?;
+        let quiet = self.stage.testbed.quiesce(SEAT)?;
         self.settled &= quiet.settled;
         self.settle_seconds += quiet.waited_seconds;
         self.spent.settle += started.elapsed().as_secs_f64();
@@ -137,7 +138,7 @@ impl Conduct<'_, '_> {
     /// What this trial left must not be written out within the next one. A target that fails here fails the next trial.
     fn settle_afterwards(&mut self) {
         let started = Instant::now();
-        let quiet = self.stage.testbed.quiesce();
+        let quiet = self.stage.testbed.quiesce(SEAT);
         self.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
         self.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
         self.spent.cleanup += started.elapsed().as_secs_f64();
@@ -151,14 +152,14 @@ impl Conduct<'_, '_> {
         let ready = worker.ready::<Steps>()?;
         self.seen.ready(&ready);
         // Looking at all processes takes some milliseconds: before the counters, and after them.
-        let watch = self.stage.testbed.watch();
-        let before = self.stage.testbed.counters();
+        let watch = self.stage.testbed.watch(SEAT);
+        let before = self.stage.testbed.counters(SEAT);
         self.spent.settle += started.elapsed().as_secs_f64();
         let go = Instant::now();
         worker.go()?;
         let report = worker.result::<Steps>(&mut telling(Step::Measure, self.stage.tell))?;
         worker.close();
-        let after = self.stage.testbed.counters();
+        let after = self.stage.testbed.counters(SEAT);
         self.spent.measure += go.elapsed().as_secs_f64();
         self.memory = self.stage.target.held.memory.as_ref().map(MemoryHold::usage);
         if let Some(seen) = watch.map(Watch::end) {

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use fsb_testbed::sandbox::Confinement;
-use fsb_testbed::{Kind, Progress, Provisioned, Setup, Testbed, TestbedError, worker_identity};
+use fsb_testbed::{Kind, Progress, Provisioned, Seat, Setup, Testbed, TestbedError, worker_identity};
 
 pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
@@ -26,6 +26,9 @@ use crate::worker::Post;
 pub const AGENT_ARGUMENT: &str = "__agent";
 /// The argument that makes the binary a supervisor.
 pub const SUPERVISOR_ARGUMENT: &str = "__supervisor";
+
+/// The seat of the one target that is ready at a time, on a medium that is whole.
+const SEAT: Seat = 0;
 
 /// Progress is told this often at most.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
@@ -71,14 +74,14 @@ impl Server<'_> {
             )),
             Request::Open(setup) => self.open(*setup, lines),
             Request::Provision(target) => {
-                let provisioned = self.testbed.provision(&target)?;
+                let provisioned = self.testbed.provision(SEAT, 0, &target)?;
                 self.target = Some(provisioned.clone());
                 Ok(Reply::Provisioned(Box::new(provisioned)))
             }
             Request::Trial(request) => self.trial(&request, lines),
             Request::Release => {
                 self.target = None;
-                self.testbed.release().map(|()| Reply::Done)
+                self.testbed.release(SEAT).map(|()| Reply::Done)
             }
             Request::Close => {
                 self.testbed.close();
