@@ -84,6 +84,7 @@ pub fn setup(record: &RunRecord) -> Setup {
     Setup {
         targets: plan.targets.clone(),
         size: plan.size.0,
+        parts: 1,
         dir: plan.dir.clone(),
         wipe: plan.wipe.clone(),
         devices: record.devices.clone(),

@@ -26,4 +26,4 @@ pub use error::{Kind, TestbedError};
 pub use identity::worker_identity;
 pub use local::LocalTestbed;
 pub use sys::Roots;
-pub use testbed::{Abilities, ColdMethod, Counters, Fake, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
+pub use testbed::{Abilities, ColdMethod, Counters, Fake, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed};

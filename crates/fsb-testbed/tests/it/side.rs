@@ -1,0 +1,81 @@
+//! What the agent does with targets that are all ready at once.
+
+use std::time::Duration;
+
+use fsb_testbed::{Counters, LocalTestbed, Seat, Setup, Testbed, TestbedError};
+use serde_json::{Value, json};
+
+use crate::actor::write_file;
+
+/// Each target on a seat of its own, in the order of the set-up: on the part of the same number where media are
+/// divided.
+pub fn by_side(
+    testbed: &mut LocalTestbed,
+    setup: &Setup,
+    scenario: &str,
+    say: &mut dyn FnMut(Value),
+) -> Result<(), TestbedError> {
+    let seats: Vec<Seat> = (0..).take(setup.targets.len()).collect();
+    let mut roots = Vec::new();
+    for (seat, target) in (0..).zip(&setup.targets) {
+        let part = if setup.parts > 1 { seat } else { 0 };
+        let provisioned = testbed.provision(seat, part, target)?;
+        say(json!({ "provisioned": provisioned, "pid": std::process::id() }));
+        roots.push(provisioned.root);
+    }
+    if scenario == "side-hold" {
+        roots.iter().for_each(|root| write_file(&root.join("held"), SIZE));
+        say(json!({ "held": roots }));
+        std::thread::sleep(Duration::from_secs(600));
+    }
+    let all = |testbed: &LocalTestbed| seats.iter().map(|seat| testbed.counters(*seat)).collect::<Vec<_>>();
+    for seat in &seats {
+        testbed.quiesce(*seat)?;
+    }
+    for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
+        let (before, watch) = (all(testbed), testbed.watch(seat));
+        // Each its own amount.
+        write_file(&root.join("file"), SIZE * (seat as usize + 1));
+        testbed.sync(seat)?;
+        let seen = watch.map(fsb_testbed::watch::Watch::end);
+        say(json!({ "seat": seat, "wrote": difference(&before, &all(testbed)), "seen": seen }));
+    }
+    for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
+        testbed.make_cold(seat)?;
+        let before = all(testbed);
+        let content = std::fs::read(root.join("file")).expect("the file is still there");
+        assert!(content == vec![7u8; SIZE * (seat as usize + 1)], "the file kept its content");
+        say(json!({ "seat": seat, "read": difference(&before, &all(testbed)) }));
+    }
+    let there = || roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>();
+    for seat in &seats {
+        testbed.release(*seat)?;
+        say(json!({ "released": seat, "there": there() }));
+        testbed.release(*seat)?;
+    }
+    // A seat that is taken is given up for another target, and other seats stay.
+    if scenario == "side-again" {
+        for (seat, part, target) in [(0, 0, 0), (7, 1, 1), (0, 0, 1)] {
+            let provisioned = testbed.provision(seat, part, &setup.targets[target])?;
+            write_file(&provisioned.root.join("file"), SIZE);
+            say(json!({ "again": provisioned.record }));
+            roots.push(provisioned.root);
+        }
+        let taken = testbed.provision(1, 1, &setup.targets[0]).expect_err("seat 7 has part 1");
+        say(json!({ "taken": taken.to_string() }));
+        say(json!({ "left": roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>() }));
+        testbed.release_all()?;
+    }
+    Ok(())
+}
+
+const SIZE: usize = 4 << 20;
+
+/// Bytes that each device moved.
+fn difference(before: &[Option<Counters>], after: &[Option<Counters>]) -> Vec<Option<u64>> {
+    let moved = |counters: &Counters| counters.read_bytes + counters.write_bytes;
+    let one = |(before, after): (&Option<Counters>, &Option<Counters>)| {
+        Some(moved(after.as_ref()?) - moved(before.as_ref()?))
+    };
+    before.iter().zip(after).map(one).collect()
+}
