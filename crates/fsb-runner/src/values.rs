@@ -14,7 +14,8 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
     if measured.timed_ns == 0 || measured.operations == 0 || stretches.timed_ns.contains(&0) {
         return Err("nothing was timed: the stretch is below the clock's resolution".to_owned());
     }
-    let mut metrics = vec![if stretches.is_empty() { primary(profile, measured) } else { typical(profile, measured, stretches) }];
+    let mut metrics =
+        vec![if stretches.is_empty() { primary(profile, measured) } else { typical(profile, measured, stretches) }];
     metrics.extend(rates(measured));
     metrics.extend(workers(measured));
     metrics.extend(latencies(profile, measured));

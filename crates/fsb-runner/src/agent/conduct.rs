@@ -57,12 +57,7 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
     if let Err(failure) = applicable(job.as_ref(), stage.target) {
         return refused(failure);
     }
-    let mut conduct = Conduct {
-        stage,
-        request,
-        profile: job.profile(),
-        tally: Tally::new(),
-    };
+    let mut conduct = Conduct { stage, request, profile: job.profile(), tally: Tally::new() };
     let ended = conduct.limit().and_then(|()| conduct.repetitions());
     // Whatever happened, the next trial finds an empty target, and a quiet one.
     let cleaned = conduct.step(Step::Cleanup, 0);

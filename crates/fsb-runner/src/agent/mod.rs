@@ -5,8 +5,8 @@ mod conduct;
 mod failure;
 pub(crate) mod lines;
 mod proof;
-mod row;
 pub(crate) mod protocol;
+mod row;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ pub use conduct::{OPERATIONS, deadline};
 use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
 pub use protocol::{Measured, RowRequest, SeatTrial, Spent, TrialReply, TrialRequest};
-use row::{SeatPost, conduct_row};
 use protocol::{Reply, Request, VERSION};
+use row::{SeatPost, conduct_row};
 
 use crate::worker::Post;
 
@@ -110,7 +110,7 @@ impl Server<'_> {
 
     fn trial(&mut self, request: &TrialRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let target = self.targets.get(&request.seat).ok_or_else(not_ready)?;
-        let post = self.post(target, request.deadline)?;
+        let post = post(self.setup.as_ref(), target, request.deadline)?;
         // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         let mut stage = Stage { testbed: self.testbed, target, post, tell: &mut tell };
@@ -120,33 +120,33 @@ impl Server<'_> {
     fn row(&mut self, request: &RowRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let posts = request.seats.iter().map(|trial| {
             let target = self.targets.get(&trial.seat).ok_or_else(not_ready)?;
-            Ok(SeatPost { seat: trial.seat, target, post: self.post(target, request.deadline)? })
+            Ok(SeatPost { seat: trial.seat, target, post: post(self.setup.as_ref(), target, request.deadline)? })
         });
         let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         Ok(Reply::Row(conduct_row(self.testbed, &posts, request, &mut tell)))
     }
+}
 
-    /// Where the workers of a target work.
-    fn post(&self, target: &Provisioned, deadline: Duration) -> Result<Post, TestbedError> {
-        let setup = self.setup.as_ref().ok_or_else(not_ready)?;
-        let confinement = match target.abilities.fake {
-            Some(_) => None,
-            None => {
-                let (uid, gid) = worker_identity(&setup.identity)?;
-                // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
-                Some(Confinement {
-                    writable: Some(target.root.clone()),
-                    uid,
-                    gid,
-                    cpus: target.held.cpus.clone(),
-                    memory_nodes: target.held.memory_nodes.clone(),
-                    die_with_parent: true,
-                })
-            }
-        };
-        Ok(Post { confinement, held: target.held.clone(), deadline: Some(deadline), ..Post::default() })
-    }
+/// Where the workers of a target work.
+fn post(setup: Option<&Setup>, target: &Provisioned, deadline: Duration) -> Result<Post, TestbedError> {
+    let setup = setup.ok_or_else(not_ready)?;
+    let confinement = match target.abilities.fake {
+        Some(_) => None,
+        None => {
+            let (uid, gid) = worker_identity(&setup.identity)?;
+            // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
+            Some(Confinement {
+                writable: Some(target.root.clone()),
+                uid,
+                gid,
+                cpus: target.held.cpus.clone(),
+                memory_nodes: target.held.memory_nodes.clone(),
+                die_with_parent: true,
+            })
+        }
+    };
+    Ok(Post { confinement, held: target.held.clone(), deadline: Some(deadline), ..Post::default() })
 }
 
 fn not_ready() -> TestbedError {

@@ -275,9 +275,8 @@ impl Row<'_, '_> {
         }
         tally.spent.measure += measured;
         tally.spent.settle += started.elapsed().as_secs_f64() - measured;
-        let restless = (0..self.places.len()).find(|other| {
-            *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST)
-        });
+        let restless = (0..self.places.len())
+            .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
         Ok((stretch, restless))
     }
 
@@ -393,9 +392,5 @@ fn moved(before: Option<Counters>, after: Option<Counters>) -> Option<u64> {
 fn device(before: Option<Counters>, after: Option<Counters>, later: Option<Counters>) -> Option<[u64; 3]> {
     let bytes = moved(before, after)?;
     let (before, after, later) = (before?, after?, later?);
-    Some([
-        bytes,
-        after.flushes.saturating_sub(before.flushes),
-        later.write_bytes.saturating_sub(after.write_bytes),
-    ])
+    Some([bytes, after.flushes.saturating_sub(before.flushes), later.write_bytes.saturating_sub(after.write_bytes)])
 }
