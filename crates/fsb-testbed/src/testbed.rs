@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
 use crate::error::TestbedError;
+use crate::medium::Part;
 use crate::watch::Watch;
 
 /// The place of a target that is ready, numbered by whoever provisions: several targets can be ready at once.
@@ -64,6 +65,9 @@ fn whole() -> u32 {
 pub struct Opened {
     /// What the media are, by their text.
     pub media: BTreeMap<String, MediumRecord>,
+    /// The parts that targets have of them, by their text; none of a medium that is whole.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, Vec<OpenedPart>>,
     /// What the controls of the run did, by name.
     pub controls: BTreeMap<String, ControlRecord>,
     /// The machine.
@@ -76,6 +80,15 @@ pub struct Opened {
     /// Its processors are emulated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
+}
+
+/// A part of a medium that was divided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedPart {
+    /// Its device, as people know it: `/dev/loop3`.
+    pub device: PathBuf,
+    /// Where it lies on the medium.
+    pub place: Part,
 }
 
 /// How far a long preparation is.

@@ -8,6 +8,7 @@ mod mounts;
 mod place;
 mod quiet;
 mod seat;
+mod side_by_side;
 mod visit_controls;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
 use self::seat::{Media, Seated, Visit};
+pub use self::side_by_side::side_by_side;
 use self::visit_controls::DeviceControls;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
 use crate::error::TestbedError;
@@ -31,10 +33,12 @@ use crate::fs::{self, Home, Null, Version};
 use crate::host;
 use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
-use crate::medium::{self, OpenMedium};
+use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::sys::{Roots, block};
-use crate::testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed};
+use crate::testbed::{
+    Abilities, ColdMethod, Counters, Opened, OpenedPart, Progress, Provisioned, Quiet, Seat, Setup, Testbed,
+};
 use crate::watch::{self, Watch};
 
 /// Makes targets ready on this machine.
@@ -108,12 +112,24 @@ impl LocalTestbed {
         for (text, mut request) in check::media(setup) {
             request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
             request.outside = Some(&self.outside);
-            let medium = medium::find(&request.medium.name)?.open(&request, ledger, progress)?;
-            if medium.can_discard() && !request.keep_discard {
+            let kind = medium::find(&request.medium.name)?;
+            let Divided { parts, layout, record } = if setup.parts > 1 {
+                kind.open_parts(&request, setup.parts, ledger, progress)?
+            } else {
+                let whole = kind.open(&request, ledger, progress)?;
+                Divided { record: whole.record().clone(), parts: vec![whole], layout: Vec::new() }
+            };
+            if parts.iter().any(|part| part.can_discard()) && !request.keep_discard {
                 opened.warnings.push(format!("{text} can discard: mkfs and mount options keep discards out"));
             }
-            opened.media.insert(text.clone(), medium.record().clone());
-            self.media.insert(text, vec![medium]);
+            opened.media.insert(text.clone(), record);
+            let devices = parts.iter().zip(layout);
+            let devices = devices.map(|(part, place)| OpenedPart { device: part.shown().to_owned(), place });
+            let devices: Vec<_> = devices.collect();
+            if !devices.is_empty() {
+                opened.parts.insert(text.clone(), devices);
+            }
+            self.media.insert(text, parts);
         }
         Ok(opened)
     }
@@ -346,7 +362,7 @@ impl Testbed for LocalTestbed {
     }
 
     fn sync(&mut self, seat: Seat) -> Result<(), TestbedError> {
-        self.seated(seat)?.place().map_or(Ok(()), |(root, _)| quiet::sync(root))
+        self.seated(seat)?.sync()
     }
 
     fn counters(&self, seat: Seat) -> Option<Counters> {

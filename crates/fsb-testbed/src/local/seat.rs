@@ -74,6 +74,15 @@ impl Seated {
         }
     }
 
+    /// Writes out what the target has to write.
+    pub fn sync(&self) -> Result<(), TestbedError> {
+        match &self.visit {
+            Visit::None | Visit::Null => Ok(()),
+            Visit::FileSystem(visit) => visit.sync(),
+            Visit::Directory(visit) => quiet::sync(visit.root()),
+        }
+    }
+
     /// Takes down the target alone.
     pub fn take_down(&mut self, media: &mut Media, ledger: Option<&Ledger>) -> Result<(), TestbedError> {
         match std::mem::replace(&mut self.visit, Visit::None) {

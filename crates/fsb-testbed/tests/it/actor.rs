@@ -22,6 +22,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         "supervisor" => sandbox::supervise(&arguments[2..]),
         "agent" => agent(&words[2..]),
         "confined" => confined(&words[2]),
+        "waiting" => side::wait_confined(&words[2]),
         "change" => change(Path::new(&words[2]), Path::new(&words[3])),
         other => panic!("no role '{other}'"),
     };

@@ -1,11 +1,15 @@
 //! What the agent does with targets that are all ready at once.
 
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use fsb_testbed::sandbox::{self, Confinement};
 use fsb_testbed::{Counters, LocalTestbed, Seat, Setup, Testbed, TestbedError};
 use serde_json::{Value, json};
 
-use crate::actor::write_file;
+use crate::actor::{actor, write_file};
 
 /// Each target on a seat of its own, in the order of the set-up: on the part of the same number where media are
 /// divided.
@@ -41,7 +45,10 @@ pub fn by_side(
         say(json!({ "seat": seat, "wrote": difference(&before, &all(testbed)), "seen": seen }));
     }
     for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
+        let others = roots.iter().filter(|other| *other != root && other.exists());
+        let workers: Vec<Child> = others.map(|other| start_worker(other)).collect();
         testbed.make_cold(seat)?;
+        workers.into_iter().for_each(end_worker);
         let before = all(testbed);
         let content = std::fs::read(root.join("file")).expect("the file is still there");
         assert!(content == vec![7u8; SIZE * (seat as usize + 1)], "the file kept its content");
@@ -67,6 +74,37 @@ pub fn by_side(
         testbed.release_all()?;
     }
     Ok(())
+}
+
+/// A worker that is confined to its target and waits.
+fn start_worker(root: &Path) -> Child {
+    let confinement = Confinement {
+        writable: Some(root.to_owned()),
+        uid: 65534,
+        gid: 65534,
+        die_with_parent: true,
+        cpus: Vec::new(),
+        memory_nodes: Vec::new(),
+    };
+    let order = serde_json::to_string(&confinement).expect("JSON");
+    let mut child = actor("waiting").arg(order).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a worker");
+    let mut ready = [0];
+    child.stdout.as_mut().expect("a pipe").read_exact(&mut ready).expect("the worker is confined");
+    child
+}
+
+fn end_worker(mut child: Child) {
+    drop(child.stdin.take());
+    assert!(child.wait().expect("a worker").success());
+}
+
+/// Confines itself, says so, and waits until nobody wants it any more.
+pub fn wait_confined(order: &str) -> Result<i32, TestbedError> {
+    let notes = sandbox::confine(&serde_json::from_str(order).expect("a confinement"))?;
+    assert!(notes.is_empty(), "{notes:?}");
+    println!(".");
+    std::io::stdin().read_to_end(&mut Vec::new()).expect("a pipe");
+    Ok(0)
 }
 
 const SIZE: usize = 4 << 20;
