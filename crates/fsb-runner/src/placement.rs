@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use fsb_engine::{Sizing, workload};
 use fsb_model::run::Placement;
 use fsb_model::{Cell, Plan, RunRecord};
-use fsb_testbed::Setup;
-
 use crate::run;
 
 /// Where the targets of a plan are, as far as it is known before anything is touched.
@@ -20,8 +18,8 @@ pub(crate) fn placement(plan: &Plan, cells: &[Cell], cpus: u32) -> Placement {
     if !cells.iter().any(has_units) {
         return in_turn("its workloads are measured as wholes");
     }
-    match temporary(&run::setup_of(plan, &BTreeMap::new(), 1)) {
-        Ok(parts) if parts > 1 => Placement::SideBySide { parts, part_bytes: plan.size.0 / u64::from(parts) },
+    match fsb_testbed::side_by_side(&run::setup_of(plan, &BTreeMap::new(), 1)) {
+        Ok(parts) if parts > 1 => Placement::SideBySide { parts, part_bytes: fsb_testbed::part_bytes(plan.size.0, parts) },
         Ok(parts) => Placement::SideBySide { parts, part_bytes: plan.size.0 },
         Err(why) => Placement::InTurn { why },
     }
@@ -42,9 +40,4 @@ pub fn parts(record: &RunRecord) -> u32 {
         Some(Placement::SideBySide { parts, .. }) => parts.max(1),
         _ => 1,
     }
-}
-
-fn temporary(setup: &Setup) -> Result<u32, String> {
-    let null = |target: &fsb_model::Target| target.file_system().is_some_and(|spec| spec.fs == "null");
-    if setup.targets.iter().all(null) { Ok(0) } else { Err("not yet".to_owned()) }
 }
