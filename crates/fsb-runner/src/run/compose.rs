@@ -87,8 +87,8 @@ impl Schedule<'_> {
             observed,
             disturbed: reply.disturbed,
             superseded: false,
-            part: None,
-            stretches: Default::default(),
+            part: order.part_of(&target.name),
+            stretches: reply.stretches,
             extra: Map::new(),
         }
     }
