@@ -24,6 +24,7 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         name: Some(plan.name.clone()),
         targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
         seed: Some(plan.seed),
+        one_at_a_time: plan.one_at_a_time,
         size: Some(plan.size),
         scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),
         dir: Some(plan.dir.clone()),

@@ -85,7 +85,13 @@ impl Schedule<'_> {
         self.settle_cells(block);
         let open = self.cells.len() - self.settled.len();
         if open == 0 {
-            return Some(format!("{}: every workload is decided", count(block)));
+            let all = match self.run.record.plan.repetition {
+                Repetition::Precision { half_width, .. } => {
+                    format!("the intervals of every workload's ratios are within ±{}", percent(half_width))
+                }
+                _ => "every workload is decided".to_owned(),
+            };
+            return Some(format!("{}: {all}", count(block)));
         }
         let planned = self.run.record.blocks_planned.unwrap_or(block);
         let next = looks.iter().find(|look| **look > block).copied().filter(|_| block >= planned)?;
