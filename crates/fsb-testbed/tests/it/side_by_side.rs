@@ -102,11 +102,10 @@ fn three_file_systems_share_an_image() {
         assert!(command.contains(&device), "{command} is not for {device}");
         assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::part_bytes(SIZE, 3), "{provisioned:#}");
     }
-    // What is written beside a target is nobody else's.
-    for seen in values(&lines, "seen") {
-        let (ours, others) = (&seen["target_device_bytes"], &seen["others_device_bytes"]);
-        assert!(ours.as_f64() >= Some(4e6), "{seen}");
-        assert!(others.is_null() || others.as_f64() < ours.as_f64(), "{seen}");
+    // Others may use the disk under the image meanwhile; what each target moved is its own part's.
+    for (seat, seen) in (1..).zip(values(&lines, "seen")) {
+        let ours = seen["target_device_bytes"].as_f64().unwrap_or_else(|| panic!("{seen}"));
+        assert!((4e6 * f64::from(seat)..4e7).contains(&ours), "{seen}");
     }
     nothing_is_left(dir.path());
 }
