@@ -9,6 +9,7 @@ use crate::description::mean_and_sd;
 use crate::distribution::{t_quantile, t_two_sided};
 use crate::error::{AnalysisError, logarithm, logarithms};
 use crate::interval::{Interval, exp};
+use crate::sequential::Boundary;
 use crate::verdict::Verdict;
 use crate::{FEWEST_JUDGED, LEVEL};
 
@@ -19,6 +20,16 @@ pub struct BlockValue {
     pub block: u32,
     /// The value, a rate or a time.
     pub value: f64,
+    /// The part of the medium that it was measured on, where targets exchange parts; unique over segments of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
+}
+
+impl BlockValue {
+    /// Measured on the whole medium.
+    pub fn new(block: u32, value: f64) -> BlockValue {
+        BlockValue { block, value, part: None }
+    }
 }
 
 /// How two sets of trials were compared.
@@ -27,6 +38,8 @@ pub struct BlockValue {
 pub enum Method {
     /// Block by block: what a block has in common cancels out.
     Paired,
+    /// Block by block, without what the parts of the medium differ in.
+    PairedOnParts,
     /// Two independent samples (Welch 1947).
     Welch,
 }
@@ -40,11 +53,16 @@ pub struct Comparison {
     pub interval: Option<Interval>,
     /// The level of the interval: 0.95, or more where several intervals hold together.
     pub level: f64,
+    /// The level of a single look, where results are looked at several times: with it the interval keeps `level` at
+    /// all looks together. Absent where the number of blocks was fixed beforehand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nominal_level: Option<f64>,
     /// Blocks in common, or trials on the smaller side.
     pub n: usize,
     /// How they were compared.
     pub method: Method,
-    /// Two-sided probability of such a difference between equals; absent where there is no interval.
+    /// Two-sided probability of such a difference between equals, at any of the looks; absent where there is no
+    /// interval.
     pub p_value: Option<f64>,
     /// What the interval says.
     pub verdict: Verdict,
@@ -73,7 +91,7 @@ pub fn paired(
     better: Better,
     theta: f64,
 ) -> Result<Option<Comparison>, AnalysisError> {
-    Ok(Difference::paired(baseline, candidate)?.map(|difference| difference.judged(LEVEL, better, theta)))
+    Ok(Difference::paired(baseline, candidate)?.map(|difference| difference.judged(LEVEL, None, better, theta)))
 }
 
 /// Compares two independent samples on logarithms by Welch's method; `None` where a side is empty.
@@ -83,7 +101,7 @@ pub fn welch(
     better: Better,
     theta: f64,
 ) -> Result<Option<Comparison>, AnalysisError> {
-    Ok(Difference::welch(baseline, candidate)?.map(|difference| difference.judged(LEVEL, better, theta)))
+    Ok(Difference::welch(baseline, candidate)?.map(|difference| difference.judged(LEVEL, None, better, theta)))
 }
 
 /// A mean difference of logarithms with its standard error: all that intervals of any level need.
@@ -94,9 +112,24 @@ pub(crate) struct Difference {
     degrees: f64,
     n: usize,
     method: Method,
+    /// The variance of one block's difference; 0 where none is known.
+    variance: f64,
 }
 
 impl Difference {
+    /// With fewer degrees of freedom there is no interval.
+    pub(crate) const FEWEST_DEGREES: f64 = 1.0 - 1e-9;
+
+    /// From a model, which also says how much one block's difference varies.
+    pub(crate) fn fitted(mean: f64, error: f64, variance: f64, degrees: f64, n: usize) -> Difference {
+        Difference { mean, error, degrees, n, method: Method::PairedOnParts, variance }
+    }
+
+    /// Of blocks that tell no error.
+    pub(crate) fn without_interval(mean: f64, n: usize) -> Difference {
+        Difference { mean, error: 0.0, degrees: 0.0, n, method: Method::PairedOnParts, variance: 0.0 }
+    }
+
     pub(crate) fn paired(
         baseline: &[BlockValue],
         candidate: &[BlockValue],
@@ -115,7 +148,7 @@ impl Difference {
         let n = differences.len();
         let (mean, sd) = mean_and_sd(differences);
         let degrees = (n as f64 - 1.0).max(1.0);
-        Some(Difference { mean, error: sd / (n as f64).sqrt(), degrees, n, method: Method::Paired })
+        Some(Difference { mean, error: sd / (n as f64).sqrt(), degrees, n, method: Method::Paired, variance: sd * sd })
     }
 
     pub(crate) fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Option<Difference>, AnalysisError> {
@@ -144,6 +177,7 @@ impl Difference {
             degrees,
             n: baseline.len().min(candidate.len()),
             method: Method::Welch,
+            variance: 0.0,
         })
     }
 
@@ -152,27 +186,38 @@ impl Difference {
         self.mean
     }
 
-    /// Two-sided probability of such a difference between equals.
+    /// The standard deviation of one block's difference.
+    pub(crate) fn spread(&self) -> Option<f64> {
+        (self.method != Method::Welch).then(|| self.variance.sqrt())
+    }
+
+    fn has_interval(&self) -> bool {
+        self.n >= 2 && self.degrees >= Difference::FEWEST_DEGREES
+    }
+
+    /// Two-sided probability of such a difference between equals, at this look alone.
     pub(crate) fn p_value(&self) -> Option<f64> {
         match () {
-            () if self.n < 2 => None,
+            () if !self.has_interval() => None,
             () if self.mean == 0.0 => Some(1.0),
             () => Some(t_two_sided(self.mean / self.error, self.degrees)),
         }
     }
 
     pub(crate) fn is_judged(&self) -> bool {
-        self.n >= FEWEST_JUDGED
+        self.n >= FEWEST_JUDGED && self.has_interval()
     }
 
     /// The interval on the scale of logarithms.
     pub(crate) fn interval(&self, level: f64) -> Option<Interval> {
         let half = t_quantile(level, self.degrees) * self.error;
-        (self.n >= 2).then_some(Interval { lo: self.mean - half, hi: self.mean + half })
+        self.has_interval().then_some(Interval { lo: self.mean - half, hi: self.mean + half })
     }
 
-    pub(crate) fn judged(&self, level: f64, better: Better, theta: f64) -> Comparison {
-        let interval = self.interval(level);
+    /// Judged by the interval of `level`, which stands at all looks of `boundary` together where there is one.
+    pub(crate) fn judged(&self, level: f64, boundary: Option<&Boundary>, better: Better, theta: f64) -> Comparison {
+        let nominal_level = boundary.map(|boundary| 1.0 - boundary.nominal(1.0 - level));
+        let interval = self.interval(nominal_level.unwrap_or(level));
         let verdict = match interval {
             Some(interval) if self.is_judged() => Verdict::of(interval, theta, better),
             _ => Verdict::NotJudged,
@@ -183,7 +228,8 @@ impl Difference {
             level,
             n: self.n,
             method: self.method,
-            p_value: self.p_value(),
+            p_value: self.p_value().map(|p| boundary.map_or(p, |boundary| boundary.overall(p))),
+            nominal_level,
             verdict,
         }
     }
@@ -199,7 +245,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn blocks(values: &[f64]) -> Vec<BlockValue> {
-        (1..).zip(values).map(|(block, value)| BlockValue { block, value: *value }).collect()
+        (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect()
     }
 
     #[test]
@@ -215,7 +261,7 @@ mod tests {
     #[test]
     fn only_blocks_in_common_count() {
         let long = blocks(&[100.0, 100.0, 100.0, 100.0, 100.0, 100.0]);
-        let short = vec![BlockValue { block: 2, value: 50.0 }, BlockValue { block: 9, value: 70.0 }];
+        let short = vec![BlockValue::new(2, 50.0), BlockValue::new(9, 70.0)];
         let comparison = paired(&long, &short, Better::Higher, 0.03).unwrap().unwrap();
         assert_eq!((comparison.n, comparison.verdict, comparison.interval), (1, Verdict::NotJudged, None));
         assert!((comparison.ratio - 0.5).abs() < 1e-12);

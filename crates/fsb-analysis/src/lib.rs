@@ -5,7 +5,10 @@
 //!
 //! * [`Estimate`]: one cell. [`describe`] and [`t_interval`] do the same on the plain scale.
 //! * [`Comparison`]: one cell against another, paired by block or by Welch's method.
-//! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them.
+//! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them;
+//!   [`Resolution`]: what it says where nobody wins; [`hold_over_page`]: all rows together.
+//! * [`row_state`]: whether a row needs more blocks, at a look planned beforehand.
+//! * [`scatter`] and [`stationarity`]: what the rounds within blocks tell.
 //! * [`overall`]: one ratio over many workloads.
 //! * [`blocks_to_scale`]: how much more work would narrow an interval.
 //!
@@ -21,9 +24,16 @@ mod estimate;
 pub mod histogram;
 mod interval;
 mod letters;
+mod matrix;
+mod model;
 mod overall;
+mod page;
 mod planning;
 mod ranking;
+mod resolution;
+mod rounds;
+mod row_state;
+mod sequential;
 mod trend;
 mod verdict;
 
@@ -33,8 +43,12 @@ pub use error::AnalysisError;
 pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
 pub use interval::Interval;
 pub use overall::{Weighted, geometric_mean, overall};
+pub use page::hold_over_page;
 pub use planning::blocks_to_scale;
 pub use ranking::{Outcome, Pair, Ranking, Sample};
+pub use resolution::Resolution;
+pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
+pub use row_state::{RowState, row_state};
 pub use trend::{Trend, trend};
 pub use verdict::Verdict;
 

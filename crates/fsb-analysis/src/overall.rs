@@ -50,7 +50,7 @@ pub fn overall(workloads: &[Weighted<'_>], theta: f64) -> Result<Option<Comparis
         sums = Some(added.collect());
     }
     let differences: Vec<f64> = sums.unwrap_or_default().into_values().collect();
-    Ok(Difference::of_blocks(&differences).map(|difference| difference.judged(LEVEL, Better::Higher, theta)))
+    Ok(Difference::of_blocks(&differences).map(|difference| difference.judged(LEVEL, None, Better::Higher, theta)))
 }
 
 fn total_weight(weights: impl ExactSizeIterator<Item = f64>) -> Result<f64, AnalysisError> {
@@ -68,7 +68,7 @@ mod tests {
     use crate::verdict::Verdict;
 
     fn blocks(values: &[f64]) -> Vec<BlockValue> {
-        (1..).zip(values).map(|(block, value)| BlockValue { block, value: *value }).collect()
+        (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::error::{AnalysisError, logarithms};
 use crate::interval::exp;
 
 /// A trend is reported below this probability.
-pub(crate) const TREND_LEVEL: f64 = 0.01;
+const TREND_LEVEL: f64 = 0.01;
 
 /// Beyond this many values the normal approximation is as good as counting.
 const MOST_COUNTED: usize = 40;

@@ -77,7 +77,12 @@ impl Verdict {
         matches!(self, Verdict::Slower | Verdict::ProbablySlower)
     }
 
-    /// The two are told apart.
+    /// Better or worse by more than the smallest ratio that matters: what winners and letters go by.
+    pub fn is_sure(self) -> bool {
+        matches!(self, Verdict::Faster | Verdict::Slower)
+    }
+
+    /// The two are told apart, perhaps by less than matters.
     pub fn differs(self) -> bool {
         self.is_better() || self.is_worse()
     }

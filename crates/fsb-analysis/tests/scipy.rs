@@ -21,7 +21,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 fn blocks(values: &[f64]) -> Vec<BlockValue> {
-    (1..).zip(values).map(|(block, value)| BlockValue { block, value: *value }).collect()
+    (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect()
 }
 
 /// Agreement to `digits`, relative to the larger of the two and to `scale`.

@@ -298,7 +298,7 @@ impl Judge<'_> {
                 Difference::of_runs(baseline, candidate)
             }
         }?;
-        let comparison = difference.judged(self.frame.level(), self.field.table.better, self.frame.theta);
+        let comparison = difference.judged(self.frame.level(), None, self.field.table.better, self.frame.theta);
         let interval = comparison.interval.filter(|_| comparison.verdict.differs())?;
         let key = &self.field.table.key;
         let layout = &self.ground.layout;

@@ -110,7 +110,7 @@ impl<'a> Frame<'a> {
 
     /// A sample of logarithms, one a run of the set.
     pub fn sample(&self, set: usize, logs: impl Iterator<Item = (usize, f64)>) -> Sample {
-        let values = logs.map(|(run, log)| BlockValue { block: self.block(set, run), value: exp(log) });
+        let values = logs.map(|(run, log)| BlockValue::new(self.block(set, run), exp(log)));
         Sample { shares_blocks: self.pairing[set], values: values.collect() }
     }
 

@@ -6,6 +6,9 @@
 //! and in rows of equal targets at most one in twenty shows any difference at all. Verdicts come from these
 //! intervals, letters and outcome from the verdicts: they cannot contradict each other.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use fsb_model::Better;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +16,8 @@ use crate::LEVEL;
 use crate::comparison::{BlockValue, Comparison, Difference, by_block};
 use crate::error::AnalysisError;
 use crate::letters::letters;
+use crate::model::Model;
+use crate::sequential::Boundary;
 use crate::verdict::Verdict;
 
 /// Two targets of a row.
@@ -26,6 +31,12 @@ pub struct Pair {
     pub comparison: Comparison,
     /// The p-value after Holm's adjustment over the pairs of the row; absent where not judged.
     pub adjusted_p: Option<f64>,
+    /// The same over the pairs of all rows, once [`hold_over_page`](crate::hold_over_page) has seen them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_p: Option<f64>,
+    /// The standard deviation of one block's difference of logarithms; absent where they are not paired or not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
 }
 
 /// The values of one target, one a block or run.
@@ -44,6 +55,11 @@ impl Sample {
         self.shares_blocks.is_some() && self.shares_blocks == other.shares_blocks
     }
 
+    /// Whether its targets exchange parts of the medium, and each value says which it was.
+    pub(crate) fn has_parts(&self) -> bool {
+        !self.values.is_empty() && self.values.iter().all(|value| value.part.is_some())
+    }
+
     /// The mean difference of logarithms of `candidate` from this sample.
     pub(crate) fn difference(&self, candidate: &Sample) -> Result<Option<Difference>, AnalysisError> {
         if self.is_paired_with(candidate) {
@@ -58,9 +74,9 @@ impl Sample {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// This one is faster, or probably faster, than every other.
+    /// This one is faster than every other, by more than the smallest ratio that matters.
     Winner(usize),
-    /// Nobody is faster than these, and they are equivalent to each other.
+    /// Nobody is faster than these by more than that, and they are equivalent to each other.
     Tie(Vec<usize>),
     /// Any of these may be the fastest.
     Undecided(Vec<usize>),
@@ -86,20 +102,42 @@ pub struct Ranking {
 impl Ranking {
     /// Ranks targets by the trials of one workload, one entry a target, empty where it has none.
     pub fn of(samples: &[Vec<BlockValue>], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
+        Ranking::at_look(samples, &[], better, theta)
+    }
+
+    /// The same, where results are looked at after each of the numbers of blocks in `looks`, planned beforehand: the
+    /// intervals hold at all looks together. Without looks, or with one, the number of blocks was fixed.
+    pub fn at_look(
+        samples: &[Vec<BlockValue>],
+        looks: &[u32],
+        better: Better,
+        theta: f64,
+    ) -> Result<Ranking, AnalysisError> {
         let alike = |values: &Vec<BlockValue>| Sample { shares_blocks: Some(0), values: values.clone() };
-        Ranking::of_samples(&samples.iter().map(alike).collect::<Vec<_>>(), better, theta)
+        let samples: Vec<Sample> = samples.iter().map(alike).collect();
+        let boundary = boundary(&samples, looks);
+        Ranking::judged(&samples, boundary.as_deref(), better, theta)
     }
 
     /// Ranks sets of which some took turns in the same blocks and others did not.
     pub(crate) fn of_samples(samples: &[Sample], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
-        let pairs = compare_all(samples, better, theta)?;
+        Ranking::judged(samples, None, better, theta)
+    }
+
+    fn judged(
+        samples: &[Sample],
+        boundary: Option<&Boundary>,
+        better: Better,
+        theta: f64,
+    ) -> Result<Ranking, AnalysisError> {
+        let pairs = compare_all(samples, boundary, better, theta)?;
         let mut ranking = Ranking { pairs, letters: vec![None; samples.len()], outcome: Outcome::Nothing };
         let present: Vec<usize> = (0..samples.len()).filter(|index| !samples[*index].values.is_empty()).collect();
         let order = ranking.by_merit(&present, samples, better)?;
         ranking.outcome = ranking.find_outcome(&order);
         if ranking.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged) {
             let places: Vec<usize> = (0..order.len()).collect();
-            let shown = letters(&places, |a, b| ranking.verdict(order[a], order[b]).differs());
+            let shown = letters(&places, |a, b| ranking.verdict(order[a], order[b]).is_sure());
             for (target, letters) in order.iter().zip(shown) {
                 ranking.letters[*target] = Some(letters);
             }
@@ -136,7 +174,7 @@ impl Ranking {
     }
 
     fn beaten_by(&self, target: usize, among: &[usize]) -> usize {
-        among.iter().filter(|other| self.verdict(target, **other).is_better()).count()
+        among.iter().filter(|other| self.verdict(target, **other) == Verdict::Faster).count()
     }
 
     fn find_outcome(&self, order: &[usize]) -> Outcome {
@@ -149,7 +187,7 @@ impl Ranking {
         if self.pairs.iter().all(|pair| pair.comparison.verdict == Verdict::NotJudged) {
             return Outcome::NotJudged;
         }
-        if order[1..].iter().all(|other| self.verdict(*other, best).is_better()) {
+        if order[1..].iter().all(|other| self.verdict(*other, best) == Verdict::Faster) {
             return Outcome::Winner(best);
         }
         let top: Vec<usize> = order.iter().copied().filter(|target| self.beaten_by(*target, order) == 0).collect();
@@ -168,19 +206,51 @@ impl Ranking {
             [only] => order
                 .iter()
                 .copied()
-                .filter(|other| *other == only || !self.verdict(*other, only).is_better())
+                .filter(|other| *other == only || self.verdict(*other, only) != Verdict::Faster)
                 .collect(),
             _ => top,
         }
     }
 }
 
+/// What looking several times costs at these samples.
+fn boundary(samples: &[Sample], looks: &[u32]) -> Option<Arc<Boundary>> {
+    let parts: BTreeSet<u32> =
+        samples.iter().flat_map(|sample| &sample.values).filter_map(|value| value.part).collect();
+    let blocks = samples.iter().map(|sample| sample.values.len()).max().unwrap_or(0);
+    boundary_of(blocks as u32, looks, parts.len() as u32)
+}
+
+/// Blocks beyond the last look are one more. Of parts no more than two effects are a pair's: see the module `model`.
+pub(crate) fn boundary_of(blocks: u32, looks: &[u32], parts: u32) -> Option<Arc<Boundary>> {
+    let mut looks = looks.to_vec();
+    if looks.last().is_some_and(|last| blocks > *last) {
+        looks.push(blocks);
+    }
+    Boundary::of(&looks, 1 + parts.saturating_sub(1).min(2))
+}
+
 /// All pairs, at Holm's levels.
-fn compare_all(samples: &[Sample], better: Better, theta: f64) -> Result<Vec<Pair>, AnalysisError> {
+fn compare_all(
+    samples: &[Sample],
+    boundary: Option<&Boundary>,
+    better: Better,
+    theta: f64,
+) -> Result<Vec<Pair>, AnalysisError> {
+    let model = Model::of(samples)?;
+    let difference = |baseline: usize, candidate: usize| {
+        let (b, c): (&Sample, &Sample) = (&samples[baseline], &samples[candidate]);
+        match &model {
+            Some(model) if b.is_paired_with(c) && b.has_parts() && c.has_parts() => {
+                Ok(model.difference(baseline, candidate))
+            }
+            _ => b.difference(c),
+        }
+    };
     let mut differences = Vec::new();
     for candidate in 1..samples.len() {
         for baseline in 0..candidate {
-            if let Some(difference) = samples[baseline].difference(&samples[candidate])? {
+            if let Some(difference) = difference(baseline, candidate)? {
                 differences.push((baseline, candidate, difference));
             }
         }
@@ -188,7 +258,7 @@ fn compare_all(samples: &[Sample], better: Better, theta: f64) -> Result<Vec<Pai
     let judged: Vec<(usize, Difference)> =
         differences.iter().enumerate().filter_map(|(index, (_, _, d))| d.is_judged().then_some((index, *d))).collect();
     let mut steps: Vec<Option<Step>> = (0..differences.len()).map(|_| None).collect();
-    for step in holm(&judged) {
+    for step in holm(&judged, boundary) {
         let index = step.index;
         steps[index] = Some(step);
     }
@@ -198,8 +268,10 @@ fn compare_all(samples: &[Sample], better: Better, theta: f64) -> Result<Vec<Pai
         Pair {
             baseline: *baseline,
             candidate: *candidate,
-            comparison: difference.judged(level, better, theta),
+            comparison: difference.judged(level, boundary, better, theta),
             adjusted_p: step.map(|step| step.adjusted_p),
+            page_p: None,
+            spread: difference.spread().filter(|_| step.is_some()),
         }
     };
     Ok(differences.iter().enumerate().map(pair).collect())
@@ -211,7 +283,10 @@ struct Step {
     adjusted_p: f64,
 }
 
-fn holm(judged: &[(usize, Difference)]) -> Vec<Step> {
+/// With looks, every hypothesis of Holm's has the boundary of its own level (Maurer and Bretz 2013).
+fn holm(judged: &[(usize, Difference)], boundary: Option<&Boundary>) -> Vec<Step> {
+    let nominal = |alpha: f64| boundary.map_or(alpha, |boundary| boundary.nominal(alpha));
+    let overall = |p: f64| boundary.map_or(p, |boundary| boundary.overall(p));
     let mut ordered: Vec<(f64, usize, &Difference)> =
         judged.iter().map(|(index, d)| (d.p_value().unwrap_or(1.0), *index, d)).collect();
     ordered.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -224,8 +299,9 @@ fn holm(judged: &[(usize, Difference)]) -> Vec<Step> {
             remaining = ordered.len() - place;
         }
         let level = 1.0 - (1.0 - LEVEL) / remaining as f64;
-        largest = largest.max(p * (ordered.len() - place) as f64).min(1.0);
-        rejecting = rejecting && difference.interval(level).is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
+        largest = largest.max(overall(*p) * (ordered.len() - place) as f64).min(1.0);
+        let interval = difference.interval(1.0 - nominal(1.0 - level));
+        rejecting = rejecting && interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
         steps.push(Step { index: *index, level, adjusted_p: largest });
     }
     steps

@@ -65,7 +65,7 @@ fn rank(cells: &[Measured], ranked: &[bool], better: Better, theta: f64) -> Rank
 }
 
 fn values(cell: &Measured) -> Vec<BlockValue> {
-    cell.trials.iter().map(|point| BlockValue { block: point.block, value: point.value }).collect()
+    cell.trials.iter().map(|point| BlockValue::new(point.block, point.value)).collect()
 }
 
 fn mark(ranking: &Ranking, target: usize) -> String {

@@ -1,0 +1,167 @@
+//! Whether the stretches of a cell are all of one kind, and stay so.
+
+use serde::{Deserialize, Serialize};
+
+use super::kinds::kinds;
+use crate::FEWEST_JUDGED;
+use crate::description::mean_and_sd;
+use crate::distribution::t_two_sided;
+use crate::error::{AnalysisError, logarithm};
+use crate::interval::exp;
+
+/// A trend is told below this probability: half of a hundredth, for kinds are looked for as well.
+const TREND_LEVEL: f64 = 0.005;
+/// Fewer rounds than this have no trend.
+const FEWEST_ROUNDS: usize = 3;
+
+/// How the stretches of a cell differ from each other beyond chance.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum NotStationary {
+    /// Rates rise or fall over the rounds of a block, in all blocks alike.
+    Trend {
+        /// The last round over the first: 0.88 for a loss of 12 %.
+        change: f64,
+        /// Two-sided probability of such a slope by chance.
+        p_value: f64,
+    },
+    /// There are fast and slow stretches and little between.
+    TwoKinds {
+        /// The share of the fast ones.
+        fast_share: f64,
+        /// Their rate.
+        fast: f64,
+        /// The rate of the slow ones.
+        slow: f64,
+    },
+}
+
+/// Judges the rates of one cell, round by round in each block. A trend is one that a t-test on the slopes of the blocks
+/// finds (p < 0.005) and that changes the rate by more than `theta` from first to last round; it comes before kinds, for it
+/// makes some.
+pub fn stationarity(blocks: &[Vec<f64>], theta: f64) -> Result<Option<NotStationary>, AnalysisError> {
+    let logs = blocks.iter().map(|block| block.iter().map(|rate| logarithm(*rate)).collect());
+    let logs: Vec<Vec<f64>> = logs.collect::<Result<_, AnalysisError>>()?;
+    if let Some(trend) = trend(&logs, theta) {
+        return Ok(Some(trend));
+    }
+    let found = kinds(&logs.concat());
+    Ok(found.map(|found| NotStationary::TwoKinds {
+        fast_share: found.fast_share,
+        fast: exp(found.fast),
+        slow: exp(found.slow),
+    }))
+}
+
+fn trend(blocks: &[Vec<f64>], theta: f64) -> Option<NotStationary> {
+    let slopes: Vec<f64> =
+        blocks.iter().filter(|block| block.len() >= FEWEST_ROUNDS).map(|block| slope(block)).collect();
+    if slopes.len() < FEWEST_JUDGED {
+        return None;
+    }
+    let rounds = blocks.iter().map(Vec::len).max().unwrap_or(0);
+    let (mean, sd) = mean_and_sd(&slopes);
+    let change = mean * (rounds - 1) as f64;
+    if change.abs() <= libm::log1p(theta) {
+        return None;
+    }
+    let n = slopes.len() as f64;
+    let p_value = t_two_sided(mean / (sd / n.sqrt()), n - 1.0);
+    (p_value < TREND_LEVEL).then(|| NotStationary::Trend { change: exp(change), p_value })
+}
+
+/// The slope of the least-squares line through the rounds of a block.
+fn slope(logs: &[f64]) -> f64 {
+    let middle = (logs.len() - 1) as f64 / 2.0;
+    let (mut product, mut squares) = (0.0, 0.0);
+    for (round, log) in logs.iter().enumerate() {
+        let place = round as f64 - middle;
+        product += place * log;
+        squares += place * place;
+    }
+    product / squares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_distr::{Distribution, StandardNormal};
+    use rand_pcg::Pcg64;
+    use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
+
+    fn normal(random: &mut Pcg64) -> f64 {
+        StandardNormal.sample(random)
+    }
+
+    /// Nine rounds in each of twelve blocks, 20 k/s with a scatter of blocks, changed stretch by stretch.
+    fn cell(random: &mut Pcg64, change: impl Fn(&mut Pcg64, usize) -> f64) -> Vec<Vec<f64>> {
+        let block = |random: &mut Pcg64| {
+            let luck = 0.03 * normal(random);
+            (0..9).map(|round| 20e3 * libm::exp(luck + change(random, round))).collect()
+        };
+        (0..12).map(|_| block(random)).collect()
+    }
+
+    fn share(change: impl Fn(&mut Pcg64, usize) -> f64, found: impl Fn(Option<NotStationary>) -> bool) -> f64 {
+        const CELLS: usize = 2000;
+        let mut random = Pcg64::seed_from_u64(77);
+        let fires = (0..CELLS).filter(|_| found(stationarity(&cell(&mut random, &change), 0.03).unwrap())).count();
+        fires as f64 / CELLS as f64
+    }
+
+    #[test]
+    fn what_is_stationary_is_seldom_called_otherwise() {
+        type Noise = fn(&mut Pcg64, usize) -> f64;
+        let noises: [(&str, Noise); 5] = [
+            ("quiet", |random, _| 0.02 * normal(random)),
+            ("noisy", |random, _| 0.2 * normal(random)),
+            ("wild", |random, _| 0.8 * normal(random)),
+            ("uniform", |random, _| (random.next_u64() % 1000) as f64 * 1e-3),
+            ("skewed", |random, _| 0.3 * libm::log((1 + random.next_u64() % 1000) as f64 * 1e-3)),
+        ];
+        for (name, noise) in noises {
+            let fires = share(noise, |found| found.is_some());
+            assert!(fires < 0.01, "{name}: {fires}");
+        }
+        assert_eq!(stationarity(&vec![vec![5.0; 9]; 12], 0.03), Ok(None));
+    }
+
+    #[test]
+    fn a_loss_over_the_rounds_is_found() {
+        let falling = |random: &mut Pcg64, round: usize| 0.05 * normal(random) - 0.12 * round as f64 / 8.0;
+        let found = share(
+            falling,
+            |found| matches!(found, Some(NotStationary::Trend { change, .. }) if (0.8..0.97).contains(&change)),
+        );
+        assert!(found > 0.95, "{found}");
+    }
+
+    #[test]
+    fn a_trend_smaller_than_what_matters_is_none() {
+        let falling = |random: &mut Pcg64, round: usize| 0.002 * normal(random) - 0.01 * round as f64 / 8.0;
+        assert_eq!(share(falling, |found| found.is_some()), 0.0);
+    }
+
+    #[test]
+    fn two_kinds_are_found_with_their_shares() {
+        let kinds = |random: &mut Pcg64, _| {
+            let slow = random.next_u64() % 100 >= 62;
+            0.06 * normal(random) + if slow { libm::log(6.5 / 20.0) } else { libm::log(17.7 / 20.0) }
+        };
+        let found = share(kinds, |found| match found {
+            Some(NotStationary::TwoKinds { fast_share, fast, slow }) => {
+                (0.45..0.78).contains(&fast_share)
+                    && (fast / 17.7e3 - 1.0).abs() < 0.06
+                    && (slow / 6.5e3 - 1.0).abs() < 0.06
+            }
+            _ => false,
+        });
+        assert!(found > 0.99, "{found}");
+    }
+
+    #[test]
+    fn few_stretches_are_of_no_kind() {
+        let two = vec![vec![1.0, 1.0, 9.0, 9.0]; 4];
+        assert_eq!(stationarity(&two, 0.03), Ok(None));
+    }
+}

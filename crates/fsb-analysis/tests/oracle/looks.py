@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Writes looks.json: the level of each of several looks at which all together have probability alpha.
+
+Every path is drawn block by block and tested with the formula of the textbook at each look; fsb-analysis draws sums and
+sums of squares instead. Run with SciPy installed (pip install scipy); the result is committed.
+"""
+import json
+import pathlib
+
+import numpy
+import scipy
+from scipy import stats
+
+random = numpy.random.default_rng(20261122)
+PATHS = 400_000
+
+
+def smallest_p_values(looks, parts):
+    """The smallest p-value over the looks, path by path; `parts` places that two targets exchange from block to block."""
+    smallest = numpy.ones(PATHS)
+    differences = random.standard_normal((PATHS, looks[-1]))
+    signs = numpy.where(numpy.arange(looks[-1]) % 2 == 0, 1.0, -1.0)
+    for n in looks:
+        d = differences[:, :n]
+        design = numpy.ones((n, 1)) if parts == 1 else numpy.stack([numpy.ones(n), signs[:n]], axis=1)
+        inverse = numpy.linalg.inv(design.T @ design)
+        effects = d @ design @ inverse
+        degrees = n - design.shape[1]
+        variance = ((d - effects @ design.T) ** 2).sum(axis=1) / degrees
+        t = effects[:, 0] / numpy.sqrt(variance * inverse[0, 0])
+        smallest = numpy.minimum(smallest, 2 * stats.t.sf(numpy.abs(t), degrees))
+    return smallest
+
+
+def main():
+    cases = []
+    for looks in ([6, 9, 12], [6, 8, 10, 12], [8, 12], [6, 12, 18, 24, 30]):
+        for parts in (1, 2):
+            smallest = smallest_p_values(looks, parts)
+            for alpha in (0.05, 0.05 / 3, 0.05 / 6):
+                cases.append({
+                    "looks": looks,
+                    "lost": parts,
+                    "alpha": alpha,
+                    "nominal": float(numpy.quantile(smallest, alpha)),
+                    "relative_error": float((1 / (alpha * PATHS)) ** 0.5),
+                })
+    versions = {"numpy": numpy.__version__, "scipy": scipy.__version__}
+    path = pathlib.Path(__file__).parent / "looks.json"
+    path.write_text(json.dumps({"versions": versions, "paths": PATHS, "cases": cases}, indent=1) + "\n")
+
+
+main()
