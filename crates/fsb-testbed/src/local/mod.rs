@@ -25,7 +25,7 @@ pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
 use self::seat::{Media, Seated, Visit};
-pub use self::side_by_side::side_by_side;
+pub use self::side_by_side::{part_size, side_by_side};
 use self::visit_controls::DeviceControls;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
 use crate::error::TestbedError;

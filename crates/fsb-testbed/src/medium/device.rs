@@ -61,6 +61,11 @@ impl MediumKind for Device {
         Ok(Box::new(OpenDevice { device, node, claim: Some(claim), can_discard, record }))
     }
 
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        let number = block::number_of(Path::new(request.medium.argument.as_deref()?))?;
+        block::size(&number.directory(&Roots::default())?)
+    }
+
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
         let path = Path::new(request.medium.argument.as_deref().unwrap_or_default());
         let number = block::number_of(path).ok_or_else(|| format!("{} is no block device", path.display()))?;

@@ -90,6 +90,11 @@ pub trait MediumKind: Sync {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError>;
+    /// Bytes of the whole, as far as that is known without opening anything.
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        let _ = request;
+        None
+    }
     /// Whether it can be divided into parts that are media of their own; why not. Nothing is touched.
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
         Err(format!("@{} is not divided", request.medium))

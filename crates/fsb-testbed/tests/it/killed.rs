@@ -16,6 +16,7 @@ tests! {
     the_supervisor_is_killed,
     the_agent_is_killed,
     targets_are_side_by_side_when_one_is_killed,
+    parts_of_memory_are_mounted_when_the_agent_is_killed,
     parts_of_a_disk_are_mounted_when_one_is_killed,
     without_namespaces_death_signals_do,
     a_directory_is_cleaned_by_the_next_run,
@@ -70,6 +71,7 @@ fn killed_in(
 ) {
     let mut front = Front::start(setup, scenario, |_| {});
     let supervisor = front.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
+    let parts = front.wait_for("opened")["opened"]["parts"].clone();
     front.wait_for(key);
     let shown = setup.dir.to_string_lossy().into_owned();
     let attached = backing_files().iter().filter(|file| file.contains(&shown)).count();
@@ -83,6 +85,12 @@ fn killed_in(
     // The front ends too, for its connection is closed, and with it the owner of the ledger's entries.
     front.child.wait().unwrap();
     nothing_is_left(&setup.dir);
+    for part in parts.as_object().into_iter().flatten().flat_map(|(_, parts)| parts.as_array().into_iter().flatten()) {
+        let device = Path::new(part["device"].as_str().unwrap()).file_name().unwrap();
+        let backing = Path::new("/sys/block").join(device).join("loop/backing_file");
+        let is_ours = || std::fs::read_to_string(&backing).is_ok_and(|file| file.contains("fsb-ram"));
+        eventually("no image in memory", || !is_ours());
+    }
     for replayed in ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id()) {
         assert!(!matches!(replayed.fate, ledger::Fate::Failed(_) | ledger::Fate::Refused(_)), "{replayed}");
     }
@@ -99,6 +107,15 @@ fn targets_are_side_by_side_when_one_is_killed() {
         let setup = divided(&["ext4", "btrfs", "ntfs"], 512 << 20, dir.path());
         killed_in((&setup, "side-hold", "held"), 3, choose);
     }
+}
+
+fn parts_of_memory_are_mounted_when_the_agent_is_killed() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let setup = divided(&["ext4@ram", "btrfs@ram"], 384 << 20, dir.path());
+    killed_in((&setup, "side-hold", "held"), 0, |_, _, agent| agent);
 }
 
 fn parts_of_a_disk_are_mounted_when_one_is_killed() {

@@ -102,7 +102,7 @@ fn three_file_systems_share_an_image() {
         assert!(command.contains(&device), "{command} is not for {device}");
         assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::part_bytes(SIZE, 3), "{provisioned:#}");
     }
-    // Others may use the disk under the image meanwhile; what each target moved is its own part's.
+    // Others may use the disk under the image meanwhile; what targets move is ours.
     for (seat, seen) in (1..).zip(values(&lines, "seen")) {
         let ours = seen["target_device_bytes"].as_f64().unwrap_or_else(|| panic!("{seen}"));
         assert!((4e6 * f64::from(seat)..4e7).contains(&ours), "{seen}");
@@ -175,6 +175,7 @@ fn three_file_systems_share_a_disk() {
     let disk = TestDevice::new(elsewhere.path(), size, &[]);
     let mut setup = on_a_disk(&["ext4", "btrfs", "ntfs"], &disk, dir.path());
     assert_eq!(fsb_testbed::side_by_side(&setup), Ok(3));
+    assert_eq!(fsb_testbed::part_size(&setup, 3), Some(fsb_testbed::part_bytes(size, 3)));
     // The queue is the disk's: set for the first target, and as it was when the last one is gone.
     setup.controls.insert("scheduler".to_owned(), "none".to_owned());
     let lines = play(&setup, "side", |_| {});
