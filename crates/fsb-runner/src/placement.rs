@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::run;
 use fsb_engine::{Sizing, workload};
 use fsb_model::run::Placement;
 use fsb_model::{Cell, Plan, RunRecord};
-use crate::run;
 
 /// Where the targets of a plan are, as far as it is known before anything is touched.
 pub(crate) fn placement(plan: &Plan, cells: &[Cell], cpus: u32) -> Placement {
@@ -19,7 +19,9 @@ pub(crate) fn placement(plan: &Plan, cells: &[Cell], cpus: u32) -> Placement {
         return in_turn("its workloads are measured as wholes");
     }
     match fsb_testbed::side_by_side(&run::setup_of(plan, &BTreeMap::new(), 1)) {
-        Ok(parts) if parts > 1 => Placement::SideBySide { parts, part_bytes: fsb_testbed::part_bytes(plan.size.0, parts) },
+        Ok(parts) if parts > 1 => {
+            Placement::SideBySide { parts, part_bytes: fsb_testbed::part_bytes(plan.size.0, parts) }
+        }
         Ok(parts) => Placement::SideBySide { parts, part_bytes: plan.size.0 },
         Err(why) => Placement::InTurn { why },
     }

@@ -185,13 +185,14 @@ impl Basis<'_> {
     }
 }
 
-/// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation.
+/// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation; and once
+/// more after half as many again, for which cells that ended early may leave the time.
 fn looks(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
     let mut looks: Vec<u32> =
         [at(0.5), at(0.75)].into_iter().filter(|at| *at >= FEWEST_BLOCKS && *at < blocks).collect();
     looks.dedup();
-    looks.push(blocks);
+    looks.extend([blocks, at(1.5)]);
     looks
 }
 
@@ -225,11 +226,11 @@ mod tests {
     #[test]
     fn five_minutes_hold_twelve_blocks_and_are_looked_at_three_times() {
         let decided = decide(0.01, 280.0, 2);
-        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12][..]));
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12, 18][..]));
         assert!(decided.rounds.values().all(|rounds| rounds.rounds >= FEWEST_ROUNDS), "{decided:?}");
         assert_eq!(decided.rounds["1"].units, 5);
         let decided = decide(0.01, 280.0, 3);
-        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12][..]));
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18][..]));
     }
 
     #[test]
@@ -248,7 +249,7 @@ mod tests {
         ) {
             let decided = decide(unit, left, rotation);
             prop_assert!(decided.blocks.is_multiple_of(rotation));
-            prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.looks.last() == Some(&decided.blocks));
+            prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.looks.contains(&decided.blocks));
             prop_assert!(decided.looks.windows(2).all(|pair| pair[0] < pair[1]));
             prop_assert!(decided.looks.iter().all(|look| look.is_multiple_of(rotation)));
             let fewest = decided.rounds.values().all(|rounds| rounds.rounds <= 2);

@@ -7,7 +7,7 @@ mod repeat;
 mod side_by_side;
 mod stopping;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use crate::rounds::UnitSample;
 use crate::{order, placement, resume};
 
 pub use repeat::REPEATS;
-pub use stopping::{Widest, WidestInterval};
+pub use stopping::{CellAtLook, Look, Widest, WidestInterval};
 
 /// Why a run ended before its end. What ended before that is on disk.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +55,8 @@ pub struct Run<'a> {
     pub observer: &'a mut dyn Observer,
     /// Asked after each block from the fifth on, where a precision is to be reached.
     pub widest: &'a mut WidestInterval<'a>,
+    /// Asked at each planned look.
+    pub look: &'a mut Look<'a>,
     /// How often a disturbed trial is made again at most: [`REPEATS`], or never.
     pub repeats: u32,
     /// The record; filled in as things become known.
@@ -78,6 +80,8 @@ struct Schedule<'a> {
     sizing: Sizing,
     /// All targets of a block are ready at once.
     side_by_side: bool,
+    /// Cells that need no more blocks.
+    settled: BTreeSet<String>,
     /// What stretches are made of, by cell; empty where targets take turns.
     units: BTreeMap<String, CellUnit>,
     unit_samples: Vec<UnitSample>,
@@ -185,6 +189,7 @@ impl<'a> Schedule<'a> {
             profiles,
             sizing,
             side_by_side,
+            settled: BTreeSet::new(),
             units,
             unit_samples: Vec::new(),
             row_seconds: BTreeMap::new(),
@@ -238,21 +243,27 @@ impl<'a> Schedule<'a> {
 
     /// Makes the blocks that are still missing; says why it stopped.
     fn blocks(&mut self) -> Result<String, RunError> {
-        let planned = self.run.record.blocks_planned.unwrap_or(1);
         let names: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
-        let labels: Vec<_> = self.cells.iter().map(|cell| cell.label.clone()).collect();
         let first =
             self.run.trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).max().unwrap_or(0) + 1;
-        for block in first..=planned {
+        // Looks of earlier segments: what they found follows from the trials.
+        let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look < first).collect();
+        past.into_iter().for_each(|look| self.settle_cells(look));
+        let mut block = first;
+        while block <= self.run.record.blocks_planned.unwrap_or(1) {
             let began = Instant::now();
+            let open = self.cells.iter().filter(|cell| !self.settled.contains(&cell.label));
+            let labels: Vec<_> = open.map(|cell| cell.label.clone()).collect();
             self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
             let another = began.elapsed();
-            if let Some(reason) = self.enough(block, planned, another) {
+            if let Some(reason) = self.look(block, another).or_else(|| self.enough(block, another)) {
                 return Ok(reason);
             }
+            block += 1;
         }
         // A resumed run may have all its blocks already.
-        Ok(self.enough(planned, planned, Duration::ZERO).unwrap_or_default())
+        let planned = self.run.record.blocks_planned.unwrap_or(1);
+        Ok(self.enough(planned, Duration::ZERO).unwrap_or_default())
     }
 
     fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {

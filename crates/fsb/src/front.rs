@@ -269,12 +269,14 @@ fn perform(
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
     let snapshot = record.clone();
     let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
+    let mut look = |record: &RunRecord, trials: &[Trial]| results::look(record, trials);
     let cpus = cpus_of(&record.plan);
     run::measure(Run {
         agent,
         journal,
         observer,
         widest: &mut widest,
+        look: &mut look,
         // A front end that makes one trial shows it as it was.
         repeats: if warmup { run::REPEATS } else { 0 },
         record,

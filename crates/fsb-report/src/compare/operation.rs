@@ -81,6 +81,7 @@ pub(crate) fn t_word(verdict: TVerdict) -> &'static str {
 pub(crate) fn method_name(method: Method) -> &'static str {
     match method {
         Method::Paired => "paired",
+        Method::PairedOnParts => "paired_on_parts",
         Method::Welch => "welch",
     }
 }

@@ -106,7 +106,10 @@ impl Schedule<'_> {
         record.looks = decided.looks;
         record.blocks_planned = Some(decided.blocks);
         self.expect();
-        let rule = stopping::rule(repetition, decided.blocks);
+        let rule = match &self.run.record.looks[..] {
+            [] => stopping::rule(repetition, decided.blocks),
+            looks => stopping::rule_of_looks(repetition, decided.blocks, looks),
+        };
         self.run.record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {
             blocks: decided.blocks,

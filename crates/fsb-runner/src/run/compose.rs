@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Schedule;
 use crate::agent::TrialReply;
-use crate::values;
+use crate::{placement, values};
 
 /// What was seen of the visit's controls that were asked for, by name; those of the run stand in its record.
 fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> Map<String, Value> {
@@ -87,10 +87,16 @@ impl Schedule<'_> {
             observed,
             disturbed: reply.disturbed,
             superseded: false,
-            part: order.part_of(&target.name),
+            part: order.part_of(&target.name).map(|part| part + self.parts_before()),
             stretches: reply.stretches,
             extra: Map::new(),
         }
+    }
+
+    /// A resumed run has a new image: its parts are others than those of the segments before.
+    fn parts_before(&self) -> u32 {
+        let segments = self.run.record.segments.len().max(1) as u32;
+        (segments - 1) * placement::parts(&self.run.record)
     }
 
     /// The kernel of a target that could not be provisioned, as far as it is known.
