@@ -24,7 +24,7 @@ pub mod watch;
 pub use caller::{Caller, prepare_process};
 pub use error::{Kind, TestbedError};
 pub use identity::worker_identity;
-pub use local::{LocalTestbed, side_by_side};
+pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;
 pub use sys::Roots;
 pub use testbed::{

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::cgroup;
 use crate::error::describe;
+use crate::sys::blkpg::{self, Partition};
+use crate::sys::block::DeviceNumber;
 use crate::sys::{Roots, loopdev, magic, md, swap, systemd};
 
 /// Names of directories that [`Action::RemoveDirectory`] may remove.
@@ -48,6 +50,15 @@ pub enum Action {
         /// Names of its members, sorted: an array of others is somebody else's.
         members: Vec<String>,
     },
+    /// Take a partition out of the kernel that fsb put there, and that no table on the disk has.
+    RemovePartition {
+        /// Number of the disk: major.
+        major: u32,
+        /// Number of the disk: minor.
+        minor: u32,
+        /// Which one: another one of that number is somebody else's.
+        partition: Partition,
+    },
     /// Switch a swap area on.
     SwapOn {
         /// The file or device.
@@ -75,6 +86,9 @@ impl fmt::Display for Action {
             Action::RemoveLoop { index, again: true } => write!(f, "renew /dev/loop{index}"),
             Action::RemoveLoop { index, again: false } => write!(f, "remove /dev/loop{index}"),
             Action::StopArray { number, .. } => write!(f, "stop the array /dev/md{number}"),
+            Action::RemovePartition { major, minor, partition } => {
+                write!(f, "remove partition {} of {major}:{minor} from the kernel", partition.number)
+            }
             Action::SwapOn { path, .. } => write!(f, "switch swap on {} on again", path.display()),
             Action::StartUnit { unit } => write!(f, "start {unit} again"),
             Action::RemoveCgroup { path } => write!(f, "remove the cgroup {}", path.display()),
@@ -96,6 +110,7 @@ impl Action {
             Action::RemoveDirectory { .. }
             | Action::RemoveLoop { .. }
             | Action::StopArray { .. }
+            | Action::RemovePartition { .. }
             | Action::RemoveCgroup { .. } => None,
         }
     }
@@ -107,6 +122,9 @@ impl Action {
             Action::RemoveDirectory { path, uid } => remove_directory(path, *uid),
             Action::RemoveLoop { index, again } => loopdev::renew(*index, *again).map(|()| self.to_string()),
             Action::StopArray { number, members } => md::stop(*number, members),
+            Action::RemovePartition { major, minor, partition } => {
+                blkpg::remove(DeviceNumber(*major, *minor), partition, roots)
+            }
             Action::SwapOn { path, priority } => swap_on(path, *priority),
             Action::StartUnit { unit } => systemd::start(unit).map(|()| format!("started {unit}")),
             Action::RemoveCgroup { path } => cgroup::remove(path),

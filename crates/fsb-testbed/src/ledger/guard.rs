@@ -8,10 +8,15 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Action, DIRECTORY_PREFIX};
 use crate::control;
+use crate::medium::GRAIN;
+use crate::sys::blkpg::Partition;
 use crate::sys::{Roots, md};
 
 /// The kernel numbers no device higher (20 bits of minor numbers).
 const MOST_DEVICES: u32 = 1 << 20;
+
+/// Nor a partition (DISK_MAX_PARTS).
+const MOST_PARTITIONS: u32 = 256;
 
 /// Whether `action` is one that fsb records for `control`, or without one; why not.
 pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Result<(), String> {
@@ -23,6 +28,11 @@ pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Re
         (None, Action::RemoveDirectory { path, .. }) => path.file_name().is_some_and(is_own_name),
         (None, Action::RemoveLoop { index, .. }) => *index < MOST_DEVICES,
         (None, Action::StopArray { number, .. }) => *number < MOST_DEVICES,
+        (None, Action::RemovePartition { major, minor, partition }) => {
+            let Partition { number, start, bytes } = *partition;
+            let aligned = start.is_multiple_of(GRAIN) && bytes.is_multiple_of(GRAIN) && start > 0 && bytes > 0;
+            aligned && (1..=MOST_PARTITIONS).contains(&number) && *major < MOST_DEVICES && *minor < MOST_DEVICES
+        }
         // Of an array whose members differ in size.
         (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT),
         (None, Action::SwapOn { .. } | Action::StartUnit { .. } | Action::RemoveCgroup { .. }) => false,
@@ -40,7 +50,10 @@ fn path_of(action: &Action) -> Option<&Path> {
         | Action::RemoveDirectory { path, .. }
         | Action::SwapOn { path, .. }
         | Action::RemoveCgroup { path } => Some(path),
-        Action::RemoveLoop { .. } | Action::StopArray { .. } | Action::StartUnit { .. } => None,
+        Action::RemoveLoop { .. }
+        | Action::StopArray { .. }
+        | Action::RemovePartition { .. }
+        | Action::StartUnit { .. } => None,
     }
 }
 

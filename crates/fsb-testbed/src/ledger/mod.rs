@@ -26,6 +26,8 @@ pub use replay::{Fate, Replayed, leftovers, replay, replay_of};
 use store::Store;
 pub(crate) use store::distrust;
 
+pub use crate::sys::blkpg::Partition;
+
 use crate::error::{TestbedError, attempt};
 use crate::sys::Roots;
 

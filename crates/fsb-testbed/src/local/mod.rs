@@ -5,6 +5,7 @@ mod directory;
 mod file_system;
 mod foreign;
 mod mounts;
+mod null;
 mod place;
 mod quiet;
 mod seat;
@@ -15,7 +16,6 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use fsb_model::run::ControlRecord;
 use fsb_model::{Target, TargetKind};
 
 pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
@@ -25,20 +25,18 @@ pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
 use self::seat::{Media, Seated, Visit};
-pub use self::side_by_side::side_by_side;
+pub use self::side_by_side::{part_size, side_by_side};
 use self::visit_controls::DeviceControls;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
 use crate::error::TestbedError;
-use crate::fs::{self, Home, Null, Version};
+use crate::fs::{self, Home, Version};
 use crate::host;
 use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::sys::{Roots, block};
-use crate::testbed::{
-    Abilities, ColdMethod, Counters, Opened, OpenedPart, Progress, Provisioned, Quiet, Seat, Setup, Testbed,
-};
+use crate::testbed::{Counters, Opened, OpenedPart, Progress, Provisioned, Quiet, Seat, Setup, Testbed};
 use crate::watch::{self, Watch};
 
 /// Makes targets ready on this machine.
@@ -146,8 +144,10 @@ impl LocalTestbed {
     fn place_of(&self, target: &Target, part: u32) -> Place {
         let medium = target.file_system().filter(|spec| fs::find(&spec.fs).is_ok_and(|m| m.home() == Home::Device));
         let parts = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
-        match parts.and_then(|parts| parts.get(part as usize)) {
-            Some(medium) => place::of_device(medium.device()),
+        match parts.and_then(|parts| parts.get(part as usize).zip(Some(parts.len() > 1))) {
+            // Its neighbours on the disk are ours.
+            Some((medium, true)) => Place { shared_with: None, ..place::of_device(medium.device()) },
+            Some((medium, false)) => place::of_device(medium.device()),
             None => place::of_target(target),
         }
     }
@@ -170,39 +170,6 @@ impl LocalTestbed {
 
     fn session(&self) -> Result<&Session, TestbedError> {
         self.session.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))
-    }
-
-    fn provision_null(
-        seated: &mut Seated,
-        target: &Target,
-        spec: &fsb_model::FileSystemSpec,
-    ) -> Result<Provisioned, TestbedError> {
-        let options = Null::options(spec)?;
-        if let Some(failure) = options.failure {
-            return Err(failure.error());
-        }
-        seated.visit = Visit::Null;
-        let record = fsb_model::run::TargetRecord {
-            requested_options: spec.options.clone(),
-            notes: vec!["null: nothing is real, times are made up".to_owned()],
-            ..Default::default()
-        };
-        Ok(Provisioned {
-            record,
-            root: PathBuf::from("/nonexistent/fsb-null").join(target.name.replace('/', "_")),
-            abilities: Abilities {
-                cold: Some(ColdMethod::Remount),
-                durable: true,
-                counters: false,
-                fake: Some(options.fake),
-                why_not_cold: String::new(),
-                why_not_durable: String::new(),
-            },
-            free_bytes: u64::MAX,
-            free_inodes: u64::MAX,
-            held: control::Held::default(),
-            warnings: Vec::new(),
-        })
     }
 
     fn provision_directory(&mut self, seated: &mut Seated, path: &Path) -> Result<Provisioned, TestbedError> {
@@ -251,16 +218,6 @@ fn nothing_on(seat: Seat) -> TestbedError {
     TestbedError::machine(format!("no target is provisioned on seat {seat}"))
 }
 
-/// Where nothing is real nothing is set, and the record says so.
-fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
-    let record = |value: &String| ControlRecord {
-        requested: value.clone(),
-        observed: "not set: the null file system is not real".to_owned(),
-        effective: false,
-    };
-    requested.iter().map(|(name, value)| (name.clone(), record(value))).collect()
-}
-
 /// The setup without those optional targets that this machine cannot make.
 fn available(setup: &Setup) -> Result<Available, TestbedError> {
     optional::available(setup, |alone| check::check(alone).map(drop))
@@ -289,7 +246,11 @@ impl Testbed for LocalTestbed {
         let oldest = release.and_then(|release| Version::find(&release));
         self.session = Some(Session { size: setup.size, user, page_cache, controls, oldest });
         if !check::touches_something(setup) {
-            return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
+            return Ok(Opened {
+                host: host::manifest(),
+                controls: null::not_set(&setup.controls),
+                ..Opened::default()
+            });
         }
         let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner)?);
         // Memory before media: an image in memory must lie in memory that is backed.
@@ -320,8 +281,9 @@ impl Testbed for LocalTestbed {
         let mut seated = Seated::new(part);
         let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
-                let mut provisioned = Self::provision_null(&mut seated, target, spec)?;
-                provisioned.record.controls = not_set(&target.controls);
+                let mut provisioned = null::provision(target, spec)?;
+                provisioned.record.controls = null::not_set(&target.controls);
+                seated.visit = Visit::Null;
                 self.seats.insert(seat, seated);
                 return Ok(provisioned);
             }

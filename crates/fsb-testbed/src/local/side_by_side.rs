@@ -39,6 +39,15 @@ pub fn side_by_side(setup: &Setup) -> Result<u32, String> {
     }
 }
 
+/// Bytes of each part where the one medium of the setup is divided into so many: of a device they are the device's,
+/// whatever [`Setup::size`] is. Absent where there is no one medium, or its size is not known. Nothing is touched.
+pub fn part_size(setup: &Setup, parts: u32) -> Option<u64> {
+    let media = media(setup);
+    let (_, request) = media.first_key_value().filter(|_| media.len() == 1)?;
+    let size = medium::find(&request.medium.name).ok()?.size(request)?;
+    Some(medium::part_bytes(size, parts))
+}
+
 /// What a target needs a place for.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sort {
@@ -74,8 +83,9 @@ fn agree_in_controls(setup: &Setup) -> Result<(), String> {
 }
 
 fn one_divisible_medium(setup: &Setup) -> Result<(), String> {
-    match media(setup).first_key_value() {
-        Some(_) if media(setup).len() > 1 => Err("they are on different media".to_owned()),
+    let media = media(setup);
+    match media.first_key_value() {
+        Some(_) if media.len() > 1 => Err("they are on different media".to_owned()),
         Some((_, request)) => medium::find(&request.medium.name).map_err(|error| error.to_string())?.divisible(request),
         None => Ok(()),
     }
@@ -139,6 +149,10 @@ mod tests {
         assert_eq!(side_by_side(&of(&["/srv", "/home", "/"])), Ok(0));
         assert_eq!(side_by_side(&of(&["null", "null,noise=1%"])), Ok(0));
         assert_eq!(side_by_side(&of(&["tmpfs"])), Ok(0));
+        let images = of(&["ext4", "xfs", "btrfs"]);
+        assert_eq!(part_size(&images, 3), Some(medium::part_bytes(images.size, 3)));
+        assert_eq!(part_size(&of(&["ext4", "ext4@ram"]), 2), None);
+        assert_eq!(part_size(&of(&["ext4@/dev/null"]), 2), None);
     }
 
     #[test]

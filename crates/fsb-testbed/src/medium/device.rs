@@ -15,14 +15,16 @@ use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use rustix::fs::OFlags;
 
-use super::{MediumKind, MediumRequest, OpenMedium, filling};
+use super::partitions::{self, Disk};
+use super::signatures::signatures;
+use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::node::Node;
 use crate::sys::pinned::{self, Pinned, Unpinned};
-use crate::sys::{Roots, fill, poll_until, program, stack};
+use crate::sys::{Roots, fill, poll_until, stack};
 use crate::testbed::Progress;
 
 pub(super) struct Device;
@@ -57,6 +59,34 @@ impl MediumKind for Device {
         let can_discard = limit.is_some_and(|text| text != "0");
         device.lock_against_udev();
         Ok(Box::new(OpenDevice { device, node, claim: Some(claim), can_discard, record }))
+    }
+
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        let number = block::number_of(Path::new(request.medium.argument.as_deref()?))?;
+        block::size(&number.directory(&Roots::default())?)
+    }
+
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
+        let path = Path::new(request.medium.argument.as_deref().unwrap_or_default());
+        let number = block::number_of(path).ok_or_else(|| format!("{} is no block device", path.display()))?;
+        partitions::divisible(number, &Roots::default())
+    }
+
+    fn open_parts(
+        &self,
+        request: &MediumRequest<'_>,
+        parts: u32,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Divided, TestbedError> {
+        let candidate = examine(request)?;
+        let bytes = candidate.size;
+        partitions::divisible(candidate.device.number(), &Roots::default()).map_err(|why| {
+            TestbedError::request(format!("@{} cannot be divided into {parts} parts", request.medium)).tried(why)
+        })?;
+        let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
+        let can_discard = record.device.queue.get("discard_max_bytes").is_some_and(|text| text != "0");
+        Disk { device, bytes, can_discard, record }.divide(parts, claim, request, ledger)
     }
 }
 
@@ -250,35 +280,8 @@ fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
     }
 }
 
-/// Names of the signatures on a device; an error where nothing could look.
-fn signatures(device: &Pinned) -> Result<Vec<String>, String> {
-    let mut tried = Vec::new();
-    for (name, arguments) in [("wipefs", ["-n", "-p"].as_slice()), ("blkid", &["-p", "-o", "udev"])] {
-        let Some(program) = program::find(name) else {
-            tried.push(format!("{name} is missing (package util-linux)"));
-            continue;
-        };
-        let output = program::run_on(&program, arguments, device.descriptor()).map_err(|error| error.to_string())?;
-        match (name, output.status.code()) {
-            ("wipefs", Some(0)) => return Ok(wipefs_types(&String::from_utf8_lossy(&output.stdout))),
-            // 0: found, 8: found several, 2: found nothing, but also where it could not read.
-            ("blkid", Some(0 | 8)) => return Ok(vec![blkid_type(&String::from_utf8_lossy(&output.stdout))]),
-            ("blkid", Some(2)) if output.stderr.is_empty() => return Ok(Vec::new()),
-            _ => tried.push(format!("{name}: {}: {}", output.status, program::last_lines(&output.stderr))),
-        }
-    }
-    Err(tried.join("; "))
-}
-
-/// `offset,uuid,label,type` lines; a heading starts with `#`. A line of any other form is a signature too.
-fn wipefs_types(text: &str) -> Vec<String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| line.rsplit(',').find(|part| !part.is_empty()).unwrap_or(line).to_owned()).collect()
-}
-
-fn blkid_type(text: &str) -> String {
-    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::to_owned);
-    value("ID_FS_TYPE=").or_else(|| value("ID_PART_TABLE_TYPE=")).unwrap_or_else(|| "something that blkid knows".into())
+fn cannot_use(path: &Path, error: &io::Error) -> TestbedError {
+    TestbedError::machine(format!("{} cannot be used", path.display())).tried(attempt("open", path, error))
 }
 
 /// A device that is ours until it is closed.
@@ -299,10 +302,23 @@ impl OpenDevice {
         can_discard: bool,
         record: MediumRecord,
     ) -> Result<Self, TestbedError> {
-        let device = Pinned::known(path, number).map_err(|error| {
-            TestbedError::machine(format!("{} cannot be used", path.display())).tried(attempt("open", path, &error))
-        })?;
+        let device = Pinned::known(path, number).map_err(|error| cannot_use(path, &error))?;
         let node = Node::make(nodes, number, path)?;
+        let mut device = OpenDevice { device, node, claim: None, can_discard, record };
+        device.take_back()?;
+        Ok(device)
+    }
+
+    /// The same for one that may have no name here, and that people call `shown`.
+    pub(super) fn of_number(
+        (shown, number): (&Path, DeviceNumber),
+        nodes: Option<&Path>,
+        can_discard: bool,
+        record: MediumRecord,
+    ) -> Result<Self, TestbedError> {
+        let node = Node::make(nodes, number, shown)?;
+        let opened = block::open(node.path(), false, false).and_then(|fd| Pinned::of(fd, shown.to_owned()));
+        let device = opened.map_err(|error| cannot_use(shown, &error))?;
         let mut device = OpenDevice { device, node, claim: None, can_discard, record };
         device.take_back()?;
         Ok(device)
@@ -364,24 +380,5 @@ impl OpenMedium for OpenDevice {
         self.claim = None;
         self.device.unlock();
         Vec::new()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_line_of_wipefs_is_a_signature() {
-        assert_eq!(wipefs_types("# offset,uuid,label,type\n0x438,6bcb,a\\x20b,ext4\n0x1fe,,,dos\n"), ["ext4", "dos"]);
-        assert_eq!(wipefs_types("weird\n"), ["weird"]);
-        assert!(wipefs_types("\n# offset,uuid,label,type\n").is_empty());
-    }
-
-    #[test]
-    fn what_blkid_names_is_repeated() {
-        assert_eq!(blkid_type("ID_FS_UUID=1\nID_FS_TYPE=swap\n"), "swap");
-        assert_eq!(blkid_type("ID_PART_TABLE_TYPE=gpt\n"), "gpt");
-        assert!(blkid_type("").contains("blkid"));
     }
 }

@@ -89,6 +89,10 @@ impl MediumKind for LoopImage {
         }
     }
 
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        Some(request.size)
+    }
+
     fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), String> {
         Ok(())
     }

@@ -4,9 +4,11 @@ mod device;
 mod fault;
 mod image;
 mod loop_image;
+mod partitions;
 mod parts;
 mod raid0;
 mod ram;
+mod signatures;
 mod vm_disk;
 
 use std::collections::BTreeMap;
@@ -30,7 +32,7 @@ pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
 pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
-pub(crate) use parts::layout;
+pub(crate) use parts::{GRAIN, layout};
 pub use parts::{Part, part_bytes, size_for};
 pub(crate) use raid0::{Member, check_members, members, shared_disk, stands_on};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
@@ -88,6 +90,11 @@ pub trait MediumKind: Sync {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError>;
+    /// Bytes of the whole, as far as that is known without opening anything.
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        let _ = request;
+        None
+    }
     /// Whether it can be divided into parts that are media of their own; why not. Nothing is touched.
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
         Err(format!("@{} is not divided", request.medium))

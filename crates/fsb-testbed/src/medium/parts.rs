@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Parts begin and end at multiples of this.
-const GRAIN: u64 = 1 << 20;
+pub(crate) const GRAIN: u64 = 1 << 20;
 
 /// Bounds of the part that belongs to no target.
 const SPARE: (u64, u64) = (16 << 20, 64 << 20);

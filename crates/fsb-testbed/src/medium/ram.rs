@@ -59,6 +59,10 @@ impl MediumKind for Ram {
         Ok(Box::new(attached))
     }
 
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        Some(request.size)
+    }
+
     fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), String> {
         Ok(())
     }

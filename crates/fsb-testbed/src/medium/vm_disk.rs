@@ -6,11 +6,12 @@ use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
 use super::device::OpenDevice;
-use super::{MediumKind, MediumRequest, OpenMedium};
-use crate::error::TestbedError;
+use super::{Divided, MediumKind, MediumRequest, OpenMedium, partitions};
+use crate::error::{TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::sys::block::{self, DeviceNumber};
+use crate::sys::pinned::Pinned;
 use crate::sys::{Roots, read_trimmed};
 use crate::testbed::Progress;
 
@@ -38,19 +39,51 @@ impl MediumKind for VmDisk {
         _: &Ledger,
         _: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
-        let roots = Roots::default();
-        let Disk { path, number, size } = find(request, &roots)?;
-        let record = MediumRecord {
-            device: host::device_manifest(&roots, (number.0, number.1)),
-            direct: None,
-            filled: None,
-            summary: format!("vm disk {}", show_bytes(size as f64)),
-            unjudged: None,
-        };
-        let limit = record.device.queue.get("discard_max_bytes");
-        let can_discard = limit.is_some_and(|text| text != "0");
-        Ok(Box::new(OpenDevice::adopt((&path, number), request.nodes, can_discard, record)?))
+        let disk = find(request, &Roots::default())?;
+        let (record, can_discard) = describe(&disk);
+        Ok(Box::new(OpenDevice::adopt((&disk.path, disk.number), request.nodes, can_discard, record)?))
     }
+
+    fn size(&self, request: &MediumRequest<'_>) -> Option<u64> {
+        find(request, &Roots::default()).ok().map(|disk| disk.size)
+    }
+
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
+        let roots = Roots::default();
+        let disk = find(request, &roots).map_err(|error| error.to_string())?;
+        partitions::divisible(disk.number, &roots)
+    }
+
+    fn open_parts(
+        &self,
+        request: &MediumRequest<'_>,
+        parts: u32,
+        ledger: &Ledger,
+        _: &mut dyn FnMut(Progress),
+    ) -> Result<Divided, TestbedError> {
+        let disk = find(request, &Roots::default())?;
+        let (record, can_discard) = describe(&disk);
+        let cannot = |error: &std::io::Error| {
+            TestbedError::machine("a disk of the virtual machine cannot be used")
+                .tried(attempt("open", &disk.path, error))
+        };
+        let device = Pinned::known(&disk.path, disk.number).map_err(|error| cannot(&error))?;
+        let claim = device.open_again(true, true).map_err(|error| cannot(&error))?;
+        partitions::Disk { device, bytes: disk.size, can_discard, record }.divide(parts, claim, request, ledger)
+    }
+}
+
+/// What it is, and whether it would obey a discard.
+fn describe(disk: &Disk) -> (MediumRecord, bool) {
+    let record = MediumRecord {
+        device: host::device_manifest(&Roots::default(), (disk.number.0, disk.number.1)),
+        direct: None,
+        filled: None,
+        summary: format!("vm disk {}", show_bytes(disk.size as f64)),
+        unjudged: None,
+    };
+    let can_discard = record.device.queue.get("discard_max_bytes").is_some_and(|text| text != "0");
+    (record, can_discard)
 }
 
 struct Disk {

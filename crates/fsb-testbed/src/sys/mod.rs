@@ -2,6 +2,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod beside;
+pub(crate) mod blkpg;
 pub(crate) mod block;
 pub(crate) mod dm;
 pub(crate) mod fill;

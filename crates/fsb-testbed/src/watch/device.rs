@@ -1,4 +1,4 @@
-//! What the disk under the target did that the target did not ask for.
+//! What the disk under the target did that neither the target nor another one that is ready asked for.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,9 @@ pub(super) struct OtherDeviceUse;
 
 /// Bytes that the disk moved for others.
 pub(super) const OTHERS: &str = "others_device_bytes";
-/// Bytes that the target's device moved meanwhile.
+/// Bytes that the target's device moved meanwhile, and those of other targets that are ready on the same disk.
 pub(super) const OURS: &str = "target_device_bytes";
-/// Cache flushes that the target's device served meanwhile.
+/// Cache flushes that these devices served meanwhile.
 pub(super) const FLUSHES: &str = "target_device_flushes";
 /// Bytes that the disk moved for others or for the file system that holds the image: not told apart.
 pub(super) const UNSURE: &str = "others_or_backing_device_bytes";
@@ -40,18 +40,18 @@ impl Source for OtherDeviceUse {
     fn begin(&self, place: &Place<'_>) -> Option<Finish> {
         let device = place.device?.to_owned();
         let bottom = bottom(place.roots, &device).ok()?;
-        let neighbours = on_the_same_disk(place, &device, &bottom);
-        // The target's bytes are counted when the disk's are: seen in this order none is taken for somebody else's.
-        let before = moved(&neighbours);
-        let (target, disk) = (block::activity(&device)?, block::activity(&bottom.disk)?);
+        let mut own = on_the_same_disk(place, &device, &bottom);
+        own.push(device);
+        // The targets' bytes are counted when the disk's are: seen in this order none is taken for somebody else's.
+        let (targets, disk) = (moved(&own)?, block::activity(&bottom.disk)?);
         Some(Box::new(move || {
-            let now = (block::activity(&bottom.disk), block::activity(&device));
-            let (Some(disk_now), Some(target_now)) = now else { return Seen::new() };
-            let ours = bytes(&target_now).saturating_sub(bytes(&target));
-            let all_ours = ours + moved(&neighbours).saturating_sub(before);
-            let others = bytes(&disk_now).saturating_sub(bytes(&disk)).saturating_sub(all_ours);
+            let (Some(disk_now), Some(targets_now)) = (block::activity(&bottom.disk), moved(&own)) else {
+                return Seen::new();
+            };
+            let ours = targets_now.0.saturating_sub(targets.0);
+            let flushed = targets_now.1.saturating_sub(targets.1);
+            let others = bytes(&disk_now).saturating_sub(bytes(&disk)).saturating_sub(ours);
             let name = if bottom.in_place { OTHERS } else { UNSURE };
-            let flushed = target_now.flushes.saturating_sub(target.flushes);
             let values = [(OURS, ours), (FLUSHES, flushed), (name, others)];
             values.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect()
         }))
@@ -67,8 +67,12 @@ fn on_the_same_disk(place: &Place<'_>, own: &Path, bottom: &Bottom) -> Vec<PathB
     found
 }
 
-fn moved(devices: &[PathBuf]) -> u64 {
-    devices.iter().filter_map(|device| block::activity(device)).map(|activity| bytes(&activity)).sum()
+/// Bytes and flushes of all of them; nothing where one of them is gone.
+fn moved(devices: &[PathBuf]) -> Option<(u64, u64)> {
+    devices.iter().try_fold((0, 0), |sum, device| {
+        let activity = block::activity(device)?;
+        Some((sum.0 + bytes(&activity), sum.1 + activity.flushes))
+    })
 }
 
 fn bytes(activity: &block::Activity) -> u64 {

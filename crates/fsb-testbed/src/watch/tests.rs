@@ -86,6 +86,31 @@ fn every_source_says_what_happened_between_two_looks() {
 }
 
 #[test]
+fn what_neighbours_do_is_ours() {
+    let tree = tempfile::tempdir().unwrap();
+    let disk = |name: &str| format!("sys/devices/pci/block/{name}");
+    let moved = |name: &str, sectors: u64| write(tree.path(), &disk(name), &format!("1 0 {sectors} 0 1 0 0 0 0 0 0"));
+    let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
+    for number in 1..=3 {
+        write(tree.path(), &disk(&format!("sda/sda{number}/partition")), &number.to_string());
+        moved(&format!("sda/sda{number}/stat"), 100);
+    }
+    moved("sda/stat", 1000);
+    moved("sdb/stat", 1000);
+    let path = |name: &str| tree.path().join(disk(name));
+    // The target itself and what is on another disk are not counted again.
+    let neighbours = [path("sda/sda2"), path("sda/sda1"), path("sda/sda2"), path("sdb")];
+    let device = path("sda/sda1");
+    let place = Place { roots: &roots, front: 1, device: Some(&device), neighbours: &neighbours };
+    let finish = device::OtherDeviceUse.begin(&place).unwrap();
+    for (name, sectors) in [("sda/sda1/stat", 110), ("sda/sda2/stat", 300), ("sdb/stat", 9000), ("sda/stat", 1217)] {
+        moved(name, sectors);
+    }
+    let seen = finish();
+    assert_eq!((seen["target_device_bytes"], seen["others_device_bytes"]), (210.0 * 512.0, 7.0 * 512.0));
+}
+
+#[test]
 fn a_machine_that_tells_nothing_is_said_and_not_guessed() {
     let tree = tempfile::tempdir().unwrap();
     let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };

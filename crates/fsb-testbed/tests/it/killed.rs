@@ -8,7 +8,7 @@ use fsb_testbed::{Setup, host, ledger};
 
 use crate::actor::actor;
 use crate::side_by_side::divided;
-use crate::stage::{Front, backing_files, directory, eventually, is_root, nothing_is_left, setup};
+use crate::stage::{Front, TestDevice, backing_files, directory, eventually, is_root, nothing_is_left, setup};
 
 tests! {
     the_front_is_killed,
@@ -16,6 +16,8 @@ tests! {
     the_supervisor_is_killed,
     the_agent_is_killed,
     targets_are_side_by_side_when_one_is_killed,
+    parts_of_memory_are_mounted_when_the_agent_is_killed,
+    parts_of_a_disk_are_mounted_when_one_is_killed,
     without_namespaces_death_signals_do,
     a_directory_is_cleaned_by_the_next_run,
     what_a_killed_process_changed_is_restored,
@@ -58,21 +60,22 @@ fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent
         return;
     }
     let dir = directory();
-    killed_in((&setup(&[target], size, dir.path()), "hold", "provisioned"), dir.path(), choose);
+    killed_in((&setup(&[target], size, dir.path()), "hold", "provisioned"), 1, choose);
 }
 
-/// The same in a scenario that has come as far as needed when it says `key`.
+/// The same in a scenario that has come as far as needed when it says `key`, and then uses so many images.
 fn killed_in(
     (setup, scenario, key): (&Setup, &str, &str),
-    dir: &Path,
+    images: usize,
     choose: fn(front: i32, supervisor: i32, agent: i32) -> i32,
 ) {
     let mut front = Front::start(setup, scenario, |_| {});
     let supervisor = front.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
+    let parts = front.wait_for("opened")["opened"]["parts"].clone();
     front.wait_for(key);
-    let shown = dir.to_string_lossy().into_owned();
+    let shown = setup.dir.to_string_lossy().into_owned();
     let attached = backing_files().iter().filter(|file| file.contains(&shown)).count();
-    assert_eq!(attached, setup.parts as usize, "the image is attached");
+    assert_eq!(attached, images, "the image is attached");
     let family = family(supervisor);
     let served = setup.targets.iter().filter(|target| target.name == "ntfs").count();
     assert!(family.len() >= 2 + served, "{family:?}");
@@ -81,7 +84,13 @@ fn killed_in(
     eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
     // The front ends too, for its connection is closed, and with it the owner of the ledger's entries.
     front.child.wait().unwrap();
-    nothing_is_left(dir);
+    nothing_is_left(&setup.dir);
+    for part in parts.as_object().into_iter().flatten().flat_map(|(_, parts)| parts.as_array().into_iter().flatten()) {
+        let device = Path::new(part["device"].as_str().unwrap()).file_name().unwrap();
+        let backing = Path::new("/sys/block").join(device).join("loop/backing_file");
+        let is_ours = || std::fs::read_to_string(&backing).is_ok_and(|file| file.contains("fsb-ram"));
+        eventually("no image in memory", || !is_ours());
+    }
     for replayed in ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id()) {
         assert!(!matches!(replayed.fate, ledger::Fate::Failed(_) | ledger::Fate::Refused(_)), "{replayed}");
     }
@@ -96,7 +105,34 @@ fn targets_are_side_by_side_when_one_is_killed() {
     for choose in choices {
         let dir = directory();
         let setup = divided(&["ext4", "btrfs", "ntfs"], 512 << 20, dir.path());
-        killed_in((&setup, "side-hold", "held"), dir.path(), choose);
+        killed_in((&setup, "side-hold", "held"), 3, choose);
+    }
+}
+
+fn parts_of_memory_are_mounted_when_the_agent_is_killed() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let setup = divided(&["ext4@ram", "btrfs@ram"], 384 << 20, dir.path());
+    killed_in((&setup, "side-hold", "held"), 0, |_, _, agent| agent);
+}
+
+fn parts_of_a_disk_are_mounted_when_one_is_killed() {
+    if !is_root() {
+        return;
+    }
+    let choices: [fn(i32, i32, i32) -> i32; 3] =
+        [|front, _, _| front, |_, supervisor, _| supervisor, |_, _, agent| agent];
+    let (dir, elsewhere) = (directory(), directory());
+    let disk = TestDevice::new(elsewhere.path(), 256 << 20, &[]);
+    for choose in choices {
+        let targets = ["ext4", "btrfs"].map(|name| format!("{name}@{}", disk.path.display()));
+        let mut setup = divided(&[&targets[0], &targets[1]], 0, dir.path());
+        // The first round leaves something on it.
+        setup.wipe = vec![disk.path.clone()];
+        killed_in((&setup, "side-hold", "held"), 0, choose);
+        assert_eq!(disk.partitions(), Vec::<String>::new());
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_testbed::Setup;
 use serde_json::Value;
 
-use crate::stage::{directory, find, is_root, nothing_is_left, play, setup};
+use crate::stage::{TestDevice, directory, find, is_root, must, nothing_is_left, play, setup};
 
 tests! {
     nothing_real_has_two_seats,
@@ -15,6 +15,8 @@ tests! {
     targets_change_their_parts,
     discards_of_one_part_stay_in_it,
     a_part_that_is_too_small_is_refused,
+    three_file_systems_share_a_disk,
+    a_disk_with_partitions_is_not_divided,
 }
 
 fn values<'a>(lines: &'a [Value], key: &str) -> Vec<&'a Value> {
@@ -100,11 +102,10 @@ fn three_file_systems_share_an_image() {
         assert!(command.contains(&device), "{command} is not for {device}");
         assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::part_bytes(SIZE, 3), "{provisioned:#}");
     }
-    // What is written beside a target is nobody else's.
-    for seen in values(&lines, "seen") {
-        let (ours, others) = (&seen["target_device_bytes"], &seen["others_device_bytes"]);
-        assert!(ours.as_f64() >= Some(4e6), "{seen}");
-        assert!(others.is_null() || others.as_f64() < ours.as_f64(), "{seen}");
+    // Others may use the disk under the image meanwhile; what targets move is ours.
+    for (seat, seen) in (1..).zip(values(&lines, "seen")) {
+        let ours = seen["target_device_bytes"].as_f64().unwrap_or_else(|| panic!("{seen}"));
+        assert!((4e6 * f64::from(seat)..4e7).contains(&ours), "{seen}");
     }
     nothing_is_left(dir.path());
 }
@@ -157,4 +158,57 @@ fn a_part_that_is_too_small_is_refused() {
     let error = find(&refused, "error");
     assert_eq!(error["kind"], "request", "{error:#}");
     assert!(error["advice"].as_str().unwrap().contains("--size 619M or more"), "{error:#}");
+}
+
+/// Targets on parts of a device of the test's own.
+fn on_a_disk(names: &[&str], disk: &TestDevice, dir: &Path) -> Setup {
+    let targets: Vec<String> = names.iter().map(|name| format!("{name}@{}", disk.path.display())).collect();
+    divided(&targets.iter().map(String::as_str).collect::<Vec<_>>(), 0, dir)
+}
+
+fn three_file_systems_share_a_disk() {
+    if !is_root() {
+        return;
+    }
+    let (dir, elsewhere) = (directory(), directory());
+    let size = 512 << 20;
+    let disk = TestDevice::new(elsewhere.path(), size, &[]);
+    let mut setup = on_a_disk(&["ext4", "btrfs", "ntfs"], &disk, dir.path());
+    assert_eq!(fsb_testbed::side_by_side(&setup), Ok(3));
+    assert_eq!(fsb_testbed::part_size(&setup, 3), Some(fsb_testbed::part_bytes(size, 3)));
+    // The queue is the disk's: set for the first target, and as it was when the last one is gone.
+    setup.controls.insert("scheduler".to_owned(), "none".to_owned());
+    let lines = play(&setup, "side", |_| {});
+    stand_side_by_side(&lines, 3);
+    let shown = disk.path.display().to_string();
+    let parts = parts_of(&lines, &shown, size);
+    assert_eq!(parts, [1, 2, 3].map(|number| format!("{shown}p{number}")));
+    assert_eq!(disk.partitions(), Vec::<String>::new());
+    nothing_is_left(dir.path());
+    // Nobody but fsb looks for a file system where the disk begins, and there is none.
+    must("sh", &["-c", &format!("test -z \"$(wipefs -n -p {shown})\"")]);
+    // Once more, each on another part.
+    let mut again = on_a_disk(&["ntfs", "ext4", "btrfs"], &disk, dir.path());
+    again.wipe = vec![disk.path.clone()];
+    stand_side_by_side(&play(&again, "side", |_| {}), 3);
+    assert_eq!(disk.partitions(), Vec::<String>::new());
+}
+
+fn a_disk_with_partitions_is_not_divided() {
+    if !is_root() {
+        return;
+    }
+    let (dir, elsewhere) = (directory(), directory());
+    let disk = TestDevice::new(elsewhere.path(), 256 << 20, &[]);
+    let shown = disk.path.display().to_string();
+    must("addpart", &[&shown, "1", "2048", "4096"]);
+    let setup = on_a_disk(&["ext4", "ext2"], &disk, dir.path());
+    let why = fsb_testbed::side_by_side(&setup).unwrap_err();
+    let lines = play(&setup, "side", |_| {});
+    let part = disk.partitions();
+    must("delpart", &[&shown, "1"]);
+    assert!(why.contains("has partitions"), "{why}");
+    let error = find(&lines, "error");
+    assert_eq!((&error["kind"], part.len()), (&Value::from("request"), 1), "{error:#}");
+    assert!(error["tried"].as_str().unwrap().contains("has partitions"), "{error:#}");
 }

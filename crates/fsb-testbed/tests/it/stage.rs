@@ -141,6 +141,14 @@ impl TestDevice {
         std::fs::remove_file(&image).expect("the image");
         TestDevice { path: PathBuf::from(String::from_utf8(output.stdout).expect("a path").trim()) }
     }
+
+    /// Names of its partitions, as the kernel has them.
+    pub fn partitions(&self) -> Vec<String> {
+        let directory = Path::new("/sys/block").join(self.path.file_name().expect("a device"));
+        let entries = std::fs::read_dir(directory).expect("/sys").map(|entry| entry.expect("an entry").path());
+        let partitions = entries.filter(|path| path.join("partition").exists());
+        partitions.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect()
+    }
 }
 
 impl Drop for TestDevice {

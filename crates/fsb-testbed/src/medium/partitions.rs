@@ -1,0 +1,210 @@
+//! Parts of a whole disk: partitions that exist in the kernel alone. The disk's own table is not written, so they survive
+//! no reboot; a kill they survive, so they stand in the undo ledger before they are made.
+//!
+//! As long as there are parts the disk is locked against udev, which would read its table anew. It is not claimed: the
+//! kernel lets nobody claim a disk one of whose partitions is, and each of them is claimed or mounted all the time.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use fsb_model::run::MediumRecord;
+
+use super::device::OpenDevice;
+use super::{Divided, MediumRequest, OpenMedium, layout};
+use crate::error::{TestbedError, attempt};
+use crate::host;
+use crate::ledger::{Action, Ledger, Ticket};
+use crate::sys::blkpg::{self, Partition};
+use crate::sys::block::{self, DeviceNumber};
+use crate::sys::pinned::Pinned;
+use crate::sys::{Roots, read_trimmed};
+
+/// Whether the kernel would take partitions on the disk of that number; why not.
+pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), String> {
+    let directory = number.directory(roots).ok_or("the device is not known to the kernel")?;
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if directory.join("partition").exists() {
+        return Err(format!("{name} is a partition, and only a whole disk can be divided"));
+    }
+    for (stack, what) in [("dm", "a device of the device mapper"), ("md", "an array")] {
+        if directory.join(stack).exists() {
+            return Err(format!("{name} is {what}, and only a whole disk can be divided"));
+        }
+    }
+    if blkpg::has_any(&directory) {
+        return Err(format!("{name} has partitions"));
+    }
+    // The kernel's word for devices that never have partitions.
+    match read_trimmed(&directory.join("ext_range")).as_deref() {
+        Some("0" | "1") => Err(format!("{name} cannot have partitions")),
+        _ => Ok(()),
+    }
+}
+
+/// A disk that is ours.
+pub(super) struct Disk {
+    /// Kept open and locked.
+    pub device: Pinned,
+    pub bytes: u64,
+    pub can_discard: bool,
+    pub record: MediumRecord,
+}
+
+impl Disk {
+    /// Divides it. `claim`, what keeps others from the disk until then, ends when the parts are there. On failure
+    /// nothing stays.
+    pub fn divide<C>(
+        self,
+        parts: u32,
+        claim: C,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+    ) -> Result<Divided, TestbedError> {
+        self.device.lock_against_udev();
+        let layout = layout(self.bytes, parts);
+        let disk = Rc::new(self);
+        let mut made: Vec<Part> = Vec::new();
+        let added = (1..).zip(&layout).try_for_each(|(number, part)| {
+            let partition = Partition { number, start: part.start, bytes: part.bytes };
+            made.push(Part::record(&disk, partition, ledger)?);
+            blkpg::add(disk.device.descriptor(), &partition)
+                .map_err(|error| disk.refused("BLKPG_ADD_PARTITION", &error))
+        });
+        drop(claim);
+        let opened = added.and_then(|()| made.iter_mut().try_for_each(|part| part.open(request)));
+        if let Err(error) = opened {
+            // The first error is the one that explains.
+            made.iter_mut().for_each(|part| drop(part.close(ledger)));
+            return Err(error);
+        }
+        let record = disk.record.clone();
+        let parts = made.into_iter().map(|part| Box::new(part) as Box<dyn OpenMedium>).collect();
+        Ok(Divided { parts, layout, record })
+    }
+
+    fn refused(&self, step: &str, error: &std::io::Error) -> TestbedError {
+        let shown = self.device.shown();
+        TestbedError::machine(format!("{} cannot be divided", shown.display()))
+            .tried(attempt(step, shown, error))
+            .advice("let the targets take turns on the whole device")
+    }
+}
+
+/// One partition, from before it is made.
+struct Part {
+    disk: Rc<Disk>,
+    partition: Partition,
+    ticket: Option<Ticket>,
+    /// Absent before it is opened, and once it is closed.
+    open: Option<OpenDevice>,
+    /// As people know it.
+    shown: PathBuf,
+    record: MediumRecord,
+}
+
+impl Part {
+    fn record(disk: &Rc<Disk>, partition: Partition, ledger: &Ledger) -> Result<Part, TestbedError> {
+        let DeviceNumber(major, minor) = disk.device.number();
+        let ticket = ledger.record(Action::RemovePartition { major, minor, partition })?;
+        let (shown, record) = (disk.device.shown().to_owned(), disk.record.clone());
+        Ok(Part { disk: Rc::clone(disk), partition, ticket: Some(ticket), open: None, shown, record })
+    }
+
+    fn open(&mut self, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
+        let roots = Roots::default();
+        let disk = self.disk.device.number().directory(&roots);
+        let own = disk.and_then(|disk| blkpg::find(&disk, self.partition.number));
+        let found = own.as_deref().and_then(block::number_in).zip(own.as_deref().and_then(Path::file_name));
+        let Some((number, name)) = found else {
+            let lost = std::io::Error::other("the partition did not appear");
+            return Err(self.disk.refused("look for a part of", &lost));
+        };
+        self.shown = Path::new("/dev").join(name);
+        self.record.device = host::device_manifest(&roots, (number.0, number.1));
+        let (can_discard, record) = (self.disk.can_discard, self.record.clone());
+        self.open = Some(OpenDevice::of_number((&self.shown, number), request.nodes, can_discard, record)?);
+        Ok(())
+    }
+}
+
+impl OpenMedium for Part {
+    fn device(&self) -> &Path {
+        self.open.as_ref().map_or(Path::new(""), OpenMedium::device)
+    }
+
+    fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    fn verify(&self) -> Result<(), TestbedError> {
+        self.open.as_ref().map_or(Ok(()), OpenMedium::verify)
+    }
+
+    fn record(&self) -> &MediumRecord {
+        &self.record
+    }
+
+    fn can_discard(&self) -> bool {
+        self.disk.can_discard
+    }
+
+    fn lend(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.lend();
+        }
+    }
+
+    fn lock(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.lock();
+        }
+    }
+
+    fn take_back(&mut self) -> Result<(), TestbedError> {
+        self.open.as_mut().map_or(Ok(()), OpenMedium::take_back)
+    }
+
+    fn close(&mut self, ledger: &Ledger) -> Vec<String> {
+        // The kernel removes no partition that is open.
+        self.open = None;
+        let undone = self.ticket.take().map(|ticket| ledger.undo(ticket));
+        undone.and_then(Result::err).map(|error| error.to_string()).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_disks_without_partitions_are_divided() {
+        let tree = tempfile::tempdir().unwrap();
+        let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
+        let make = |file: &str| {
+            let path = tree.path().join("devices").join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "1\n").unwrap();
+        };
+        std::fs::create_dir_all(tree.path().join("dev/block")).unwrap();
+        ["sda/size", "sdb/sdb1/partition", "dm-0/dm/name", "md0/md/level", "zram0/ext_range"]
+            .into_iter()
+            .for_each(make);
+        let answer = |minor: u32, directory: &str| {
+            let link = tree.path().join(format!("dev/block/8:{minor}"));
+            std::os::unix::fs::symlink(tree.path().join("devices").join(directory), link).unwrap();
+            divisible(DeviceNumber(8, minor), &roots)
+        };
+        assert_eq!(answer(0, "sda"), Ok(()));
+        for (minor, directory, word) in [
+            (1, "sdb", "has partitions"),
+            (2, "sdb/sdb1", "is a partition"),
+            (3, "dm-0", "device mapper"),
+            (4, "md0", "an array"),
+            (5, "zram0", "cannot have"),
+        ] {
+            let why = answer(minor, directory).unwrap_err();
+            assert!(why.contains(word), "{directory}: {why}");
+        }
+        assert!(divisible(DeviceNumber(8, 9), &roots).unwrap_err().contains("not known"));
+    }
+}
