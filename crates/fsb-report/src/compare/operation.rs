@@ -80,7 +80,7 @@ pub(crate) fn t_word(verdict: TVerdict) -> &'static str {
 /// The name in JSON and CSV.
 pub(crate) fn method_name(method: Method) -> &'static str {
     match method {
-        Method::Paired => "paired",
+        Method::Paired | Method::PairedOnParts => "paired",
         Method::Welch => "welch",
     }
 }
