@@ -4,8 +4,20 @@ use std::path::PathBuf;
 
 use crate::EngineError;
 use crate::backend::{self, Backend};
+use crate::hash::mix;
 use crate::progress::Progress;
 use crate::task::{ClockSpec, Task};
+
+/// How much of a preparation is done: that of many units brings all of them onto the device at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Preparing {
+    /// All of it.
+    All,
+    /// Files are made, and not waited for.
+    Files,
+    /// What is on the device is read once, so that access times are settled.
+    Settling,
+}
 
 /// A [`Task`] without the workload: what every job must know.
 #[derive(Clone)]
@@ -24,6 +36,10 @@ pub struct Context {
     pub evict: bool,
     /// Which clock.
     pub clock: ClockSpec,
+    /// The unit that this is, where each has files of its own.
+    pub(crate) unit: Option<u32>,
+    /// How much of the preparation is done now.
+    pub(crate) preparing: Preparing,
     /// How far the step has come, for the thread that reports it.
     pub(crate) progress: Progress,
     /// Instead of the job's.
@@ -42,14 +58,29 @@ impl Context {
             until_seconds: task.until_seconds,
             evict: task.evict,
             clock: task.clock,
+            unit: None,
+            preparing: Preparing::All,
             progress: Progress::default(),
             backend,
         })
     }
 
-    /// The directory that holds all files of a job: the only thing ever made in the root.
-    pub(crate) fn set(&self) -> PathBuf {
+    /// The same for one unit, whose files and data are its own.
+    pub(crate) fn of_unit(&self, unit: u32) -> Context {
+        Context { unit: Some(unit), seed: mix(self.seed ^ mix(u64::from(unit))), ..self.clone() }
+    }
+
+    /// The directory that holds all files of all units: the only thing ever made in the root.
+    pub(crate) fn all_sets(&self) -> PathBuf {
         self.root.join("fsb-set")
+    }
+
+    /// The directory that holds all files of a job, or of its unit.
+    pub(crate) fn set(&self) -> PathBuf {
+        match self.unit {
+            Some(unit) => self.all_sets().join(format!("unit{unit:04}")),
+            None => self.all_sets(),
+        }
     }
 
     /// The task's backend, or else the job's.

@@ -41,5 +41,5 @@ pub use fileset::EXAMINED_FILES;
 pub use hash::mix;
 pub use profile::{Profile, Renewal};
 pub use progress::Live;
-pub use task::{ClockSpec, Gate, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task};
-pub use workload::{Job, Workload};
+pub use task::{ClockSpec, Gate, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task, Units};
+pub use workload::{Job, Unit, Workload};

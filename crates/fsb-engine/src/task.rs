@@ -46,6 +46,9 @@ pub enum ClockSpec {
         slowdown: f64,
         /// Standard deviation of trials, relative: 0.05 for 5 %.
         noise: f64,
+        /// Which stretch of the trial: the calls of each take times of their own.
+        #[serde(default)]
+        stretch: u64,
     },
 }
 
@@ -74,6 +77,19 @@ pub struct Task {
     pub backend: Option<String>,
     /// Which clock.
     pub clock: ClockSpec,
+    /// The units to prepare or to measure, where each has files of its own; the workload is then that of one unit.
+    /// Cleanup removes all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<Units>,
+}
+
+/// Units that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Units {
+    /// The first one.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
 }
 
 impl Task {
@@ -92,6 +108,7 @@ impl Task {
             evict: false,
             backend: None,
             clock: ClockSpec::Monotonic,
+            units: None,
         }
     }
 }
@@ -179,6 +196,16 @@ pub trait Gate {
 pub enum StepReport {
     /// Prepared, or cleaned up.
     Done,
-    /// Measured.
-    Measured(Box<Measurement>),
+    /// Measured: once, or unit by unit where each has files of its own.
+    Measured(Vec<Measurement>),
+}
+
+impl StepReport {
+    /// What a job that was measured at once found; absent where nothing was measured, or unit by unit.
+    pub fn whole(self) -> Option<Measurement> {
+        match self {
+            StepReport::Measured(measured) => <[Measurement; 1]>::try_from(measured).ok().map(|[measured]| measured),
+            StepReport::Done => None,
+        }
+    }
 }

@@ -203,7 +203,7 @@ mod tests {
         let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
         ThreadRecorder::new(
             3,
-            Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 }, 3, circumstances),
+            Clock::new(ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, stretch: 0 }, 3, circumstances),
             until,
             failed,
             None,

@@ -335,7 +335,7 @@ mod tests {
         let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
         let spec = WorkloadSpec { name: "read".to_owned(), params };
         let profile = workload::parse(&spec, &SIZING).unwrap().profile();
-        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05 };
+        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, stretch: 0 };
         let task = Task { clock, ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1) };
         let context = Context::new(&task).unwrap();
         run(&Fated(fates.to_vec()), &context, &profile, Ready::default(), false, gate)

@@ -4,19 +4,27 @@ use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 
-use crate::context::Context;
-use crate::progress;
-use crate::task::{Gate, Step, StepReport, Task};
+use crate::context::{Context, Preparing};
+use crate::progress::{self, Live};
+use crate::task::{Gate, Measurement, Ready, Step, StepReport, Task, Units};
 use crate::workload::Job;
-use crate::{EngineError, workload};
+use crate::{EngineError, fileset, workload};
 
 /// Does one step. The gate is asked by measure steps only.
 pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineError> {
     let job = workload::parse(&task.workload, &task.sizing).map_err(|error| EngineError::new(error.to_string()))?;
     let context = Context::new(task)?;
     match task.step {
-        Step::Prepare => told(&context, gate, || prepare(&*job, &context)).map(|()| StepReport::Done),
-        Step::Measure => job.measure(&context, gate).map(|measured| StepReport::Measured(Box::new(measured))),
+        Step::Prepare => told(&context, gate, || match task.units {
+            Some(units) => prepare_units(&*job, &context, units),
+            None => prepare(&*job, &context),
+        })
+        .map(|()| StepReport::Done),
+        Step::Measure => match task.units {
+            Some(units) => measure_units(&*job, &context, units, gate),
+            None => job.measure(&context, gate).map(|measured| vec![measured]),
+        }
+        .map(StepReport::Measured),
         Step::Cleanup => told(&context, gate, || cleanup(&*job, &context)).map(|()| StepReport::Done),
     }
 }
@@ -24,6 +32,47 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
 /// Makes the files that the work needs, unless the backend touches none.
 pub(crate) fn prepare(job: &dyn Job, context: &Context) -> Result<(), EngineError> {
     if touches_files(job, context) { job.prepare(context) } else { Ok(()) }
+}
+
+/// Makes the files of all units, each in a directory of its own, and brings all of them onto the device together.
+fn prepare_units(job: &dyn Job, context: &Context, units: Units) -> Result<(), EngineError> {
+    if !touches_files(job, context) {
+        return Ok(());
+    }
+    let all = context.all_sets();
+    fileset::make_anew(&all)?;
+    let each = |preparing: Preparing| {
+        let units = units.first..units.first.saturating_add(units.count);
+        units.into_iter().try_for_each(|unit| job.prepare(&Context { preparing, ..context.of_unit(unit) }))
+    };
+    each(Preparing::Files)?;
+    fileset::sync(&all)?;
+    fileset::wait_for_access_times();
+    each(Preparing::Settling)?;
+    fileset::sync(&all)
+}
+
+/// Measures units one after another. The gate is asked for the first one: between them nobody waits.
+fn measure_units(
+    job: &dyn Job,
+    context: &Context,
+    units: Units,
+    gate: &mut dyn Gate,
+) -> Result<Vec<Measurement>, EngineError> {
+    /// Open for all that come after the first.
+    struct Open<'g>(&'g mut dyn Gate, bool);
+    impl Gate for Open<'_> {
+        fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
+            if std::mem::replace(&mut self.1, true) { Ok(()) } else { self.0.ready(ready) }
+        }
+
+        fn tell(&mut self, live: Live) {
+            self.0.tell(live);
+        }
+    }
+    let mut gate = Open(gate, false);
+    let units = units.first..units.first.saturating_add(units.count);
+    units.map(|unit| job.measure(&context.of_unit(unit), &mut gate)).collect()
 }
 
 fn cleanup(job: &dyn Job, context: &Context) -> Result<(), EngineError> {

@@ -88,6 +88,9 @@ pub struct Plan {
     pub stretch: f64,
     /// Decides the order of everything and every byte of data.
     pub seed: u64,
+    /// Targets take turns on the whole medium, though they could be measured side by side.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_at_a_time: bool,
     /// Size of the image that a medium is made of; suites scale with it.
     pub size: Bytes,
     /// What sizes of files, the image and the memory limit were multiplied with; they stand here as they are then.

@@ -101,6 +101,13 @@ pub struct BlockOrder {
     pub parts: Vec<u32>,
 }
 
+impl BlockOrder {
+    /// The part that a target has; absent where it has the whole.
+    pub fn part_of(&self, target: &str) -> Option<u32> {
+        self.parts.get(self.targets.iter().position(|name| name == target)?).copied()
+    }
+}
+
 /// Where the targets of a block are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -106,7 +106,8 @@ pub struct Trial {
     /// It was made again: it was disturbed, or its block was interrupted and a resume made it anew. Never analysed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
-    /// The part of the medium that the target had; absent where it had the whole.
+    /// The part of the medium that the target had, counted over all segments of the run, for each makes its medium anew;
+    /// absent where it had the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
     /// Each stretch of a trial in rounds; absent where it was one visit.

@@ -46,6 +46,15 @@ pub enum Event<'a> {
         /// Its cell.
         workload: &'a str,
     },
+    /// A cell begins on all targets that are ready, in rounds.
+    Row {
+        /// 0 for warm-up.
+        block: u32,
+        /// The cell.
+        workload: &'a str,
+        /// Rounds that count.
+        rounds: u32,
+    },
     /// The trial goes on: files are made, operations done (`fsb_runner::agent::OPERATIONS`), or files removed.
     Working(&'a Progress),
     /// A trial ended and is on disk.

@@ -8,9 +8,11 @@ pub mod calibrate;
 pub mod event;
 pub mod matrix;
 pub mod order;
+pub(crate) mod placement;
 pub mod plan_file;
 mod regime;
 pub mod resume;
+mod rounds;
 pub mod run;
 pub mod scale;
 pub mod shipped_plan;
@@ -20,3 +22,6 @@ pub mod target_file;
 mod values;
 pub mod vm;
 pub mod worker;
+
+pub(crate) use placement::placement;
+pub use placement::sizing;

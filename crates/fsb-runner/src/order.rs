@@ -22,10 +22,60 @@ pub fn block(seed: u64, block: u32, targets: &[String], cells: &[String]) -> Blo
     BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells), parts: Vec::new() }
 }
 
+/// The turns of `seats` targets in so many rounds of a cell: in every second round the order of the round before it
+/// backwards, so that no target is first, or after a certain other one, more often than the rest.
+pub fn rounds(seed: u64, block: u32, seats: u32, rounds: u32) -> Vec<Vec<u32>> {
+    let mut generator = Pcg64::seed_from_u64(seed ^ (u64::from(block) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut turns: Vec<u32> = (0..seats).collect();
+    let next = |round: u32| {
+        if round.is_multiple_of(2) {
+            for last in (1..turns.len()).rev() {
+                turns.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
+            }
+        } else {
+            turns.reverse();
+        }
+        turns.clone()
+    };
+    (0..rounds).map(next).collect()
+}
+
+/// The part of each target, in the order of `targets`: every target is on every part equally often in whole rotations.
+pub fn parts(block: u32, all: &[String], targets: &[String], parts: u32) -> Vec<u32> {
+    let place = |name: &String| all.iter().position(|known| known == name).unwrap_or(0) as u32;
+    targets.iter().map(|name| (place(name) + block) % parts.max(1)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn two_rounds_are_an_order_and_the_same_backwards(seed: u64, block in 0u32..30, seats in 1u32..7) {
+            let rounds = rounds(seed, block, seats, 6);
+            for pair in rounds.chunks(2) {
+                let backwards: Vec<u32> = pair[0].iter().rev().copied().collect();
+                prop_assert_eq!(&pair[1], &backwards);
+                let mut sorted = backwards;
+                sorted.sort_unstable();
+                prop_assert_eq!(sorted, (0..seats).collect::<Vec<_>>());
+            }
+        }
+
+        #[test]
+        fn whole_rotations_put_every_target_on_every_part_equally_often(count in 1usize..7, first in 0u32..20) {
+            let all = names(count);
+            let mut seen = std::collections::BTreeMap::new();
+            for block in first..first + 2 * count as u32 {
+                for (name, part) in all.iter().zip(parts(block, &all, &all, count as u32)) {
+                    *seen.entry((name.clone(), part)).or_insert(0) += 1;
+                }
+            }
+            prop_assert!(seen.len() == count * count && seen.values().all(|times| *times == 2));
+        }
+    }
 
     fn names(count: usize) -> Vec<String> {
         (0..count).map(|index| index.to_string()).collect()

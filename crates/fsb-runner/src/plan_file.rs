@@ -21,6 +21,7 @@ use crate::target_file::TargetFile;
 
 pub use print::print;
 pub use repetition::RepetitionFile;
+pub use resolve::Resolved;
 
 /// The suite when none is named.
 pub(crate) const DEFAULT_SUITE: &str = "quick";
@@ -89,6 +90,9 @@ pub struct PlanFile {
     /// Whom workers run as. Only the command line may say so.
     #[serde(skip)]
     pub identity: Identity,
+    /// Targets take turns, though they could be measured side by side.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_at_a_time: bool,
     /// What is read is compared with what was written, by every workload that can. Only the command line may say so: of a
     /// plan that is printed the workloads say it themselves.
     #[serde(skip)]
@@ -146,6 +150,7 @@ impl PlanFile {
             theta: self.theta.or(under.theta),
             wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
             identity: self.identity,
+            one_at_a_time: self.one_at_a_time || under.one_at_a_time,
             verify: self.verify || under.verify,
             repetition: self.repetition.over(under.repetition),
             controls,

@@ -14,7 +14,11 @@ use fsb_testbed::host;
 /// A block is finished when it holds a trial, ended well or not, of every target and every cell. Trials of a warm-up
 /// that did not end in fixed amounts are marked as well.
 pub fn supersede(record: &RunRecord, trials: &mut [Trial]) -> usize {
-    let wanted = record.cells.len() * record.plan.targets.len();
+    // A cell that was decided is not measured any more: the block's own order says what belongs to it.
+    let wanted = |block: u32| {
+        let order = record.order.iter().find(|order| order.block == block);
+        order.map_or(record.cells.len(), |order| order.cells.len()) * record.plan.targets.len()
+    };
     let visited = |block: u32| {
         trials
             .iter()
@@ -25,8 +29,10 @@ pub fn supersede(record: &RunRecord, trials: &mut [Trial]) -> usize {
     };
     let blocks: BTreeSet<u32> = trials.iter().map(|trial| trial.block).collect();
     let warmup_again = record.amounts.is_empty();
-    let unfinished: BTreeSet<u32> =
-        blocks.into_iter().filter(|block| if *block == 0 { warmup_again } else { visited(*block) < wanted }).collect();
+    let unfinished: BTreeSet<u32> = blocks
+        .into_iter()
+        .filter(|block| if *block == 0 { warmup_again } else { visited(*block) < wanted(*block) })
+        .collect();
     let marked = trials.iter_mut().filter(|trial| unfinished.contains(&trial.block) && !trial.superseded);
     marked.map(|trial| trial.superseded = true).count()
 }

@@ -2,26 +2,31 @@
 
 mod amounts;
 mod compose;
+mod provision;
 mod repeat;
+mod side_by_side;
 mod stopping;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{Profile, Sizing, mix, workload};
-use fsb_model::run::BlockOrder;
-use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial};
-use fsb_testbed::{Kind, Provisioned, Setup};
+use fsb_model::host::DeviceId;
+use fsb_model::run::{BlockOrder, Placement};
+use fsb_model::{Amount, Cell, Outcome, Plan, RunRecord, Target, Trial, WorkloadSpec};
+use fsb_testbed::{Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
 
 use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
 use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
-use crate::{order, resume};
+use crate::rounds::UnitSample;
+use crate::{order, placement, resume};
 
 pub use repeat::REPEATS;
-pub use stopping::{Widest, WidestInterval};
+pub use stopping::{CellAtLook, Look, Widest, WidestInterval};
 
 /// Why a run ended before its end. What ended before that is on disk.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +55,8 @@ pub struct Run<'a> {
     pub observer: &'a mut dyn Observer,
     /// Asked after each block from the fifth on, where a precision is to be reached.
     pub widest: &'a mut WidestInterval<'a>,
+    /// Asked at each planned look.
+    pub look: &'a mut Look<'a>,
     /// How often a disturbed trial is made again at most: [`REPEATS`], or never.
     pub repeats: u32,
     /// The record; filled in as things become known.
@@ -69,6 +76,19 @@ struct Schedule<'a> {
     run: Run<'a>,
     cells: Vec<Cell>,
     profiles: BTreeMap<String, Profile>,
+    /// What sizes refer to.
+    sizing: Sizing,
+    /// All targets of a block are ready at once.
+    side_by_side: bool,
+    /// Cells that need no more blocks.
+    settled: BTreeSet<String>,
+    /// What stretches are made of, by cell; empty where targets take turns.
+    units: BTreeMap<String, CellUnit>,
+    unit_samples: Vec<UnitSample>,
+    /// Expected seconds of a row in a block, once the rounds are fixed.
+    row_seconds: BTreeMap<String, f64>,
+    /// Seconds of making all targets ready and taking them down, side by side.
+    block_base: f64,
     samples: Vec<Sample>,
     /// Seconds that trials should take, by target and cell, once the amounts are fixed.
     expected: BTreeMap<(String, String), f64>,
@@ -78,15 +98,28 @@ struct Schedule<'a> {
     trial_started: Timestamp,
 }
 
+/// The unit of a cell.
+struct CellUnit {
+    workload: WorkloadSpec,
+    own_files: bool,
+    operations: u64,
+    /// Bytes that it needs on the target.
+    space: u64,
+}
+
 /// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
 pub fn setup(record: &RunRecord) -> Setup {
-    let plan = &record.plan;
+    setup_of(&record.plan, &record.devices, placement::parts(record))
+}
+
+/// As [`setup`], of a plan whose media are divided into so many parts.
+pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts: u32) -> Setup {
     Setup {
         targets: plan.targets.clone(),
         size: plan.size.0,
         dir: plan.dir.clone(),
         wipe: plan.wipe.clone(),
-        devices: record.devices.clone(),
+        devices: devices.clone(),
         controls: plan.controls.clone(),
         identity: plan.identity.clone(),
         seed: plan.seed,
@@ -94,6 +127,7 @@ pub fn setup(record: &RunRecord) -> Setup {
         kernels: plan.kernels.clone(),
         oldest_kernel: None,
         fault: None,
+        parts,
     }
 }
 
@@ -125,19 +159,41 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
 }
 
 fn profiles(run: &Run<'_>) -> BTreeMap<String, Profile> {
-    let sizing = Sizing { size: run.record.plan.size.0, cpus: run.cpus };
+    let sizing = placement::sizing(&run.record, run.cpus);
     let profile = |cell: &Cell| Some((cell.label.clone(), workload::parse(&cell.workload, &sizing).ok()?.profile()));
     run.record.cells.iter().filter_map(profile).collect()
+}
+
+/// The units of all cells that have one.
+fn units(record: &RunRecord, sizing: &Sizing) -> BTreeMap<String, CellUnit> {
+    let unit = |cell: &Cell| {
+        let unit = workload::parse(&cell.workload, sizing).ok()?.unit()?;
+        let workload = WorkloadSpec { name: cell.workload.name.clone(), params: unit.params };
+        let space = workload::parse(&workload, sizing).ok()?.profile().space;
+        let unit = CellUnit { workload, own_files: unit.own_files, operations: unit.operations, space };
+        Some((cell.label.clone(), unit))
+    };
+    record.cells.iter().filter_map(unit).collect()
 }
 
 impl<'a> Schedule<'a> {
     fn new(run: Run<'a>) -> Self {
         let (cells, profiles) = (run.record.cells.clone(), profiles(&run));
         let done = run.trials.len() as u32;
+        let sizing = placement::sizing(&run.record, run.cpus);
+        let side_by_side = matches!(run.record.placement, Some(Placement::SideBySide { .. }));
+        let units = if side_by_side { units(&run.record, &sizing) } else { BTreeMap::new() };
         Schedule {
             run,
             cells,
             profiles,
+            sizing,
+            side_by_side,
+            settled: BTreeSet::new(),
+            units,
+            unit_samples: Vec::new(),
+            row_seconds: BTreeMap::new(),
+            block_base: 0.0,
             samples: Vec::new(),
             expected: BTreeMap::new(),
             visit_seconds: BTreeMap::new(),
@@ -187,27 +243,42 @@ impl<'a> Schedule<'a> {
 
     /// Makes the blocks that are still missing; says why it stopped.
     fn blocks(&mut self) -> Result<String, RunError> {
-        let planned = self.run.record.blocks_planned.unwrap_or(1);
         let names: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
-        let labels: Vec<_> = self.cells.iter().map(|cell| cell.label.clone()).collect();
         let first =
             self.run.trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).max().unwrap_or(0) + 1;
-        for block in first..=planned {
+        // Looks of earlier segments: what they found follows from the trials.
+        let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look < first).collect();
+        past.into_iter().for_each(|look| self.settle_cells(look));
+        let mut block = first;
+        while block <= self.run.record.blocks_planned.unwrap_or(1) {
             let began = Instant::now();
+            let open = self.cells.iter().filter(|cell| !self.settled.contains(&cell.label));
+            let labels: Vec<_> = open.map(|cell| cell.label.clone()).collect();
             self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
             let another = began.elapsed();
-            if let Some(reason) = self.enough(block, planned, another) {
+            if let Some(reason) = self.look(block, another).or_else(|| self.enough(block, another)) {
                 return Ok(reason);
             }
+            block += 1;
         }
         // A resumed run may have all its blocks already.
-        Ok(self.enough(planned, planned, Duration::ZERO).unwrap_or_default())
+        let planned = self.run.record.blocks_planned.unwrap_or(1);
+        Ok(self.enough(planned, Duration::ZERO).unwrap_or_default())
     }
 
-    fn block(&mut self, order: BlockOrder) -> Result<(), RunError> {
+    fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {
+        if let Some(Placement::SideBySide { parts, .. }) = self.run.record.placement
+            && parts > 1
+        {
+            let all: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
+            order.parts = order::parts(order.block, &all, &order.targets, parts);
+        }
         self.run.record.order.retain(|known| known.block != order.block);
         self.run.record.order.push(order.clone());
         self.save()?;
+        if self.side_by_side {
+            return self.block_side_by_side(&order);
+        }
         for name in &order.targets {
             let Some(target) = self.targets().iter().find(|target| target.name == *name).cloned() else { continue };
             self.run.observer.event(&Event::Visit { block: order.block, target: name });
@@ -216,67 +287,11 @@ impl<'a> Schedule<'a> {
         Ok(())
     }
 
-    /// Formats and mounts the target, alone, runs the cells, and takes it down.
-    fn visit(&mut self, order: &BlockOrder, target: &Target) -> Result<(), RunError> {
-        let began = Instant::now();
-        let observer = &mut *self.run.observer;
-        let tell = &mut |progress| observer.event(&Event::Opening(&progress));
-        let provisioned = match self.run.agent.provision(target, tell) {
-            Ok(provisioned) => provisioned,
-            Err(AgentError::Refused(error)) if target.optional && error.kind == Kind::Machine => {
-                return self.visit_unavailable(order, target, &error.to_string());
-            }
-            Err(AgentError::Refused(error)) => return self.visit_failed(order, target, &error.to_string()),
-            Err(error) => return Err(error.into()),
-        };
-        self.run.record.targets.insert(target.name.clone(), provisioned.record.clone());
-        for warning in &provisioned.warnings {
-            self.warn_once(warning);
-        }
-        let mut visiting = began.elapsed();
-        let mut lost: Option<String> = None;
-        for label in &order.cells {
-            match &lost {
-                None => lost = self.attempts(order, target, label, &provisioned)?,
-                Some(why) => self.keep(order, target, label, skipped(why), Some(&provisioned), false)?,
-            }
-        }
-        let began = Instant::now();
-        match self.run.agent.release() {
-            Ok(()) => {}
-            Err(AgentError::Refused(error)) => self.warn(format!("taking {} down: {error}", target.name)),
-            Err(error) => return Err(error.into()),
-        }
-        visiting += began.elapsed();
-        self.visit_seconds.insert(target.name.clone(), visiting.as_secs_f64());
-        Ok(())
-    }
-
-    fn visit_failed(&mut self, order: &BlockOrder, target: &Target, why: &str) -> Result<(), RunError> {
-        let record = self.run.record.targets.entry(target.name.clone()).or_default();
-        record.failed = Some(why.to_owned());
-        for label in &order.cells {
-            self.keep(order, target, label, skipped(why), None, false)?;
-        }
-        Ok(())
-    }
-
-    /// The plan knows that not every machine can make this target.
-    fn visit_unavailable(&mut self, order: &BlockOrder, target: &Target, why: &str) -> Result<(), RunError> {
-        self.run.record.targets.entry(target.name.clone()).or_default().unavailable = Some(why.to_owned());
-        for label in &order.cells {
-            let reply =
-                TrialReply { outcome: Outcome::NotApplicable, ..skipped(&format!("not available here: {why}")) };
-            self.keep(order, target, label, reply, None, false)?;
-        }
-        Ok(())
-    }
-
     fn conduct(
         &mut self,
         order: &BlockOrder,
         target: &Target,
-        label: &str,
+        (seat, label): (u32, &str),
         attempt: u32,
     ) -> Result<TrialReply, RunError> {
         self.trial_started = Timestamp::now();
@@ -288,8 +303,9 @@ impl<'a> Schedule<'a> {
         let plan = &self.run.record.plan;
         let warmup = order.block == 0;
         let request = TrialRequest {
+            seat,
             workload: cell.workload.clone(),
-            sizing: Sizing { size: plan.size.0, cpus: self.run.cpus },
+            sizing: self.sizing,
             seed: mix_all(&[plan.seed, u64::from(order.block)]),
             trial_seed: mix_all(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
             attempt,
@@ -328,7 +344,7 @@ impl<'a> Schedule<'a> {
         provisioned: Option<&Provisioned>,
         superseded: bool,
     ) -> Result<(), RunError> {
-        if order.block == 0 {
+        if order.block == 0 && reply.stretches.is_empty() {
             self.learn(target, label, &reply);
         }
         let started = std::mem::replace(&mut self.trial_started, Timestamp::now());
@@ -376,6 +392,7 @@ impl<'a> Schedule<'a> {
 
 fn skipped(why: &str) -> TrialReply {
     TrialReply {
+        stretches: Default::default(),
         outcome: Outcome::Failed,
         error: Some(why.to_owned()),
         measured: None,

@@ -136,7 +136,7 @@ guest-memory = "off"
     #[test]
     fn a_target_may_differ_in_a_control() {
         let plan = plan_file::parse(PLAN, "plan.toml").unwrap();
-        let (resolved, _) = plan.resolve(1, 7).unwrap();
+        let resolved = plan.resolve(1, 7).unwrap().plan;
         assert!(resolved.targets[0].controls.is_empty());
         assert_eq!(resolved.targets[1].name, "bare");
         assert_eq!(resolved.targets[2].name, "ext4,noatime barriers off cpus 0-2");
@@ -145,7 +145,7 @@ guest-memory = "off"
         let over = resolved.targets[1].controls_over(&resolved.controls);
         assert_eq!(over, [("barriers", "off"), ("guest-memory", "off")].map(|(a, b)| (a.into(), b.into())).into());
         let printed = plan_file::print(&resolved).unwrap();
-        let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7).unwrap().0;
+        let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7).unwrap().plan;
         assert_eq!(again, resolved, "{printed}");
     }
 

@@ -3,22 +3,39 @@
 use fsb_engine::{Profile, latency};
 use fsb_model::Metric;
 use fsb_model::metric::{self, MetricKind};
+use fsb_model::trial::Stretches;
 
 use crate::agent::Measured;
 
 /// The metrics of a trial; the first one is what targets are compared by.
 ///
 /// `Err` where a number would be one of the clock and not of the file system.
-pub fn metrics(profile: &Profile, measured: &Measured) -> Result<Vec<Metric>, String> {
-    if measured.timed_ns == 0 || measured.operations == 0 {
+pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Result<Vec<Metric>, String> {
+    if measured.timed_ns == 0 || measured.operations == 0 || stretches.timed_ns.contains(&0) {
         return Err("nothing was timed: the stretch is below the clock's resolution".to_owned());
     }
-    let mut metrics = vec![primary(profile, measured)];
+    let mut metrics =
+        vec![if stretches.is_empty() { primary(profile, measured) } else { typical(profile, measured, stretches) }];
     metrics.extend(rates(measured));
     metrics.extend(workers(measured));
     metrics.extend(latencies(profile, measured));
     metrics.extend(costs(measured));
     Ok(metrics)
+}
+
+/// The geometric mean of the stretches' rates: its logarithm is the mean over rounds, which is what targets are compared
+/// by, round by round.
+fn typical(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Metric {
+    let logarithms = stretches.timed_ns.iter().map(|ns| libm::log(*ns as f64 * 1e-9)).sum::<f64>();
+    let seconds = libm::exp(logarithms / stretches.timed_ns.len() as f64);
+    let operations = stretches.operations as f64;
+    let of_stretch = Measured {
+        timed_ns: (seconds * 1e9) as u64,
+        operations: stretches.operations,
+        bytes: (measured.bytes as f64 * operations / measured.operations as f64) as u64,
+        ..Measured::default()
+    };
+    primary(profile, &of_stretch)
 }
 
 fn primary(profile: &Profile, measured: &Measured) -> Metric {

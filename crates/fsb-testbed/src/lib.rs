@@ -24,6 +24,9 @@ pub mod watch;
 pub use caller::{Caller, prepare_process};
 pub use error::{Kind, TestbedError};
 pub use identity::worker_identity;
-pub use local::LocalTestbed;
+pub use local::{LocalTestbed, side_by_side};
+pub use medium::part_bytes;
 pub use sys::Roots;
-pub use testbed::{Abilities, ColdMethod, Counters, Fake, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
+pub use testbed::{
+    Abilities, ColdMethod, Counters, Fake, Opened, OpenedPart, Progress, Provisioned, Quiet, Seat, Setup, Testbed,
+};

@@ -11,7 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
 use crate::error::TestbedError;
+use crate::medium::Part;
 use crate::watch::Watch;
+
+/// The place of a target that is ready, numbered by whoever provisions: several targets can be ready at once.
+pub type Seat = u32;
 
 /// Everything a testbed must know of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +24,9 @@ pub struct Setup {
     pub targets: Vec<Target>,
     /// Bytes of an image.
     pub size: u64,
+    /// Into how many equal parts each medium is divided; with 1 it is whole.
+    #[serde(default = "whole")]
+    pub parts: u32,
     /// Where images live.
     pub dir: PathBuf,
     /// Block devices whose content the user gave up.
@@ -49,11 +56,18 @@ pub struct Setup {
     pub fault: Option<String>,
 }
 
+fn whole() -> u32 {
+    1
+}
+
 /// What was found and made by [`Testbed::open`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
     /// What the media are, by their text.
     pub media: BTreeMap<String, MediumRecord>,
+    /// The parts that targets have of them, by their text; none of a medium that is whole.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<String, Vec<OpenedPart>>,
     /// What the controls of the run did, by name.
     pub controls: BTreeMap<String, ControlRecord>,
     /// The machine.
@@ -66,6 +80,15 @@ pub struct Opened {
     /// Its processors are emulated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
+}
+
+/// A part of a medium that was divided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedPart {
+    /// Its device, as people know it: `/dev/loop3`.
+    pub device: PathBuf,
+    /// Where it lies on the medium.
+    pub place: Part,
 }
 
 /// How far a long preparation is.
@@ -162,27 +185,37 @@ pub struct Quiet {
     pub settled: bool,
 }
 
-/// Owns what targets stand on. One target at a time is provisioned.
+/// Owns what targets stand on, and makes them ready, each on a seat of its own.
 ///
-/// Call order: `check`, `open`, then for each visit `provision`, any of `make_cold`, `quiesce`, `counters`, and
-/// `release`; `close` at the end.
+/// Call order: `check`, `open`, then for each visit `provision`, any of `make_cold`, `quiesce`, `sync`, `counters`,
+/// `watch`, and `release`; `close` at the end.
 pub trait Testbed {
     /// Everything that can be known before anything is touched. The answer holds warnings.
     fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError>;
     /// Makes and fills the media and sets the controls of the run.
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError>;
-    /// Sets the controls of the visit, formats and mounts a target anew. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
-    fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError>;
-    /// Empties the caches of the provisioned target. Its root path stays valid, open files do not survive.
-    fn make_cold(&mut self) -> Result<(), TestbedError>;
-    /// Writes everything out and waits until nothing moves, at most ten seconds.
-    fn quiesce(&mut self) -> Result<Quiet, TestbedError>;
-    /// The counters now; absent where the device is unknown.
-    fn counters(&self) -> Option<Counters>;
-    /// Begins to watch what may disturb a measurement on the provisioned target; absent where nothing is real.
-    fn watch(&self) -> Option<Watch>;
-    /// Takes the provisioned target away and restores what the controls of its visit changed.
-    fn release(&mut self) -> Result<(), TestbedError>;
+    /// Sets the controls of the visit, formats and mounts a target anew on that part of its medium, and gives it the
+    /// seat. What had the seat is released first; other seats stay as they are. A target without a medium takes no
+    /// notice of the part. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
+    fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError>;
+    /// Empties the caches of the target: those of the kernel are emptied for all. Its root path stays valid, open files
+    /// do not survive.
+    fn make_cold(&mut self, seat: Seat) -> Result<(), TestbedError>;
+    /// Writes everything out and waits until nothing moves on the target's device, at most ten seconds.
+    fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError>;
+    /// Writes out what the target has to write, and nothing more: cheap enough for after each stretch.
+    fn sync(&mut self, seat: Seat) -> Result<(), TestbedError>;
+    /// The counters of the target's own device now; absent where that is unknown. The kernel counts the flushes of a
+    /// partition for its whole disk only.
+    fn counters(&self, seat: Seat) -> Option<Counters>;
+    /// Begins to watch what may disturb a measurement on the target; absent where nothing is real. What the devices of
+    /// all seats do is ours.
+    fn watch(&self, seat: Seat) -> Option<Watch>;
+    /// Takes the target of that seat away, and restores what the controls of its visit changed and no other seat still
+    /// needs. An empty seat needs nothing.
+    fn release(&mut self, seat: Seat) -> Result<(), TestbedError>;
+    /// Releases every seat, also where one of them fails; the first error is the answer.
+    fn release_all(&mut self) -> Result<(), TestbedError>;
     /// Takes everything away. Idempotent.
     fn close(&mut self);
 }

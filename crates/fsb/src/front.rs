@@ -10,10 +10,11 @@ use std::process;
 use std::time::Instant;
 
 use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::{Cell, Place, Plan, RunRecord, TargetKind, Trial};
+use fsb_model::{Place, Plan, RunRecord, TargetKind, Trial};
 use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
+use fsb_runner::plan_file::Resolved;
 use fsb_runner::resume as resuming;
 use fsb_runner::run::{self, Run, RunError};
 use fsb_runner::vm;
@@ -102,17 +103,10 @@ fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
 }
 
 /// Starts a run in the new directory `out`.
-pub fn start(
-    mut plan: Plan,
-    cells: Vec<Cell>,
-    out: &Path,
-    output: &Output,
-    quiet: bool,
-    turn: Turn,
-) -> anyhow::Result<u8> {
+pub fn start(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &author())?;
-    make_absolute(&mut plan)?;
-    let record = new_record(plan, cells)?;
+    make_absolute(&mut resolved.plan)?;
+    let record = new_record(resolved)?;
     let lock = check(&record, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder())?;
     let (stage, agent) = Stage::set(lock, &record)?;
@@ -177,7 +171,8 @@ fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::Result<(RunR
     Ok((record, trials, again))
 }
 
-fn new_record(plan: Plan, cells: Vec<Cell>) -> anyhow::Result<RunRecord> {
+fn new_record(resolved: Resolved) -> anyhow::Result<RunRecord> {
+    let Resolved { plan, cells, placement } = resolved;
     Ok(RunRecord {
         schema: SCHEMA.to_owned(),
         name: format!("{} · {}", run_name(&plan), plan.name),
@@ -188,7 +183,7 @@ fn new_record(plan: Plan, cells: Vec<Cell>) -> anyhow::Result<RunRecord> {
         amounts: Default::default(),
         blocks_planned: None,
         stopping_rule: None,
-        placement: None,
+        placement: Some(placement),
         rounds: Default::default(),
         looks: Vec::new(),
         order: Vec::new(),
@@ -274,12 +269,14 @@ fn perform(
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
     let snapshot = record.clone();
     let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
+    let mut look = |record: &RunRecord, trials: &[Trial]| results::look(record, trials);
     let cpus = cpus_of(&record.plan);
     run::measure(Run {
         agent,
         journal,
         observer,
         widest: &mut widest,
+        look: &mut look,
         // A front end that makes one trial shows it as it was.
         repeats: if warmup { run::REPEATS } else { 0 },
         record,
@@ -292,13 +289,12 @@ fn perform(
 
 /// Makes a run that leaves no directory behind: the front end of the 2023 tool.
 pub fn perform_unsaved(
-    plan: Plan,
-    cells: Vec<Cell>,
+    resolved: Resolved,
     journal: &mut dyn Journal,
     observer: &mut dyn Observer,
     turn: Turn,
 ) -> anyhow::Result<Vec<Trial>> {
-    let record = new_record(plan, cells)?;
+    let record = new_record(resolved)?;
     let (mut stage, agent) = Stage::set(check(&record, turn)?, &record)?;
     match perform(agent, journal, observer, record, Vec::new(), false) {
         Ok((_, trials)) => {

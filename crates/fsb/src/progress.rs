@@ -155,6 +155,13 @@ impl Observer for Progress {
                 self.line(&format!("{blocks}, about {}{shorter}", show_duration(*expected)));
                 self.line(&format!("stopping rule: {rule}"));
             }
+            Event::Row { block, workload, rounds } => {
+                let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
+                self.trial = format!("{what}: {workload}, {rounds} rounds");
+                self.told = None;
+                self.show_trials();
+                self.message(&self.trial);
+            }
             Event::Trial { target, workload } => {
                 self.trial = format!("{}: {workload}", self.releases.shorten(target));
                 self.told = None;

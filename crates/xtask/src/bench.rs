@@ -174,14 +174,12 @@ impl Engine<'_> {
 
     /// Nanoseconds an operation.
     fn measure(&self, operations: u64) -> anyhow::Result<f64> {
-        match self.step(Step::Measure, operations)? {
-            StepReport::Measured(measured) => {
-                let Measurement { timed_ns, operations: done, .. } = *measured;
-                ensure!(done == operations, "the engine did {done} operations instead of {operations}");
-                Ok(timed_ns as f64 / done as f64)
-            }
-            StepReport::Done => bail!("the measure step measured nothing"),
-        }
+        let Some(measured) = self.step(Step::Measure, operations)?.whole() else {
+            bail!("the measure step measured nothing")
+        };
+        let Measurement { timed_ns, operations: done, .. } = measured;
+        ensure!(done == operations, "the engine did {done} operations instead of {operations}");
+        Ok(timed_ns as f64 / done as f64)
     }
 
     fn file(&self) -> PathBuf {

@@ -35,6 +35,18 @@ pub(crate) enum Content {
 
 /// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
 pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool, seed: u64) -> Result<(), EngineError> {
+    make(set, layout, content, seed)?;
+    sync(set)?;
+    if settle {
+        wait_for_access_times();
+        read_once(set, layout)?;
+        sync(set)?;
+    }
+    Ok(())
+}
+
+/// Makes the set; nothing is waited for.
+pub(crate) fn make(set: &Path, layout: &Layout, content: Content, seed: u64) -> Result<(), EngineError> {
     make_anew(set)?;
     let largest = layout.file_size.min(CHUNK);
     let mut data = Data::new(seed, if content == Content::Full { largest as usize } else { 0 });
@@ -46,10 +58,6 @@ pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool,
                 write_file(&set.join(layout.path(file)), size, layout.address(file), &mut data)?;
             }
         }
-    }
-    sync(set)?;
-    if settle {
-        self::settle(set, layout)?;
     }
     Ok(())
 }
@@ -102,15 +110,17 @@ pub(crate) fn open(set: &Path) -> Result<Directory, EngineError> {
     KernelNamespace.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
 }
 
-/// Reads everything once, names and data, and brings the access times onto the device. With relatime, the default, the
-/// first read after a write updates them; a cold measurement would otherwise contain these writes.
-fn settle(set: &Path, layout: &Layout) -> Result<(), EngineError> {
-    // An access time that equals the modification time counts as not newer, and the kernel's coarse clock moves every
-    // 1 to 10 ms: a read in the same tick as the write would have to be settled again.
+/// Waits until a read gets a later access time than the last write: one that equals the modification time counts as not
+/// newer, and the kernel's coarse clock moves every 1 to 10 ms.
+pub(crate) fn wait_for_access_times() {
     thread::sleep(Duration::from_millis(20));
+}
+
+/// Reads everything once, names and data. With relatime, the default, the first read after a write updates the access
+/// times; a cold measurement would otherwise contain these writes. They are on the device after the next [`sync`].
+pub(crate) fn read_once(set: &Path, layout: &Layout) -> Result<(), EngineError> {
     list(set, layout)?;
-    read(set, layout)?;
-    sync(set)
+    read(set, layout)
 }
 
 /// Lists every directory and asks for the attributes of every file in it.

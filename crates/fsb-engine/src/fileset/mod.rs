@@ -6,7 +6,10 @@ mod layout;
 pub(crate) mod tree_walk;
 mod verify;
 
-pub(crate) use build::{Content, build, expect_nothing, make_anew, make_directory, open, sync, sync_through};
+pub(crate) use build::{
+    Content, build, expect_nothing, make, make_anew, make_directory, open, read_once, sync, sync_through,
+    wait_for_access_times,
+};
 pub use cache::EXAMINED_FILES;
 pub(crate) use cache::{Interest, examined, ready, resident_after};
 pub(crate) use layout::{Layout, MOST_DIRECTORIES, MOST_FILES, Names};

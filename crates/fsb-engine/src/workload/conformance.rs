@@ -7,7 +7,7 @@ use fsb_model::{CacheState, WorkloadSpec};
 
 use super::testing::{Open, SIZING, task, with};
 use super::*;
-use crate::task::{ClockSpec, Ready, Step, StepReport, Task};
+use crate::task::{ClockSpec, Ready, Step, StepReport, Task, Units};
 use crate::{backend, latency, worker};
 
 /// All three steps; what the measure step said and what was ready before it.
@@ -22,9 +22,7 @@ fn run(
     for step in [Step::Prepare, Step::Measure, Step::Cleanup] {
         let mut task = task(step, workload, root, operations);
         change(&mut task);
-        if let StepReport::Measured(measured) = worker::perform(&task, &mut gate)? {
-            measurement = Some(*measured);
-        }
+        measurement = worker::perform(&task, &mut gate)?.whole().or(measurement);
     }
     Ok((measurement.expect("the measure step measures"), gate.0.expect("the gate was asked")))
 }
@@ -98,7 +96,7 @@ fn every_example_runs_on_nothing_and_repeats_to_the_last_digit() {
         let fake = |seed| {
             let change = move |task: &mut Task| {
                 task.backend = Some("null".to_owned());
-                task.clock = ClockSpec::Fake { seed, slowdown: 1.0, noise: 0.05 };
+                task.clock = ClockSpec::Fake { seed, slowdown: 1.0, noise: 0.05, stretch: 0 };
             };
             run(&spec, nowhere, profile.operations, change).unwrap()
         };
@@ -233,7 +231,7 @@ fn a_time_limit_ends_divisible_work_after_an_operation() {
     let spec = with("read", &[("file_size", "1M".into()), ("block_size", "4K".into())]);
     let limited = |task: &mut Task| {
         task.until_seconds = Some(1e-4);
-        task.clock = ClockSpec::Fake { seed: 5, slowdown: 1.0, noise: 0.05 };
+        task.clock = ClockSpec::Fake { seed: 5, slowdown: 1.0, noise: 0.05, stretch: 0 };
         task.backend = Some("null".to_owned());
     };
     let (measured, _) = run(&spec, Path::new("/nowhere"), 100_000, limited).unwrap();
@@ -295,4 +293,36 @@ fn an_unknown_backend_or_workload_gets_the_nearest_name() {
     assert!(error.message.contains("did you mean 'null'"), "{error}");
     let error = parse(&with("raed", &[]), &SIZING).err().unwrap();
     assert!(error.message.contains("did you mean 'read'"), "{error}");
+}
+
+/// Units of every workload: the parameters parse, each with files of its own finds what the workload defines, whatever
+/// was done before, and nothing is left.
+#[test]
+fn units_begin_in_the_state_that_the_workload_defines() {
+    let mut with_units = 0;
+    for workload in REGISTRY {
+        let job = workload.parse(&workload.example(), &SIZING).unwrap();
+        let Some(unit) = job.unit() else { continue };
+        with_units += 1;
+        let name = workload.name();
+        let spec = WorkloadSpec { name: name.to_owned(), params: unit.params.clone() };
+        let profile = parse(&spec, &SIZING).unwrap().profile();
+        assert!(unit.operations <= profile.operations || profile.repeats_in_place, "{name}");
+        let root = tempfile::tempdir().unwrap();
+        let step = |step: Step, repetition: u32| {
+            let units =
+                unit.own_files.then_some(Units { first: repetition, count: if step == Step::Prepare { 4 } else { 2 } });
+            let task = Task { repetition, units, ..task(step, &spec, root.path(), unit.operations) };
+            worker::perform(&task, &mut Open::default()).unwrap_or_else(|error| panic!("{name}: {error}"))
+        };
+        step(Step::Prepare, 0);
+        for first in [0, 2] {
+            let StepReport::Measured(measured) = step(Step::Measure, first) else { panic!("{name} measured nothing") };
+            assert_eq!(measured.len(), if unit.own_files { 2 } else { 1 }, "{name}");
+            assert!(measured.iter().all(|measured| measured.operations == unit.operations), "{name}");
+        }
+        step(Step::Cleanup, 0);
+        assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0, "{name}");
+    }
+    assert!(with_units >= 20, "{with_units}");
 }

@@ -6,7 +6,7 @@ use super::spec::Spec;
 use crate::EngineError;
 use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
 use crate::clock::Kind;
-use crate::context::Context;
+use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Interest, Layout};
 use crate::io_loop::{Files, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
@@ -24,7 +24,13 @@ impl Spec {
     pub(crate) fn prepare(&self, context: &Context, content: Content) -> Result<(), EngineError> {
         // Files that are not there yet have nothing to settle.
         let settle = self.cache != CacheState::Any && content == Content::Full;
-        fileset::build(&context.set(), &self.layout, content, settle, context.seed)
+        let (set, layout) = (context.set(), &self.layout);
+        match context.preparing {
+            Preparing::All => fileset::build(&set, layout, content, settle, context.seed),
+            Preparing::Files => fileset::make(&set, layout, content, context.seed),
+            Preparing::Settling if settle => fileset::read_once(&set, layout),
+            Preparing::Settling => Ok(()),
+        }
     }
 
     /// The set that [`Spec::prepare`] made, open.

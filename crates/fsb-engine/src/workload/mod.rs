@@ -37,8 +37,11 @@ mod spec;
 mod stat;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
 mod untar_build;
 mod write;
+
+pub use unit::Unit;
 
 use fsb_model::nearest::unknown;
 use fsb_model::{Params, WorkloadSpec};
@@ -123,6 +126,11 @@ pub trait Job: Send + Sync {
 
     /// The backend that makes the calls, unless a task has one of its own.
     fn backend(&self) -> &'static dyn Backend;
+
+    /// What stretches are made of. Absent where the work is measured as a whole, in visits.
+    fn unit(&self) -> Option<Unit> {
+        None
+    }
 
     /// Makes the files that the work needs, durably. What an earlier step left behind is replaced. Asked only where the
     /// backend touches files, as [`Job::cleanup`] is.

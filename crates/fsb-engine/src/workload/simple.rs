@@ -3,6 +3,7 @@
 use fsb_model::Params;
 
 use super::spec::{Rules, Spec};
+use super::unit::{self, Unit};
 use super::{Job, Workload};
 use crate::backend::Backend;
 use crate::context::Context;
@@ -57,6 +58,13 @@ impl Job for SimpleJob {
 
     fn backend(&self) -> &'static dyn Backend {
         self.spec.backend
+    }
+
+    fn unit(&self) -> Option<Unit> {
+        unit::of_set(self, &self.spec, false, |params| {
+            let sizing = Sizing { size: 0, cpus: 1 };
+            Some(SimpleJob { member: self.member, spec: Spec::parse(self.member.rules, params, &sizing).ok()? })
+        })
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {

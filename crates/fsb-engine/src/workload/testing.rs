@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_model::WorkloadSpec;
 
 use super::parse;
-use crate::task::{Gate, Measurement, Ready, Sizing, Step, StepReport, Task};
+use crate::task::{Gate, Measurement, Ready, Sizing, Step, Task};
 use crate::{EngineError, ParamError, worker};
 
 /// The machine that parameters are resolved for.
@@ -62,8 +62,6 @@ pub(crate) fn run_once(
 ) -> Result<Measurement, EngineError> {
     let operations = parse(workload, &SIZING).unwrap().profile().operations;
     worker::perform(&task(Step::Prepare, workload, root, operations), &mut Open::default())?;
-    match worker::perform(&task(Step::Measure, workload, root, operations), &mut Before(&mut before))? {
-        StepReport::Measured(measured) => Ok(*measured),
-        StepReport::Done => panic!("the measure step measures"),
-    }
+    let report = worker::perform(&task(Step::Measure, workload, root, operations), &mut Before(&mut before))?;
+    Ok(report.whole().expect("the measure step measures"))
 }

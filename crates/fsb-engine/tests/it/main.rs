@@ -16,7 +16,7 @@ mod syscalls;
 
 use std::path::Path;
 
-use fsb_engine::{EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
+use fsb_engine::{EngineError, Gate, Measurement, Ready, Sizing, Step, Task, worker};
 use fsb_model::WorkloadSpec;
 
 /// A gate that opens at once.
@@ -41,10 +41,8 @@ pub fn perform(step: Step, root: &Path, workload: &serde_json::Value) -> Result<
 
 /// Measures.
 pub fn measure(root: &Path, operations: u64, workload: &serde_json::Value) -> Result<Measurement, EngineError> {
-    match worker::perform(&task(Step::Measure, root, operations, workload), &mut Open)? {
-        StepReport::Measured(measurement) => Ok(*measurement),
-        StepReport::Done => panic!("a measure step measures"),
-    }
+    let report = worker::perform(&task(Step::Measure, root, operations, workload), &mut Open)?;
+    Ok(report.whole().expect("a measure step measures"))
 }
 
 /// A directory in memory where there is one: for tests that ask nothing of a device and would wait for it for nothing.

@@ -96,7 +96,7 @@ fn meddled(workload: &Value, transactions: u64, meddle: impl Fn(PathBuf) + Send 
     perform(Step::Cleanup, root.path(), workload).unwrap();
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     match ended {
-        Ok(StepReport::Measured(measured)) => panic!("it was measured: {:?}", measured.counts),
+        Ok(StepReport::Measured(measured)) => panic!("it was measured: {:?}", measured[0].counts),
         Ok(StepReport::Done) => panic!("a measure step measures"),
         Err(error) => error,
     }

@@ -80,7 +80,8 @@ pub(crate) fn t_word(verdict: TVerdict) -> &'static str {
 /// The name in JSON and CSV.
 pub(crate) fn method_name(method: Method) -> &'static str {
     match method {
-        Method::Paired | Method::PairedOnParts => "paired",
+        Method::Paired => "paired",
+        Method::PairedOnParts => "paired_on_parts",
         Method::Welch => "welch",
     }
 }

@@ -9,7 +9,7 @@ use fsb_model::Target;
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 
 use super::lines::{LineError, Lines};
-use super::protocol::{Reply, Request, TrialReply, TrialRequest, VERSION};
+use super::protocol::{Reply, Request, RowRequest, TrialReply, TrialRequest, VERSION};
 
 /// Why an agent has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -73,13 +73,15 @@ impl Agent {
         }
     }
 
-    /// Makes a target ready.
+    /// Makes a target ready, in a seat and on a part of its medium.
     pub fn provision(
         &mut self,
+        (seat, part): (u32, u32),
         target: &Target,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Provisioned, AgentError> {
-        match self.ask(&Request::Provision(target.clone()), PROVISION, progress)? {
+        let request = Request::Provision { seat, part, target: Box::new(target.clone()) };
+        match self.ask(&request, PROVISION, progress)? {
             Reply::Provisioned(provisioned) => Ok(*provisioned),
             other => Err(unexpected(&other)),
         }
@@ -100,9 +102,22 @@ impl Agent {
         }
     }
 
-    /// Takes the target down.
-    pub fn release(&mut self) -> Result<(), AgentError> {
-        self.ask(&Request::Release, RELEASE, &mut |_| {}).map(|_| ())
+    /// Conducts a row; `progress` is told now and then how far it has come. The answer holds a reply a seat.
+    pub fn row(
+        &mut self,
+        request: RowRequest,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<(u32, TrialReply)>, AgentError> {
+        let silence = request.silence() + RELEASE;
+        match self.ask(&Request::Row(Box::new(request)), silence, progress)? {
+            Reply::Row(replies) => Ok(replies),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Takes the target of a seat down.
+    pub fn release(&mut self, seat: u32) -> Result<(), AgentError> {
+        self.ask(&Request::Release(seat), RELEASE, &mut |_| {}).map(|_| ())
     }
 
     /// Undoes everything and ends the agent.

@@ -70,6 +70,7 @@ pub(crate) fn refused(failure: Failure) -> TrialReply {
         measured: None,
         observed: Map::new(),
         disturbed: Vec::new(),
+        stretches: Default::default(),
         spent: Spent::default(),
         target_lost: false,
     }

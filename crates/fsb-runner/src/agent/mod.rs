@@ -6,7 +6,10 @@ mod failure;
 pub(crate) mod lines;
 mod proof;
 pub(crate) mod protocol;
+mod row;
+mod tally;
 
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -17,8 +20,9 @@ pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
 use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
-pub use protocol::{Measured, Spent, TrialReply, TrialRequest};
+pub use protocol::{Measured, RowRequest, SeatTrial, Spent, TrialReply, TrialRequest};
 use protocol::{Reply, Request, VERSION};
+use row::{SeatPost, conduct_row};
 
 use crate::worker::Post;
 
@@ -33,7 +37,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// Serves a runner until it closes the connection. The testbed is taken down in the end, whatever happened.
 pub fn serve(stream: UnixStream, testbed: &mut dyn Testbed) -> Result<(), String> {
     let mut lines = Lines::new(stream).map_err(|error| error.to_string())?;
-    let mut server = Server { testbed, setup: None, target: None };
+    let mut server = Server { testbed, setup: None, targets: BTreeMap::new() };
     let ended = server.converse(&mut lines);
     server.testbed.close();
     ended
@@ -42,7 +46,8 @@ pub fn serve(stream: UnixStream, testbed: &mut dyn Testbed) -> Result<(), String
 struct Server<'a> {
     testbed: &'a mut dyn Testbed,
     setup: Option<Setup>,
-    target: Option<Provisioned>,
+    /// By seat.
+    targets: BTreeMap<u32, Provisioned>,
 }
 
 impl Server<'_> {
@@ -70,15 +75,17 @@ impl Server<'_> {
                 &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
             )),
             Request::Open(setup) => self.open(*setup, lines),
-            Request::Provision(target) => {
-                let provisioned = self.testbed.provision(&target)?;
-                self.target = Some(provisioned.clone());
+            Request::Provision { seat, part, target } => {
+                self.targets.remove(&seat);
+                let provisioned = self.testbed.provision(seat, part, &target)?;
+                self.targets.insert(seat, provisioned.clone());
                 Ok(Reply::Provisioned(Box::new(provisioned)))
             }
             Request::Trial(request) => self.trial(&request, lines),
-            Request::Release => {
-                self.target = None;
-                self.testbed.release().map(|()| Reply::Done)
+            Request::Row(request) => self.row(&request, lines),
+            Request::Release(seat) => {
+                self.targets.remove(&seat);
+                self.testbed.release(seat).map(|()| Reply::Done)
             }
             Request::Close => {
                 self.testbed.close();
@@ -102,30 +109,48 @@ impl Server<'_> {
     }
 
     fn trial(&mut self, request: &TrialRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
-        let (Some(target), Some(setup)) = (&self.target, &self.setup) else {
-            return Err(machine("a trial was asked for without a target", "nothing was provisioned"));
-        };
-        let confinement = match target.abilities.fake {
-            Some(_) => None,
-            None => {
-                let (uid, gid) = worker_identity(&setup.identity)?;
-                // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
-                Some(Confinement {
-                    writable: Some(target.root.clone()),
-                    uid,
-                    gid,
-                    cpus: target.held.cpus.clone(),
-                    memory_nodes: target.held.memory_nodes.clone(),
-                    die_with_parent: true,
-                })
-            }
-        };
-        let post = Post { confinement, held: target.held.clone(), deadline: Some(request.deadline), ..Post::default() };
+        let target = self.targets.get(&request.seat).ok_or_else(not_ready)?;
+        let post = post(self.setup.as_ref(), target, request.deadline)?;
         // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         let mut stage = Stage { testbed: self.testbed, target, post, tell: &mut tell };
         Ok(Reply::Trial(Box::new(conduct(&mut stage, request))))
     }
+
+    fn row(&mut self, request: &RowRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
+        let posts = request.seats.iter().map(|trial| {
+            let target = self.targets.get(&trial.seat).ok_or_else(not_ready)?;
+            Ok(SeatPost { seat: trial.seat, target, post: post(self.setup.as_ref(), target, request.deadline)? })
+        });
+        let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
+        let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
+        Ok(Reply::Row(conduct_row(self.testbed, &posts, request, &mut tell)))
+    }
+}
+
+/// Where the workers of a target work.
+fn post(setup: Option<&Setup>, target: &Provisioned, deadline: Duration) -> Result<Post, TestbedError> {
+    let setup = setup.ok_or_else(not_ready)?;
+    let confinement = match target.abilities.fake {
+        Some(_) => None,
+        None => {
+            let (uid, gid) = worker_identity(&setup.identity)?;
+            // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
+            Some(Confinement {
+                writable: Some(target.root.clone()),
+                uid,
+                gid,
+                cpus: target.held.cpus.clone(),
+                memory_nodes: target.held.memory_nodes.clone(),
+                die_with_parent: true,
+            })
+        }
+    };
+    Ok(Post { confinement, held: target.held.clone(), deadline: Some(deadline), ..Post::default() })
+}
+
+fn not_ready() -> TestbedError {
+    machine("a trial was asked for without a target", "nothing was provisioned")
 }
 
 /// A trial that the target did not survive.

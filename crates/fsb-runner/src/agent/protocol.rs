@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::{Rate, Sizing, Stonewall};
-use fsb_model::trial::WorkerSpan;
+use fsb_model::trial::{Stretches, WorkerSpan};
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// From the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,11 +28,20 @@ pub enum Request {
     /// Make the media and set the controls of the run.
     Open(Box<Setup>),
     /// Make a target ready.
-    Provision(Target),
+    Provision {
+        /// The seat that it gets.
+        seat: u32,
+        /// The part of the medium that it gets.
+        part: u32,
+        /// The target.
+        target: Box<Target>,
+    },
     /// Conduct a trial on the target that is ready.
     Trial(Box<TrialRequest>),
-    /// Take the target down.
-    Release,
+    /// Conduct a row on targets that are ready.
+    Row(Box<RowRequest>),
+    /// Take the target of a seat down.
+    Release(u32),
     /// Undo everything and end.
     Close,
 }
@@ -40,6 +49,8 @@ pub enum Request {
 /// A trial to conduct.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialRequest {
+    /// The seat of the target.
+    pub seat: u32,
     /// The cell's workload, resolved.
     pub workload: WorkloadSpec,
     /// What its sizes were resolved against.
@@ -56,6 +67,50 @@ pub struct TrialRequest {
     pub until_seconds: Option<f64>,
     /// The time after which a worker that says nothing is killed.
     pub deadline: Duration,
+}
+
+/// A cell to conduct on several targets, in rounds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RowRequest {
+    /// The workload of a unit.
+    pub workload: WorkloadSpec,
+    /// What its sizes were resolved against.
+    pub sizing: Sizing,
+    /// Each unit has files of its own.
+    pub own_files: bool,
+    /// Operations of a unit.
+    pub operations: u64,
+    /// Units of a stretch.
+    pub units: u32,
+    /// The order of seats in each round. The first round leads in.
+    pub orders: Vec<Vec<u32>>,
+    /// Rounds that may be made again because a neighbour was not at rest.
+    pub spares: u32,
+    /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
+    pub seed: u64,
+    /// The targets, by their seats.
+    pub seats: Vec<SeatTrial>,
+    /// From 1; a disturbed row is made again. 0 in the warm-up.
+    pub attempt: u32,
+    /// The time after which a worker that says nothing is killed.
+    pub deadline: Duration,
+}
+
+impl RowRequest {
+    /// How long an agent may say nothing while it conducts this: each step of each target has the worker's deadline.
+    pub fn silence(&self) -> Duration {
+        let stretches = self.orders.len() as u32 + self.spares;
+        self.deadline * (stretches + 3) * self.seats.len().max(1) as u32
+    }
+}
+
+/// One target's trial of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatTrial {
+    /// Where the target is ready.
+    pub seat: u32,
+    /// Differs between all trials: seeds the pretend clock of the null file system.
+    pub trial_seed: u64,
 }
 
 /// From the agent.
@@ -75,6 +130,8 @@ pub enum Reply {
     Provisioned(Box<Provisioned>),
     /// How the trial ended.
     Trial(Box<TrialReply>),
+    /// How the trials of a row ended, by seat.
+    Row(Vec<(u32, TrialReply)>),
     /// Done.
     Done,
     /// The request failed.
@@ -94,6 +151,9 @@ pub struct TrialReply {
     pub observed: Map<String, Value>,
     /// What disturbed it; empty where nothing did.
     pub disturbed: Vec<String>,
+    /// Each stretch of a trial in rounds.
+    #[serde(default)]
+    pub stretches: Stretches,
     /// Where the time went, for the plan's estimate.
     pub spent: Spent,
     /// The target is gone (a remount failed): nothing more can run on it in this visit.

@@ -119,7 +119,7 @@ mod tests {
     use crate::plan_file;
 
     fn resolve(text: &str) -> Result<fsb_model::Plan, PlanError> {
-        plan_file::parse(text, "plan.toml")?.resolve(2, 7).map(|(plan, _)| plan)
+        plan_file::parse(text, "plan.toml")?.resolve(2, 7).map(|resolved| resolved.plan)
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use fsb_engine::{ParamError, Sizing, workload};
 use fsb_model::plan::Plan;
+use fsb_model::run::Placement;
 use fsb_model::target::make_names_unique;
 use fsb_model::units::parse_percent;
 use fsb_model::{Cell, Place, Target, WorkloadSpec};
@@ -14,11 +15,24 @@ use toml::Spanned;
 use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PlanError, PlanFile, place};
 use crate::suite;
 use crate::sweep::{self, Scope};
-use crate::{regime, scale};
+use crate::{placement, regime, scale};
+
+/// A plan with everything decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The plan.
+    pub plan: Plan,
+    /// Its cells, in its order.
+    pub cells: Vec<Cell>,
+    /// Whether targets are measured side by side.
+    pub placement: Placement,
+}
 
 impl PlanFile {
     /// Everything decided: the suite looked up, defaults filled in, every parameter read by its workload.
-    pub fn resolve(self, cpus: u32, fresh_seed: u64) -> Result<(Plan, Vec<Cell>), PlanError> {
+    ///
+    /// Where targets will be side by side, sizes of files refer to the part of the medium that each has.
+    pub fn resolve(self, cpus: u32, fresh_seed: u64) -> Result<Resolved, PlanError> {
         if self.suite.is_some() && !self.workloads.is_empty() {
             return Err(PlanError::Request("a plan names a suite or workloads, not both".to_owned()));
         }
@@ -43,26 +57,37 @@ impl PlanFile {
         controls.extend(self.controls.clone());
         let own_controls = targets.iter_mut().map(|target| &mut target.controls);
         std::iter::once(&mut controls).chain(own_controls).for_each(|controls| scale::controls(controls, scale));
-        let plan = Plan {
+        let mut plan = Plan {
             name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
             targets,
             workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
             stretch: repetition.resolve_stretch()?,
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
+            one_at_a_time: self.one_at_a_time,
             size,
             scale: scale * scaled,
             dir: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),
             theta: self.resolved_theta()?,
             controls,
-            wipe: self.wipe,
-            identity: self.identity,
+            wipe: self.wipe.clone(),
+            identity: self.identity.clone(),
             place,
             kernels: self.kernels.iter().map(|text| text.get_ref().clone()).collect(),
             vm,
         };
+        let placement = placement(&plan, &cells, sizing.cpus);
+        let (cells, sizing) = match placement {
+            Placement::SideBySide { parts, part_bytes } if parts > 1 => {
+                let sizing = Sizing { size: part_bytes, ..sizing };
+                let full = Full { size: full.0 / u64::from(parts), scale, memory };
+                (self.cells(&workloads, &sizing, full)?, sizing)
+            }
+            _ => (cells, sizing),
+        };
+        plan.workloads = cells.iter().map(|cell| cell.workload.clone()).collect();
         regime::check(&plan, &cells, &sizing, memory).map_err(PlanError::Request)?;
-        Ok((plan, cells))
+        Ok(Resolved { plan, cells, placement })
     }
 
     fn resolved_targets(&self, place: Place) -> Result<Vec<Target>, PlanError> {

@@ -5,12 +5,14 @@ use std::time::Duration;
 use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
-use fsb_model::{Plan, Repetition};
+use fsb_model::{Amount, Plan, Repetition};
 
 use super::{Run, Schedule, profiles, stopping};
 use crate::calibrate::{Basis, expected_seconds, shortened};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
+use crate::placement;
+use crate::rounds::{self, Row};
 
 /// Says how long a matrix will take, by a model: nothing is known of the machine yet.
 pub(super) fn say_estimate(run: &mut Run<'_>) {
@@ -41,6 +43,9 @@ impl Schedule<'_> {
 
     /// Fixes the amounts and the number of blocks; of a matrix that the budget does not hold, a part is chosen.
     pub(super) fn calibrate(&mut self) {
+        if self.side_by_side {
+            return self.calibrate_rounds();
+        }
         let grid = self.grid();
         self.samples.extend(between::fill(&grid, &self.samples));
         let budget = self.run.record.plan.repetition.budget();
@@ -66,6 +71,60 @@ impl Schedule<'_> {
             expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
             scale: decided.scale,
         });
+    }
+
+    /// Fixes rounds, blocks and looks. Cells that are measured as wholes get their share of the time, by their number.
+    fn calibrate_rounds(&mut self) {
+        let repetition = self.run.record.plan.repetition;
+        let left = repetition
+            .budget()
+            .map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
+        let (rows, wholes): (Vec<_>, Vec<_>) =
+            self.profiled().into_iter().partition(|(label, _)| self.units.contains_key(label));
+        let share = wholes.len() as f64 / (rows.len() + wholes.len()).max(1) as f64;
+        let decided = self.basis(&wholes, left * share).decide();
+        let seconds_of_wholes = if wholes.is_empty() { 0.0 } else { decided.block_seconds };
+        let mut amounts = decided.amounts;
+        let rows: Vec<Row> = rows.into_iter().map(|(label, _)| self.row_of(label)).collect();
+        let basis = rounds::Basis {
+            rows: &rows,
+            samples: &self.unit_samples,
+            base: self.block_base + seconds_of_wholes,
+            rotation: placement::parts(&self.run.record),
+            repetition,
+            left,
+        };
+        let decided = basis.decide();
+        for (label, rounds) in &decided.rounds {
+            let operations = self.units.get(label).map_or(0, |unit| unit.operations * u64::from(rounds.units));
+            amounts.insert(label.clone(), Amount { repetitions: rounds.rounds, operations });
+        }
+        self.row_seconds = decided.row_seconds;
+        let record = &mut self.run.record;
+        record.amounts = amounts;
+        record.rounds = decided.rounds;
+        record.looks = decided.looks;
+        record.blocks_planned = Some(decided.blocks);
+        self.expect();
+        let rule = match &self.run.record.looks[..] {
+            [] => stopping::rule(repetition, decided.blocks),
+            looks => stopping::rule_of_looks(repetition, decided.blocks, looks),
+        };
+        self.run.record.stopping_rule = Some(rule.clone());
+        self.run.observer.event(&Event::Planned {
+            blocks: decided.blocks,
+            rule: &rule,
+            expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
+            scale: 1.0,
+        });
+    }
+
+    fn row_of(&self, label: String) -> Row {
+        /// Share of a part that units may fill.
+        const FILLED: f64 = 0.6;
+        let unit = &self.units[&label];
+        let room = (self.sizing.size as f64 * FILLED / unit.space.max(1) as f64) as u32;
+        Row { own_files: unit.own_files, room: room.max(1), label }
     }
 
     fn profiled(&self) -> Vec<(String, Profile)> {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Schedule;
 use crate::agent::TrialReply;
-use crate::values;
+use crate::{placement, values};
 
 /// What was seen of the visit's controls that were asked for, by name; those of the run stand in its record.
 fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> Map<String, Value> {
@@ -40,10 +40,12 @@ impl Schedule<'_> {
         let mut error = reply.error;
         let measured = reply.measured.unwrap_or_default();
         let metrics = match outcome {
-            Outcome::Ok | Outcome::Invalid => values::metrics(profile, &measured).unwrap_or_else(|why| {
-                (outcome, error) = (Outcome::Invalid, Some(error.take().unwrap_or(why)));
-                Vec::new()
-            }),
+            Outcome::Ok | Outcome::Invalid => {
+                values::metrics(profile, &measured, &reply.stretches).unwrap_or_else(|why| {
+                    (outcome, error) = (Outcome::Invalid, Some(error.take().unwrap_or(why)));
+                    Vec::new()
+                })
+            }
             Outcome::Failed | Outcome::NotApplicable => Vec::new(),
         };
         let mut observed = reply.observed;
@@ -85,10 +87,16 @@ impl Schedule<'_> {
             observed,
             disturbed: reply.disturbed,
             superseded: false,
-            part: None,
-            stretches: Default::default(),
+            part: order.part_of(&target.name).map(|part| part + self.parts_before()),
+            stretches: reply.stretches,
             extra: Map::new(),
         }
+    }
+
+    /// A resumed run has a new image: its parts are others than those of the segments before.
+    fn parts_before(&self) -> u32 {
+        let segments = self.run.record.segments.len().max(1) as u32;
+        (segments - 1) * placement::parts(&self.run.record)
     }
 
     /// The kernel of a target that could not be provisioned, as far as it is known.
@@ -98,7 +106,17 @@ impl Schedule<'_> {
 
     fn requested(&self, label: &str, target: &Target) -> Map<String, Value> {
         let mut requested = Map::new();
-        if let Some(amount) = self.run.record.amounts.get(label) {
+        if let (Some(rounds), Some(unit)) = (self.run.record.rounds.get(label), self.units.get(label)) {
+            requested.insert("rounds".to_owned(), json!(rounds.rounds));
+            requested.insert("units".to_owned(), json!(rounds.units));
+            // Where a unit has files of its own, they are smaller or fewer than the workload's.
+            let params = self.cells.iter().find(|cell| cell.label == label).map(|cell| &cell.workload.params);
+            let own = unit.workload.params.iter();
+            let own = own.filter(|(key, value)| params.is_none_or(|params| params.get(*key) != Some(*value)));
+            let mut own: Map<String, Value> = own.map(|(key, value)| (key.clone(), value.clone())).collect();
+            own.insert("operations".to_owned(), json!(unit.operations));
+            requested.insert("unit".to_owned(), Value::Object(own));
+        } else if let Some(amount) = self.run.record.amounts.get(label) {
             requested.insert("repetitions".to_owned(), json!(amount.repetitions));
             requested.insert("operations".to_owned(), json!(amount.operations));
         }
@@ -117,7 +135,11 @@ impl Schedule<'_> {
         let beside = |trial: &&Trial| trial.superseded || trial.phase == Phase::Warmup;
         let beside = self.run.trials.iter().chain([ended]).filter(beside).count() as u32;
         let again = if ended.superseded { self.expected(&ended.target, &ended.workload).unwrap_or(0.0) } else { 0.0 };
-        let left = self.seconds_left(order, &ended.target, &ended.workload, blocks);
+        let left = if self.side_by_side {
+            self.seconds_left_of_rows(order, &ended.workload, blocks)
+        } else {
+            self.seconds_left(order, &ended.target, &ended.workload, blocks)
+        };
         (beside + per_block * blocks, left.map(|left| Duration::from_secs_f64(left + again)))
     }
 

@@ -22,12 +22,12 @@ impl Schedule<'_> {
         &mut self,
         order: &BlockOrder,
         target: &Target,
-        label: &str,
+        (seat, label): (u32, &str),
         provisioned: &Provisioned,
     ) -> Result<Option<String>, RunError> {
         let mut attempt = 1;
         loop {
-            let reply = self.conduct(order, target, label, attempt)?;
+            let reply = self.conduct(order, target, (seat, label), attempt)?;
             let again = attempt <= self.run.repeats && self.is_worth_repeating(order, target, label, &reply);
             let lost = reply.target_lost.then(|| {
                 let why = reply.error.clone().unwrap_or_default();
@@ -52,7 +52,12 @@ impl Schedule<'_> {
         let blocks = FEWEST_BLOCKS_JUDGED.max(order.block);
         let itself = self.expected(&target.name, label).unwrap_or(0.0);
         // A resumed run does not know how long trials take; it goes on as it began.
-        let left = self.seconds_left(order, &target.name, label, blocks).unwrap_or(0.0);
+        let left = if self.side_by_side {
+            self.seconds_left_of_rows(order, label, blocks)
+        } else {
+            self.seconds_left(order, &target.name, label, blocks)
+        };
+        let left = left.unwrap_or(0.0);
         self.run.started.elapsed() + Duration::from_secs_f64(itself + left) <= budget
     }
 }

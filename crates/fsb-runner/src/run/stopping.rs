@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::units::show_duration;
-use fsb_model::{Repetition, Trial};
+use fsb_model::{Repetition, RunRecord, Trial};
 
 use super::Schedule;
 
@@ -19,6 +19,20 @@ pub struct Widest {
 
 /// Says after a block how wide the widest interval is; nothing where no cell has a value.
 pub type WidestInterval<'a> = dyn FnMut(&[Trial]) -> Option<Widest> + 'a;
+
+/// What is known of a cell at a look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellAtLook {
+    /// Its label.
+    pub label: String,
+    /// It needs no more blocks: it is decided, or as precise as was asked for.
+    pub enough: bool,
+    /// Half the width of its widest interval of a ratio, relative; absent where it has no value.
+    pub half_width: Option<f64>,
+}
+
+/// Says at a look what is known of each cell, by the trials of the blocks so far.
+pub type Look<'a> = dyn FnMut(&RunRecord, &[Trial]) -> Vec<CellAtLook> + 'a;
 
 /// The rule by which the run ends, for people, once the number of blocks is planned.
 pub(super) fn rule(repetition: Repetition, planned: u32) -> String {
@@ -39,12 +53,64 @@ pub(super) fn rule(repetition: Repetition, planned: u32) -> String {
     }
 }
 
+/// The rule of a run whose results are looked at, for people.
+pub(super) fn rule_of_looks(repetition: Repetition, planned: u32, looks: &[u32]) -> String {
+    let time = show_duration(repetition.budget().unwrap_or_default());
+    let at: Vec<_> = looks.iter().map(u32::to_string).collect();
+    let ends = match repetition {
+        Repetition::Precision { half_width, .. } => {
+            format!("when the intervals of its ratios are within ±{}", percent(half_width))
+        }
+        _ => "when it is decided".to_owned(),
+    };
+    let at = match at.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    };
+    format!(
+        "{planned} blocks within {time}; looked at after {at}: a workload ends {ends}, and the run when all have ended"
+    )
+}
+
 impl Schedule<'_> {
+    /// Looks at the results where that is planned after this block: cells that need no more blocks are not measured any
+    /// more. The answer says why to stop, if so. Where all blocks are made and cells that ended left time, the run goes
+    /// on to the next look.
+    pub(super) fn look(&mut self, block: u32, another: Duration) -> Option<String> {
+        let looks = self.run.record.looks.clone();
+        if !looks.contains(&block) {
+            return None;
+        }
+        self.settle_cells(block);
+        let open = self.cells.len() - self.settled.len();
+        if open == 0 {
+            return Some(format!("{}: every workload is decided", count(block)));
+        }
+        let planned = self.run.record.blocks_planned.unwrap_or(block);
+        let next = looks.iter().find(|look| **look > block).copied().filter(|_| block >= planned)?;
+        let budget = self.run.record.plan.repetition.budget()?;
+        let share = open as f64 / self.cells.len() as f64;
+        if self.run.started.elapsed() + another.mul_f64(share) * (next - block) <= budget {
+            self.run.record.blocks_planned = Some(next);
+        }
+        None
+    }
+
+    /// Notes which cells had enough at the look after this block.
+    pub(super) fn settle_cells(&mut self, block: u32) {
+        let trials: Vec<Trial> = self.run.trials.iter().filter(|trial| trial.block <= block).cloned().collect();
+        let found = (self.run.look)(&self.run.record, &trials);
+        self.settled.extend(found.into_iter().filter(|cell| cell.enough).map(|cell| cell.label));
+    }
+
     /// Whether to stop after this block, and why. `another` is what one more would take.
-    pub(super) fn enough(&mut self, block: u32, planned: u32, another: Duration) -> Option<String> {
+    pub(super) fn enough(&mut self, block: u32, another: Duration) -> Option<String> {
+        let planned = self.run.record.blocks_planned.unwrap_or(1);
         let repetition = self.run.record.plan.repetition;
         let mut open = String::new();
-        if let Repetition::Precision { half_width, .. } = repetition
+        if self.run.record.looks.is_empty()
+            && let Repetition::Precision { half_width, .. } = repetition
             && block >= FEWEST_BLOCKS_JUDGED
         {
             match (self.run.widest)(&self.run.trials) {
@@ -62,6 +128,10 @@ impl Schedule<'_> {
         if block >= planned {
             return Some(match repetition {
                 Repetition::Precision { .. } => format!("{}, all that the budget holds{open}", count(planned)),
+                Repetition::Budget { .. } if !self.run.record.looks.is_empty() => {
+                    let open = self.cells.len() - self.settled.len();
+                    format!("{} as planned; {open} of {} workloads not decided", count(planned), self.cells.len())
+                }
                 Repetition::Budget { .. } => format!("{} as planned, {}", count(planned), held(planned)),
                 Repetition::Blocks { .. } => format!("{} as planned", count(planned)),
             });

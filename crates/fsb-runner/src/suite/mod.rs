@@ -132,6 +132,7 @@ pub fn find(name: &str) -> Result<PlanFile, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan_file::Resolved;
     use fsb_model::{Bytes, Cell};
     use std::collections::BTreeSet;
 
@@ -154,7 +155,7 @@ mod tests {
         let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans");
         for name in ["horvath", "dordevic", "fedorchuk"] {
             let text = std::fs::read_to_string(directory.join(name).with_extension("toml")).unwrap();
-            let plan = plan_file::parse(&text, name).unwrap().resolve(2, 1).unwrap().0;
+            let plan = plan_file::parse(&text, name).unwrap().resolve(2, 1).unwrap().plan;
             let is_reiserfs =
                 |target: &&fsb_model::Target| target.file_system().is_some_and(|spec| spec.fs == "reiserfs");
             let reiserfs: Vec<_> = plan.targets.iter().filter(is_reiserfs).collect();
@@ -172,7 +173,7 @@ mod tests {
             size: size.map(Bytes),
             ..PlanFile::default()
         };
-        plan.resolve(cpus, 1).unwrap_or_else(|error| panic!("{suite}: {error}")).1
+        plan.resolve(cpus, 1).unwrap_or_else(|error| panic!("{suite}: {error}")).cells
     }
 
     #[test]
@@ -201,12 +202,12 @@ mod tests {
         let sizes = |cells: &[Cell], key: &str| -> BTreeSet<u64> {
             cells.iter().map(|cell| cell.workload.params[key].as_u64().unwrap()).collect()
         };
-        let (full, cells) = resolved("outofcache", "1");
+        let Resolved { plan: full, cells, .. } = resolved("outofcache", "1");
         assert_eq!((full.controls["memory-limit"].as_str(), full.size), ("512M", Bytes(6 << 30)));
         // Three sizes of files, nine of records, thirteen operations.
         assert_eq!(cells.len(), 3 * 9 * 13);
         assert_eq!(sizes(&cells, "file_size"), [512 << 20, 1 << 30, 2 << 30].into());
-        let (eighth, small) = resolved("outofcache", "1/8");
+        let Resolved { plan: eighth, cells: small, .. } = resolved("outofcache", "1/8");
         assert_eq!((eighth.controls["memory-limit"].as_str(), eighth.size), ("64M", Bytes(768 << 20)));
         assert_eq!((eighth.scale, small.len()), (0.125, cells.len()));
         assert_eq!(sizes(&small, "file_size"), [64 << 20, 128 << 20, 256 << 20].into());
@@ -214,10 +215,10 @@ mod tests {
         let out = |cell: &&Cell| cell.workload.params["cache"] == "out";
         assert_eq!(small.iter().filter(out).count(), 3 * 9 * 12, "all but the record that is rewritten in place");
 
-        let (_, cells) = resolved("incache", "1");
+        let Resolved { cells, .. } = resolved("incache", "1");
         assert!(cells.iter().all(|cell| cell.workload.params["cache"] == "warm"));
         assert_eq!(sizes(&cells, "file_size").first(), Some(&4096));
-        let (_, cells) = resolved("directio", "1/4");
+        let Resolved { cells, .. } = resolved("directio", "1/4");
         assert!(cells.iter().all(|cell| cell.workload.params["backend"] == "direct"));
         assert_eq!(sizes(&cells, "file_size").last(), Some(&(1 << 30)));
     }
@@ -231,7 +232,7 @@ mod tests {
                 controls: controls.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
                 ..PlanFile::default()
             };
-            plan.resolve(2, 1).map(|(plan, _)| plan.controls["memory-limit"].clone())
+            plan.resolve(2, 1).map(|Resolved { plan, .. }| plan.controls["memory-limit"].clone())
         };
         assert_eq!(resolve(&[("memory-limit", "256M:cgroup")]).as_deref(), Ok("256M:cgroup"));
         let error = resolve(&[("memory-limit", "1G")]).unwrap_err().to_string();
@@ -253,10 +254,10 @@ mod tests {
             for scale in ["1", "1/8"] {
                 let mut plan = plan_file::parse(&text, &path.display().to_string()).unwrap();
                 plan.scale = Some(plan_file::typed(scale));
-                let (plan, cells) = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
+                let Resolved { plan, cells, .. } = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
                 assert!(!cells.is_empty());
                 let printed = plan_file::print(&plan).unwrap();
-                let again = plan_file::parse(&printed, "printed").unwrap().resolve(2, 1).unwrap().0;
+                let again = plan_file::parse(&printed, "printed").unwrap().resolve(2, 1).unwrap().plan;
                 assert_eq!(again, plan, "{printed}");
             }
             seen += 1;
@@ -271,7 +272,7 @@ mod tests {
             suite: Some("horvath-2006".to_owned()),
             ..PlanFile::default()
         };
-        let (plan, cells) = plan.resolve(2, 1).unwrap();
+        let Resolved { plan, cells, .. } = plan.resolve(2, 1).unwrap();
         assert_eq!((cells.len(), plan.size), (13, Bytes(8 << 30)));
         for cell in &cells {
             let file = cell.workload.params["file_size"].as_u64().unwrap();

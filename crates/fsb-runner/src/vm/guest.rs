@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use fsb_model::Target;
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::watch::Watch;
-use fsb_testbed::{Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Setup, Testbed, TestbedError};
+use fsb_testbed::{Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed, TestbedError};
 
 use crate::agent;
 
@@ -50,29 +50,37 @@ impl Testbed for GuestTestbed {
         Ok(opened)
     }
 
-    fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError> {
-        self.inner.provision(target)
+    fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
+        self.inner.provision(seat, part, target)
     }
 
-    fn make_cold(&mut self) -> Result<(), TestbedError> {
-        self.inner.make_cold()
+    fn make_cold(&mut self, seat: Seat) -> Result<(), TestbedError> {
+        self.inner.make_cold(seat)
     }
 
-    fn quiesce(&mut self) -> Result<Quiet, TestbedError> {
+    fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError> {
         self.fail_if_asked();
-        self.inner.quiesce()
+        self.inner.quiesce(seat)
     }
 
-    fn counters(&self) -> Option<Counters> {
-        self.inner.counters()
+    fn sync(&mut self, seat: Seat) -> Result<(), TestbedError> {
+        self.inner.sync(seat)
     }
 
-    fn watch(&self) -> Option<Watch> {
-        self.inner.watch()
+    fn counters(&self, seat: Seat) -> Option<Counters> {
+        self.inner.counters(seat)
     }
 
-    fn release(&mut self) -> Result<(), TestbedError> {
-        self.inner.release()
+    fn watch(&self, seat: Seat) -> Option<Watch> {
+        self.inner.watch(seat)
+    }
+
+    fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {
+        self.inner.release(seat)
+    }
+
+    fn release_all(&mut self) -> Result<(), TestbedError> {
+        self.inner.release_all()
     }
 
     fn close(&mut self) {

@@ -14,7 +14,7 @@ use super::FAULT_VARIABLE;
 use super::guests::{Booted, Guest, Guests, step};
 use crate::agent::client::{CHATTER, MOST_PROGRESS, said};
 use crate::agent::lines::{LineError, Lines};
-use crate::agent::protocol::{Reply, Request, TrialReply, TrialRequest, VERSION};
+use crate::agent::protocol::{Reply, Request, RowRequest, TrialReply, TrialRequest, VERSION};
 use crate::agent::{machine, refused_lost};
 
 /// A guest that is emulated on a busy machine boots in half a minute.
@@ -95,9 +95,10 @@ impl<'a> Relay<'a> {
                 &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
             )),
             Request::Open(setup) => self.open(&setup, front).map(|opened| Reply::Opened(Box::new(opened))),
-            Request::Provision(target) => self.provision(&target, front),
+            Request::Provision { seat, part, target } => self.provision((seat, part), &target, front),
             Request::Trial(request) => Ok(Reply::Trial(Box::new(self.trial(*request, front)))),
-            Request::Release => self.release(front),
+            Request::Row(request) => Ok(Reply::Row(self.row(*request, front))),
+            Request::Release(seat) => self.release(seat, front),
             Request::Close => {
                 if let Some(mut running) = self.running.take() {
                     // What it would undo ends with it.
@@ -174,7 +175,12 @@ impl<'a> Relay<'a> {
         Ok(running)
     }
 
-    fn provision(&mut self, target: &Target, front: &mut Lines) -> Result<Reply, TestbedError> {
+    fn provision(
+        &mut self,
+        (seat, part): (u32, u32),
+        target: &Target,
+        front: &mut Lines,
+    ) -> Result<Reply, TestbedError> {
         if let Some(why) = self.unavailable.get(&target.name) {
             return Err(why.clone());
         }
@@ -186,7 +192,7 @@ impl<'a> Relay<'a> {
             let failed = |error| TestbedError { kind: Kind::Trial, ..error };
             self.running = Some(self.boot(Some(&release), front).map_err(failed)?);
         }
-        let request = Request::Provision(self.disks.for_guest(target));
+        let request = Request::Provision { seat, part, target: Box::new(self.disks.for_guest(target)) };
         match self.ask(&request, PROVISION, front) {
             Ok(Reply::Provisioned(mut provisioned)) => {
                 self.disks.provisioned(&mut provisioned);
@@ -217,12 +223,24 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn release(&mut self, front: &mut Lines) -> Result<Reply, TestbedError> {
+    fn row(&mut self, request: RowRequest, front: &mut Lines) -> Vec<(u32, TrialReply)> {
+        let seats: Vec<u32> = request.seats.iter().map(|trial| trial.seat).collect();
+        let deadline = request.silence() + self.patience;
+        let why = match self.ask(&Request::Row(Box::new(request)), deadline, front) {
+            Ok(Reply::Row(replies)) => return replies,
+            Ok(Reply::Failed(error)) => error.to_string(),
+            Ok(other) => format!("the guest answered {}", said(&other)),
+            Err(why) => why,
+        };
+        seats.into_iter().map(|seat| (seat, refused_lost(why.clone()))).collect()
+    }
+
+    fn release(&mut self, seat: u32, front: &mut Lines) -> Result<Reply, TestbedError> {
         if self.running.is_none() {
             // It took the target with it, and the trial said so.
             return Ok(Reply::Done);
         }
-        self.ask(&Request::Release, RELEASE, front).map_err(TestbedError::trial)
+        self.ask(&Request::Release(seat), RELEASE, front).map_err(TestbedError::trial)
     }
 
     /// Asks the guest that runs. One that gives no answer is ended.

@@ -121,7 +121,7 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                 let _ = lines.send(&Reply::Progress(step("opening")));
                 Reply::Opened(Box::new(Opened { warnings: vec!["of the guest".to_owned()], ..Opened::default() }))
             }
-            Request::Provision(_) => Reply::Provisioned(Box::new(provisioned())),
+            Request::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
             Request::Trial(_) => match fate {
                 Fate::Answers | Fate::BootsSlowly => {
                     Reply::Trial(Box::new(crate::agent::refused_lost("as scripted".to_owned())))
@@ -134,7 +134,7 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                 }
                 Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
-            Request::Release | Request::Close => Reply::Done,
+            Request::Release(_) | Request::Row(_) | Request::Close => Reply::Done,
         };
         lines.send(&reply).unwrap();
     }
@@ -172,6 +172,7 @@ fn setup() -> Setup {
 
 fn trial() -> TrialRequest {
     TrialRequest {
+        seat: 0,
         workload: WorkloadSpec { name: "read".to_owned(), params: Default::default() },
         sizing: Sizing { size: 1, cpus: 1 },
         seed: 1,
@@ -211,7 +212,7 @@ fn play_and_count(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> (Vec<String>,
 }
 
 fn provision(agent: &mut Agent, kernel: Option<&str>) -> Provisioned {
-    agent.provision(&target(kernel), &mut |_| {}).unwrap()
+    agent.provision((0, 0), &target(kernel), &mut |_| {}).unwrap()
 }
 
 #[test]
@@ -223,7 +224,7 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
             assert!(made.record.notes[0].contains("not watched") && made.warnings.is_empty());
             let TrialReply { error, target_lost, .. } = agent.trial(trial(), &mut |_| {}).unwrap();
             assert!(error.as_deref() == Some("as scripted") && target_lost);
-            agent.release().unwrap();
+            agent.release(0).unwrap();
         }
     });
     assert_eq!(booted, ["6.1", "6.12", "6.1"], "one guest serves as long as its kernel is wanted");
@@ -232,7 +233,7 @@ fn a_target_is_made_in_a_guest_with_its_kernel() {
 #[test]
 fn a_target_that_no_guest_can_make_costs_no_boot() {
     let booted = play(&[Fate::Answers], |agent| {
-        let refusal = agent.provision(&absent(), &mut |_| {}).unwrap_err();
+        let refusal = agent.provision((0, 0), &absent(), &mut |_| {}).unwrap_err();
         assert!(matches!(refusal, AgentError::Refused(error) if error == TestbedError::machine("no module")));
         provision(agent, None);
     });
@@ -243,7 +244,7 @@ fn a_target_that_no_guest_can_make_costs_no_boot() {
 fn a_guest_that_does_not_come_up_is_a_failure_and_no_lack_of_this_machine() {
     let booted = play(&[Fate::Answers, Fate::DiesBooting, Fate::IsNotBooted, Fate::Answers], |agent| {
         for why in ["the guest with Linux 6.12 does not start", "too little memory"] {
-            let Err(AgentError::Refused(error)) = agent.provision(&target(Some("6.12")), &mut |_| {}) else {
+            let Err(AgentError::Refused(error)) = agent.provision((0, 0), &target(Some("6.12")), &mut |_| {}) else {
                 panic!("it was made")
             };
             assert!(error.kind == Kind::Trial && error.what == why, "{error:?}");
@@ -266,7 +267,7 @@ fn a_guest_that_panics_costs_its_trial_and_the_next_target_gets_another() {
         );
         let again = agent.trial(trial(), &mut |_| {}).unwrap();
         assert!(again.target_lost && again.error.unwrap().starts_with("guest stopped"));
-        agent.release().unwrap();
+        agent.release(0).unwrap();
         provision(agent, None);
         assert_eq!(agent.trial(trial(), &mut |_| {}).unwrap().error.as_deref(), Some("as scripted"));
     });
@@ -279,7 +280,7 @@ fn a_guest_that_hangs_is_ended_by_its_deadline() {
         provision(agent, None);
         let error = agent.trial(trial(), &mut |_| {}).unwrap().error.unwrap();
         assert!(error.starts_with("guest stopped: it did not answer within 0 s, and was killed"), "{error}");
-        agent.release().unwrap();
+        agent.release(0).unwrap();
         provision(agent, None);
     });
     assert!(looked > 0, "it was looked after while it owed an answer");

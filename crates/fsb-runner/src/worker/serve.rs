@@ -208,7 +208,7 @@ mod tests {
                 Message::Result(StepReport::Measured(second)),
             ] => {
                 assert_eq!((ready.file_bytes, ready.resident_bytes), (65_536, Some(65_536)));
-                assert_eq!((first.operations, second.bytes), (16, 65_536));
+                assert_eq!((first[0].operations, second[0].bytes), (16, 65_536));
             }
             other => panic!("{other:?}"),
         }

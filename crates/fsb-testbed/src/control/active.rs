@@ -33,7 +33,20 @@ impl ActiveControls {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {
-        for control in REGISTRY.iter().copied().filter(|control| control.scope() == scope) {
+        let controls = REGISTRY.iter().copied().filter(|control| control.scope() == scope);
+        self.set_each(controls, requested, place, ledger, progress)
+    }
+
+    /// The same with these controls.
+    pub(crate) fn set_each(
+        &mut self,
+        controls: impl Iterator<Item = &'static dyn Control>,
+        requested: &BTreeMap<String, String>,
+        place: &Place,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), TestbedError> {
+        for control in controls {
             self.set(control, &value_of(control, requested), place, ledger, progress)?;
         }
         Ok(())

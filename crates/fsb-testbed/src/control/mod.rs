@@ -19,7 +19,7 @@ mod scheduler;
 mod services;
 mod swap;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -7,11 +7,11 @@ use crate::ledger::{Ledger, Owner, Ticket, leftovers};
 use crate::sys::{Roots, read_trimmed};
 
 /// A tree with /proc and /sys, and a ledger beside it.
-pub(super) struct Bench {
+pub(crate) struct Bench {
     tree: tempfile::TempDir,
     pub roots: Roots,
     pub place: Place,
-    ledger: Ledger,
+    pub ledger: Ledger,
 }
 
 impl Bench {

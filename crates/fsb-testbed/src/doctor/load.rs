@@ -22,7 +22,7 @@ pub fn listen(dir: &Path, time: Duration) -> Vec<Finding> {
 }
 
 fn listen_at(roots: &Roots, dir: &Path, wait: &dyn Fn(), time: Duration) -> Vec<Finding> {
-    let place = Place { roots, front: std::process::id(), device: None };
+    let place = Place { roots, front: std::process::id(), device: None, neighbours: &[] };
     let disk = disk_under(roots, dir);
     let moved =
         || disk.as_ref().ok().and_then(|disk| block::activity(disk)).map(|now| now.read_bytes + now.write_bytes);

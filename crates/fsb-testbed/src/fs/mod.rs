@@ -216,7 +216,7 @@ pub(crate) fn format(tools: &Tools, device: &Path, extra: &[String]) -> Result<F
     let mut arguments: Vec<OsString> = tools.arguments.iter().map(OsString::from).collect();
     arguments.extend(extra.iter().map(OsString::from));
     arguments.push(device.into());
-    let output = program::run(&mkfs, &arguments)?;
+    let output = program::run_alone(&mkfs, &arguments, device)?;
     let mut command = vec![mkfs.display().to_string()];
     command.extend(arguments.iter().map(|argument| argument.to_string_lossy().into_owned()));
     if !output.status.success() {

@@ -8,7 +8,7 @@ use fsb_model::{FileSystemSpec, Target};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::file_system::is_about_discard;
-use super::{foreign, place};
+use super::{foreign, place, side_by_side};
 use crate::control;
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Home};
@@ -49,6 +49,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
         .into_iter()
         .map(|(text, request)| Ok((text, medium::find(&request.medium.name)?.check(&request)?)))
         .collect::<Result<BTreeMap<_, _>, TestbedError>>()?;
+    side_by_side::check_divisible(setup)?;
     check_sizes(setup, &sizes)?;
     Ok(warnings(setup))
 }
@@ -216,7 +217,7 @@ fn load_module(alias: &str) -> String {
     }
 }
 
-/// Each file system on each medium must at least be able to exist.
+/// Each file system must at least be able to exist on its medium, or on its part of it. `sizes` are those of the whole.
 pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Result<(), TestbedError> {
     for (target, spec, member) in file_systems(setup)? {
         let size = match member.home() {
@@ -225,15 +226,10 @@ pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Resul
             Home::Nowhere => continue,
         };
         let least = member.minimum_size();
-        if size < least {
-            let show = |bytes: u64| show_bytes(bytes as f64);
-            let advice = match spec.medium.name.as_str() {
-                "device" => "choose a larger device".to_owned(),
-                _ => format!("choose --size {} or more", fsb_model::Bytes(least)),
-            };
-            let error = TestbedError::request(format!("{} needs at least {}", member.name(), show(least)))
-                .tried(format!("{} has {}", medium::called(&spec.medium, setup.vm.is_some()), show(size)))
-                .advice(advice);
+        if medium::part_bytes(size, setup.parts) < least {
+            let (tried, advice) = side_by_side::enlarge(setup, spec, size, least);
+            let what = format!("{} needs at least {}", member.name(), show_bytes(least as f64));
+            let error = TestbedError::request(what).tried(tried).advice(advice);
             return Err(if target.name == member.name() { error } else { naming(target, error) });
         }
     }

@@ -231,6 +231,15 @@ impl FileSystemVisit {
         }
     }
 
+    /// Writes out what there is to write, and ends nothing that the file system keeps for later.
+    pub fn sync(&self) -> Result<(), TestbedError> {
+        quiet::sync(&self.root)?;
+        // A FUSE server writes through the device's own pages, of which a syncfs of its mount knows nothing.
+        let served = self.mounted.as_ref().is_some_and(|mounted| mounted.server.is_some());
+        let idle = fs::Idle { point: &self.point, source: &self.source };
+        if served { self.member.finish_background_work(&idle) } else { Ok(()) }
+    }
+
     /// After it the device is free, or this is an error: a mount that lingers would make the next one warm.
     fn unmount(&mut self) -> Result<(), TestbedError> {
         let Some(mounted) = self.mounted.take() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The testbed of this machine: media, mounts and controls, one target at a time.
+//! The testbed of this machine: media, mounts and controls.
 
 mod check;
 mod directory;
@@ -7,6 +7,9 @@ mod foreign;
 mod mounts;
 mod place;
 mod quiet;
+mod seat;
+mod side_by_side;
+mod visit_controls;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -21,16 +24,21 @@ use self::file_system::FileSystemVisit;
 pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
+use self::seat::{Media, Seated, Visit};
+pub use self::side_by_side::side_by_side;
+use self::visit_controls::DeviceControls;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
 use crate::error::TestbedError;
 use crate::fs::{self, Home, Null, Version};
 use crate::host;
 use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
-use crate::medium::{self, OpenMedium};
+use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::sys::{Roots, block};
-use crate::testbed::{Abilities, ColdMethod, Counters, Opened, Progress, Provisioned, Quiet, Setup, Testbed};
+use crate::testbed::{
+    Abilities, ColdMethod, Counters, Opened, OpenedPart, Progress, Provisioned, Quiet, Seat, Setup, Testbed,
+};
 use crate::watch::{self, Watch};
 
 /// Makes targets ready on this machine.
@@ -42,11 +50,11 @@ pub struct LocalTestbed {
     owner: Owner,
     ledger: Option<Ledger>,
     session: Option<Session>,
-    media: BTreeMap<String, Box<dyn OpenMedium>>,
+    media: Media,
     controls: ActiveControls,
     mounts: Option<MountRoot>,
-    visit: Visit,
-    visit_controls: ActiveControls,
+    seats: BTreeMap<Seat, Seated>,
+    device_controls: DeviceControls,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
     /// The machine as it is outside our PID namespace: for what others do.
@@ -64,14 +72,6 @@ struct Session {
     oldest: Option<Version>,
 }
 
-/// The target that is ready now.
-enum Visit {
-    None,
-    Null,
-    FileSystem(Box<FileSystemVisit>),
-    Directory(Box<DirectoryVisit>),
-}
-
 impl LocalTestbed {
     /// A testbed whose undo entries belong to `owner`: a process that lives exactly as long as the run, as its own PID
     /// namespace numbers it. The front gives itself.
@@ -83,8 +83,8 @@ impl LocalTestbed {
             media: BTreeMap::new(),
             controls: ActiveControls::default(),
             mounts: None,
-            visit: Visit::None,
-            visit_controls: ActiveControls::default(),
+            seats: BTreeMap::new(),
+            device_controls: DeviceControls::default(),
             unavailable: BTreeMap::new(),
             outside: Roots::default(),
             _host_proc: None,
@@ -112,55 +112,60 @@ impl LocalTestbed {
         for (text, mut request) in check::media(setup) {
             request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
             request.outside = Some(&self.outside);
-            let medium = medium::find(&request.medium.name)?.open(&request, ledger, progress)?;
-            if medium.can_discard() && !request.keep_discard {
+            let kind = medium::find(&request.medium.name)?;
+            let Divided { parts, layout, record } = if setup.parts > 1 {
+                kind.open_parts(&request, setup.parts, ledger, progress)?
+            } else {
+                let whole = kind.open(&request, ledger, progress)?;
+                Divided { record: whole.record().clone(), parts: vec![whole], layout: Vec::new() }
+            };
+            if parts.iter().any(|part| part.can_discard()) && !request.keep_discard {
                 opened.warnings.push(format!("{text} can discard: mkfs and mount options keep discards out"));
             }
-            opened.media.insert(text.clone(), medium.record().clone());
-            self.media.insert(text, medium);
+            opened.media.insert(text.clone(), record);
+            let devices = parts.iter().zip(layout);
+            let devices = devices.map(|(part, place)| OpenedPart { device: part.shown().to_owned(), place });
+            let devices: Vec<_> = devices.collect();
+            if !devices.is_empty() {
+                opened.parts.insert(text.clone(), devices);
+            }
+            self.media.insert(text, parts);
         }
         Ok(opened)
     }
 
-    /// What the target asks for and the run asks for beside it, set on the target's device.
-    fn set_visit_controls(&mut self, target: &Target) -> Result<(), TestbedError> {
+    /// What the target asks for and the run asks for beside it, set on the target's device and for its processes.
+    fn set_visit_controls(&mut self, seat: Seat, seated: &mut Seated, target: &Target) -> Result<(), TestbedError> {
         let requested = target.controls_over(&self.session()?.controls);
-        let place = self.place_of(target);
+        let place = self.place_of(target, seated.part);
         let Some(ledger) = &self.ledger else { return Ok(()) };
-        self.visit_controls.set_all(Scope::Visit, &requested, &place, ledger, &mut |_| {})
+        self.device_controls.set(seat, &mut seated.controls, &requested, &place, ledger)
     }
 
-    /// The target's device: that of its medium, which is open by now.
-    fn place_of(&self, target: &Target) -> Place {
+    /// The target's device: that of its part of the medium, which is open by now.
+    fn place_of(&self, target: &Target, part: u32) -> Place {
         let medium = target.file_system().filter(|spec| fs::find(&spec.fs).is_ok_and(|m| m.home() == Home::Device));
-        match medium.and_then(|spec| self.media.get(&spec.medium.to_string())) {
+        let parts = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
+        match parts.and_then(|parts| parts.get(part as usize)) {
             Some(medium) => place::of_device(medium.device()),
             None => place::of_target(target),
         }
     }
 
-    /// Takes down the target alone.
-    fn take_down(&mut self) -> Result<(), TestbedError> {
-        match std::mem::replace(&mut self.visit, Visit::None) {
-            Visit::None | Visit::Null => Ok(()),
-            Visit::Directory(visit) => match &self.ledger {
-                Some(ledger) => visit.end(ledger),
-                None => Ok(()),
-            },
-            Visit::FileSystem(visit) => {
-                let medium = visit.medium().and_then(|text| self.media.get_mut(text));
-                visit.end(medium.map(lent))
-            }
-        }
-    }
-
-    /// What cannot be restored stays in the ledger.
-    fn restore_visit_controls(&mut self) -> Result<(), TestbedError> {
-        let Some(ledger) = &self.ledger else { return Ok(()) };
-        match self.visit_controls.restore(ledger)[..] {
+    /// Takes the target down, and restores what was set for it. What cannot be restored stays in the ledger.
+    fn vacate(&mut self, seat: Seat, mut seated: Seated) -> Result<(), TestbedError> {
+        let taken_down = seated.take_down(&mut self.media, self.ledger.as_ref());
+        let Some(ledger) = &self.ledger else { return taken_down };
+        let mut failures = seated.controls.restore(ledger);
+        failures.extend(self.device_controls.restore(seat, ledger));
+        taken_down.and(match failures[..] {
             [] => Ok(()),
             ref failures => Err(TestbedError::trial("a control was not restored").tried(failures.join("; "))),
-        }
+        })
+    }
+
+    fn seated(&self, seat: Seat) -> Result<&Seated, TestbedError> {
+        self.seats.get(&seat).ok_or_else(|| nothing_on(seat))
     }
 
     fn session(&self) -> Result<&Session, TestbedError> {
@@ -168,7 +173,7 @@ impl LocalTestbed {
     }
 
     fn provision_null(
-        &mut self,
+        seated: &mut Seated,
         target: &Target,
         spec: &fsb_model::FileSystemSpec,
     ) -> Result<Provisioned, TestbedError> {
@@ -176,7 +181,7 @@ impl LocalTestbed {
         if let Some(failure) = options.failure {
             return Err(failure.error());
         }
-        self.visit = Visit::Null;
+        seated.visit = Visit::Null;
         let record = fsb_model::run::TargetRecord {
             requested_options: spec.options.clone(),
             notes: vec!["null: nothing is real, times are made up".to_owned()],
@@ -200,16 +205,20 @@ impl LocalTestbed {
         })
     }
 
-    fn provision_directory(&mut self, path: &Path) -> Result<Provisioned, TestbedError> {
+    fn provision_directory(&mut self, seated: &mut Seated, path: &Path) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (user, page_cache) = (session.user, session.page_cache.clone());
         let ledger = self.ledger.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
         let (visit, provisioned) = DirectoryVisit::begin(path, user, &page_cache, ledger, self.mounts.as_mut())?;
-        self.visit = Visit::Directory(Box::new(visit));
+        seated.visit = Visit::Directory(Box::new(visit));
         Ok(provisioned)
     }
 
-    fn provision_file_system(&mut self, spec: &fsb_model::FileSystemSpec) -> Result<Provisioned, TestbedError> {
+    fn provision_file_system(
+        &mut self,
+        seated: &mut Seated,
+        spec: &fsb_model::FileSystemSpec,
+    ) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (size, user, page_cache) = (session.size, session.user, session.page_cache.clone());
         let oldest = session.oldest;
@@ -217,24 +226,29 @@ impl LocalTestbed {
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
         let member = fs::find(&spec.fs)?;
         let medium = match member.home() {
-            Home::Device => Some(self.media.get_mut(&spec.medium.to_string()).ok_or_else(closed)?),
+            Home::Device => Some(self.free_part(&spec.medium.to_string(), seated.part)?),
             Home::Memory | Home::Nowhere => None,
         };
-        let (page_cache, held) = (page_cache.as_str(), &self.visit_controls.held);
+        let (page_cache, held) = (page_cache.as_str(), &seated.controls.held);
         let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held, oldest };
-        let (visit, provisioned) = FileSystemVisit::begin(&request, medium.map(lent))?;
-        self.visit = Visit::FileSystem(Box::new(visit));
+        let (visit, provisioned) = FileSystemVisit::begin(&request, medium)?;
+        seated.visit = Visit::FileSystem(Box::new(visit));
         Ok(provisioned)
     }
 
-    /// The provisioned target's root and the device's directory below /sys.
-    fn place(&self) -> Option<(&Path, Option<&Path>)> {
-        match &self.visit {
-            Visit::None | Visit::Null => None,
-            Visit::FileSystem(visit) => Some((visit.root(), visit.device_directory())),
-            Visit::Directory(visit) => Some((visit.root(), visit.device_directory())),
+    /// That part of the medium, which no seat has.
+    fn free_part(&mut self, text: &str, part: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
+        let taken = |(_, other): &(&Seat, &Seated)| other.medium() == Some(text) && other.part == part;
+        if let Some((seat, _)) = self.seats.iter().find(taken) {
+            return Err(TestbedError::machine(format!("part {part} of {text} has a target, that of seat {seat}")));
         }
+        seat::part_of(&mut self.media, text, part)
+            .ok_or_else(|| TestbedError::machine(format!("there is no part {part} of {text}")))
     }
+}
+
+fn nothing_on(seat: Seat) -> TestbedError {
+    TestbedError::machine(format!("no target is provisioned on seat {seat}"))
 }
 
 /// Where nothing is real nothing is set, and the record says so.
@@ -245,11 +259,6 @@ fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlReco
         effective: false,
     };
     requested.iter().map(|(name, value)| (name.clone(), record(value))).collect()
-}
-
-/// Shortens the lifetime of what is in the box, which an `Option` around the reference would not.
-fn lent(medium: &mut Box<dyn OpenMedium>) -> &mut dyn OpenMedium {
-    medium.as_mut()
 }
 
 /// The setup without those optional targets that this machine cannot make.
@@ -303,92 +312,98 @@ impl Testbed for LocalTestbed {
         }
     }
 
-    fn provision(&mut self, target: &Target) -> Result<Provisioned, TestbedError> {
-        self.release()?;
+    fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
+        self.release(seat)?;
         if let Some(why) = self.unavailable.get(&target.name) {
             return Err(why.clone());
         }
+        let mut seated = Seated::new(part);
         let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
-                let mut provisioned = self.provision_null(target, spec)?;
+                let mut provisioned = Self::provision_null(&mut seated, target, spec)?;
                 provisioned.record.controls = not_set(&target.controls);
+                self.seats.insert(seat, seated);
                 return Ok(provisioned);
             }
-            TargetKind::FileSystem(spec) => {
-                self.set_visit_controls(target).and_then(|()| self.provision_file_system(spec))
-            }
-            TargetKind::Directory(path) => {
-                self.set_visit_controls(target).and_then(|()| self.provision_directory(path))
-            }
+            TargetKind::FileSystem(spec) => self
+                .set_visit_controls(seat, &mut seated, target)
+                .and_then(|()| self.provision_file_system(&mut seated, spec)),
+            TargetKind::Directory(path) => self
+                .set_visit_controls(seat, &mut seated, target)
+                .and_then(|()| self.provision_directory(&mut seated, path)),
         };
         match provisioned {
             Ok(mut provisioned) => {
-                provisioned.record.controls = self.visit_controls.records.clone();
-                provisioned.held = self.visit_controls.held.clone();
-                provisioned.warnings.extend(self.visit_controls.warnings.iter().cloned());
-                let device = self.place().and_then(|(_, device)| device);
+                provisioned.record.controls = seated.controls.records.clone();
+                provisioned.held = seated.controls.held.clone();
+                provisioned.warnings.extend(seated.controls.warnings.iter().cloned());
+                let device = seated.place().and_then(|(_, device)| device);
                 if let Some(why) = device.and_then(|device| watch::blind_to_others(&self.outside, device)) {
                     provisioned.record.notes.push(format!("what else its disk does is not watched: {why}"));
                 }
+                self.seats.insert(seat, seated);
                 Ok(provisioned)
             }
             Err(error) => {
                 // The first error is the one that explains.
-                let _ = self.release();
+                let _ = self.vacate(seat, seated);
                 Err(error)
             }
         }
     }
 
-    fn make_cold(&mut self) -> Result<(), TestbedError> {
-        match &mut self.visit {
-            Visit::None => Err(TestbedError::machine("no target is provisioned")),
-            Visit::Null => Ok(()),
-            Visit::Directory(visit) => visit.make_cold(),
-            Visit::FileSystem(visit) => {
-                let medium = visit.medium().and_then(|text| self.media.get_mut(text));
-                visit.make_cold(medium.map(lent))
-            }
-        }
+    fn make_cold(&mut self, seat: Seat) -> Result<(), TestbedError> {
+        let seated = self.seats.get_mut(&seat).ok_or_else(|| nothing_on(seat))?;
+        seated.make_cold(&mut self.media)
     }
 
-    fn quiesce(&mut self) -> Result<Quiet, TestbedError> {
-        match &self.visit {
-            Visit::None | Visit::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
-            Visit::FileSystem(visit) => visit.quiesce(),
-            Visit::Directory(visit) => quiet::quiesce(visit.root(), visit.device_directory()),
-        }
+    fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError> {
+        self.seated(seat)?.quiesce()
     }
 
-    fn counters(&self) -> Option<Counters> {
-        let device = self.place()?.1?;
+    fn sync(&mut self, seat: Seat) -> Result<(), TestbedError> {
+        self.seated(seat)?.sync()
+    }
+
+    fn counters(&self, seat: Seat) -> Option<Counters> {
+        let device = self.seats.get(&seat)?.place()?.1?;
         let activity = block::activity(device)?;
+        let disk = block::whole_disk(device);
         Some(Counters {
             read_bytes: activity.read_bytes,
             write_bytes: activity.write_bytes,
             // The kernel counts flushes of whole disks only: those of a partition are always 0.
-            flushes: block::activity(&block::whole_disk(device))?.flushes,
+            flushes: if disk == device { activity.flushes } else { block::activity(&disk)?.flushes },
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
         })
     }
 
-    fn watch(&self) -> Option<Watch> {
-        let (_, device) = self.place()?;
-        Some(Watch::begin(&watch::Place { roots: &self.outside, front: self.owner.pid, device }))
+    fn watch(&self, seat: Seat) -> Option<Watch> {
+        let (_, device) = self.seats.get(&seat)?.place()?;
+        let others = self.seats.iter().filter(|(other, _)| **other != seat);
+        let neighbours: Vec<PathBuf> = others.filter_map(|(_, other)| Some(other.place()?.1?.to_owned())).collect();
+        let front = self.owner.pid;
+        Some(Watch::begin(&watch::Place { roots: &self.outside, front, device, neighbours: &neighbours }))
     }
 
-    fn release(&mut self) -> Result<(), TestbedError> {
-        let taken_down = self.take_down();
-        let restored = self.restore_visit_controls();
-        taken_down.and(restored)
+    fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {
+        self.seats.remove(&seat).map_or(Ok(()), |seated| self.vacate(seat, seated))
+    }
+
+    fn release_all(&mut self) -> Result<(), TestbedError> {
+        let mut answer = Ok(());
+        while let Some((seat, seated)) = self.seats.pop_first() {
+            answer = answer.and(self.vacate(seat, seated));
+        }
+        answer
     }
 
     /// What cannot be undone here stays in the ledger, and the next run or `fsb clean` reports it.
     fn close(&mut self) {
-        let _ = self.release();
+        let _ = self.release_all();
         if let Some(ledger) = self.ledger.take() {
-            for (_, mut medium) in std::mem::take(&mut self.media) {
-                medium.close(&ledger);
+            for mut part in std::mem::take(&mut self.media).into_values().flatten() {
+                part.close(&ledger);
             }
             self.controls.restore(&ledger);
         }

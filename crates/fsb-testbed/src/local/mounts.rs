@@ -7,7 +7,7 @@ use rustix::mount::{UnmountFlags, unmount};
 
 use super::check;
 use crate::error::{TestbedError, attempt};
-use crate::sys::mount as kernel;
+use crate::sys::{beside, mount as kernel};
 use crate::testbed::Setup;
 
 /// The usual place. Workers must be able to walk through it, whoever they run as.
@@ -108,7 +108,7 @@ fn make_directory(place: &Path) -> Result<(), String> {
 /// Not `nodev`: the device nodes on it are opened. The answer is the directory for those.
 fn mount_tmpfs(place: &Path) -> Result<PathBuf, String> {
     let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "noexec".to_owned()];
-    kernel::mount("tmpfs", Path::new("fsb"), place, &options).map_err(|error| error.to_string())?;
+    kernel::mount("tmpfs", Path::new(beside::MOUNT_ROOT), place, &options).map_err(|error| error.to_string())?;
     let nodes = place.join("dev");
     let made = std::fs::DirBuilder::new().mode(0o700).create(&nodes);
     made.map_err(|error| {

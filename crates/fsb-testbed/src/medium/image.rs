@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
 
-use super::{MediumRequest, OpenMedium};
+use super::{Divided, MediumRequest, OpenMedium, Part, layout};
 use crate::error::{TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::block::DeviceNumber;
-use crate::sys::loopdev::{self, LoopDevice, Mode};
+use crate::sys::loopdev::{self, LoopDevice, Mode, Window};
 use crate::sys::node::Node;
 use crate::sys::pinned::Pinned;
 use crate::sys::{Roots, poll_until, read_trimmed};
@@ -39,8 +39,46 @@ impl AttachedImage {
         request: &MediumRequest<'_>,
         ledger: &Ledger,
     ) -> Result<Self, TestbedError> {
+        AttachedImage::attach_part(image, None, mode, request, ledger)
+    }
+
+    /// Attaches each part of `image` to a device of its own. `complete` is asked of each. On failure nothing stays.
+    pub fn attach_parts(
+        image: &OwnedFd,
+        parts: u32,
+        mode: Mode,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+        complete: &dyn Fn(&mut AttachedImage) -> Result<(), TestbedError>,
+    ) -> Result<Divided, TestbedError> {
+        let mut attached: Vec<AttachedImage> = Vec::new();
+        let layout = layout(request.size, parts);
+        let made = layout.iter().try_for_each(|part| {
+            let image = image.try_clone().map_err(|error| {
+                TestbedError::machine("the image could not be divided").tried(crate::error::describe(&error))
+            })?;
+            attached.push(AttachedImage::attach_part(image, Some(*part), mode, request, ledger)?);
+            attached.last_mut().map_or(Ok(()), complete)
+        });
+        if let Err(error) = made {
+            attached.iter_mut().for_each(|part| drop(part.close(ledger)));
+            return Err(error);
+        }
+        let mut record = attached.first().map(|first| first.record.clone()).unwrap_or_default();
+        record.device.size_bytes = request.size;
+        let parts = attached.into_iter().map(|part| Box::new(part) as Box<dyn OpenMedium>).collect();
+        Ok(Divided { parts, layout, record })
+    }
+
+    fn attach_part(
+        image: OwnedFd,
+        part: Option<Part>,
+        mode: Mode,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+    ) -> Result<Self, TestbedError> {
         let (roots, keep_discard) = (Roots::default(), request.keep_discard);
-        let LoopDevice { index, fd, is_new } = attach(&image, mode)?;
+        let LoopDevice { index, fd, is_new } = attach(&image, part, mode)?;
         let shown = loopdev::path(index);
         let device = Pinned::of(fd, shown.clone())
             .map_err(|error| TestbedError::machine(attempt("cannot use", &shown, &error)))?;
@@ -83,19 +121,20 @@ fn is_direct(roots: &Roots, index: u32) -> bool {
 }
 
 /// With the smallest sectors first; where the disk beneath has 4 KiB sectors only those allow direct I/O.
-fn attach(image: &OwnedFd, mode: Mode) -> Result<LoopDevice, TestbedError> {
+fn attach(image: &OwnedFd, part: Option<Part>, mode: Mode) -> Result<LoopDevice, TestbedError> {
     use std::os::fd::AsFd;
     let fail = |why: String| {
         TestbedError::machine("the image could not be attached to a loop device").tried(why).advice(
             "check that /dev/loop-control exists and that this container may use loop devices, or measure a directory",
         )
     };
-    let device = loopdev::attach(image.as_fd(), mode, 0).map_err(fail)?;
+    let window = part.map_or(Window::WHOLE, |part| Window { start: part.start, bytes: part.bytes });
+    let device = loopdev::attach(image.as_fd(), window, mode, 0).map_err(fail)?;
     if mode == Mode::Buffered || is_direct(&Roots::default(), device.index) {
         return Ok(device);
     }
     drop(device);
-    loopdev::attach(image.as_fd(), mode, 4096).map_err(fail)
+    loopdev::attach(image.as_fd(), window, mode, 4096).map_err(fail)
 }
 
 impl OpenMedium for AttachedImage {

@@ -8,7 +8,7 @@ use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode as Permissions, OFlags, o
 use rustix::io::Errno;
 
 use super::image::AttachedImage;
-use super::{MediumKind, MediumRequest, OpenMedium, filling};
+use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::caller::Caller;
 use crate::error::{TestbedError, attempt};
 use crate::ledger::Ledger;
@@ -78,21 +78,45 @@ impl MediumKind for LoopImage {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
-        let size = request.size;
         let image = make_filled_image(request, progress)?;
         let mut attached = AttachedImage::attach(image, Mode::Direct, request, ledger)?;
-        if attached.record.direct != Some(true) {
-            let refusal = not_direct(request.dir).tried("/sys/block/loopN/loop/dio reads 0");
-            attached.close(ledger);
-            return Err(refusal);
+        match complete(&mut attached, request) {
+            Ok(()) => Ok(Box::new(attached)),
+            Err(refusal) => {
+                attached.close(ledger);
+                Err(refusal)
+            }
         }
-        let shown = show_bytes(size as f64);
-        attached.record.filled = Some(format!("{shown} of incompressible bytes, O_DIRECT"));
-        attached.record.summary = format!("loop {shown}, direct");
-        let (text, number) = backing(request.dir);
-        attached.set_backing(text, number);
-        Ok(Box::new(attached))
     }
+
+    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open_parts(
+        &self,
+        request: &MediumRequest<'_>,
+        parts: u32,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Divided, TestbedError> {
+        let image = make_filled_image(request, progress)?;
+        let complete = |part: &mut AttachedImage| complete(part, request);
+        AttachedImage::attach_parts(&image, parts, Mode::Direct, request, ledger, &complete)
+    }
+}
+
+/// Refuses a device that would use the host's page cache; else says what is known of the whole image.
+fn complete(attached: &mut AttachedImage, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
+    if attached.record.direct != Some(true) {
+        return Err(not_direct(request.dir).tried("/sys/block/loopN/loop/dio reads 0"));
+    }
+    let shown = show_bytes(request.size as f64);
+    attached.record.filled = Some(format!("{shown} of incompressible bytes, O_DIRECT"));
+    attached.record.summary = format!("loop {shown}, direct");
+    let (text, number) = backing(request.dir);
+    attached.set_backing(text, number);
+    Ok(())
 }
 
 /// A nameless file of `request.size` bytes, each written once, past the page cache.

@@ -4,6 +4,7 @@ mod device;
 mod fault;
 mod image;
 mod loop_image;
+mod parts;
 mod raid0;
 mod ram;
 mod vm_disk;
@@ -29,6 +30,8 @@ pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
 pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
+pub(crate) use parts::layout;
+pub use parts::{Part, part_bytes, size_for};
 pub(crate) use raid0::{Member, check_members, members, shared_disk, stands_on};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
@@ -85,6 +88,32 @@ pub trait MediumKind: Sync {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError>;
+    /// Whether it can be divided into parts that are media of their own; why not. Nothing is touched.
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
+        Err(format!("@{} is not divided", request.medium))
+    }
+    /// Makes it, writes it over once, and divides it as [`layout`] has it.
+    fn open_parts(
+        &self,
+        request: &MediumRequest<'_>,
+        parts: u32,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Divided, TestbedError> {
+        let _ = (parts, ledger, progress);
+        let why = self.divisible(request).err().unwrap_or_default();
+        Err(TestbedError::request(format!("@{} cannot be divided", request.medium)).tried(why))
+    }
+}
+
+/// A medium that was divided.
+pub struct Divided {
+    /// The parts, in their order.
+    pub parts: Vec<Box<dyn OpenMedium>>,
+    /// Where each of them lies; empty where the one part is the whole.
+    pub layout: Vec<Part>,
+    /// What the whole is.
+    pub record: MediumRecord,
 }
 
 /// A medium in use. Dropping it lets go of device and image, but leaves the ledger's entries.

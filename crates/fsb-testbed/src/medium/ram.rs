@@ -1,12 +1,12 @@
 //! A loop device over an image in memory: what a file system costs without a device.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use fsb_model::units::show_bytes;
 use rustix::fs::MemfdFlags;
 
 use super::image::AttachedImage;
-use super::{MediumKind, MediumRequest, OpenMedium, filling};
+use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{TestbedError, describe};
 use crate::ledger::Ledger;
 use crate::sys::loopdev::Mode;
@@ -53,21 +53,49 @@ impl MediumKind for Ram {
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
-        let size = request.size;
-        let fail = |error: &std::io::Error| {
-            TestbedError::machine("the RAM image could not be made")
-                .tried(format!("memfd of {}: {}", show_bytes(size as f64), describe(error)))
-                .advice("choose a smaller --size, or @loop")
-        };
-        let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
-        rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
-        fill::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress))
-            .map_err(|error| fail(&error))?;
+        let image = make_filled_image(request, progress)?;
         let mut attached = AttachedImage::attach(image, Mode::Buffered, request, ledger)?;
-        let shown = show_bytes(size as f64);
-        attached.record.filled = Some(format!("{shown} of incompressible bytes"));
-        attached.record.summary = format!("ram {shown}");
-        attached.set_backing("memory".to_owned(), None);
+        complete(&mut attached, request);
         Ok(Box::new(attached))
     }
+
+    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open_parts(
+        &self,
+        request: &MediumRequest<'_>,
+        parts: u32,
+        ledger: &Ledger,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Divided, TestbedError> {
+        let image = make_filled_image(request, progress)?;
+        AttachedImage::attach_parts(&image, parts, Mode::Buffered, request, ledger, &|part| {
+            complete(part, request);
+            Ok(())
+        })
+    }
+}
+
+fn complete(attached: &mut AttachedImage, request: &MediumRequest<'_>) {
+    let shown = show_bytes(request.size as f64);
+    attached.record.filled = Some(format!("{shown} of incompressible bytes"));
+    attached.record.summary = format!("ram {shown}");
+    attached.set_backing("memory".to_owned(), None);
+}
+
+/// Memory of `request.size` bytes, each written once.
+fn make_filled_image(request: &MediumRequest<'_>, progress: &mut dyn FnMut(Progress)) -> Result<OwnedFd, TestbedError> {
+    let size = request.size;
+    let fail = |error: &std::io::Error| {
+        TestbedError::machine("the RAM image could not be made")
+            .tried(format!("memfd of {}: {}", show_bytes(size as f64), describe(error)))
+            .advice("choose a smaller --size, or @loop")
+    };
+    let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
+    rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
+    fill::fill(image.as_fd(), size, request.seed, filling("the RAM image", size, progress))
+        .map_err(|error| fail(&error))?;
+    Ok(image)
 }

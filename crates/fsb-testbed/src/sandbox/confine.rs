@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bind;
 use crate::error::{TestbedError, describe};
+use crate::sys::beside;
 
 /// What a worker may still do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +108,9 @@ fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), String> {
     // SAFETY: constant strings, or null where the kernel ignores the argument.
     let private = unsafe { libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) };
     step("making mounts private", private)?;
+    if let Some(path) = &confinement.writable {
+        beside::detach(&beside::others(path));
+    }
     let writable = confinement.writable.as_deref().map(c_path).transpose()?;
     if let Some(path) = &writable {
         // SAFETY: a valid path; a bind mount of a directory onto itself, in our own namespace.

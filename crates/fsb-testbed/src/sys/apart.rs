@@ -15,6 +15,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use super::beside;
+
 /// Makes `command` start in a mount namespace of its own, in which mounts on `root` reach ours.
 pub(crate) fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> {
     change(&path(root)?, libc::MS_SHARED)?;
@@ -28,14 +30,19 @@ pub(crate) fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> 
     Ok(())
 }
 
-/// Takes the mount at `point` out of the namespace of the process `pid`, which [`start_apart`] prepared. Ours keeps it.
+/// Takes the mount at `point`, and those of other targets, out of the namespace of the process `pid`, which
+/// [`start_apart`] prepared. Ours keeps them.
 pub(crate) fn let_go(pid: u32, root: &Path, point: &Path) -> io::Result<()> {
     let namespace = File::open(format!("/proc/{pid}/ns/mnt"))?;
+    let others = beside::others(point);
     let (root, point) = (path(root)?, path(point)?);
     // SAFETY: like fork(); the child makes only system calls on strings made before, and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        let done = enter(&namespace).and_then(|()| change(&root, libc::MS_PRIVATE)).and_then(|()| detach(&point));
+        let done = enter(&namespace).and_then(|()| change(&root, libc::MS_PRIVATE)).and_then(|()| {
+            beside::detach(&others);
+            detach(&point)
+        });
         let code = done.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         // SAFETY: ends the child without running anything of the parent's.
         unsafe { libc::_exit(code) };

@@ -68,8 +68,21 @@ pub(crate) enum Mode {
     Buffered,
 }
 
+/// What of the image the device shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Where it begins.
+    pub start: u64,
+    /// How long it is; 0: up to the end.
+    pub bytes: u64,
+}
+
+impl Window {
+    pub const WHOLE: Window = Window { start: 0, bytes: 0 };
+}
+
 /// Attaches `image` to a free loop device. Others may take the same device first, so it is tried again on EBUSY.
-pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Result<LoopDevice, String> {
+pub(crate) fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32) -> Result<LoopDevice, String> {
     const ATTEMPTS: u32 = 64;
     let control = open_control()?;
     for _ in 0..ATTEMPTS {
@@ -82,7 +95,7 @@ pub(crate) fn attach(image: BorrowedFd<'_>, mode: Mode, block_size: u32) -> Resu
             Err(error) => return Err(crate::error::attempt("open", &path(index), &error)),
         };
         let flags = LO_FLAGS_AUTOCLEAR | if mode == Mode::Direct { LO_FLAGS_DIRECT_IO } else { 0 };
-        match configure(&device, image, flags, block_size) {
+        match configure(&device, image, window, flags, block_size) {
             Ok(()) => return Ok(LoopDevice { index, fd: device, is_new }),
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
             Err(error) => return Err(crate::error::attempt("LOOP_CONFIGURE on", &path(index), &error)),
@@ -119,13 +132,13 @@ fn free_index(control: &OwnedFd) -> Result<u32, String> {
     u32::try_from(index).map_err(refused)
 }
 
-fn configure(device: &OwnedFd, image: BorrowedFd<'_>, flags: u32, block_size: u32) -> io::Result<()> {
+fn configure(device: &OwnedFd, image: BorrowedFd<'_>, window: Window, flags: u32, block_size: u32) -> io::Result<()> {
     let info = Info {
         device: 0,
         inode: 0,
         rdevice: 0,
-        offset: 0,
-        size_limit: 0,
+        offset: window.start,
+        size_limit: window.bytes,
         number: 0,
         encrypt_type: 0,
         encrypt_key_size: 0,

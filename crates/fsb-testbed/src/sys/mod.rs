@@ -1,6 +1,7 @@
 //! The kernel's files and calls, as far as this crate needs them. Nothing here knows what a target is.
 
 pub(crate) mod apart;
+pub(crate) mod beside;
 pub(crate) mod block;
 pub(crate) mod dm;
 pub(crate) mod fill;

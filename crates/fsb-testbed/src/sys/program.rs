@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use super::beside;
 use crate::error::{TestbedError, attempt};
 
 /// Where mkfs programs live although the PATH of ordinary users, and of some sudo set-ups, does not say so.
@@ -35,13 +36,28 @@ pub(crate) fn require(name: &str, package: &str) -> Result<PathBuf, TestbedError
 
 /// Runs a program to its end, in the root directory: no input, answers in the C locale, output kept.
 pub(crate) fn run(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Result<Output, TestbedError> {
-    Command::new(program)
-        .args(arguments)
-        .env("LC_ALL", "C")
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
+    finish(program, command(program, arguments))
+}
+
+/// The same for a program that works on a device of ours, and sees no target that is mounted meanwhile.
+pub(crate) fn run_alone(
+    program: &Path,
+    arguments: &[impl AsRef<OsStr>],
+    device: &Path,
+) -> Result<Output, TestbedError> {
+    let mut command = command(program, arguments);
+    beside::hide_from(&mut command, device);
+    finish(program, command)
+}
+
+fn command(program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
+    command
+}
+
+fn finish(program: &Path, mut command: Command) -> Result<Output, TestbedError> {
+    command.output().map_err(|error| TestbedError::machine(attempt("cannot execute", program, &error)))
 }
 
 /// The same for a program that looks at a file that is open here: its last argument is the file, under no name that leads

@@ -97,6 +97,7 @@ pub(super) mod tests {
         Setup {
             targets,
             size: 64 << 20,
+            parts: 1,
             dir: "/var/tmp".into(),
             wipe: Vec::new(),
             devices: Default::default(),

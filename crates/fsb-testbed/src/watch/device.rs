@@ -40,19 +40,35 @@ impl Source for OtherDeviceUse {
     fn begin(&self, place: &Place<'_>) -> Option<Finish> {
         let device = place.device?.to_owned();
         let bottom = bottom(place.roots, &device).ok()?;
+        let neighbours = on_the_same_disk(place, &device, &bottom);
         // The target's bytes are counted when the disk's are: seen in this order none is taken for somebody else's.
+        let before = moved(&neighbours);
         let (target, disk) = (block::activity(&device)?, block::activity(&bottom.disk)?);
         Some(Box::new(move || {
             let now = (block::activity(&bottom.disk), block::activity(&device));
             let (Some(disk_now), Some(target_now)) = now else { return Seen::new() };
             let ours = bytes(&target_now).saturating_sub(bytes(&target));
-            let others = bytes(&disk_now).saturating_sub(bytes(&disk)).saturating_sub(ours);
+            let all_ours = ours + moved(&neighbours).saturating_sub(before);
+            let others = bytes(&disk_now).saturating_sub(bytes(&disk)).saturating_sub(all_ours);
             let name = if bottom.in_place { OTHERS } else { UNSURE };
             let flushed = target_now.flushes.saturating_sub(target.flushes);
             let values = [(OURS, ours), (FLUSHES, flushed), (name, others)];
             values.into_iter().map(|(name, value)| (name.to_owned(), value as f64)).collect()
         }))
     }
+}
+
+/// Devices of other targets whose bytes are among those of the disk: not the target's own, which others may be on, too.
+fn on_the_same_disk(place: &Place<'_>, own: &Path, bottom: &Bottom) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = place.neighbours.iter().filter(|device| *device != own).cloned().collect();
+    found.sort();
+    found.dedup();
+    found.retain(|device| self::bottom(place.roots, device).is_ok_and(|other| other.disk == bottom.disk));
+    found
+}
+
+fn moved(devices: &[PathBuf]) -> u64 {
+    devices.iter().filter_map(|device| block::activity(device)).map(|activity| bytes(&activity)).sum()
 }
 
 fn bytes(activity: &block::Activity) -> u64 {

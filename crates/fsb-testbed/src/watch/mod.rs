@@ -13,7 +13,7 @@ pub(crate) mod threshold;
 pub(crate) mod throttle;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub use threshold::{PRETENDED, reasons};
@@ -51,6 +51,8 @@ pub struct Place<'a> {
     pub front: u32,
     /// The directory of the target's device below /sys; absent where it has none.
     pub device: Option<&'a Path>,
+    /// The same of other targets that are ready: what they do is ours, too.
+    pub neighbours: &'a [PathBuf],
 }
 
 /// The second reading of a source: what happened since the first.

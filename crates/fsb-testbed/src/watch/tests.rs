@@ -55,7 +55,7 @@ fn every_source_says_what_happened_between_two_looks() {
         write(tree.path(), "sys/devices/pci/block/sda/sda1/partition", "1\n");
     };
     moved(1000, 500);
-    let place = Place { roots: &roots, front: 50, device: Some(&device) };
+    let place = Place { roots: &roots, front: 50, device: Some(&device), neighbours: &[] };
     for source in REGISTRY {
         assert_eq!(source.probe(&place), Ok(()), "{}", source.name());
     }
@@ -89,7 +89,7 @@ fn every_source_says_what_happened_between_two_looks() {
 fn a_machine_that_tells_nothing_is_said_and_not_guessed() {
     let tree = tempfile::tempdir().unwrap();
     let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
-    let place = Place { roots: &roots, front: 1, device: None };
+    let place = Place { roots: &roots, front: 1, device: None, neighbours: &[] };
     for source in REGISTRY {
         let why = source.probe(&place).expect_err(source.name());
         assert!(!why.is_empty(), "{}", source.name());

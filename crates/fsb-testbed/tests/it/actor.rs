@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use crate::background;
+use crate::{background, side};
 use fsb_testbed::ledger::{Ledger, Owner};
 use fsb_testbed::sandbox::{self, Confinement};
 use fsb_testbed::{LocalTestbed, Setup, Testbed, TestbedError};
@@ -22,6 +22,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         "supervisor" => sandbox::supervise(&arguments[2..]),
         "agent" => agent(&words[2..]),
         "confined" => confined(&words[2]),
+        "waiting" => side::wait_confined(&words[2]),
         "change" => change(Path::new(&words[2]), Path::new(&words[3])),
         other => panic!("no role '{other}'"),
     };
@@ -58,7 +59,8 @@ fn front(arguments: &[OsString]) -> Result<i32, TestbedError> {
     Ok(launched.wait(Duration::from_secs(30)).unwrap_or(99))
 }
 
-/// `OWNER SETUP SCENARIO`: `visit` goes through a whole visit of the first target, `hold` stays in the middle of it.
+/// `OWNER SETUP SCENARIO`: `visit` goes through a whole visit of each target in turn, `hold` stays in the middle of the
+/// first; `side` and `side-hold` have all targets ready at once.
 fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
     let mut stream = sandbox::protocol()?;
     let mut say = |value: Value| writeln!(stream, "{value}").expect("the front listens");
@@ -84,8 +86,11 @@ fn visit(
     let mut filled = 0;
     let opened = testbed.open(setup, &mut |progress| filled = progress.done)?;
     say(json!({ "opened": opened, "warnings": warnings, "filled": filled }));
+    if scenario.starts_with("side") {
+        return side::by_side(testbed, setup, scenario, say);
+    }
     for target in &setup.targets {
-        let provisioned = testbed.provision(target)?;
+        let provisioned = testbed.provision(0, 0, target)?;
         say(json!({ "provisioned": provisioned, "pid": std::process::id() }));
         if scenario == "hold" {
             write_file(&provisioned.root.join("held"), SIZE);
@@ -97,20 +102,20 @@ fn visit(
             say(json!({ "worker": worker(&provisioned.root, setup.identity.uid) }));
             let file = provisioned.root.join("file");
             write_file(&file, SIZE);
-            let quiet = testbed.quiesce()?;
-            let written = testbed.counters();
-            let cold = if provisioned.abilities.cold.is_some() { testbed.make_cold().map(|()| true)? } else { false };
-            let before = testbed.counters();
+            let quiet = testbed.quiesce(0)?;
+            let written = testbed.counters(0);
+            let cold = if provisioned.abilities.cold.is_some() { testbed.make_cold(0).map(|()| true)? } else { false };
+            let before = testbed.counters(0);
             let bytes = std::fs::read(&file).expect("the file is still there");
             assert!(bytes == vec![7u8; SIZE], "the file kept its content");
-            let (after, drops) = (testbed.counters(), dropped_caches());
-            let warm = std::fs::read(&file).map(|_| testbed.counters()).expect("the file is still there");
+            let (after, drops) = (testbed.counters(0), dropped_caches());
+            let warm = std::fs::read(&file).map(|_| testbed.counters(0)).expect("the file is still there");
             say(json!({
                 "quiet": quiet, "cold": cold, "written": written, "before": before, "after": after, "warm": warm,
                 "disturbed": dropped_caches() != drops,
             }));
         }
-        testbed.release()?;
+        testbed.release(0)?;
         say(json!({ "released": target.name, "exists": provisioned.root.exists() }));
     }
     Ok(())
@@ -138,7 +143,7 @@ fn worker(root: &Path, uid: Option<u32>) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-fn write_file(path: &Path, size: usize) {
+pub fn write_file(path: &Path, size: usize) {
     let file = std::fs::File::create(path).expect("the root of a target can be written to");
     file.write_all_at(&vec![7u8; size], 0).expect("there is space");
     file.sync_all().expect("the device works");

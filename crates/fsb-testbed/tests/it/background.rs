@@ -16,7 +16,7 @@ pub fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(V
     drop(directory);
     let device = device_under(root.parent().expect("a mount point"));
     say(json!({ "synced": kept(&device) }));
-    let quiet = testbed.quiesce()?;
+    let quiet = testbed.quiesce(0)?;
     say(json!({ "quiet": quiet, "settled": kept(&device) }));
     say(json!({ "writable": std::fs::write(root.join("afterwards"), "x").is_ok() }));
     Ok(())

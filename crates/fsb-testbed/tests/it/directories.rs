@@ -103,13 +103,13 @@ fn null_targets_touch_nothing_and_need_no_root() {
     // What was asked for is told as not set.
     assert!(opened.controls.keys().eq(plan.controls.keys()), "{opened:?}");
     assert!(opened.controls.values().all(|control| !control.effective));
-    let provisioned = testbed.provision(&plan.targets[1]).unwrap();
+    let provisioned = testbed.provision(0, 0, &plan.targets[1]).unwrap();
     assert!(!provisioned.root.exists());
     assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);
-    assert!(testbed.counters().is_none() && testbed.quiesce().unwrap().settled);
-    testbed.make_cold().unwrap();
-    testbed.release().unwrap();
-    let failure = testbed.provision(&plan.targets[2]).unwrap_err();
+    assert!(testbed.counters(0).is_none() && testbed.quiesce(0).unwrap().settled);
+    testbed.make_cold(0).unwrap();
+    testbed.release(0).unwrap();
+    let failure = testbed.provision(0, 0, &plan.targets[2]).unwrap_err();
     assert_eq!(failure.kind, Kind::Trial);
     assert!(failure.to_string().contains("ENOSPC"));
 }

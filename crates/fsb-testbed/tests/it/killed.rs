@@ -4,9 +4,10 @@ use std::io::BufRead;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fsb_testbed::{host, ledger};
+use fsb_testbed::{Setup, host, ledger};
 
 use crate::actor::actor;
+use crate::side_by_side::divided;
 use crate::stage::{Front, backing_files, directory, eventually, is_root, nothing_is_left, setup};
 
 tests! {
@@ -14,6 +15,7 @@ tests! {
     the_front_is_killed_while_fuse_serves,
     the_supervisor_is_killed,
     the_agent_is_killed,
+    targets_are_side_by_side_when_one_is_killed,
     without_namespaces_death_signals_do,
     a_directory_is_cleaned_by_the_next_run,
     what_a_killed_process_changed_is_restored,
@@ -56,21 +58,45 @@ fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent
         return;
     }
     let dir = directory();
-    let mut front = Front::start(&setup(&[target], size, dir.path()), "hold", |_| {});
+    killed_in((&setup(&[target], size, dir.path()), "hold", "provisioned"), dir.path(), choose);
+}
+
+/// The same in a scenario that has come as far as needed when it says `key`.
+fn killed_in(
+    (setup, scenario, key): (&Setup, &str, &str),
+    dir: &Path,
+    choose: fn(front: i32, supervisor: i32, agent: i32) -> i32,
+) {
+    let mut front = Front::start(setup, scenario, |_| {});
     let supervisor = front.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
-    front.wait_for("provisioned");
-    let shown = dir.path().to_string_lossy().into_owned();
-    assert!(backing_files().iter().any(|file| file.contains(&shown)), "the image is attached");
+    front.wait_for(key);
+    let shown = dir.to_string_lossy().into_owned();
+    let attached = backing_files().iter().filter(|file| file.contains(&shown)).count();
+    assert_eq!(attached, setup.parts as usize, "the image is attached");
     let family = family(supervisor);
-    assert!(family.len() >= 2 + usize::from(target == "ntfs"), "{family:?}");
+    let served = setup.targets.iter().filter(|target| target.name == "ntfs").count();
+    assert!(family.len() >= 2 + served, "{family:?}");
     let victim = choose(front.child.id() as i32, supervisor, family[1]);
     kill(victim);
     eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
     // The front ends too, for its connection is closed, and with it the owner of the ledger's entries.
     front.child.wait().unwrap();
-    nothing_is_left(dir.path());
+    nothing_is_left(dir);
     for replayed in ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id()) {
         assert!(!matches!(replayed.fate, ledger::Fate::Failed(_) | ledger::Fate::Refused(_)), "{replayed}");
+    }
+}
+
+fn targets_are_side_by_side_when_one_is_killed() {
+    if !is_root() {
+        return;
+    }
+    let choices: [fn(i32, i32, i32) -> i32; 3] =
+        [|front, _, _| front, |_, supervisor, _| supervisor, |_, _, agent| agent];
+    for choose in choices {
+        let dir = directory();
+        let setup = divided(&["ext4", "btrfs", "ntfs"], 512 << 20, dir.path());
+        killed_in((&setup, "side-hold", "held"), dir.path(), choose);
     }
 }
 

@@ -25,6 +25,8 @@ mod directories;
 mod file_systems;
 mod killed;
 mod quiet;
+mod side;
+mod side_by_side;
 mod stage;
 
 fn main() -> ExitCode {
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         file_systems::tests(),
         killed::tests(),
         quiet::tests(),
+        side_by_side::tests(),
     ];
     let tests = tests.into_iter().flatten().collect();
     // As with real runs, one at a time: drop_caches empties everybody's caches.

@@ -26,6 +26,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
     Setup {
         targets,
         size,
+        parts: 1,
         dir: dir.to_owned(),
         wipe: Vec::new(),
         devices: Default::default(),
@@ -82,7 +83,12 @@ impl Drop for Front {
 
 /// Every line that a whole run says.
 pub fn run(setup: &Setup, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
-    let mut front = Front::start(setup, "visit", prepare);
+    play(setup, "visit", prepare)
+}
+
+/// The same in another scenario.
+pub fn play(setup: &Setup, scenario: &str, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
+    let mut front = Front::start(setup, scenario, prepare);
     let lines = front.lines.by_ref().map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON")).collect();
     front.child.wait().expect("the front ends");
     lines

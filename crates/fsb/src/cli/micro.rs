@@ -13,8 +13,8 @@ use fsb_analysis::{describe, t_interval};
 use fsb_compat::pokorny::{KEYS, Level, Options};
 use fsb_input::LARGEST_SCRIPT;
 use fsb_model::units::show_seconds;
-use fsb_model::{Cell, Outcome, Plan, Trial};
-use fsb_runner::plan_file::{PlanFile, RepetitionFile, typed};
+use fsb_model::{Outcome, Trial};
+use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
@@ -115,10 +115,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if options.multi_threaded && options.iterations <= 10 {
         log.write(Level::Warning, "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations")?;
     }
-    let (plan, cells) = plan(&options)?;
+    let resolved = plan(&options)?;
     let turn = Turn::of(arguments.allow_concurrent);
-    let mut progress = Progress::new(&plan.targets, options.min_log_level > Level::Info);
-    let trials = front::perform_unsaved(plan, cells, &mut Nowhere, &mut progress, turn);
+    let mut progress = Progress::new(&resolved.plan.targets, options.min_log_level > Level::Info);
+    let trials = front::perform_unsaved(resolved, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)
 }
@@ -136,7 +136,7 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-fn plan(options: &Options) -> anyhow::Result<(Plan, Vec<Cell>)> {
+fn plan(options: &Options) -> anyhow::Result<Resolved> {
     let workload = options.workload().map_err(|error| exit::request(error.to_string()))?;
     let output = options.output.as_ref().ok_or_else(|| exit::request("name the directory to measure: --output DIR"))?;
     // Absolute, for a directory is told from a file system by its first character.

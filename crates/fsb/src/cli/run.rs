@@ -113,6 +113,9 @@ pub struct Arguments {
     /// Workers run as root
     #[arg(long, hide = true)]
     force_root_user: bool,
+    /// Targets take turns on the whole medium
+    #[arg(long, hide = true)]
+    one_at_a_time: bool,
     /// Measure although another run does: both are marked
     #[arg(long, hide = true)]
     allow_concurrent: bool,
@@ -132,18 +135,19 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let file = plan(arguments)?;
     unpack_kernels(&file)?;
     let cpus = front::cpus_for(&file.controls);
-    let (mut plan, cells) = file.resolve(cpus, front::fresh_seed())?;
-    match vm::pin(&mut plan) {
+    let mut resolved = file.resolve(cpus, front::fresh_seed())?;
+    let plan = &mut resolved.plan;
+    match vm::pin(plan) {
         // A plan may be written here for another machine.
         Err(error) if print_plan && plan.kernels.is_empty() => say(&format!("warning: {error}")),
         pinned => pinned?,
     }
     if print_plan {
-        print_data(&plan_file::print(&plan)?)?;
+        print_data(&plan_file::print(plan)?)?;
         return Ok(exit::DONE);
     }
-    let out = out.unwrap_or_else(|| default_directory(&plan));
-    front::start(plan, cells, &out, &output, quiet, turn)
+    let out = out.unwrap_or_else(|| default_directory(plan));
+    front::start(resolved, &out, &output, quiet, turn)
 }
 
 /// Unpacks the packages that are named as kernels and were not unpacked before, which takes long enough to be told.
@@ -185,6 +189,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         dir: arguments.dir,
         theta: arguments.theta.as_deref().map(typed),
         wipe: arguments.wipe,
+        one_at_a_time: arguments.one_at_a_time,
         verify: arguments.verify,
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile {

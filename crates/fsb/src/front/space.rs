@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use fsb_engine::{Profile, Sizing, workload};
+use fsb_engine::{Profile, workload};
+use fsb_model::run::Placement;
 use fsb_model::target::FileSystemSpec;
 use fsb_model::units::show_bytes;
 use fsb_model::{Place, Plan, RunRecord};
+use fsb_runner::sizing;
 use fsb_testbed::fs;
 use fsb_testbed::medium::{self, MediumRequest};
 
@@ -19,7 +21,7 @@ const FILLED: f64 = 0.9;
 /// The most any workload needs must fit every target, with room for the file system's own tables.
 pub fn check(record: &RunRecord) -> anyhow::Result<()> {
     let plan = &record.plan;
-    let sizing = Sizing { size: plan.size.0, cpus: cpus_of(plan) };
+    let sizing = sizing(record, cpus_of(plan));
     let mut largest: Option<(&str, Profile)> = None;
     let mut most: (u64, &str) = (0, "");
     for cell in &record.cells {
@@ -39,20 +41,27 @@ pub fn check(record: &RunRecord) -> anyhow::Result<()> {
         if profile.space as f64 > capacity as f64 * FILLED {
             let (needed, there) = (show_bytes(profile.space as f64), show_bytes(capacity as f64));
             let free = show_bytes(capacity as f64 * FILLED);
-            let advice = enlarge(plan, spec, profile.space as f64 / FILLED);
+            let advice = enlarge(record, spec, profile.space as f64 / FILLED);
             return Err(exit::machine(format!(
                 "'{label}' needs {needed}, and {} of {there} has {free} beside the file system's own: {advice}, or a \
                  smaller file_size in the plan",
                 medium::called(&spec.medium, plan.place == Place::Vm)
             )));
         }
-        check_inodes(plan, spec, capacity, most)?;
+        check_inodes(record, spec, capacity, most)?;
     }
     Ok(())
 }
 
 /// What makes a file system so many bytes large.
-fn enlarge(plan: &Plan, spec: &FileSystemSpec, bytes: f64) -> String {
+fn enlarge(record: &RunRecord, spec: &FileSystemSpec, bytes: f64) -> String {
+    /// The part of the image that no target has.
+    const BESIDE: f64 = 1.04;
+    let plan = &record.plan;
+    let bytes = match part(record) {
+        Some((parts, _)) => bytes * f64::from(parts) * BESIDE,
+        None => bytes,
+    };
     match spec.medium.name.as_str() {
         "device" => "take a larger device".to_owned(),
         // In whole mebibytes, for that is what people type, and what is typed is multiplied by the scale.
@@ -64,14 +73,19 @@ fn enlarge(plan: &Plan, spec: &FileSystemSpec, bytes: f64) -> String {
 const KEPT_INODES: u64 = 16;
 
 /// Some file systems have as many inodes for ever as mkfs gave them.
-fn check_inodes(plan: &Plan, spec: &FileSystemSpec, capacity: u64, (inodes, label): (u64, &str)) -> anyhow::Result<()> {
+fn check_inodes(
+    record: &RunRecord,
+    spec: &FileSystemSpec,
+    capacity: u64,
+    (inodes, label): (u64, &str),
+) -> anyhow::Result<()> {
     let inodes = inodes + KEPT_INODES;
     let Ok(member) = fs::find(&spec.fs) else { return Ok(()) };
     let of = |bytes| member.inodes(bytes, &spec.mkfs);
     let Some(there) = of(capacity).filter(|there| *there < inodes) else { return Ok(()) };
     // So large that what mkfs makes by itself is enough; no size does where the user says how many there are.
     let enough = (0..24).map(|doublings| capacity << doublings).find(|bytes| of(*bytes).is_some_and(|of| of >= inodes));
-    let larger = enough.map_or_else(String::new, |bytes| format!(", or {}", enlarge(plan, spec, bytes as f64)));
+    let larger = enough.map_or_else(String::new, |bytes| format!(", or {}", enlarge(record, spec, bytes as f64)));
     Err(exit::machine(format!(
         "'{label}' makes {inodes} files and directories, and {} on {} has room for {there}: give it more with \
          mkfs=\"-N {inodes}\"{larger}",
@@ -81,10 +95,21 @@ fn check_inodes(plan: &Plan, spec: &FileSystemSpec, capacity: u64, (inodes, labe
 
 /// Bytes of the device that a file system is made on, as far as that is known beforehand.
 fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
+    if let Some((_, bytes)) = part(record) {
+        return Some(bytes);
+    }
     let Plan { size, dir, seed, wipe, .. } = &record.plan;
     let (medium, size, devices) = (&spec.medium, size.0, Some(&record.devices));
     let request = MediumRequest { size, seed: *seed, wipe, devices, ..MediumRequest::new(medium, dir) };
     medium::find(&spec.medium.name).ok()?.check(&request).ok()
+}
+
+/// How many parts the medium is divided into, and their bytes; absent where targets have the whole.
+fn part(record: &RunRecord) -> Option<(u32, u64)> {
+    match record.placement {
+        Some(Placement::SideBySide { parts, part_bytes }) if parts > 1 => Some((parts, part_bytes)),
+        _ => None,
+    }
 }
 
 /// What a directory's file system has free must hold the workload as well.

@@ -69,10 +69,10 @@ impl<'p> Ours<'p> {
 
     pub fn measure(&self, operations: u64) -> anyhow::Result<Cost> {
         settle(self.root)?;
-        let StepReport::Measured(measured) = self.step(Step::Measure, operations)? else {
+        let Some(measured) = self.step(Step::Measure, operations)?.whole() else {
             bail!("the measure step measured nothing")
         };
-        let Measurement { timed_ns, operations: done, user_seconds, system_seconds, .. } = *measured;
+        let Measurement { timed_ns, operations: done, user_seconds, system_seconds, .. } = measured;
         ensure!(done == operations, "the engine did {done} operations instead of {operations}");
         let each = |seconds: f64| seconds / done as f64;
         Ok(Cost { seconds: each(timed_ns as f64 * 1e-9), cpu: each(user_seconds + system_seconds) })

@@ -15,6 +15,7 @@ use fsb_model::{Access, CacheState, Durability, Params};
 use super::measure::{Subject, measure_set};
 use super::params::Reader;
 use super::spec::{Records, Rules, Spec};
+use super::unit::{self, Unit};
 use super::{Job, Workload};
 use crate::backend::Backend;
 use crate::backend::{Purpose, Verb};
@@ -288,6 +289,12 @@ impl Job for RecordsJob {
 
     fn backend(&self) -> &'static dyn Backend {
         self.spec.backend
+    }
+
+    fn unit(&self) -> Option<Unit> {
+        unit::of_set(self, &self.spec, !self.written, |params| {
+            self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok()
+        })
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {

@@ -241,7 +241,7 @@ fn runs_on_nothing_repeat_to_the_last_digit_in_processes_and_rounds() {
         let passes = if job.profile().repeats_in_place { 3 } else { 1 };
         let fake = || {
             let context = context(&spec, Path::new("/nowhere"), job.profile().operations * passes);
-            let clock = ClockSpec::Fake { seed: 7, slowdown: 1.0, noise: 0.05 };
+            let clock = ClockSpec::Fake { seed: 7, slowdown: 1.0, noise: 0.05, stretch: 0 };
             let context = Context { backend: backend::find("null").ok(), clock, ..context };
             job.measure(&context, &mut Open::default()).unwrap()
         };

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fsb_compat::filebench::print;
 use fsb_compat::filebench::wml::{Run, Script};
-use fsb_engine::{Live, Measurement, Sizing, Step, StepReport, Task};
+use fsb_engine::{Live, Measurement, Sizing, Step, Task};
 use fsb_model::{Durability, WorkloadSpec};
 use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
 use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
@@ -182,10 +182,7 @@ impl Session<'_> {
         }
         let report = worker.result::<Steps>(&mut |Live { done, of }| self.tell(done, of, what))?;
         worker.close();
-        Ok(match report {
-            StepReport::Measured(measurement) => Some(*measurement),
-            StepReport::Done => None,
-        })
+        Ok(report.whole())
     }
 
     fn tell(&mut self, done: u64, of: u64, what: &str) {

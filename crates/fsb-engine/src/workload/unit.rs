@@ -1,0 +1,88 @@
+//! Units: the fixed piece of a workload's work that stretches are made of.
+//!
+//! A unit is defined by the workload alone, the same for every target and every budget, and begins in a state that the
+//! workload defines. Where the work uses its state up (new files grow, files are deleted, cold data become warm) each
+//! unit has files of its own in a directory of its own, so that no unit finds what another one left; where it does not
+//! (warm reads, writes over written files), all units share one set.
+
+use fsb_model::{CacheState, Durability, Params};
+
+use super::Job;
+use super::spec::Spec;
+use crate::profile::{Profile, Renewal};
+
+/// Files of a unit that has files of its own.
+const FILES: u64 = 500;
+/// Bytes of a unit's own file.
+const FILE_BYTES: u64 = 16 << 20;
+/// Operations of a unit that waits for the device after each of them.
+const WAITED_FOR: u64 = 128;
+/// Bytes that a unit moves through the page cache at most.
+const CACHED_BYTES: u64 = 256 << 20;
+
+/// A fixed piece of a workload's work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// Parameters of the unit alone: the workload's, with smaller or fewer files where each unit has its own.
+    pub params: Params,
+    /// Each unit has files of its own.
+    pub own_files: bool,
+    /// Operations of a unit.
+    pub operations: u64,
+}
+
+/// The unit of a job over a file set; `parse` makes a job of other parameters. `grows`: the files grow, so that they are
+/// not what they were before. Absent where only the whole tells
+/// something: what does not fit memory, work of several processes, a cell of a matrix.
+pub(super) fn of_set<J: Job>(
+    job: &J,
+    spec: &Spec,
+    grows: bool,
+    parse: impl FnOnce(&Params) -> Option<J>,
+) -> Option<Unit> {
+    let profile = job.profile();
+    if spec.cache == CacheState::Out || spec.processes > 1 || spec.matrix {
+        return None;
+    }
+    let mut params = job.params();
+    let own_files =
+        grows || profile.cache.begins_cold() || profile.renewal == Renewal::Recreate || !profile.repeats_in_place;
+    // What is done at the end of a pass must not be done at the end of a large one.
+    let passes = profile.renewal == Renewal::Inside || profile.durability == Durability::End;
+    let profile = if own_files || passes {
+        smaller(&mut params, spec);
+        parse(&params)?.profile()
+    } else {
+        profile
+    };
+    Some(Unit { operations: operations(&profile, passes), params, own_files })
+}
+
+/// Fewer files, or a smaller one.
+fn smaller(params: &mut Params, spec: &Spec) {
+    let layout = &spec.layout;
+    if layout.files > 1 {
+        let files = FILES.max(u64::from(spec.threads)).min(layout.files);
+        params.insert("files".to_owned(), files.into());
+    } else {
+        let record = spec.block_size.max(1);
+        // Threads share the records of the file.
+        let least = record * u64::from(spec.threads);
+        let bytes = (FILE_BYTES / record * record).max(least).min(layout.file_size);
+        params.insert("file_size".to_owned(), bytes.into());
+    }
+}
+
+fn operations(profile: &Profile, passes: bool) -> u64 {
+    let pass = profile.operations.max(1);
+    if passes || !profile.divisible {
+        return pass;
+    }
+    let most = match profile.record_size {
+        _ if profile.durability == Durability::Each => WAITED_FOR * u64::from(profile.threads),
+        0 => return pass,
+        record if profile.reaches_device => (FILE_BYTES / record).min(4 * WAITED_FOR * u64::from(profile.threads)),
+        record => CACHED_BYTES / record,
+    };
+    pass.min(most.max(1))
+}

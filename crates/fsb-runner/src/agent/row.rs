@@ -1,0 +1,396 @@
+//! Conducting a row: one cell on all targets that are ready, in rounds, one stretch a target and round.
+//!
+//! The cell is prepared on all targets, and their caches are emptied once where it begins cold. Then each round visits
+//! every target once, in the order that the runner drew. A target is synced after its stretch, outside the clock, so
+//! that it is at rest while its neighbours are measured; that it was is seen on its device's counters.
+
+use std::time::Instant;
+
+use fsb_engine::{ClockSpec, Profile, Step, Task, Units, workload};
+use fsb_testbed::watch::{self, Watch};
+use fsb_testbed::{ColdMethod, Counters, Progress, Provisioned, Testbed, TestbedError};
+use serde_json::json;
+
+use super::conduct::{DISTURBED_SLOWDOWN, pretends_disturbance, telling};
+use super::failure::{Failure, applicable, refused};
+use super::protocol::{RowRequest, SeatTrial, TrialReply};
+use super::tally::Tally;
+use crate::worker::{Post, Steps, Worker, WorkerError};
+
+/// Bytes that a neighbour may move within a stretch: a superblock, a log record that says that all is quiet.
+const AT_REST: u64 = 64 << 10;
+
+/// A target that is ready, and where its workers work.
+pub struct SeatPost<'a> {
+    /// Which one.
+    pub seat: u32,
+    /// What was made ready.
+    pub target: &'a Provisioned,
+    /// Where workers work.
+    pub post: Post,
+}
+
+/// Conducts one row. The answer holds one reply a seat, in the order of the request.
+pub fn conduct_row(
+    testbed: &mut dyn Testbed,
+    posts: &[SeatPost<'_>],
+    request: &RowRequest,
+    tell: &mut dyn FnMut(Progress),
+) -> Vec<(u32, TrialReply)> {
+    let job = match workload::parse(&request.workload, &request.sizing) {
+        Ok(job) => job,
+        Err(error) => {
+            let reply = refused(Failure::Failed(error.to_string()));
+            return request.seats.iter().map(|trial| (trial.seat, reply.clone())).collect();
+        }
+    };
+    let profile = job.profile();
+    let rounds = request.orders.len() as u32 + request.spares;
+    let room = profile.space.saturating_mul(if request.own_files { u64::from(rounds * request.units) } else { 1 });
+    let places = request.seats.iter().filter_map(|trial| {
+        let post = posts.iter().find(|post| post.seat == trial.seat)?;
+        let applicable = applicable(job.as_ref(), post.target).and_then(|()| fits(room, post.target));
+        Some(Place { post, trial: *trial, tally: Tally::new(), worker: None, failed: applicable.err() })
+    });
+    let mut row = Row { testbed, request, profile: &profile, places: places.collect(), tell };
+    let watched = row.conduct();
+    row.replies(watched)
+}
+
+/// All units together must find room.
+fn fits(room: u64, target: &Provisioned) -> Result<(), Failure> {
+    if room <= target.free_bytes {
+        return Ok(());
+    }
+    let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+    let (needed, free) = (show(room), show(target.free_bytes));
+    Err(Failure::Failed(format!("its units need {needed} and the target has {free}: a larger --size makes room")))
+}
+
+struct Row<'a, 'p> {
+    testbed: &'a mut dyn Testbed,
+    request: &'a RowRequest,
+    profile: &'a Profile,
+    places: Vec<Place<'a, 'p>>,
+    tell: &'a mut dyn FnMut(Progress),
+}
+
+/// One target of the row.
+struct Place<'a, 'p> {
+    post: &'a SeatPost<'p>,
+    trial: SeatTrial,
+    tally: Tally,
+    worker: Option<Worker>,
+    /// Why it left the row.
+    failed: Option<Failure>,
+}
+
+/// What one stretch told.
+struct Stretch {
+    timed_ns: u64,
+    operations: u64,
+    device: Option<[u64; 3]>,
+}
+
+impl Row<'_, '_> {
+    /// All of it; what was seen of the machine meanwhile.
+    fn conduct(&mut self) -> Option<watch::Seen> {
+        self.each(|row, at| row.prepare(at));
+        self.each(|row, at| row.make_cold(at));
+        self.each(|row, at| row.settle(at));
+        self.each(|row, at| row.open(at));
+        let first = self.places.iter().find(|place| place.failed.is_none()).map(|place| place.trial.seat);
+        let watch = first.and_then(|seat| self.testbed.watch(seat));
+        self.rounds();
+        let watched = watch.map(Watch::end);
+        for at in 0..self.places.len() {
+            // Whatever happened, the next row finds an empty target, and a quiet one.
+            self.clean_up(at);
+        }
+        watched
+    }
+
+    /// Does a step on every target that is still in the row; one where it fails leaves.
+    fn each(&mut self, mut step: impl FnMut(&mut Self, usize) -> Result<(), Failure>) {
+        for at in 0..self.places.len() {
+            if self.places[at].failed.is_none()
+                && let Err(failure) = step(self, at)
+            {
+                self.leave(at, failure);
+            }
+        }
+    }
+
+    fn leave(&mut self, at: usize, failure: Failure) {
+        let place = &mut self.places[at];
+        place.worker = None;
+        place.failed = Some(failure);
+    }
+
+    fn is_fake(&self, at: usize) -> bool {
+        self.places[at].post.target.abilities.fake.is_some()
+    }
+
+    fn prepare(&mut self, at: usize) -> Result<(), Failure> {
+        if self.is_fake(at) {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let rounds = self.request.orders.len() as u32 + self.request.spares;
+        let task = self.task(at, Step::Prepare, 0, rounds * self.request.units);
+        // No measurement happens in a process that prepared its data.
+        let mut worker = Worker::open(&self.places[at].post.post)?;
+        worker.perform::<Steps>(&task, &mut telling(Step::Prepare, self.tell))?;
+        worker.close();
+        self.places[at].tally.spent.prepare += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn evicts(&self, at: usize) -> bool {
+        self.places[at].post.target.abilities.cold == Some(ColdMethod::Evict)
+    }
+
+    fn make_cold(&mut self, at: usize) -> Result<(), Failure> {
+        if !self.profile.cache.begins_cold() || self.evicts(at) {
+            return Ok(());
+        }
+        let (started, seat) = (Instant::now(), self.places[at].trial.seat);
+        let before = self.testbed.counters(seat);
+        self.testbed.make_cold(seat).map_err(lost)?;
+        let tally = &mut self.places[at].tally;
+        tally.before_cold = before;
+        tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn settle(&mut self, at: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        let quiet = self.testbed.quiesce(self.places[at].trial.seat).map_err(lost)?;
+        let tally = &mut self.places[at].tally;
+        tally.settled &= quiet.settled;
+        tally.settle_seconds += quiet.waited_seconds;
+        tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn open(&mut self, at: usize) -> Result<(), Failure> {
+        let place = &mut self.places[at];
+        place.tally.seen.limited(fsb_testbed::host::memory_bytes());
+        place.worker = Some(Worker::open(&place.post.post)?);
+        Ok(())
+    }
+
+    /// Round after round; the first one leads in and does not count. One in which a neighbour was not at rest is made
+    /// again while there are units to spare.
+    fn rounds(&mut self) {
+        let (orders, mut spares) = (&self.request.orders, self.request.spares);
+        let mut unit = 0;
+        for (round, order) in orders.iter().enumerate() {
+            loop {
+                let (stretches, restless) = self.round(order, unit);
+                unit += self.request.units;
+                if let Some(at) = restless.filter(|_| spares > 0 && round > 0) {
+                    spares -= 1;
+                    self.places[at].tally.restless += 1;
+                    continue;
+                }
+                if round > 0 {
+                    self.keep(stretches);
+                }
+                break;
+            }
+        }
+    }
+
+    /// One stretch of each target that is still in the row. The answer says, too, which one moved something within
+    /// another one's stretch.
+    fn round(&mut self, order: &[u32], unit: u32) -> (Vec<Option<Stretch>>, Option<usize>) {
+        let mut stretches: Vec<Option<Stretch>> = self.places.iter().map(|_| None).collect();
+        let mut restless = None;
+        for seat in order {
+            let Some(at) = self.places.iter().position(|place| place.trial.seat == *seat) else { continue };
+            if self.places[at].failed.is_some() {
+                continue;
+            }
+            match self.stretch(at, unit) {
+                Ok((stretch, moved)) => {
+                    stretches[at] = Some(stretch);
+                    restless = moved.or(restless);
+                }
+                Err(failure) => self.leave(at, failure),
+            }
+        }
+        (stretches, restless)
+    }
+
+    fn keep(&mut self, stretches: Vec<Option<Stretch>>) {
+        for (place, stretch) in self.places.iter_mut().zip(stretches) {
+            let Some(stretch) = stretch else { continue };
+            let kept = &mut place.tally.stretches;
+            (kept.units, kept.operations) = (self.request.units, stretch.operations);
+            kept.timed_ns.push(stretch.timed_ns);
+            if let Some([bytes, flushes, deferred]) = stretch.device {
+                kept.device_bytes.push(bytes);
+                kept.device_flushes.push(flushes);
+                kept.deferred_bytes.push(deferred);
+            }
+        }
+    }
+
+    /// One stretch, and which neighbour moved something meanwhile. What leads in is added to nothing but the time.
+    fn stretch(&mut self, at: usize, unit: u32) -> Result<(Stretch, Option<usize>), Failure> {
+        let started = Instant::now();
+        let counted = unit > 0;
+        let task = self.task(at, Step::Measure, unit, self.request.units);
+        let seat = self.places[at].trial.seat;
+        let worker = self.places[at].worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".to_owned()))?;
+        worker.ask::<Steps>(&task)?;
+        let ready = worker.ready::<Steps>()?;
+        let before: Vec<_> = self.counters();
+        let go = Instant::now();
+        worker_of(&mut self.places[at])?.go()?;
+        let report = worker_of(&mut self.places[at])?.result::<Steps>(&mut |_| {})?;
+        let measured = go.elapsed().as_secs_f64();
+        let after: Vec<_> = self.counters();
+        let fsb_engine::StepReport::Measured(found) = report else {
+            return Err(Failure::Failed("the worker measured nothing".to_owned()));
+        };
+        // The target is at rest while its neighbours are measured.
+        self.testbed.sync(seat).map_err(lost)?;
+        let later = self.testbed.counters(seat);
+        let place = &mut self.places[at];
+        let tally = &mut place.tally;
+        let stretch = Stretch {
+            timed_ns: found.iter().map(|one| one.timed_ns).sum(),
+            operations: found.iter().map(|one| one.operations).sum(),
+            device: device(before[at], after[at], later),
+        };
+        if counted {
+            tally.seen.ready(&ready);
+            tally.count(before[at], after[at]);
+            for measurement in found {
+                tally.seen.measured(&measurement);
+                tally.add(measurement);
+            }
+        }
+        tally.spent.measure += measured;
+        tally.spent.settle += started.elapsed().as_secs_f64() - measured;
+        let restless = (0..self.places.len())
+            .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
+        Ok((stretch, restless))
+    }
+
+    fn counters(&self) -> Vec<Option<Counters>> {
+        self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
+    }
+
+    fn clean_up(&mut self, at: usize) {
+        let lost = matches!(self.places[at].failed, Some(Failure::Lost(_)));
+        if self.is_fake(at) || lost {
+            self.places[at].worker = None;
+            return;
+        }
+        let started = Instant::now();
+        let task = self.task(at, Step::Cleanup, 0, 0);
+        let place = &mut self.places[at];
+        let worker = place.worker.take().map_or_else(|| Worker::open(&place.post.post), Ok);
+        let cleaned = worker.and_then(|mut worker| {
+            worker.perform::<Steps>(&task, &mut telling(Step::Cleanup, self.tell))?;
+            worker.close();
+            Ok::<(), WorkerError>(())
+        });
+        if let Err(error) = cleaned {
+            place.failed.get_or_insert_with(|| error.into());
+        }
+        let quiet = self.testbed.quiesce(place.trial.seat);
+        place.tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
+        place.tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+        place.tally.spent.cleanup += started.elapsed().as_secs_f64();
+    }
+
+    /// A step on units from `first` on; where all units share their files, the first one tells in which order they are
+    /// visited.
+    fn task(&self, at: usize, step: Step, first: u32, count: u32) -> Task {
+        let RowRequest { workload, sizing, own_files, operations, seed, attempt, .. } = self.request;
+        let Place { post, trial, .. } = &self.places[at];
+        let fake = post.target.abilities.fake;
+        let units = (*own_files && step != Step::Cleanup).then_some(Units { first, count });
+        Task {
+            step,
+            workload: workload.clone(),
+            sizing: *sizing,
+            root: post.target.root.clone(),
+            seed: *seed,
+            operations: if *own_files { *operations } else { operations * u64::from(count.max(1)) },
+            repetition: first,
+            until_seconds: None,
+            evict: self.profile.cache.begins_cold() && self.evicts(at),
+            backend: fake.map(|_| "null".to_owned()),
+            clock: match fake {
+                Some(fake) => {
+                    let disturbed = match pretends_disturbance(&fake, trial.trial_seed, *attempt) {
+                        true => DISTURBED_SLOWDOWN,
+                        false => 1.0,
+                    };
+                    ClockSpec::Fake {
+                        seed: trial.trial_seed,
+                        slowdown: (1.0 + fake.slowdown) * disturbed,
+                        noise: fake.noise,
+                        stretch: u64::from(first) + 1,
+                    }
+                }
+                None => ClockSpec::Monotonic,
+            },
+            units,
+        }
+    }
+
+    fn replies(self, watched: Option<watch::Seen>) -> Vec<(u32, TrialReply)> {
+        let (request, profile) = (self.request, self.profile);
+        let reply = |mut place: Place<'_, '_>| {
+            let Place { post, trial, .. } = place;
+            let disturbed = match post.target.abilities.fake {
+                Some(fake) if pretends_disturbance(&fake, trial.trial_seed, request.attempt) => {
+                    vec![watch::PRETENDED.to_owned()]
+                }
+                Some(_) => Vec::new(),
+                None => watched.as_ref().map(watch::reasons).unwrap_or_default(),
+            };
+            if let Some(watched) = &watched {
+                watch::add(&mut place.tally.watched, watched.clone());
+            }
+            if let (Some(before), Some(after)) = (place.tally.before_cold, place.tally.after) {
+                place.tally.seen.since_cold(after.read_bytes.saturating_sub(before.read_bytes));
+            }
+            let ended = place.failed.map_or(Ok(()), Err);
+            let restless = place.tally.restless;
+            let mut reply = place.tally.reply(ended, profile, post.target, disturbed);
+            if restless > 0 {
+                reply.observed.insert("rounds_not_at_rest".to_owned(), json!(restless));
+            }
+            (trial.seat, reply)
+        };
+        self.places.into_iter().map(reply).collect()
+    }
+}
+
+fn worker_of<'w>(place: &'w mut Place<'_, '_>) -> Result<&'w mut Worker, Failure> {
+    place.worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".to_owned()))
+}
+
+fn lost(error: TestbedError) -> Failure {
+    Failure::Lost(error.to_string())
+}
+
+/// Bytes that a device read and wrote between two readings.
+fn moved(before: Option<Counters>, after: Option<Counters>) -> Option<u64> {
+    let (before, after) = (before?, after?);
+    Some((after.read_bytes + after.write_bytes).saturating_sub(before.read_bytes + before.write_bytes))
+}
+
+/// Bytes and flushes inside the clock, and bytes that were written afterwards until the target was synced.
+fn device(before: Option<Counters>, after: Option<Counters>, later: Option<Counters>) -> Option<[u64; 3]> {
+    let bytes = moved(before, after)?;
+    let (before, after, later) = (before?, after?, later?);
+    Some([bytes, after.flushes.saturating_sub(before.flushes), later.write_bytes.saturating_sub(after.write_bytes)])
+}

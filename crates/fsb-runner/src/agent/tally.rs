@@ -1,0 +1,206 @@
+//! What was seen of a trial, added up, and the reply that follows from it.
+
+use std::collections::BTreeMap;
+
+use fsb_engine::{Measurement, Profile, latency};
+use fsb_model::Outcome;
+use fsb_model::trial::Stretches;
+use fsb_testbed::control::Held;
+use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
+use fsb_testbed::{Counters, Provisioned, watch};
+use serde_json::{Map, Value, json};
+
+use super::failure::{Failure, for_want_of_memory, refused};
+use super::proof::{self, Seen};
+use super::protocol::{Measured, Spent, TrialReply};
+
+/// The sums of a trial under way.
+pub(super) struct Tally {
+    pub(super) spent: Spent,
+    pub(super) seen: Seen,
+    pub(super) measured: Measured,
+    pub(super) histograms: Vec<(String, String)>,
+    pub(super) cpu_seconds: f64,
+    pub(super) watched: watch::Seen,
+    pub(super) settled: bool,
+    pub(super) settle_seconds: f64,
+    pub(super) before_cold: Option<Counters>,
+    /// What the memory limit saw, where there is one.
+    pub(super) memory: Option<MemoryUse>,
+    /// Processes that it had killed before.
+    pub(super) killed_before: u64,
+    /// Of a trial in rounds.
+    pub(super) stretches: Stretches,
+    /// Rounds that were made again because this target moved something within a neighbour's stretch.
+    pub(super) restless: u32,
+    /// The counters after the last measured stretch.
+    pub(super) after: Option<Counters>,
+}
+
+impl Tally {
+    pub(super) fn new() -> Tally {
+        Tally {
+            spent: Spent::default(),
+            seen: Seen::default(),
+            measured: Measured::default(),
+            histograms: Vec::new(),
+            cpu_seconds: 0.0,
+            watched: watch::Seen::new(),
+            settled: true,
+            settle_seconds: 0.0,
+            before_cold: None,
+            memory: None,
+            killed_before: 0,
+            stretches: Stretches::default(),
+            restless: 0,
+            after: None,
+        }
+    }
+
+    pub(super) fn count(&mut self, before: Option<Counters>, after: Option<Counters>) {
+        let (Some(before), Some(after)) = (before, after) else { return };
+        let read = after.read_bytes.saturating_sub(before.read_bytes);
+        let write = after.write_bytes.saturating_sub(before.write_bytes);
+        let flushes = after.flushes.saturating_sub(before.flushes);
+        self.seen.device(read, write);
+        if let Some(before_cold) = self.before_cold {
+            self.seen.since_cold(after.read_bytes.saturating_sub(before_cold.read_bytes));
+        }
+        *self.measured.device_bytes.get_or_insert(0) += read + write;
+        *self.measured.device_flushes.get_or_insert(0) += flushes;
+        self.after = Some(after);
+        self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
+    }
+
+    pub(super) fn add(&mut self, measurement: Measurement) {
+        let sum = &mut self.measured;
+        sum.timed_ns += measurement.timed_ns;
+        sum.operations += measurement.operations;
+        sum.bytes += measurement.bytes;
+        sum.user_seconds += measurement.user_seconds;
+        sum.system_seconds += measurement.system_seconds;
+        sum.samples.extend(measurement.samples);
+        if let Some(wall) = measurement.stonewall {
+            let sum = sum.stonewall.get_or_insert_default();
+            sum.bytes += wall.bytes;
+            sum.timed_ns += wall.timed_ns;
+        }
+        self.histograms.extend(measurement.latency);
+        for (name, found) in measurement.rates {
+            let sum = sum.rates.entry(name).or_default();
+            sum.amount += found.amount;
+            sum.timed_ns += found.timed_ns;
+        }
+        for (name, found) in measurement.counts {
+            *sum.counts.entry(name).or_default() += found;
+        }
+        for span in measurement.workers {
+            match sum.workers.iter_mut().find(|known| known.rank == span.rank) {
+                Some(known) => {
+                    known.stop_ns = span.stop_ns;
+                    known.timed_ns += span.timed_ns;
+                    known.operations += span.operations;
+                    known.bytes += span.bytes;
+                }
+                None => sum.workers.push(span),
+            }
+        }
+    }
+
+    /// The trial's end: what was measured, if its proofs hold.
+    pub(super) fn reply(
+        mut self,
+        ended: Result<(), Failure>,
+        profile: &Profile,
+        target: &Provisioned,
+        disturbed: Vec<String>,
+    ) -> TrialReply {
+        let mut observed = self.seen.observed();
+        if self.measured.device_bytes.is_some() {
+            observed.insert("device_flushes".to_owned(), json!(self.measured.device_flushes));
+            observed.insert("machine_cpu_seconds".to_owned(), json!(self.cpu_seconds));
+        }
+        observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
+        observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
+        observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        if !self.measured.counts.is_empty() {
+            observed.insert("counts".to_owned(), json!(self.measured.counts));
+        }
+        let memory = self.memory.take().or_else(|| target.held.memory.as_ref().map(MemoryHold::usage));
+        let ended = ended.map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
+        if let Some(memory) = memory {
+            observed.insert("memory_limit".to_owned(), json!(memory));
+        }
+        observed.insert("settle_seconds".to_owned(), json!(self.settle_seconds));
+        observed.extend(std::mem::take(&mut self.watched).into_iter().map(|(name, value)| (name, json!(value))));
+        let (outcome, error) = match ended {
+            Ok(()) => match proof::verdict(profile, &target.abilities, &self.seen, &self.measured)
+                .and_then(|()| unflushed(&target.held, &self.measured))
+            {
+                Ok(()) => (Outcome::Ok, None),
+                Err(why) => (Outcome::Invalid, Some(why)),
+            },
+            Err(Failure::NotApplicable(why)) => (Outcome::NotApplicable, Some(why)),
+            Err(Failure::Failed(why)) => (Outcome::Failed, Some(why)),
+            Err(Failure::Lost(why)) => {
+                let reply = self.failed(why, observed);
+                return TrialReply { target_lost: true, ..reply };
+            }
+        };
+        match self.merge_latencies() {
+            Ok(()) => TrialReply {
+                outcome,
+                error,
+                observed,
+                disturbed,
+                stretches: self.stretches,
+                spent: self.spent,
+                target_lost: false,
+                measured: Some(self.measured),
+            },
+            Err(why) => self.failed(why, observed),
+        }
+    }
+
+    fn failed(&self, why: String, observed: Map<String, Value>) -> TrialReply {
+        TrialReply { observed, spent: self.spent, ..refused(Failure::Failed(why)) }
+    }
+
+    /// Latencies of repetitions are merged as histograms, never averaged.
+    fn merge_latencies(&mut self) -> Result<(), String> {
+        let mut by_operation: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (operation, histogram) in std::mem::take(&mut self.histograms) {
+            by_operation.entry(operation).or_default().push(histogram);
+        }
+        for (operation, histograms) in by_operation {
+            let merged = latency::merge(histograms.iter().map(String::as_str)).map_err(|error| error.to_string())?;
+            self.measured.latency.insert(operation, merged);
+        }
+        Ok(())
+    }
+}
+
+/// Without barriers the device serves no flush, or they were not off.
+fn unflushed(held: &Held, measured: &Measured) -> Result<(), String> {
+    match measured.device_flushes {
+        Some(flushes) if held.no_flushes && flushes > 0 => {
+            Err(format!("not without barriers: the device served {flushes} flushes"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flush_belies_barriers_that_are_off() {
+        let held = |no_flushes| Held { no_flushes, ..Held::default() };
+        let served = |device_flushes| Measured { device_flushes, ..Measured::default() };
+        assert_eq!(unflushed(&held(true), &served(Some(0))), Ok(()));
+        assert_eq!(unflushed(&held(false), &served(Some(7))), Ok(()));
+        let why = unflushed(&held(true), &served(Some(7))).unwrap_err();
+        assert_eq!(why, "not without barriers: the device served 7 flushes");
+    }
+}

@@ -1,0 +1,259 @@
+//! How a cell is measured in rounds, and how many blocks are made: fixed once, after the warm-up block, the same for all
+//! targets.
+//!
+//! A stretch is as many units as the fastest target does in [`STRETCH`]. Rounds a block are as many as the time of a
+//! block holds, the same for all cells; an interval comes from blocks, so that there are [`BLOCKS`] of them before there
+//! are many rounds. Blocks are whole rotations of the parts among the targets.
+
+use std::collections::BTreeMap;
+
+use fsb_model::Repetition;
+use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
+use fsb_model::run::Rounds;
+
+/// Seconds that a stretch should last on the fastest target: of 4, 1, 0.2 and 0.05 s the shortest told most in the same
+/// time (DESIGN §5.2).
+const STRETCH: f64 = 0.05;
+/// Where each unit has files of its own, making those takes longer than the stretch itself.
+const STRETCH_OF_OWN_FILES: f64 = 0.02;
+/// Blocks of a budget, where it holds them with [`FEWEST_ROUNDS`] each.
+const BLOCKS: u32 = 12;
+/// Fewer blocks than this leave no degrees of freedom beside parts and looks.
+const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
+/// Fewer rounds than this are made only where the budget leaves no choice.
+const FEWEST_ROUNDS: u32 = 4;
+/// More rounds than this tell less than another block.
+const MOST_ROUNDS: u32 = 24;
+/// Rounds of a run whose number of blocks was asked for.
+const USUAL_ROUNDS: u32 = 8;
+/// Seconds of a stretch beside its work: the conversation with the worker, counters, a sync.
+const AROUND: f64 = 0.006;
+/// Shares of the time left that blocks may fill; the rest is for what warm-up could not foresee.
+const FILL: f64 = 0.9;
+/// Rounds of the warm-up block that tell how long a unit takes; one more leads in.
+pub(crate) const WARM_UP: Rounds = Rounds { rounds: 2, units: 1 };
+
+/// Rounds that may be made again because a neighbour was not at rest.
+pub(crate) fn spares(rounds: u32) -> u32 {
+    (rounds / 4).max(1)
+}
+
+/// What warm-up saw of one cell on one of the targets.
+#[derive(Debug, Clone)]
+pub struct UnitSample {
+    /// Which cell.
+    pub label: String,
+    /// Seconds of a unit inside the clock.
+    pub timed: f64,
+    /// Seconds of a unit from go to result.
+    pub wall: f64,
+    /// Seconds of making the files of a unit, where each has its own.
+    pub prepare: f64,
+    /// Seconds of the row that do not depend on the number of rounds.
+    pub fixed: f64,
+}
+
+/// A cell that is measured in rounds.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its label.
+    pub label: String,
+    /// Each unit has files of its own.
+    pub own_files: bool,
+    /// Units that a part has room for.
+    pub room: u32,
+}
+
+/// Everything that the decision depends on.
+#[derive(Debug)]
+pub struct Basis<'a> {
+    /// Cells in the plan's order.
+    pub rows: &'a [Row],
+    /// What warm-up saw.
+    pub samples: &'a [UnitSample],
+    /// Seconds of a block that are for none of them: making all targets and taking them down, cells that are measured in
+    /// visits.
+    pub base: f64,
+    /// Blocks of a whole rotation: as many as there are parts.
+    pub rotation: u32,
+    /// What was asked for.
+    pub repetition: Repetition,
+    /// Seconds of the budget that are left.
+    pub left: f64,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// By cell label.
+    pub rounds: BTreeMap<String, Rounds>,
+    /// Measured blocks to make.
+    pub blocks: u32,
+    /// After how many blocks results are looked at; none where the number of blocks was asked for.
+    pub looks: Vec<u32>,
+    /// Expected seconds of each row in a block.
+    pub row_seconds: BTreeMap<String, f64>,
+    /// Expected seconds of a block.
+    pub block_seconds: f64,
+}
+
+impl Basis<'_> {
+    /// Decides.
+    pub fn decide(&self) -> Decision {
+        let budget = self.left * FILL;
+        match self.repetition {
+            Repetition::Blocks { blocks } => self.decision(blocks, USUAL_ROUNDS, Vec::new()),
+            Repetition::Budget { .. } => self.fit(budget, MOST_BLOCKS),
+            Repetition::Precision { .. } => self.fit(budget, BLOCK_LIMIT),
+        }
+    }
+
+    fn fit(&self, budget: f64, most: u32) -> Decision {
+        let rotation = self.rotation.max(1);
+        let fewest = FEWEST_BLOCKS.next_multiple_of(rotation);
+        let usual = BLOCKS.next_multiple_of(rotation);
+        let mut blocks = usual;
+        loop {
+            let rounds = self.rounds_within(budget / f64::from(blocks));
+            if rounds >= MOST_ROUNDS {
+                // Time is left for more blocks.
+                let held = (budget / self.block_seconds(MOST_ROUNDS)).floor().min(f64::from(most)) as u32;
+                let blocks = (held / rotation * rotation).max(usual);
+                return self.decision(blocks, MOST_ROUNDS, looks(blocks, rotation));
+            }
+            if rounds >= FEWEST_ROUNDS || blocks <= fewest {
+                return self.decision(blocks, rounds.max(2), looks(blocks, rotation));
+            }
+            blocks -= rotation;
+        }
+    }
+
+    fn rounds_within(&self, seconds: f64) -> u32 {
+        (1..=MOST_ROUNDS).rev().find(|rounds| self.block_seconds(*rounds) <= seconds).unwrap_or(0)
+    }
+
+    fn decision(&self, blocks: u32, rounds: u32, looks: Vec<u32>) -> Decision {
+        let of_row = |row: &Row| {
+            let units = self.units(row);
+            Rounds { rounds: self.rounds_of(row, units, rounds), units }
+        };
+        Decision {
+            rounds: self.rows.iter().map(|row| (row.label.clone(), of_row(row))).collect(),
+            blocks,
+            looks,
+            row_seconds: self.rows.iter().map(|row| (row.label.clone(), self.row_seconds(row, rounds))).collect(),
+            block_seconds: self.block_seconds(rounds),
+        }
+    }
+
+    fn block_seconds(&self, rounds: u32) -> f64 {
+        (self.base + self.rows.iter().map(|row| self.row_seconds(row, rounds)).sum::<f64>()).max(1e-3)
+    }
+
+    fn samples_of(&self, row: &Row) -> impl Iterator<Item = &UnitSample> {
+        self.samples.iter().filter(|sample| sample.label == row.label)
+    }
+
+    /// Units of a stretch: the fastest target decides, so that no target's stretch is shorter.
+    fn units(&self, row: &Row) -> u32 {
+        let stretch = if row.own_files { STRETCH_OF_OWN_FILES } else { STRETCH };
+        let fastest =
+            self.samples_of(row).map(|sample| sample.timed).filter(|timed| *timed > 0.0).fold(f64::MAX, f64::min);
+        let wanted = (stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
+        // Room for the fewest rounds, one that leads in and one to spare.
+        if row.own_files { wanted.min(row.room / (FEWEST_ROUNDS + 2)).max(1) } else { wanted }
+    }
+
+    /// Rounds of one row: as many as there is room for.
+    fn rounds_of(&self, row: &Row, units: u32, rounds: u32) -> u32 {
+        if !row.own_files {
+            return rounds;
+        }
+        let fits = |rounds: &u32| (rounds + 1 + spares(*rounds)) * units <= row.room;
+        (1..=rounds).rev().find(fits).unwrap_or(1)
+    }
+
+    fn row_seconds(&self, row: &Row, rounds: u32) -> f64 {
+        let units = self.units(row);
+        let rounds = self.rounds_of(row, units, rounds);
+        let units = f64::from(units);
+        let (made, done) = (f64::from(rounds + 1 + spares(rounds)), f64::from(rounds + 1));
+        let of = |sample: &UnitSample| {
+            sample.fixed + made * units * sample.prepare + done * (units * sample.wall.max(sample.timed) + AROUND)
+        };
+        self.samples_of(row).map(of).sum()
+    }
+}
+
+/// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation; and once
+/// more after half as many again, for which cells that ended early may leave the time.
+fn looks(blocks: u32, rotation: u32) -> Vec<u32> {
+    let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
+    let mut looks: Vec<u32> =
+        [at(0.5), at(0.75)].into_iter().filter(|at| *at >= FEWEST_BLOCKS && *at < blocks).collect();
+    looks.dedup();
+    looks.extend([blocks, at(1.5)]);
+    looks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn rows(count: usize) -> Vec<Row> {
+        (0..count).map(|at| Row { label: at.to_string(), own_files: at % 2 == 0, room: 100 }).collect()
+    }
+
+    fn samples(rows: &[Row], unit: f64) -> Vec<UnitSample> {
+        let of = |row: &Row| UnitSample {
+            label: row.label.clone(),
+            timed: unit,
+            wall: unit * 1.2,
+            prepare: if row.own_files { unit } else { 0.0 },
+            fixed: 0.05,
+        };
+        rows.iter().flat_map(|row| [of(row), of(row)]).collect()
+    }
+
+    fn decide(unit: f64, left: f64, rotation: u32) -> Decision {
+        let rows = rows(12);
+        let samples = samples(&rows, unit);
+        let repetition = Repetition::Budget { seconds: left };
+        Basis { rows: &rows, samples: &samples, base: 1.0, rotation, repetition, left }.decide()
+    }
+
+    #[test]
+    fn five_minutes_hold_twelve_blocks_and_are_looked_at_three_times() {
+        let decided = decide(0.01, 280.0, 2);
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12, 18][..]));
+        assert!(decided.rounds.values().all(|rounds| rounds.rounds >= FEWEST_ROUNDS), "{decided:?}");
+        assert_eq!(decided.rounds["1"].units, 5);
+        let decided = decide(0.01, 280.0, 3);
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18][..]));
+    }
+
+    #[test]
+    fn what_was_asked_for_exactly_is_made_exactly_and_never_ends_early() {
+        let rows = rows(1);
+        let samples = samples(&rows, 0.01);
+        let repetition = Repetition::Blocks { blocks: 7 };
+        let decided = Basis { rows: &rows, samples: &samples, base: 1.0, rotation: 3, repetition, left: 1.0 }.decide();
+        assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_are_kept_where_they_hold_the_fewest_blocks(
+            unit in 0.0005f64..0.2, left in 60.0f64..4000.0, rotation in 1u32..7,
+        ) {
+            let decided = decide(unit, left, rotation);
+            prop_assert!(decided.blocks.is_multiple_of(rotation));
+            prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.looks.contains(&decided.blocks));
+            prop_assert!(decided.looks.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(decided.looks.iter().all(|look| look.is_multiple_of(rotation)));
+            let fewest = decided.rounds.values().all(|rounds| rounds.rounds <= 2);
+            prop_assert!(fewest || decided.block_seconds * f64::from(decided.blocks) <= left, "{:?}", decided);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! A block side by side: all targets ready at once, and each cell measured on all of them before the next one.
+
+use std::time::{Duration, Instant};
+
+use fsb_model::run::BlockOrder;
+use fsb_model::{Outcome, Target};
+use fsb_testbed::Provisioned;
+use jiff::Timestamp;
+
+use super::{RunError, Schedule, mix_all, skipped, text_seed};
+use crate::agent::{AgentError, RowRequest, SeatTrial, TrialReply, deadline};
+use crate::event::Event;
+use crate::order;
+use crate::rounds::{UnitSample, WARM_UP, spares};
+
+/// A row that is disturbed is made again so often: what disturbs one stretch disturbs its neighbours, so that repeating
+/// it gains less than it does for a visit.
+const REPEATS: u32 = 1;
+
+/// A target that is ready in a block.
+struct Ready {
+    /// Its place in the plan.
+    seat: u32,
+    target: Target,
+    provisioned: Provisioned,
+    /// Why it is gone.
+    lost: Option<String>,
+}
+
+impl Schedule<'_> {
+    pub(super) fn block_side_by_side(&mut self, order: &BlockOrder) -> Result<(), RunError> {
+        let began = Instant::now();
+        let mut ready = Vec::new();
+        for name in &order.targets {
+            let Some(seat) = self.targets().iter().position(|target| target.name == *name) else { continue };
+            let (target, part) = (self.targets()[seat].clone(), order.part_of(name).unwrap_or(0));
+            self.run.observer.event(&Event::Visit { block: order.block, target: name });
+            if let Some(provisioned) = self.provision(order, &target, (seat as u32, part))? {
+                ready.push(Ready { seat: seat as u32, target, provisioned, lost: None });
+            }
+        }
+        let mut base = began.elapsed();
+        for label in &order.cells {
+            if self.units.contains_key(label) {
+                self.row(order, &mut ready, label)?;
+            } else {
+                self.visits_of_cell(order, &mut ready, label)?;
+            }
+        }
+        let began = Instant::now();
+        for Ready { seat, target, .. } in &ready {
+            self.release(*seat, target)?;
+        }
+        base += began.elapsed();
+        self.block_base = base.as_secs_f64();
+        Ok(())
+    }
+
+    /// A cell that is measured as a whole: one target after the other, while the others are at rest.
+    fn visits_of_cell(&mut self, order: &BlockOrder, ready: &mut [Ready], label: &str) -> Result<(), RunError> {
+        let seed = mix_all(&[self.run.record.plan.seed, text_seed(label)]);
+        let turns = order::rounds(seed, order.block, ready.len() as u32, 1).remove(0);
+        for at in turns {
+            let Ready { seat, target, provisioned, lost } = &mut ready[at as usize];
+            match lost {
+                None => *lost = self.attempts(order, target, (*seat, label), provisioned)?,
+                Some(why) => self.keep(order, target, label, skipped(why), Some(provisioned), false)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A cell in rounds, again while it is disturbed. All attempts are kept; all but the last are superseded.
+    fn row(&mut self, order: &BlockOrder, ready: &mut [Ready], label: &str) -> Result<(), RunError> {
+        for attempt in 1.. {
+            let (began, started) = (Instant::now(), Timestamp::now());
+            let replies = self.ask_row(order, ready, label, attempt)?;
+            let took = began.elapsed();
+            let disturbed = replies.iter().any(|(_, reply)| {
+                !reply.disturbed.is_empty() && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid)
+            });
+            let again =
+                disturbed && attempt <= REPEATS.min(self.run.repeats) && self.row_may_repeat(order, label, took);
+            for (seat, reply) in replies {
+                let Some(at) = ready.iter().position(|ready| ready.seat == seat) else { continue };
+                if order.block == 0 {
+                    self.learn_units(label, &reply);
+                }
+                let Ready { target, provisioned, lost, .. } = &mut ready[at];
+                if reply.target_lost {
+                    let why = reply.error.clone().unwrap_or_default();
+                    lost.get_or_insert(format!("the target was lost earlier in this block: {why}"));
+                }
+                self.trial_started = started;
+                self.keep(order, target, label, reply, Some(provisioned), again)?;
+            }
+            if !again {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The replies of all targets, those that are gone included.
+    fn ask_row(
+        &mut self,
+        order: &BlockOrder,
+        ready: &[Ready],
+        label: &str,
+        attempt: u32,
+    ) -> Result<Vec<(u32, TrialReply)>, RunError> {
+        let plan = &self.run.record.plan;
+        let Some(unit) = self.units.get(label) else { return Ok(Vec::new()) };
+        let gone = ready.iter().filter_map(|ready| Some((ready.seat, skipped(ready.lost.as_deref()?))));
+        let mut replies: Vec<_> = gone.collect();
+        let there: Vec<&Ready> = ready.iter().filter(|ready| ready.lost.is_none()).collect();
+        if there.is_empty() {
+            return Ok(replies);
+        }
+        let warmup = order.block == 0;
+        let rounds = if warmup { WARM_UP } else { self.run.record.rounds.get(label).copied().unwrap_or(WARM_UP) };
+        let seed = mix_all(&[plan.seed, text_seed(label)]);
+        // One more leads in.
+        let orders = order::rounds(seed, order.block, there.len() as u32, rounds.rounds + 1);
+        let seat_of = |at: u32| there[at as usize].seat;
+        let trial_seed =
+            |target: &Target| mix_all(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]);
+        let request = RowRequest {
+            workload: unit.workload.clone(),
+            sizing: self.sizing,
+            own_files: unit.own_files,
+            operations: unit.operations,
+            units: rounds.units,
+            orders: orders.into_iter().map(|turns| turns.into_iter().map(seat_of).collect()).collect(),
+            spares: if warmup { 0 } else { spares(rounds.rounds) },
+            seed: mix_all(&[plan.seed, u64::from(order.block)]),
+            seats: there
+                .iter()
+                .map(|ready| SeatTrial { seat: ready.seat, trial_seed: trial_seed(&ready.target) })
+                .collect(),
+            attempt: if warmup { 0 } else { attempt },
+            deadline: deadline(&self.profiles[label], self.row_seconds.get(label).copied()) * self.slowness(),
+        };
+        self.run.observer.event(&Event::Row { block: order.block, workload: label, rounds: rounds.rounds });
+        let super::Run { agent, observer, .. } = &mut self.run;
+        match agent.row(request, &mut |progress| observer.event(&Event::Working(&progress))) {
+            Ok(found) => replies.extend(found),
+            Err(AgentError::Refused(error)) => {
+                replies.extend(there.iter().map(|ready| (ready.seat, skipped(&error.to_string()))));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(replies)
+    }
+
+    /// Warm-up is never analysed, and the budget is kept.
+    fn row_may_repeat(&self, order: &BlockOrder, label: &str, took: Duration) -> bool {
+        let Some(blocks) = self.run.record.blocks_planned.filter(|_| order.block > 0) else { return false };
+        let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
+        let left = self.seconds_left_of_rows(order, label, blocks).unwrap_or(0.0);
+        self.run.started.elapsed() + took + Duration::from_secs_f64(left) <= budget
+    }
+
+    /// Seconds that all should take which comes after this row, up to the end of block `blocks`. Absent where nothing is
+    /// known: a resumed run has not seen a warm-up.
+    pub(super) fn seconds_left_of_rows(&self, order: &BlockOrder, label: &str, blocks: u32) -> Option<f64> {
+        if self.block_base == 0.0 {
+            return None;
+        }
+        let of = |label: &String| {
+            let visits = self.targets().iter().filter_map(|target| self.expected(&target.name, label)).sum::<f64>();
+            self.row_seconds.get(label).copied().unwrap_or(visits)
+        };
+        let at = order.cells.iter().position(|known| known == label).unwrap_or(0);
+        let rest: f64 = order.cells[at + 1..].iter().map(of).sum();
+        let whole = self.block_base + order.cells.iter().map(of).sum::<f64>();
+        Some(rest + whole * f64::from(blocks.saturating_sub(order.block)))
+    }
+
+    fn learn_units(&mut self, label: &str, reply: &TrialReply) {
+        let (timed, spent) = (&reply.stretches.timed_ns, &reply.spent);
+        if timed.is_empty() {
+            return;
+        }
+        // The stretch that led in was made and measured, too.
+        let all = timed.len() as f64 + 1.0;
+        let own = self.units.get(label).is_some_and(|unit| unit.own_files);
+        let prepare = if own { spent.prepare / all } else { 0.0 };
+        self.unit_samples.push(UnitSample {
+            label: label.to_owned(),
+            timed: timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64,
+            wall: spent.measure / all,
+            prepare,
+            fixed: spent.settle + spent.cleanup + if own { 0.0 } else { spent.prepare },
+        });
+    }
+}

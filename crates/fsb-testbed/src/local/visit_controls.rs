@@ -1,0 +1,111 @@
+//! Controls of devices while several targets are ready. Two targets may be on one disk: each setting of the disk is made
+//! for the first of them, and undone with the last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::control::{ActiveControls, Control, Place, REGISTRY, Scope, value_of};
+use crate::error::TestbedError;
+use crate::ledger::Ledger;
+use crate::testbed::Seat;
+
+/// What is set on the devices of the targets that are ready, by the device's directory below /sys.
+#[derive(Default)]
+pub(super) struct DeviceControls {
+    devices: BTreeMap<PathBuf, Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    controls: ActiveControls,
+    seats: BTreeSet<Seat>,
+}
+
+fn of_visits(device: bool) -> impl Iterator<Item = &'static dyn Control> {
+    REGISTRY.iter().copied().filter(move |it| it.scope() == Scope::Visit && it.concerns_device() == device)
+}
+
+impl DeviceControls {
+    /// Sets what is requested for the target of that seat: what concerns its device here, all else in `own`. There the
+    /// records and warnings of both are in the end, and how the target's processes are held.
+    pub fn set(
+        &mut self,
+        seat: Seat,
+        own: &mut ActiveControls,
+        requested: &BTreeMap<String, String>,
+        place: &Place,
+        ledger: &Ledger,
+    ) -> Result<(), TestbedError> {
+        match &place.device {
+            None => own.set_each(of_visits(true), requested, place, ledger, &mut |_| {})?,
+            Some(device) => {
+                let shared = self.devices.entry(device.clone()).or_default();
+                let is_first = shared.seats.is_empty();
+                if !is_first {
+                    refuse_another(&shared.controls, requested)?;
+                }
+                shared.seats.insert(seat);
+                if is_first {
+                    shared.controls.set_each(of_visits(true), requested, place, ledger, &mut |_| {})?;
+                }
+                own.records.clone_from(&shared.controls.records);
+                own.warnings.clone_from(&shared.controls.warnings);
+                own.held = shared.controls.held.clone();
+            }
+        }
+        own.set_each(of_visits(false), requested, place, ledger, &mut |_| {})
+    }
+
+    /// Undoes what no other seat needs. The answer holds what could not be undone; it stays in the ledger.
+    pub fn restore(&mut self, seat: Seat, ledger: &Ledger) -> Vec<String> {
+        let mut failures = Vec::new();
+        self.devices.retain(|_, shared| {
+            let was_its = shared.seats.remove(&seat);
+            if was_its && shared.seats.is_empty() {
+                failures.extend(shared.controls.restore(ledger));
+            }
+            !shared.seats.is_empty()
+        });
+        failures
+    }
+}
+
+/// One disk has one setting.
+fn refuse_another(set: &ActiveControls, requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
+    for control in of_visits(true) {
+        let (wanted, name) = (value_of(control, requested), control.name());
+        let Some(record) = set.records.get(name).filter(|record| record.requested != wanted) else { continue };
+        return Err(TestbedError::trial(format!("{name}={wanted} cannot be set for this target"))
+            .tried(format!("another target that is ready on the same disk has {name}={}", record.requested))
+            .advice("let such targets take turns"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    #[test]
+    fn a_disk_keeps_its_settings_until_its_last_target_is_gone() {
+        let bench = Bench::with_disk();
+        let (file, disk) = ("sys/devices/disk/queue/scheduler", bench.place.clone());
+        bench.write(file, "none [mq-deadline] kyber");
+        let requested = BTreeMap::from([("scheduler".to_owned(), "none".to_owned())]);
+        let (mut controls, mut own) = (DeviceControls::default(), [(); 2].map(|()| ActiveControls::default()));
+        for (seat, own) in (0..).zip(&mut own) {
+            controls.set(seat, own, &requested, &disk, &bench.ledger).unwrap();
+            assert_eq!(own.records["scheduler"].requested, "none");
+            assert!(own.records.contains_key("cpus"));
+        }
+        let other = BTreeMap::from([("scheduler".to_owned(), "kyber".to_owned())]);
+        let refused = controls.set(2, &mut ActiveControls::default(), &other, &disk, &bench.ledger).unwrap_err();
+        assert!(refused.to_string().contains("scheduler=none"), "{refused}");
+        assert!(controls.restore(2, &bench.ledger).is_empty());
+        assert!(controls.restore(0, &bench.ledger).is_empty());
+        assert_eq!(bench.read(file), "none");
+        assert!(controls.restore(1, &bench.ledger).is_empty());
+        assert_eq!(bench.read(file), "mq-deadline");
+    }
+}

@@ -1,0 +1,93 @@
+//! How a medium is divided: equal parts, one for each target that is ready at once, and a small one before them that
+//! belongs to no target.
+
+use serde::{Deserialize, Serialize};
+
+/// Parts begin and end at multiples of this.
+const GRAIN: u64 = 1 << 20;
+
+/// Bounds of the part that belongs to no target.
+const SPARE: (u64, u64) = (16 << 20, 64 << 20);
+
+/// A part of a medium, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Where it begins on the medium.
+    pub start: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Bytes of each of so many equal parts of a medium of `size` bytes; with one part at most that is the whole.
+pub fn part_bytes(size: u64, parts: u32) -> u64 {
+    if parts <= 1 { size } else { size.saturating_sub(spare_bytes(size)) / u64::from(parts) / GRAIN * GRAIN }
+}
+
+/// The least size of a medium each of whose parts has so many bytes.
+pub fn size_for(part: u64, parts: u32) -> u64 {
+    if parts <= 1 {
+        return part;
+    }
+    let all = (part.div_ceil(GRAIN)).saturating_mul(GRAIN).saturating_mul(parts.into());
+    // The spare part is of its least size, of its share, or of its most.
+    let sizes = [all.saturating_add(SPARE.0), (all / 31).saturating_mul(32), all.saturating_add(SPARE.1)];
+    let whole = sizes.map(|size| size / GRAIN * GRAIN);
+    let near = whole.into_iter().flat_map(|size| (0..3).map(move |more| size.saturating_add(more * GRAIN)));
+    near.filter(|size| part_bytes(*size, parts) >= part).min().unwrap_or(u64::MAX)
+}
+
+fn spare_bytes(size: u64) -> u64 {
+    (size / 32).clamp(SPARE.0, SPARE.1) / GRAIN * GRAIN
+}
+
+/// The parts that targets have; nothing where the medium stays whole.
+///
+/// The spare part comes first, so that no file system lies where one of the whole medium would: a program that looks at
+/// the whole would take it for that.
+pub(crate) fn layout(size: u64, parts: u32) -> Vec<Part> {
+    if parts <= 1 {
+        return Vec::new();
+    }
+    let bytes = part_bytes(size, parts);
+    (0..u64::from(parts)).map(|number| Part { start: spare_bytes(size) + number * bytes, bytes }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_equal_aligned_and_within_the_medium() {
+        assert_eq!((part_bytes(12345, 1), part_bytes(12345, 0)), (12345, 12345));
+        assert_eq!(part_bytes(2 << 30, 3), 661 << 20);
+        assert_eq!(part_bytes(4 << 20, 2), 0);
+        assert!(layout(1 << 30, 1).is_empty());
+        for size in [100 << 20, (600 << 20) + 4096, 1_288_490_188, 2 << 30, 500 << 30] {
+            for parts in 2..=8 {
+                let layout = layout(size, parts);
+                assert_eq!(layout.len(), parts as usize);
+                let spare = layout[0].start;
+                assert!((16 << 20..=64 << 20).contains(&spare) && spare.is_multiple_of(GRAIN), "{spare}");
+                for pair in layout.windows(2) {
+                    assert_eq!(pair[0].start + pair[0].bytes, pair[1].start);
+                    assert_eq!(pair[0].bytes, pair[1].bytes);
+                }
+                let last = layout[parts as usize - 1];
+                let rest = size - last.start - last.bytes;
+                assert!(last.bytes.is_multiple_of(GRAIN) && rest < u64::from(parts) * GRAIN + GRAIN, "{size}/{parts}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_size_that_would_do_is_the_least() {
+        for part in [1 << 20, (16 << 20) + 1, 150 << 20, 300 << 20, 5 << 30] {
+            for parts in 1..=8 {
+                let size = size_for(part, parts);
+                assert!(part_bytes(size, parts) >= part, "{part} in {parts}: {size}");
+                assert!(part_bytes(size - 1, parts) < part, "{part} in {parts}: {size} is not the least");
+            }
+        }
+        assert_eq!(size_for(u64::MAX, 2), u64::MAX);
+    }
+}

@@ -1,0 +1,87 @@
+//! The mounts of other targets that are ready at the same time, kept away from who works for one of them.
+//!
+//! A process with a mount namespace of its own has copies of all mounts there were when it began, and each copy keeps its
+//! file system mounted: a worker of one target would stop the others from being unmounted, and so from being made cold.
+//! mkfs.btrfs takes devices over parts of one image for the same device, and refuses where one of them is mounted.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::mountinfo::{self, Mount};
+
+/// The source of the tmpfs that all targets are mounted on.
+pub(crate) const MOUNT_ROOT: &str = "fsb";
+
+/// Where other targets are mounted than the one at `own`, which may also be a device node of ours.
+pub(crate) fn others(own: &Path) -> Vec<CString> {
+    among(&mountinfo::read(), own)
+}
+
+fn among(mounts: &[Mount], own: &Path) -> Vec<CString> {
+    let is_root = |mount: &&Mount| mount.kind == "tmpfs" && mount.source == Path::new(MOUNT_ROOT);
+    let Some(root) = mounts.iter().filter(is_root).rfind(|root| own.starts_with(&root.point)) else {
+        return Vec::new();
+    };
+    let below = mounts.iter().map(|mount| &mount.point).filter(|point| **point != root.point);
+    let others = below.filter(|point| point.starts_with(&root.point) && !own.starts_with(point));
+    // The last one first: a mount may lie on another.
+    others.rev().filter_map(|point| CString::new(point.as_os_str().as_bytes()).ok()).collect()
+}
+
+/// Takes mounts out of the namespace of the calling process, which must be its own. One that is not there is no error.
+pub(crate) fn detach(points: &[CString]) {
+    for point in points {
+        // SAFETY: a valid string.
+        unsafe { libc::umount2(point.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) };
+    }
+}
+
+/// Makes `command` run where other targets than the one at `own` are not mounted. Where that is not allowed it runs all
+/// the same.
+pub(crate) fn hide_from(command: &mut Command, own: &Path) {
+    let points = others(own);
+    if points.is_empty() {
+        return;
+    }
+    // SAFETY: system calls on strings made before, on the child itself between fork and exec.
+    unsafe {
+        command.pre_exec(move || {
+            let null = std::ptr::null();
+            let private = libc::MS_REC | libc::MS_PRIVATE;
+            if libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(null, c"/".as_ptr(), null, private, null.cast()) == 0
+            {
+                detach(&points);
+            }
+            Ok(())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_are_what_lies_on_our_tmpfs_beside_the_target() {
+        let lines = [
+            ("/", "ext4 /dev/vda1"),
+            ("/run", "tmpfs tmpfs"),
+            ("/run/fsb/mnt", "tmpfs fsb"),
+            ("/run/fsb/mnt/t0", "ext4 /run/fsb/mnt/dev/loop0"),
+            ("/run/fsb/mnt/t1", "tmpfs tmpfs"),
+            ("/run/fsb/mnt/t10", "btrfs /run/fsb/mnt/dev/loop2"),
+            ("/mnt", "xfs /dev/sdb"),
+        ];
+        let text: String = lines.iter().map(|(point, rest)| format!("1 1 0:1 / {point} rw - {rest} rw\n")).collect();
+        let mounts = mountinfo::parse(text.as_bytes());
+        assert_eq!(mounts.len(), lines.len());
+        let beside = |own: &str| among(&mounts, Path::new(own));
+        assert_eq!(beside("/run/fsb/mnt/t1/fsb"), [c"/run/fsb/mnt/t10".to_owned(), c"/run/fsb/mnt/t0".to_owned()]);
+        assert_eq!(beside("/run/fsb/mnt/dev/loop1").len(), 3);
+        assert!(beside("/mnt/.fsb-0a").is_empty() && beside("/run/fsb").is_empty());
+    }
+}

@@ -1,0 +1,160 @@
+//! Several targets are ready at once, and none of them is moved by what happens to another.
+
+use std::path::Path;
+
+use fsb_testbed::Setup;
+use serde_json::Value;
+
+use crate::stage::{directory, find, is_root, nothing_is_left, play, setup};
+
+tests! {
+    nothing_real_has_two_seats,
+    two_media_are_mounted_at_once,
+    three_file_systems_share_an_image,
+    parts_of_memory,
+    targets_change_their_parts,
+    discards_of_one_part_stay_in_it,
+    a_part_that_is_too_small_is_refused,
+}
+
+fn values<'a>(lines: &'a [Value], key: &str) -> Vec<&'a Value> {
+    lines.iter().filter_map(|line| line.get(key)).collect()
+}
+
+/// Nothing went wrong, the counters are each device's own, and a release takes one target away.
+fn stand_side_by_side(lines: &[Value], targets: usize) {
+    let errors = values(lines, "error");
+    assert!(errors.is_empty(), "{errors:?}; {lines:#?}");
+    assert_eq!(values(lines, "provisioned").len(), targets);
+    for key in ["wrote", "read"] {
+        let told = values(lines, key);
+        assert_eq!(told.len(), targets, "{lines:#?}");
+        for (own, moved) in told.into_iter().enumerate() {
+            let moved: Vec<u64> = moved.as_array().unwrap().iter().map(|bytes| bytes.as_u64().unwrap()).collect();
+            let file = (4 << 20) * (own as u64 + 1);
+            assert!((file..3 * file + (4 << 20)).contains(&moved[own]), "{key}: {moved:?}");
+            let others = moved.iter().enumerate().filter(|(other, _)| *other != own).map(|(_, bytes)| bytes);
+            assert!(others.sum::<u64>() < 1 << 20, "{key} by {own}: {moved:?}");
+        }
+    }
+    for (seat, there) in values(lines, "there").into_iter().enumerate() {
+        let expected: Vec<bool> = (0..targets).map(|other| other > seat).collect();
+        assert_eq!(*there, serde_json::json!(expected), "after the release of {seat}");
+    }
+}
+
+fn nothing_real_has_two_seats() {
+    let dir = directory();
+    let lines = play(&setup(&["null", "null"], 32 << 20, dir.path()), "side", |_| {});
+    assert!(values(&lines, "error").is_empty(), "{lines:#?}");
+    let names: Vec<_> = values(&lines, "provisioned").into_iter().map(|it| it["root"].clone()).collect();
+    assert_eq!(names.len(), 2);
+    assert_ne!(names[0], names[1]);
+    assert_eq!(values(&lines, "released").len(), 2);
+}
+
+fn two_media_are_mounted_at_once() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let lines = play(&setup(&["ext4", "ext2@ram"], 64 << 20, dir.path()), "side", |_| {});
+    stand_side_by_side(&lines, 2);
+    nothing_is_left(dir.path());
+}
+
+/// Large enough for xfs, which needs 300 MiB.
+const SIZE: u64 = 1200 << 20;
+
+/// Targets on parts of one medium.
+pub fn divided(targets: &[&str], size: u64, dir: &Path) -> Setup {
+    Setup { parts: targets.len() as u32, ..setup(targets, size, dir) }
+}
+
+/// What came of the parts of that medium: each begins where the one before it ends.
+fn parts_of(lines: &[Value], medium: &str, size: u64) -> Vec<String> {
+    let opened = find(lines, "opened");
+    assert_eq!(opened["media"][medium]["device"]["size_bytes"], size, "{opened:#}");
+    let parts = opened["parts"][medium].as_array().unwrap_or_else(|| panic!("{opened:#}"));
+    let bytes = fsb_testbed::part_bytes(size, parts.len() as u32);
+    let start = parts[0]["place"]["start"].as_u64().unwrap();
+    for (number, part) in (0..).zip(parts) {
+        assert_eq!(part["place"], serde_json::json!({ "start": start + number * bytes, "bytes": bytes }));
+    }
+    parts.iter().map(|part| part["device"].as_str().unwrap().to_owned()).collect()
+}
+
+fn three_file_systems_share_an_image() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let setup = divided(&["ext4", "xfs", "btrfs"], SIZE, dir.path());
+    let lines = play(&setup, "side", |_| {});
+    stand_side_by_side(&lines, 3);
+    let devices = parts_of(&lines, "loop", SIZE);
+    assert_eq!(find(&lines, "filled"), SIZE, "filled once");
+    assert_eq!(find(&lines, "opened")["media"]["loop"]["direct"], true);
+    for (provisioned, device) in values(&lines, "provisioned").into_iter().zip(devices) {
+        let command = provisioned["record"]["mkfs_command"].to_string();
+        assert!(command.contains(&device), "{command} is not for {device}");
+        assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::part_bytes(SIZE, 3), "{provisioned:#}");
+    }
+    // What is written beside a target is nobody else's.
+    for seen in values(&lines, "seen") {
+        let (ours, others) = (&seen["target_device_bytes"], &seen["others_device_bytes"]);
+        assert!(ours.as_f64() >= Some(4e6), "{seen}");
+        assert!(others.is_null() || others.as_f64() < ours.as_f64(), "{seen}");
+    }
+    nothing_is_left(dir.path());
+}
+
+fn parts_of_memory() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let lines = play(&divided(&["ext4@ram", "btrfs@ram", "ntfs@ram"], 512 << 20, dir.path()), "side", |_| {});
+    stand_side_by_side(&lines, 3);
+    parts_of(&lines, "ram", 512 << 20);
+    nothing_is_left(dir.path());
+}
+
+fn targets_change_their_parts() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let lines = play(&divided(&["ext4", "ext2"], 128 << 20, dir.path()), "side-again", |_| {});
+    assert!(values(&lines, "error").is_empty(), "{lines:#?}");
+    let shown: Vec<_> = values(&lines, "again").into_iter().map(|record| record["mkfs_command"].to_string()).collect();
+    let devices = parts_of(&lines, "loop", 128 << 20);
+    for (command, (kind, part)) in shown.iter().zip([("ext4", 0), ("ext2", 1), ("ext2", 0)]) {
+        assert!(command.contains(kind) && command.contains(&devices[part]), "{command}");
+    }
+    assert!(find(&lines, "taken").as_str().unwrap().contains("part 1 of loop has a target"), "{lines:#?}");
+    // The first two went with the releases, the third with its seat; two are there.
+    assert_eq!(find(&lines, "left"), &serde_json::json!([false, false, false, true, true]));
+    nothing_is_left(dir.path());
+}
+
+fn discards_of_one_part_stay_in_it() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let lines = play(&divided(&["ext4,discard", "ext4"], 128 << 20, dir.path()), "side", |_| {});
+    stand_side_by_side(&lines, 2);
+    nothing_is_left(dir.path());
+}
+
+fn a_part_that_is_too_small_is_refused() {
+    if !is_root() {
+        return;
+    }
+    let dir = directory();
+    let refused = play(&divided(&["xfs", "ext4"], 512 << 20, dir.path()), "side", |_| {});
+    let error = find(&refused, "error");
+    assert_eq!(error["kind"], "request", "{error:#}");
+    assert!(error["advice"].as_str().unwrap().contains("--size 619M or more"), "{error:#}");
+}
