@@ -125,8 +125,9 @@ fn verdict(summary: &Summary) -> Paragraph {
         text: format!(
             "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
              or slower: the whole interval lies beyond {theta}. Equivalent: it lies within {theta}. Probably faster \
-             or slower: it excludes equality but reaches inside {theta}, and Holm's procedure over all pairs of all \
-             workloads bears it out, so the direction is sure and the size is not. Else inconclusive. Winners and \
+             or slower: it excludes equality but reaches inside {theta}, so the direction is sure and the size is \
+             not. Whatever is told apart must be borne out by Holm's procedure over all pairs of all workloads. Else \
+             inconclusive. Winners and \
              letters go by faster and slower alone. Where nobody wins, the workload says how large a difference could \
              still be: the largest end of the intervals between those that share the top. Fewer than {FEWEST_JUDGED} blocks in common are not judged."
         ),

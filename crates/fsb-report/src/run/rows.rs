@@ -1,7 +1,7 @@
 //! Rows: one a workload.
 
 use fsb_analysis::{
-    BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state, scatter,
+    BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
 };
 use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
 
@@ -15,7 +15,9 @@ pub(super) fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<Workload> {
     for row in &mut rows {
         for (index, cell) in row.cells.iter_mut().enumerate() {
             cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
+            cell.mark = mark(&row.ranking, index);
         }
+        row.resolution = row.ranking.resolution();
     }
     rows
 }
@@ -45,14 +47,23 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
     };
-    let state = |label: &str| {
+    let row = |label: &str| {
         let (primary, cells) = cells(record, label, trials);
         let samples = samples(record, &cells.iter().map(|(cell, _)| cell).collect::<Vec<_>>());
-        let nothing = RowState { decided: false, half_width: None, enough: false };
-        row_state(&samples, &record.looks, primary.better, record.plan.theta, precision).unwrap_or(nothing)
+        (label.to_owned(), primary.better, samples)
     };
-    let now = |label: &str| RowNow { workload: label.to_owned(), state: state(label) };
-    labels(record, trials).into_iter().map(now).collect()
+    let rows: Vec<(String, Better, Vec<Vec<BlockValue>>)> = labels(record, trials).into_iter().map(row).collect();
+    let pairs = |samples: &[Vec<BlockValue>]| {
+        let present = samples.iter().filter(|values| !values.is_empty()).count();
+        present * present.saturating_sub(1) / 2
+    };
+    let page: usize = rows.iter().map(|(_, _, samples)| pairs(samples)).sum();
+    let nothing = RowState { decided: false, half_width: None, enough: false };
+    let now = |(workload, better, samples): (String, Better, Vec<Vec<BlockValue>>)| {
+        let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
+        RowNow { workload, state: state.unwrap_or(nothing) }
+    };
+    rows.into_iter().map(now).collect()
 }
 
 /// The metric that a row is compared by, and its cells with their rounds, one a target.
@@ -73,7 +84,6 @@ fn row(record: &RunRecord, label: &str, trials: &[Trial]) -> Workload {
     let (mut cells, rounds): (Vec<Measured>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
     let ranking = rank(record, &cells, primary.better);
     for (index, cell) in cells.iter_mut().enumerate() {
-        cell.mark = mark(&ranking, index);
         let spread = |pair: &Pair| (pair.baseline == 0 && pair.candidate == index).then_some(pair.spread).flatten();
         let spread = ranking.pairs.iter().find_map(spread);
         cell.scatter = spread.and_then(|spread| scatter(spread, &rounds[0], &rounds[index]));
@@ -87,7 +97,7 @@ fn row(record: &RunRecord, label: &str, trials: &[Trial]) -> Workload {
         unit: primary.unit,
         better: primary.better,
         cells,
-        resolution: ranking.resolution(),
+        resolution: None,
         ranking,
         finding: String::new(),
     }
@@ -108,11 +118,8 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
     let samples = samples(record, &cells.iter().collect::<Vec<_>>());
     // Cells hold only values that are finite and above zero, so the error cannot occur; if it did, an unranked row
     // is the honest answer.
-    Ranking::at_look(&samples, &record.looks, better, record.plan.theta).unwrap_or(Ranking {
-        pairs: Vec::new(),
-        letters: vec![None; cells.len()],
-        outcome: Outcome::Nothing,
-    })
+    Ranking::at_look(&samples, &record.looks, better, record.plan.theta)
+        .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), Outcome::Nothing))
 }
 
 fn values(cell: &Measured) -> Vec<BlockValue> {

@@ -303,6 +303,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         extra: Map::new(),
         plan: Plan {
             scale: 1.0,
+            one_at_a_time: false,
             name: "quick".to_owned(),
             targets,
             workloads: Vec::new(),
