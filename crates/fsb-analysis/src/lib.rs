@@ -48,7 +48,7 @@ pub use planning::blocks_to_scale;
 pub use ranking::{Outcome, Pair, Ranking, Sample};
 pub use resolution::Resolution;
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
-pub use row_state::{RowState, row_state};
+pub use row_state::{RowState, row_state, row_state_on_page};
 pub use trend::{Trend, trend};
 pub use verdict::Verdict;
 

@@ -4,7 +4,8 @@ use fsb_model::Better;
 
 use crate::comparison::{BlockValue, Difference, by_block};
 use crate::error::AnalysisError;
-use crate::ranking::{Ranking, boundary_of};
+use crate::page::is_borne_out;
+use crate::ranking::{Pair, Ranking, boundary_of};
 use crate::verdict::Verdict;
 use crate::{FEWEST_JUDGED, LEVEL};
 
@@ -30,12 +31,28 @@ pub fn row_state(
     theta: f64,
     precision: Option<f64>,
 ) -> Result<RowState, AnalysisError> {
+    row_state_on_page(samples, looks, better, theta, precision, 0)
+}
+
+/// The same for a row of a page with so many pairs in all its rows: what differs must be borne out by the page, whatever
+/// becomes of the other rows, so that a row that ends as decided stays so.
+pub fn row_state_on_page(
+    samples: &[Vec<BlockValue>],
+    looks: &[u32],
+    better: Better,
+    theta: f64,
+    precision: Option<f64>,
+    pairs_on_page: usize,
+) -> Result<RowState, AnalysisError> {
     let ranking = Ranking::at_look(samples, looks, better, theta)?;
     let present = samples.iter().filter(|values| !values.is_empty()).count();
-    let settled = |verdict: Verdict| verdict.is_sure() || verdict == Verdict::Equivalent;
     let pairs = &ranking.pairs;
+    let settled = |pair: &Pair| match pair.comparison.verdict {
+        Verdict::Equivalent => true,
+        verdict => verdict.is_sure() && is_borne_out(pair, pairs_on_page.max(pairs.len())),
+    };
     let complete = present > 1 && pairs.len() == present * (present - 1) / 2;
-    let decided = complete && pairs.iter().all(|pair| settled(pair.comparison.verdict));
+    let decided = complete && pairs.iter().all(settled);
     let half_width = match present {
         0 => None,
         1 => {

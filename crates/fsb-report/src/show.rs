@@ -223,6 +223,7 @@ mod tests {
             ratio,
             interval: Some(Interval { lo, hi }),
             level: 0.95,
+            nominal_level: None,
             n: 10,
             method: Method::Paired,
             p_value: Some(0.5),

@@ -97,6 +97,9 @@ pub struct Ranking {
     pub letters: Vec<Option<String>>,
     /// The row as a whole.
     pub outcome: Outcome,
+    /// By target: its mean logarithm, the better the smaller; nothing where it has no values.
+    #[serde(skip)]
+    pub(crate) merits: Vec<Option<f64>>,
 }
 
 impl Ranking {
@@ -131,18 +134,29 @@ impl Ranking {
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
         let pairs = compare_all(samples, boundary, better, theta)?;
-        let mut ranking = Ranking { pairs, letters: vec![None; samples.len()], outcome: Outcome::Nothing };
-        let present: Vec<usize> = (0..samples.len()).filter(|index| !samples[*index].values.is_empty()).collect();
-        let order = ranking.by_merit(&present, samples, better)?;
-        ranking.outcome = ranking.find_outcome(&order);
-        if ranking.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged) {
+        let merits = samples.iter().map(|sample| merit(sample, better)).collect::<Result<_, AnalysisError>>()?;
+        let mut ranking = Ranking { pairs, letters: Vec::new(), outcome: Outcome::Nothing, merits };
+        ranking.conclude();
+        Ok(ranking)
+    }
+
+    /// A row of so many targets without any comparison.
+    pub fn without_pairs(targets: usize, outcome: Outcome) -> Ranking {
+        Ranking { pairs: Vec::new(), letters: vec![None; targets], outcome, merits: vec![None; targets] }
+    }
+
+    /// Letters and outcome from the verdicts on the pairs.
+    pub(crate) fn conclude(&mut self) {
+        let order = self.by_merit();
+        self.outcome = self.find_outcome(&order);
+        self.letters = vec![None; self.merits.len()];
+        if self.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged) {
             let places: Vec<usize> = (0..order.len()).collect();
-            let shown = letters(&places, |a, b| ranking.verdict(order[a], order[b]).is_sure());
+            let shown = letters(&places, |a, b| self.verdict(order[a], order[b]).is_sure());
             for (target, letters) in order.iter().zip(shown) {
-                ranking.letters[*target] = Some(letters);
+                self.letters[*target] = Some(letters);
             }
         }
-        Ok(ranking)
     }
 
     /// How `candidate` compares with `baseline`, whichever way round the pair was made.
@@ -161,16 +175,12 @@ impl Ranking {
 
     /// From best to worst: by how many beat it, then by its mean. (Where blocks are missing a mean alone may point
     /// the other way than the blocks in common.)
-    fn by_merit(&self, present: &[usize], samples: &[Sample], better: Better) -> Result<Vec<usize>, AnalysisError> {
-        let mut keyed = Vec::with_capacity(present.len());
-        for target in present {
-            let beaten = self.beaten_by(*target, present);
-            let logs = by_block(&samples[*target].values)?;
-            let mean = logs.values().sum::<f64>() / logs.len() as f64;
-            keyed.push((beaten, if better == Better::Higher { -mean } else { mean }, *target));
-        }
+    fn by_merit(&self) -> Vec<usize> {
+        let present: Vec<usize> = (0..self.merits.len()).filter(|target| self.merits[*target].is_some()).collect();
+        let key = |target: usize| Some((self.beaten_by(target, &present), self.merits[target]?, target));
+        let mut keyed: Vec<(usize, f64, usize)> = present.iter().filter_map(|target| key(*target)).collect();
         keyed.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        Ok(keyed.into_iter().map(|(_, _, target)| target).collect())
+        keyed.into_iter().map(|(_, _, target)| target).collect()
     }
 
     fn beaten_by(&self, target: usize, among: &[usize]) -> usize {
@@ -211,6 +221,13 @@ impl Ranking {
             _ => top,
         }
     }
+}
+
+/// The mean logarithm of a sample, turned such that less is better.
+fn merit(sample: &Sample, better: Better) -> Result<Option<f64>, AnalysisError> {
+    let logs = by_block(&sample.values)?;
+    let mean = logs.values().sum::<f64>() / logs.len() as f64;
+    Ok((!logs.is_empty()).then_some(if better == Better::Higher { -mean } else { mean }))
 }
 
 /// What looking several times costs at these samples.

@@ -20,6 +20,15 @@ pub(super) struct Kinds {
     pub slow: f64,
 }
 
+impl Kinds {
+    /// Whether the rarer kind is found in a third of the blocks: what was slow in a block or two is an outlier of the run.
+    pub(super) fn occur_throughout(&self, blocks: &[Vec<f64>]) -> bool {
+        let (middle, rarer_is_fast) = (f64::midpoint(self.fast, self.slow), self.fast_share < 0.5);
+        let has_rarer = |block: &&Vec<f64>| block.iter().any(|log| (*log > middle) == rarer_is_fast);
+        3 * blocks.iter().filter(has_rarer).count() >= blocks.len()
+    }
+}
+
 /// The split of the sorted logarithms that leaves the least scatter within, if it is one into kinds.
 pub(super) fn kinds(logs: &[f64]) -> Option<Kinds> {
     let n = logs.len();

@@ -45,7 +45,7 @@ pub fn stationarity(blocks: &[Vec<f64>], theta: f64) -> Result<Option<NotStation
     if let Some(trend) = trend(&logs, theta) {
         return Ok(Some(trend));
     }
-    let found = kinds(&logs.concat());
+    let found = kinds(&logs.concat()).filter(|found| found.occur_throughout(&logs));
     Ok(found.map(|found| NotStationary::TwoKinds {
         fast_share: found.fast_share,
         fast: exp(found.fast),
@@ -157,6 +157,15 @@ mod tests {
             _ => false,
         });
         assert!(found > 0.99, "{found}");
+    }
+
+    #[test]
+    fn a_block_in_which_all_was_slow_makes_no_kind() {
+        let mut random = Pcg64::seed_from_u64(8);
+        let mut blocks = cell(&mut random, |random, _| 0.01 * normal(random));
+        blocks.truncate(9);
+        blocks[5].iter_mut().for_each(|rate| *rate *= 0.6);
+        assert_eq!(stationarity(&blocks, 0.03), Ok(None));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use fsb_model::Better;
 
 use super::selection::Selection;
 use crate::show::{capital, counted, listed, listed_or_counted, percent};
-use crate::tally::{TallyWords, tally};
+use crate::tally::{TallyWords, Told, tally};
 use crate::view::Row;
 
 /// Which set is fastest at how many operations; ties; what is open. The pool of all operations does not count.
@@ -37,7 +37,7 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     if rows.iter().all(|row| matches!(row.outcome, Outcome::NotJudged)) {
         return described(selection, &rows, word);
     }
-    let outcomes: Vec<&Outcome> = rows.iter().map(|row| &row.outcome).collect();
+    let outcomes: Vec<Told<'_>> = rows.iter().map(|row| Told { outcome: &row.outcome, resolution: None }).collect();
     let tally = tally(&names, &outcomes, TallyWords { best: best(&sets), row: word, alone: "in one set only" });
     let few: Vec<&str> = sets.iter().filter(|set| set.runs < FEWEST_JUDGED).map(|set| set.name.as_str()).collect();
     if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }

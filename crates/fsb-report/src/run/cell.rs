@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 
 use fsb_analysis::{Description, Estimate, FEWEST_JUDGED, LEVEL, describe, t_interval};
 use fsb_model::run::TargetRecord;
-use fsb_model::{Metric, Outcome, Trial};
+use fsb_model::{Metric, Outcome, RunRecord, Trial};
 
 use super::latency;
+use super::placement;
 use super::summary::{Lost, Measured, Secondary, State, TrialPoint};
 
 /// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
 /// whole could not be measured.
-pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
+pub(super) fn cell(record: &RunRecord, trials: &[&Trial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
     for trial in &trials {
         match value(trial, primary) {
-            Ok(value) => points.push(TrialPoint { block: trial.block, order: trial.order, value, outlier: false }),
+            Ok(value) => {
+                let part = placement::part(record, trial.part, &trial.started);
+                points.push(TrialPoint { block: trial.block, order: trial.order, value, outlier: false, part });
+            }
             Err(reason) => lost.push(Lost { block: trial.block, order: trial.order, reason }),
         }
     }
@@ -32,6 +36,8 @@ pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRe
         estimate,
         against: None,
         mark: String::new(),
+        scatter: None,
+        not_stationary: None,
         trials: points,
         lost,
         secondary: secondary(&good, primary),
@@ -40,7 +46,7 @@ pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRe
 }
 
 /// In run order, one trial a block: where a trial was made again, the last attempt.
-fn last_attempts<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
+pub(super) fn last_attempts<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
     let mut by_block: BTreeMap<u32, &Trial> = BTreeMap::new();
     for trial in trials {
         let later = |held: &&Trial| (trial.attempt, trial.order) >= (held.attempt, held.order);
@@ -53,7 +59,7 @@ fn last_attempts<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
     trials
 }
 
-fn value(trial: &Trial, primary: &Metric) -> Result<f64, String> {
+pub(super) fn value(trial: &Trial, primary: &Metric) -> Result<f64, String> {
     if trial.outcome != Outcome::Ok {
         return Err(trial.reason());
     }

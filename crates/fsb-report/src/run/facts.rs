@@ -9,7 +9,7 @@ use fsb_model::{Repetition, RunRecord, TargetKind, Trial};
 use jiff::Timestamp;
 
 use super::summary::{Summary, TargetSummary};
-use super::unjudged;
+use super::{placement, unjudged};
 use crate::show::{counted, percent, scale};
 
 pub(super) fn targets(record: &RunRecord) -> Vec<TargetSummary> {
@@ -46,6 +46,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[Trial], blocks: u32) -> Vec<St
     if !media.is_empty() {
         facts.push(media.into_iter().collect::<Vec<_>>().join(" and "));
     }
+    facts.extend(placement::fact(record));
     let kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.kernel.as_str()).collect();
     let own = Some(record.host.kernel.as_str());
     let kernels: Vec<&str> = if kernels.is_empty() { own.into_iter().collect() } else { kernels.into_iter().collect() };
@@ -56,6 +57,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[Trial], blocks: u32) -> Vec<St
         Some(planned) if record.finished.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
         _ => counted(blocks as usize, "block"),
     });
+    facts.extend(placement::looks(record, blocks));
     if record.plan.scale != 1.0 {
         facts.push(format!("scale {}", scale(record.plan.scale)));
     }
@@ -119,7 +121,7 @@ pub(super) fn advice(summary: &Summary, seconds: Option<f64>) -> Option<String> 
     let undecided = summary.rows.iter().any(|row| matches!(row.ranking.outcome, Outcome::Undecided(_)));
     let blocks = blocks_to_scale(summary.blocks as usize, 0.5).filter(|_| undecided)?;
     Some(format!(
-        "? undecided at {}: --blocks {blocks} would halve the interval{}",
+        "? not decided at {}: --blocks {blocks} would halve the interval{}",
         percent(summary.theta),
         about(blocks).unwrap_or_default()
     ))

@@ -3,9 +3,9 @@
 use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
 
 use super::summary::{Summary, Workload};
-use super::unjudged;
-use crate::show::{Change, counted, listed, percent};
-use crate::tally::{TallyWords, tally};
+use super::{resolution, unjudged};
+use crate::show::{Change, capital, counted, listed, percent};
+use crate::tally::{TallyWords, Told, tally};
 
 /// Which target is fastest at how many workloads; ties; what is open.
 pub(super) fn headline(summary: &Summary) -> String {
@@ -28,7 +28,8 @@ pub(super) fn headline(summary: &Summary) -> String {
         return row.finding.clone();
     }
     let names: Vec<&str> = summary.targets.iter().map(|target| target.name.as_str()).collect();
-    let outcomes: Vec<&Outcome> = summary.rows.iter().map(|row| &row.ranking.outcome).collect();
+    let outcomes: Vec<Told<'_>> =
+        summary.rows.iter().map(|row| Told { outcome: &row.ranking.outcome, resolution: row.resolution }).collect();
     tally(&names, &outcomes, TallyWords { best: "fastest", row: "workload", alone: "on one target only" })
 }
 
@@ -48,15 +49,15 @@ fn finding(summary: &Summary, row: &Workload) -> String {
         Outcome::Winner(winner) => format!("{} is fastest at {at}{}.", name(winner), margin(summary, row, *winner)),
         Outcome::Tie(tied) => {
             let verb = if tied.len() == 2 { "are" } else { "are all" };
-            format!(
-                "{} {verb} equivalent at {at}, within {}{}.",
-                names(tied),
-                percent(summary.theta),
-                losers(summary, row, tied)
-            )
+            let said = row.resolution.map_or_else(|| "equivalent".to_owned(), resolution::words);
+            format!("{} {verb} {said} at {at}{}.", names(tied), losers(summary, row, tied))
         }
         Outcome::Undecided(open) => {
-            format!("Undecided at {at}: {} are not told apart{}.", names(open), losers(summary, row, open))
+            let said = match row.resolution {
+                Some(found) => format!("{} at {at} between {}", capital(&resolution::words(found)), names(open)),
+                None => format!("{} are not told apart at {at}", names(open)),
+            };
+            format!("{said}{}{}.", probable(summary, row, open), losers(summary, row, open))
         }
         Outcome::NotJudged if summary.unjudged.is_some() => {
             format!("Not judged at {at}: {}.", summary.unjudged.as_deref().unwrap_or_default())
@@ -70,6 +71,14 @@ fn finding(summary: &Summary, row: &Workload) -> String {
     }
 }
 
+/// What is probable among those that may be the first, where the page bears it out.
+fn probable(summary: &Summary, row: &Workload, open: &[usize]) -> String {
+    let pairs = open.iter().flat_map(|faster| open.iter().map(move |slower| (*faster, *slower)));
+    let sure = pairs.filter(|(faster, slower)| row.ranking.verdict(*slower, *faster) == Verdict::ProbablyFaster);
+    let name = |target: usize| &summary.targets[target].name;
+    sure.map(|(faster, slower)| format!("; {} is probably faster than {}", name(faster), name(slower))).collect()
+}
+
 /// By how much the winner leads the second best.
 fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
     let rivals = (0..row.cells.len()).filter(|target| *target != winner);
@@ -79,11 +88,10 @@ fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
         .filter_map(|rival| Some((rival, row.ranking.comparison(rival, winner)?)))
         .min_by(|(_, a), (_, b)| lead(a.ratio).total_cmp(&lead(b.ratio)));
     let Some((rival, comparison)) = closest else { return String::new() };
-    let surely = if comparison.verdict == Verdict::Faster { "" } else { ", perhaps by less than matters" };
     let Change { center, ends } = Change::of(&comparison);
     let interval = ends.map(|(lo, hi)| format!(", {} CI {lo} to {hi}", level(comparison.level))).unwrap_or_default();
     let what = if row.better == fsb_model::Better::Higher { "" } else { " in time" };
-    format!(": {center}{what} against {} ({}{surely})", summary.targets[rival].name, interval.trim_start_matches(", "))
+    format!(": {center}{what} against {} ({})", summary.targets[rival].name, interval.trim_start_matches(", "))
 }
 
 /// `95 %`, `98.3 %`.

@@ -1,21 +1,24 @@
 //! How the numbers were made, in words.
 
-use fsb_analysis::{FEWEST_JUDGED, NOISY, UNRELIABLE};
+use fsb_analysis::{FEWEST_JUDGED, Method, NOISY, UNRELIABLE};
 use fsb_model::RunRecord;
+use fsb_model::run::Placement;
 
 use super::summary::Summary;
 use super::unjudged;
 use crate::paragraph::Paragraph;
-use crate::show::percent;
+use crate::show::{listed, percent};
 
 /// The method as far as it was used in this run.
 pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph> {
-    let mut paragraphs = vec![design(), cell(summary)];
+    let mut paragraphs = vec![design(record), cell(summary)];
+    paragraphs.extend(looks(record));
     if let Some(why) = &summary.unjudged {
         paragraphs.insert(0, unjudged::method(summary, why));
     }
     if summary.compares() {
-        paragraphs.extend([pairs(), verdict(summary)]);
+        paragraphs.extend([pairs(summary), verdict(summary)]);
+        paragraphs.extend(rounds(summary));
     }
     if summary.compares() && summary.targets.len() > 2 {
         paragraphs.push(many());
@@ -33,15 +36,51 @@ pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph
     paragraphs
 }
 
-fn design() -> Paragraph {
-    Paragraph {
-        title: "Blocks and trials",
-        text: "The trial is the statistical unit: one execution of one workload on one target. A block visits every \
-               target once, in random order; each is formatted and mounted anew, alone, and runs the workloads in an \
-               order that all targets of the block share. So a drift of the machine hits all targets alike, and the \
-               spread between blocks includes the luck of layout. Warm-up trials are not analysed."
+fn design(record: &RunRecord) -> Paragraph {
+    let text = match &record.placement {
+        Some(Placement::SideBySide { .. }) => {
+            "The trial is the statistical unit: all rounds of one workload on one target in a block. A block makes all \
+             targets anew at once, each on its part of the medium, and measures each workload in rounds: a short \
+             stretch on every target, in an order drawn anew. So a drift of the machine hits all targets of a round \
+             alike. Parts rotate from block to block, so that no place favours a target. The value of a trial is the \
+             geometric mean over its rounds; the first round leads in and does not count. Warm-up is not analysed."
+        }
+        _ => {
+            "The trial is the statistical unit: one execution of one workload on one target. A block visits every \
+             target once, in random order; each is formatted and mounted anew, alone, and runs the workloads in an \
+             order that all targets of the block share. So a drift of the machine hits all targets alike, and the \
+             spread between blocks includes the luck of layout. Warm-up trials are not analysed."
+        }
+    };
+    Paragraph { title: "Blocks and trials", text: text.to_owned() }
+}
+
+/// Absent where the number of blocks was fixed beforehand.
+fn looks(record: &RunRecord) -> Option<Paragraph> {
+    let planned: Vec<String> = record.looks.iter().map(u32::to_string).collect();
+    (planned.len() > 1).then(|| Paragraph {
+        title: "Looks",
+        text: format!(
+            "Results were looked at after {} blocks, as planned before the first; a workload may end at a look. All \
+             intervals of ratios stand at the one level at which they hold at all looks together with 95 %, and so does \
+             what is said of them, however the run ends.",
+            listed(&planned)
+        ),
+    })
+}
+
+fn rounds(summary: &Summary) -> Option<Paragraph> {
+    let known = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.scatter.is_some());
+    known.then(|| Paragraph {
+        title: "Rounds and blocks",
+        text: "The scatter of a ratio has two sources, told as standard deviations: between rounds of a block, and \
+               between blocks beyond what their rounds explain (method of moments, not below nothing). More rounds \
+               narrow only the first. The rates of a cell are not stationary where the slopes over the rounds of its \
+               blocks differ from zero (t-test, p < 0.005) by more than matters, or where they come in two kinds: the \
+               means of the two are more than 25 % apart and more than five times the scatter within them, and the \
+               rarer one has a tenth of the stretches and occurs in a third of the blocks."
             .to_owned(),
-    }
+    })
 }
 
 fn cell(summary: &Summary) -> Paragraph {
@@ -60,12 +99,22 @@ fn cell(summary: &Summary) -> Paragraph {
     }
 }
 
-fn pairs() -> Paragraph {
+fn pairs(summary: &Summary) -> Paragraph {
+    let mut pairs = summary.rows.iter().flat_map(|row| &row.ranking.pairs);
+    let parts = pairs.any(|pair| pair.comparison.method == Method::PairedOnParts);
+    let how = if parts {
+        " Targets exchange parts of the medium: what the parts differ in is estimated by least squares from all targets \
+         of the workload (block + target + part) and taken out; the error comes from what is left of the pair's own \
+         differences, with as many degrees of freedom as the fit leaves them."
+    } else {
+        ""
+    };
     Paragraph {
         title: "One target against another",
-        text: "In each block, d = ln(candidate / baseline); the ratio is exp(d̄) with the paired t-interval. What a \
-               block has in common cancels out. Of rates, more is better; of times, less is."
-            .to_owned(),
+        text: format!(
+            "In each block, d = ln(candidate / baseline); the ratio is exp(d̄) with the paired t-interval. What a block \
+             has in common cancels out.{how} Of rates, more is better; of times, less is."
+        ),
     }
 }
 
@@ -77,7 +126,10 @@ fn verdict(summary: &Summary) -> Paragraph {
             "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
              or slower: the whole interval lies beyond {theta}. Equivalent: it lies within {theta}. Probably faster \
              or slower: it excludes equality but reaches inside {theta}, so the direction is sure and the size is \
-             not. Else inconclusive. Fewer than {FEWEST_JUDGED} blocks in common are not judged."
+             not. Whatever is told apart must be borne out by Holm's procedure over all pairs of all workloads. Else \
+             inconclusive. Winners and \
+             letters go by faster and slower alone. Where nobody wins, the workload says how large a difference could \
+             still be: the largest end of the intervals between those that share the top. Fewer than {FEWEST_JUDGED} blocks in common are not judged."
         ),
     }
 }
@@ -88,7 +140,7 @@ fn many() -> Paragraph {
         text: "All pairs of a workload are compared, and their intervals stand at the levels of Holm's step-down \
                procedure, so in a row of equal targets at most one row in twenty shows any difference. Letters are \
                Piepho's compact display (insert and absorb), a for the best: targets that share a letter are not told \
-               apart. Intervals, verdicts and letters are one computation and cannot contradict each other."
+               apart by more than matters. Intervals, verdicts and letters are one computation and cannot contradict each other."
             .to_owned(),
     }
 }

@@ -9,10 +9,13 @@ mod facts;
 pub(crate) mod headline;
 pub(crate) mod latency;
 mod method;
+mod placement;
 pub(crate) mod published;
+pub(crate) mod resolution;
 mod rows;
 pub(crate) mod sections;
 pub(crate) mod short;
+mod stretches;
 pub(crate) mod summary;
 mod tables;
 pub(crate) mod unjudged;
@@ -22,6 +25,7 @@ mod warnings;
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
+pub use rows::{RowNow, row_states};
 pub use summary::{Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Workload};
 
 #[cfg(test)]

@@ -1,46 +1,103 @@
 //! Rows: one a workload.
 
-use fsb_analysis::{BlockValue, Outcome, Ranking, Weighted};
-use fsb_model::{Better, Metric, RunRecord, Trial, Unit};
+use fsb_analysis::{
+    BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
+};
+use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
 
-use super::cell;
-use super::summary::{Measured, Overall, TargetSummary, Workload};
+use super::summary::{Measured, Overall, TargetSummary, TrialPoint, Workload};
+use super::{cell, stretches};
 
 /// One row a cell of the plan, then one for every label that only the trials know.
 pub(super) fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<Workload> {
+    let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
+    hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
+    for row in &mut rows {
+        for (index, cell) in row.cells.iter_mut().enumerate() {
+            cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
+            cell.mark = mark(&row.ranking, index);
+        }
+        row.resolution = row.ranking.resolution();
+    }
+    rows
+}
+
+fn labels<'a>(record: &'a RunRecord, trials: &'a [Trial]) -> Vec<&'a str> {
     let mut labels: Vec<&str> = record.cells.iter().map(|cell| cell.label.as_str()).collect();
     for trial in trials.iter().filter(|trial| trial.counts()) {
         if !labels.contains(&trial.workload.as_str()) {
             labels.push(&trial.workload);
         }
     }
-    labels.into_iter().map(|label| row(record, label, trials)).collect()
+    labels
+}
+
+/// A row while its run goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowNow {
+    /// Its label.
+    pub workload: String,
+    /// Whether it needs more blocks.
+    pub state: RowState,
+}
+
+/// Every row as it stands after the trials so far: what a run asks after each look.
+pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
+    let precision = match record.plan.repetition {
+        Repetition::Precision { half_width, .. } => Some(half_width),
+        _ => None,
+    };
+    let row = |label: &str| {
+        let (primary, cells) = cells(record, label, trials);
+        let samples = samples(record, &cells.iter().map(|(cell, _)| cell).collect::<Vec<_>>());
+        (label.to_owned(), primary.better, samples)
+    };
+    let rows: Vec<(String, Better, Vec<Vec<BlockValue>>)> = labels(record, trials).into_iter().map(row).collect();
+    let pairs = |samples: &[Vec<BlockValue>]| {
+        let present = samples.iter().filter(|values| !values.is_empty()).count();
+        present * present.saturating_sub(1) / 2
+    };
+    let page: usize = rows.iter().map(|(_, _, samples)| pairs(samples)).sum();
+    let nothing = RowState { decided: false, half_width: None, enough: false };
+    let now = |(workload, better, samples): (String, Better, Vec<Vec<BlockValue>>)| {
+        let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
+        RowNow { workload, state: state.unwrap_or(nothing) }
+    };
+    rows.into_iter().map(now).collect()
+}
+
+/// The metric that a row is compared by, and its cells with their rounds, one a target.
+fn cells(record: &RunRecord, label: &str, trials: &[Trial]) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
+    let trials: Vec<&Trial> = trials.iter().filter(|trial| trial.counts() && trial.workload == label).collect();
+    let primary = trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Clone::clone);
+    let cell = |target: &Target| {
+        let own: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.target == target.name).collect();
+        let rounds = stretches::rounds(&own, &primary);
+        (cell::cell(record, &own, &primary, record.targets.get(&target.name)), rounds)
+    };
+    let cells = record.plan.targets.iter().map(cell).collect();
+    (primary, cells)
 }
 
 fn row(record: &RunRecord, label: &str, trials: &[Trial]) -> Workload {
-    let trials: Vec<&Trial> = trials.iter().filter(|trial| trial.counts() && trial.workload == label).collect();
-    let primary = trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Clone::clone);
-    let targets = &record.plan.targets;
-    let mut cells: Vec<Measured> = targets
-        .iter()
-        .map(|target| {
-            let own: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.target == target.name).collect();
-            cell::cell(&own, &primary, record.targets.get(&target.name))
-        })
-        .collect();
-    let ranked: Vec<bool> = targets.iter().map(|target| record.unjudged_target(target).is_none()).collect();
-    let ranking = rank(&cells, &ranked, primary.better, record.plan.theta);
+    let (primary, cells) = cells(record, label, trials);
+    let (mut cells, rounds): (Vec<Measured>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
+    let ranking = rank(record, &cells, primary.better);
     for (index, cell) in cells.iter_mut().enumerate() {
-        cell.against = (index > 0).then(|| ranking.comparison(0, index)).flatten();
-        cell.mark = mark(&ranking, index);
+        let spread = |pair: &Pair| (pair.baseline == 0 && pair.candidate == index).then_some(pair.spread).flatten();
+        let spread = ranking.pairs.iter().find_map(spread);
+        cell.scatter = spread.and_then(|spread| scatter(spread, &rounds[0], &rounds[index]));
+        cell.not_stationary = stretches::judged(&rounds[index], record.plan.theta);
     }
+    let operation = trials.iter().find(|trial| trial.counts() && trial.workload == label);
     Workload {
         workload: label.to_owned(),
-        operation: trials.first().map(|trial| trial.operation.clone()).unwrap_or_default(),
+        operation: operation.map(|trial| trial.operation.clone()).unwrap_or_default(),
         metric: primary.name,
         unit: primary.unit,
         better: primary.better,
         cells,
+        resolution: None,
         ranking,
         finding: String::new(),
     }
@@ -51,21 +108,23 @@ fn nothing_measured() -> Metric {
     Metric { name: String::new(), value: 0.0, unit: Unit::Count, better: Better::Higher }
 }
 
-/// A target that is not judged is one without values here.
-fn rank(cells: &[Measured], ranked: &[bool], better: Better, theta: f64) -> Ranking {
-    let values_of = |(cell, ranked): (&Measured, &bool)| if *ranked { values(cell) } else { Vec::new() };
-    let samples: Vec<Vec<BlockValue>> = cells.iter().zip(ranked).map(values_of).collect();
+/// The values of each target; none of one that is not judged.
+fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
+    let ranked = record.plan.targets.iter().map(|target| record.unjudged_target(target).is_none());
+    cells.iter().zip(ranked).map(|(cell, ranked)| if ranked { values(cell) } else { Vec::new() }).collect()
+}
+
+fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
+    let samples = samples(record, &cells.iter().collect::<Vec<_>>());
     // Cells hold only values that are finite and above zero, so the error cannot occur; if it did, an unranked row
     // is the honest answer.
-    Ranking::of(&samples, better, theta).unwrap_or(Ranking {
-        pairs: Vec::new(),
-        letters: vec![None; cells.len()],
-        outcome: Outcome::Nothing,
-    })
+    Ranking::at_look(&samples, &record.looks, better, record.plan.theta)
+        .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), Outcome::Nothing))
 }
 
 fn values(cell: &Measured) -> Vec<BlockValue> {
-    cell.trials.iter().map(|point| BlockValue::new(point.block, point.value)).collect()
+    let value = |point: &TrialPoint| BlockValue { block: point.block, value: point.value, part: point.part };
+    cell.trials.iter().map(value).collect()
 }
 
 fn mark(ranking: &Ranking, target: usize) -> String {

@@ -1,7 +1,7 @@
 //! The sections of a run's page.
 
 use super::summary::{Summary, TargetSummary, Workload};
-use super::tables;
+use super::{stretches, tables};
 use crate::chart;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
 use crate::view::{Row, View};
@@ -62,11 +62,9 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
     let found = row.workload()?;
     let (mut of_operations, own): (Vec<_>, Vec<_>) =
         chart::of_row(view, row, place).into_iter().partition(|chart| chart.operation.is_some());
-    let mut blocks = vec![
-        Block::text("finding", &row.sentence),
-        Block::Charts(own),
-        Block::table("numbers", tables::numbers(summary, found, row)),
-    ];
+    let mut blocks = vec![Block::text("finding", &row.sentence)];
+    blocks.extend(rounds(summary, found).map(|text| Block::text("note", text)));
+    blocks.extend([Block::Charts(own), Block::table("numbers", tables::numbers(summary, found, row))]);
     let lost = lost(summary, found);
     if !lost.is_empty() {
         blocks.push(Block::List { label: "Without a value", class: "lost", items: lost });
@@ -80,6 +78,29 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
     let all = Block::table("trials", tables::trials(summary, found));
     blocks.push(Block::Details { summary: "Every trial".to_owned(), blocks: vec![all] });
     Some(Section { id: format!("workload-{place}"), title: row.label.clone(), is_row: true, blocks })
+}
+
+/// What the rounds tell of the cells of a workload.
+fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
+    let reference = summary.reference_name();
+    let cells = summary.targets.iter().zip(&workload.cells);
+    let scatter = cells.clone().filter_map(|(target, cell)| {
+        let found = cell.scatter?;
+        let (rounds, blocks) = (brief(found.between_rounds), brief(found.between_blocks));
+        Some(format!("{} against {reference}: between rounds {rounds}, between blocks {blocks}.", target.name))
+    });
+    let kinds = cells.filter_map(|(target, cell)| {
+        let words = stretches::words(cell.not_stationary.as_ref()?, workload.unit, workload.better);
+        Some(format!("{} is not stationary (~): {words}.", target.name))
+    });
+    let said: Vec<String> = kinds.chain(scatter).collect();
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+/// Two digits of a scatter.
+fn brief(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 /// Cells and trials without a value, in words.

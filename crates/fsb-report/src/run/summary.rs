@@ -1,7 +1,7 @@
 //! What a run found: the contract `fsbench/report/1`, and all that a report of a run says.
 
 use fsb_analysis::compare::Finding;
-use fsb_analysis::{Comparison, Description, Estimate, Interval, Ranking};
+use fsb_analysis::{Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter};
 use fsb_model::{Better, Unit};
 use serde::Serialize;
 
@@ -95,6 +95,9 @@ pub struct Workload {
     pub cells: Vec<Measured>,
     /// Every pair, letters and the outcome.
     pub ranking: Ranking,
+    /// Where nobody wins: how large a difference could still be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<Resolution>,
     /// What the data support, in a sentence.
     pub finding: String,
 }
@@ -110,6 +113,12 @@ pub struct Measured {
     pub against: Option<Comparison>,
     /// Letters of the ranking; `?` where the row is undecided and this target may be the fastest; else empty.
     pub mark: String,
+    /// Where the scatter of the ratio to the reference comes from; absent where there were no rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scatter: Option<Scatter>,
+    /// How its stretches differ from each other; absent where they are all of one kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_stationary: Option<NotStationary>,
     /// Trials with a value, in run order.
     pub trials: Vec<TrialPoint>,
     /// Trials without a value.
@@ -149,6 +158,9 @@ pub struct TrialPoint {
     pub value: f64,
     /// Beyond Tukey's fences.
     pub outlier: bool,
+    /// The part of the medium, where targets exchange parts; counted on over the segments of a resumed run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
 }
 
 /// A trial without a value.

@@ -22,7 +22,7 @@ pub(super) fn caption(summary: &Summary) -> String {
         (true, false) => format!("Change against {reference}. Too few blocks to judge."),
         (true, true) => format!(
             "Change against {reference}, with its interval and verdict. Targets that share a letter are not told apart; \
-             ? is undecided."
+             ? is not decided."
         ),
     }
 }

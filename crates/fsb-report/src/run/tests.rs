@@ -33,7 +33,7 @@ fn a_row_is_ranked_and_says_so() {
             .advice
             .as_ref()
             .unwrap()
-            .starts_with("? undecided at 3 %: --blocks 33 would halve the interval (about 1")
+            .starts_with("? not decided at 3 %: --blocks 33 would halve the interval (about 1")
     );
 }
 
@@ -207,4 +207,57 @@ fn findings_end_every_form() {
     assert!(html.contains("No region of sizes differs for sure"));
     let screen = shown("text", &summary(&["ext4", "xfs"], 6), &[]);
     assert!(!screen.contains("No region"), "a run without a matrix says nothing of one");
+}
+
+#[test]
+fn side_by_side_is_told_with_its_looks_and_rounds() {
+    let (record, trials) = sample::side_by_side(&["ext4", "xfs", "btrfs"], 9);
+    let summary = Summary::of_run(&record, &trials);
+    assert_eq!(summary.facts[1], "side by side on 3 parts of 660 MiB, 9 rounds");
+    assert_eq!(summary.facts[3..5], ["9 blocks".to_owned(), "2 of 3 looks".to_owned()][..], "{:?}", summary.facts);
+    let pair = &summary.rows[0].ranking.pairs[0].comparison;
+    assert_eq!(pair.method, fsb_analysis::Method::PairedOnParts);
+    assert!(pair.nominal_level.is_some_and(|level| level > pair.level), "{pair:?}");
+    let json: serde_json::Value = serde_json::from_str(&shown("json", &summary, &trials)).unwrap();
+    let row = |label: &str| json["rows"].as_array().unwrap().iter().find(|row| row["workload"] == label).unwrap();
+    let equal = row("read 1M, warm");
+    assert_eq!(equal["resolution"]["kind"], "equal_within");
+    assert!(equal["resolution"]["change"].as_f64().unwrap() < 0.03);
+    let scatter = &equal["cells"][1]["scatter"];
+    assert!((scatter["between_rounds"].as_f64().unwrap() - 0.043).abs() < 0.01, "{scatter}");
+    assert_eq!(row("rename 4K files")["cells"][1]["not_stationary"]["kind"], "trend");
+    let kinds = &row("create 4K files, durable, 2 threads")["cells"][1]["not_stationary"];
+    assert_eq!(kinds["kind"], "two_kinds");
+    assert!((kinds["fast_share"].as_f64().unwrap() - 0.6).abs() < 0.15, "{kinds}");
+    let marked: Vec<&str> = summary.warnings.iter().filter(|text| text.starts_with('~')).map(String::as_str).collect();
+    assert_eq!(marked.len(), 1, "{:?}", summary.warnings);
+    for part in ["~ 2 cells not stationary: xfs at create", "two kinds: ", "the rest at ", "rates fall by 15 % over"] {
+        assert!(marked[0].contains(part), "{part}: {marked:?}");
+    }
+    let page = shown("html", &summary, &trials).replace('\u{a0}', " ");
+    assert!(page.contains("xfs against ext4: between rounds 4."), "the page tells both variances");
+}
+
+#[test]
+fn parts_of_a_resumed_run_are_others() {
+    let (mut record, mut trials) = sample::side_by_side(&["ext4", "xfs"], 6);
+    record
+        .segments
+        .push(fsb_model::run::Segment { started: "2026-11-20T16:00:00Z".to_owned(), ..record.segments[0].clone() });
+    for trial in trials.iter_mut().filter(|trial| trial.block > 3) {
+        trial.started = "2026-11-20T16:00:05Z".to_owned();
+    }
+    let summary = Summary::of_run(&record, &trials);
+    let parts = summary.rows[0].cells[0].trials.iter().map(|point| point.part.unwrap());
+    assert_eq!(parts.collect::<std::collections::BTreeSet<_>>().len(), 4);
+}
+
+#[test]
+fn rows_that_are_decided_need_no_more_blocks() {
+    let (record, trials) = sample::side_by_side(&["ext4", "xfs"], 9);
+    let states = row_states(&record, &trials);
+    let state = |label: &str| states.iter().find(|row| row.workload == label).unwrap().state;
+    assert!(state("random write 4K, durable each").enough, "{states:?}");
+    assert!(!state("delete 4K files, durable").enough, "{states:?}");
+    assert_eq!(states.len(), 12);
 }

@@ -13,9 +13,10 @@ pub(super) fn strip(summary: &mut Summary) {
             Outcome::Nothing => Outcome::Nothing,
             _ => Outcome::NotJudged,
         };
-        row.ranking = Ranking { pairs: Vec::new(), letters: vec![None; row.cells.len()], outcome };
+        row.ranking = Ranking::without_pairs(row.cells.len(), outcome);
+        row.resolution = None;
         for cell in &mut row.cells {
-            cell.against = None;
+            (cell.against, cell.scatter) = (None, None);
             cell.mark.clear();
         }
     }

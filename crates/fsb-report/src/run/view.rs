@@ -3,6 +3,7 @@
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
 
+use super::resolution;
 use super::summary::{Measured, Summary, Workload};
 use crate::judged::Judged;
 use crate::screen::Names;
@@ -62,7 +63,7 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
         interval: interval.map(|interval| [show(interval.lo), show(interval.hi)]),
         half_width: interval.filter(|_| alone).map(|interval| interval.relative_half_width()),
         judged: measured.against.as_ref().map(Judged::of_target),
-        mark: measured.mark.clone(),
+        mark: if measured.not_stationary.is_some() { format!("{}~", measured.mark) } else { measured.mark.clone() },
         absence,
         unranked: false,
     }
@@ -91,6 +92,7 @@ fn legend(summary: &Summary) -> Vec<String> {
     {
         notes.push("Estimate and half-width of its 95 % interval.".to_owned());
     }
+    notes.extend(resolution::lines(summary));
     notes.extend(summary.advice.clone());
     notes
 }
@@ -100,10 +102,11 @@ fn explanation(summary: &Summary) -> Option<String> {
     (summary.compares() && compared).then(|| {
         let judged = match summary.is_judged() {
             true => {
-                format!(", 95 % interval. Same letter: not told apart at {}; ? undecided.", percent(summary.theta))
+                format!(", 95 % interval. Same letter: not told apart at {}; ? not decided.", percent(summary.theta))
             }
             false => ".".to_owned(),
         };
-        format!("Change against {}{judged}", summary.reference_name())
+        let lines: String = resolution::lines(summary).iter().map(|line| format!(" {line}")).collect();
+        format!("Change against {}{judged}{lines}", summary.reference_name())
     })
 }

@@ -6,8 +6,8 @@ use fsb_analysis::Noise;
 use fsb_model::run::DIFFERENT_MEDIA;
 use fsb_model::{Outcome, Phase, RunRecord, Trial};
 
-use super::disturbed;
 use super::summary::{Measured, State, Summary, Workload};
+use super::{disturbed, stretches};
 use crate::show::{NOT_HERE, counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -27,6 +27,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[Trial]) 
         warnings.extend(noise(summary));
         warnings.extend(trends(summary));
     }
+    warnings.extend(not_stationary(summary));
     warnings.extend(disturbed::warning(trials));
     if record.finished.is_none() && summary.blocks > 0 {
         warnings.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
@@ -164,6 +165,18 @@ fn noise(summary: &Summary) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// Cells whose number is that of several things.
+fn not_stationary(summary: &Summary) -> Option<String> {
+    let named: Vec<String> = cells(summary)
+        .filter_map(|(target, row, cell)| {
+            let words = stretches::words(cell.not_stationary.as_ref()?, row.unit, row.better);
+            Some(format!("{target} at {}, {words}", row.workload))
+        })
+        .collect();
+    (!named.is_empty())
+        .then(|| format!("~ {} not stationary: {}", counted(named.len(), "cell"), some_of(&named, NAMED)))
 }
 
 fn trends(summary: &Summary) -> Option<String> {

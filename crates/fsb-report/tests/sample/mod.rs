@@ -105,6 +105,43 @@ pub fn micro(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     (record, trials)
 }
 
+/// The same run measured side by side: targets rotate over parts that differ by some per cent, each trial has nine rounds,
+/// and results are looked at after every third block from the sixth on. The rates of the second target fall over the
+/// rounds at its renames, and come in two kinds at `create 4K files, durable, 2 threads`.
+#[allow(dead_code, reason = "the example and the browser test make only the other run")]
+pub fn side_by_side(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
+    let (mut record, mut trials) = run(targets, blocks);
+    let parts = targets.len() as u32;
+    record.placement = Some(run::Placement::SideBySide { parts, part_bytes: 660 << 20 });
+    record.looks = (2..=4).map(|rotation| 3 * rotation).collect();
+    let rounds = run::Rounds { rounds: 9, units: 1 };
+    record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
+    let mut random = Pcg64Mcg::seed_from_u64(9);
+    for trial in trials.iter_mut().filter(|trial| trial.outcome == Outcome::Ok) {
+        let target = targets.iter().position(|name| *name == trial.target).unwrap_or(0);
+        let part = (target as u32 + trial.block) % parts;
+        trial.part = Some(part);
+        let place = (0.04 * (f64::from(part) - f64::from(parts - 1) / 2.0)).exp();
+        trial.metrics[0].value *= place;
+        let slower = |round: usize, random: &mut Pcg64Mcg| match (target, trial.workload.as_str()) {
+            (1, "rename 4K files") => 0.02 * round as f64,
+            (1, "create 4K files, durable, 2 threads") if random.random_range(0.0..1.0) < 0.4 => 1.0,
+            _ => 0.0,
+        };
+        let time = |round: usize| {
+            let log = slower(round, &mut random) + 0.03 * normal(&mut random);
+            (1e8 * log.exp()) as u64
+        };
+        trial.stretches = trial::Stretches {
+            units: 1,
+            operations: 4000,
+            timed_ns: (0..9).map(time).collect(),
+            ..trial::Stretches::default()
+        };
+    }
+    (record, trials)
+}
+
 fn normal(random: &mut Pcg64Mcg) -> f64 {
     (0..12).map(|_| random.random_range(0.0..1.0)).sum::<f64>() - 6.0
 }
@@ -266,6 +303,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         extra: Map::new(),
         plan: Plan {
             scale: 1.0,
+            one_at_a_time: false,
             name: "quick".to_owned(),
             targets,
             workloads: Vec::new(),

@@ -123,3 +123,11 @@ fn kernels_are_in_full_for_programs_only() {
         assert!(in_full || text.contains("%6.12 is Linux 6.12.117+deb12-amd64"), "{}", format.name);
     }
 }
+
+#[test]
+fn side_by_side() {
+    let run = sample::side_by_side(&["ext4", "xfs", "btrfs"], 12);
+    let screen = shown(&run, false);
+    assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
+    insta::assert_snapshot!(screen);
+}
