@@ -18,9 +18,13 @@ pub(crate) fn placement(plan: &Plan, cells: &[Cell], cpus: u32) -> Placement {
     if !cells.iter().any(has_units) {
         return in_turn("its workloads are measured as wholes");
     }
-    match fsb_testbed::side_by_side(&run::setup_of(plan, &BTreeMap::new(), 1)) {
+    let setup = run::setup_of(plan, &BTreeMap::new(), 1);
+    match fsb_testbed::side_by_side(&setup) {
         Ok(parts) if parts > 1 => {
-            Placement::SideBySide { parts, part_bytes: fsb_testbed::part_bytes(plan.size.0, parts) }
+            // Of a large device no more is used than of an image; a small one says what there is.
+            let image = fsb_testbed::part_bytes(plan.size.0, parts);
+            let part_bytes = fsb_testbed::part_size(&setup, parts).map_or(image, |device| device.min(image));
+            Placement::SideBySide { parts, part_bytes }
         }
         Ok(parts) => Placement::SideBySide { parts, part_bytes: plan.size.0 },
         Err(why) => Placement::InTurn { why },
