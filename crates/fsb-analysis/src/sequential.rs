@@ -19,12 +19,12 @@ use crate::distribution::{t_quantile, t_two_sided};
 
 /// Paths are drawn in batches, each with a seed of its own, so that the result does not depend on the processors.
 const BATCHES: u64 = 64;
-const BATCH: usize = 3125;
+const BATCH: usize = 1560;
 const PATHS: f64 = (BATCHES * BATCH as u64) as f64;
 /// Smallest p-values above this are not kept: nobody asks for a level as weak.
 const KEPT: f64 = 0.1;
 /// Fewer paths than this do not tell a probability well; there the sum over the looks stands in, which is never too small.
-const FEWEST_PATHS: usize = 400;
+const FEWEST_PATHS: usize = 200;
 
 /// By looks and degrees of freedom lost.
 type Known = BTreeMap<(Vec<u32>, u32), Arc<Boundary>>;

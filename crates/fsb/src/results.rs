@@ -3,10 +3,10 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
-use fsb_analysis::{BlockValue, FEWEST_JUDGED};
-use fsb_model::{Better, Cell, Outcome, Repetition, RunRecord, Trial, nearest};
-use fsb_report::run::Summary;
+use fsb_model::{Outcome, RunRecord, Trial, nearest};
+use fsb_report::run::{RowNow, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, text, visible};
 use fsb_runner::run::{CellAtLook, Widest};
 use fsb_store::RunDirectory;
@@ -56,35 +56,12 @@ pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<Widest> {
 
 /// What is known of each cell at a look; a cell of which nothing can be told needs no more blocks.
 pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<CellAtLook> {
-    let precision = match record.plan.repetition {
-        Repetition::Precision { half_width, .. } => Some(half_width),
-        _ => None,
+    let of_row = |row: RowNow| CellAtLook {
+        label: row.workload,
+        enough: row.state.enough || row.state.half_width.is_none(),
+        half_width: row.state.half_width,
     };
-    let of_cell = |cell: &Cell| {
-        let own = || trials.iter().filter(|trial| trial.counts() && trial.workload == cell.label);
-        let better = own().find_map(|trial| trial.primary()).map_or(Better::Higher, |metric| metric.better);
-        let samples: Vec<Vec<BlockValue>> = record
-            .plan
-            .targets
-            .iter()
-            .map(|target| {
-                let ranked = record.unjudged_target(target).is_none();
-                let trials = own().filter(|trial| ranked && trial.target == target.name);
-                let value = |trial: &Trial| {
-                    let value = trial.primary().map(|metric| metric.value).filter(|v| v.is_finite() && *v > 0.0)?;
-                    Some(BlockValue { block: trial.block, value, part: trial.part })
-                };
-                trials.filter_map(value).collect()
-            })
-            .collect();
-        let state = fsb_analysis::row_state(&samples, &record.looks, better, record.plan.theta, precision);
-        let (enough, half_width) = match state {
-            Ok(state) => (state.enough || state.half_width.is_none(), state.half_width),
-            Err(_) => (false, None),
-        };
-        CellAtLook { label: cell.label.clone(), enough, half_width }
-    };
-    record.cells.iter().map(of_cell).collect()
+    row_states(record, trials).into_iter().map(of_row).collect()
 }
 
 /// The format of that name, or of that file-name ending.
