@@ -166,9 +166,10 @@ fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        // Another checkout's tests may run on this machine, too.
+        // Another checkout's tests may run on this machine, too: its program, and tests that play its roles.
         let exe = fs::read_link(entry.path().join("exe")).unwrap_or_default();
-        if exe.ends_with("fsb") && exe.components().any(|part| part.as_os_str() == "target") && exe != Path::new(FSB) {
+        let ours = Path::new(FSB).ancestors().nth(2).expect("the program is in target/PROFILE");
+        if exe.components().any(|part| part.as_os_str() == "target") && !exe.starts_with(ours) {
             continue;
         }
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! A few cases by default. `FSB_KILLS=1000` makes so many; `FSB_KILLS_SEED=N` begins with case N, so that one that
 //! failed can be made again: `FSB_KILLS=1 FSB_KILLS_SEED=N`. `FSB_KILLS_VM=1` has guests among them, which take minutes
-//! each where they are emulated. `FSB_KILLS_ROLE=ntfs-3g` makes only cases in which that role is killed.
+//! each where they are emulated. `FSB_KILLS_ONLY=ntfs-3g` makes only cases in which that role is killed, or of that target.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -302,10 +302,10 @@ fn whatever_is_killed_whenever_leaves_nothing() {
     let fresh = || std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64 % 1_000_000);
     let first = number("FSB_KILLS_SEED").unwrap_or_else(fresh);
     let kernel = asked("FSB_KILLS_VM").and_then(|_| crate::vm::kernel_or_skip(name));
-    let role = asked("FSB_KILLS_ROLE");
+    let only = asked("FSB_KILLS_ONLY");
     // There are roles only in some, and those of guests only where guests are asked for.
     let cases = (first..first + 1000 * count).map(|seed| (seed, case(seed, kernel.is_some())));
-    let cases = cases.filter(|(_, case)| role.as_ref().is_none_or(|role| role == case.role));
+    let cases = cases.filter(|(_, case)| only.as_ref().is_none_or(|only| [case.role, case.target].contains(&&**only)));
     let mut found = 0;
     for (seed, case) in cases.take(count as usize) {
         let _turn = turn();
