@@ -1,4 +1,4 @@
-//! What an agent in a guest says: any bytes end in an answer or an error.
+//! What an agent in a guest says: any bytes end in answers or an error.
 #![no_main]
 
 use std::io::Write;
@@ -6,8 +6,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use fsb_model::Target;
-use fsb_runner::agent::Agent;
+use fsb_runner::agent::{Agent, TrialRequest};
+use fsb_testbed::Setup;
 use libfuzzer_sys::fuzz_target;
+
+const SETUP: &str = r#"{"targets": [], "size": 1, "dir": "/", "wipe": [], "controls": {}, "identity": {}, "seed": 1}"#;
+const TRIAL: &str = r#"{"workload": {"name": "read"}, "sizing": {"size": 1, "cpus": 1}, "seed": 1, "trial_seed": 1,
+    "attempt": 1, "amount": {"repetitions": 1, "operations": 1}, "until_seconds": null,
+    "deadline": {"secs": 1, "nanos": 0}}"#;
 
 fuzz_target!(|bytes: &[u8]| {
     let (host, guest) = UnixStream::pair().expect("a pair of sockets");
@@ -18,7 +24,11 @@ fuzz_target!(|bytes: &[u8]| {
     guest.shutdown(std::net::Shutdown::Write).expect("open");
     let Ok(mut agent) = Agent::connect(host, Arc::default()) else { return };
     let target: Target = "ext4".parse().expect("a target");
+    let setup: Setup = serde_json::from_str(SETUP).expect("a setup");
+    let trial: TrialRequest = serde_json::from_str(TRIAL).expect("a request");
+    let _ = agent.open(&setup, &mut |_| {});
     let _ = agent.provision(&target, &mut |_| {});
+    let _ = agent.trial(trial, &mut |_| {});
     let _ = agent.release();
     let _ = agent.close();
 });

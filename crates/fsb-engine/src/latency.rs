@@ -36,9 +36,14 @@ pub(crate) fn touched() -> Histogram<u64> {
 
 /// The histogram as text: V2, deflated, base64.
 pub fn encode(histogram: &Histogram<u64>) -> String {
+    encode_foreign(histogram).expect("nobody lives to count what the format cannot hold")
+}
+
+/// The same of a histogram that somebody else wrote; absent where one of its counts is beyond the format's 2^63.
+pub fn encode_foreign(histogram: &Histogram<u64>) -> Option<String> {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).expect("writing to memory does not fail");
-    STANDARD.encode(bytes)
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
+    Some(STANDARD.encode(bytes))
 }
 
 /// The histogram in a text of [`encode`], or of any other HdrHistogram library (V2, deflated or not).
@@ -96,6 +101,15 @@ mod tests {
         assert_eq!(quantile(&of((1..10_000).map(|i| i * 1000)), 0.99), None);
         assert_eq!(quantile(&of(1..=199), 0.5), None);
         assert!(quantile(&of(1..=200), 0.5).is_some());
+    }
+
+    #[test]
+    fn counts_that_the_format_cannot_hold_are_no_text() {
+        let mut histogram = empty();
+        histogram.record_n(1000, i64::MAX as u64).unwrap();
+        assert!(encode_foreign(&histogram).is_some());
+        histogram.record(1000).unwrap();
+        assert_eq!(encode_foreign(&histogram), None);
     }
 
     #[test]

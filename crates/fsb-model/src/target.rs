@@ -2,8 +2,10 @@
 //!
 //! The text form is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are what
 //! `mount -o` takes; `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
-//! commas and `@`. Which file systems and media exist is not known here: the testbed's registries say so.
+//! commas and `@`. A name that holds `=`, `,`, `@`, `/` or `"` stands in double quotes, its own ones doubled. Which file
+//! systems and media exist is not known here: the testbed's registries say so.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -85,7 +87,7 @@ pub enum TargetError {
     #[error("target '{0}': an option between commas is empty")]
     EmptyOption(String),
     /// mkfs arguments that no shell would split.
-    #[error("target '{0}': the mkfs arguments cannot be split into words: check their quotes")]
+    #[error("target '{0}': the mkfs arguments cannot be split into words, or hold a double quote: check their quotes")]
     Mkfs(String),
     /// A name that cannot stand in a table.
     #[error("target '{0}': the name '{1}' is empty or holds a control character")]
@@ -142,7 +144,7 @@ impl FromStr for Target {
         if body.is_empty() {
             return Err(TargetError::Empty);
         }
-        let name = name.unwrap_or(text);
+        let name = name.as_deref().unwrap_or(text);
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err(TargetError::Name(text.to_owned(), name.to_owned()));
         }
@@ -155,11 +157,34 @@ impl FromStr for Target {
     }
 }
 
-/// NAME ends at the first `=` before any `,`, `@` or `/`.
-fn split_name(text: &str) -> (Option<&str>, &str) {
+/// What no name holds that is not quoted.
+const BEYOND_NAMES: [char; 5] = ['=', ',', '@', '/', '"'];
+
+/// NAME is quoted, or ends at the first `=` before any `,`, `@` or `/`.
+fn split_name(text: &str) -> (Option<Cow<'_, str>>, &str) {
+    if let Some((name, body)) = split_quoted_name(text) {
+        return (Some(Cow::Owned(name)), body);
+    }
     match text.find(['=', ',', '@', '/']) {
-        Some(at) if text.as_bytes()[at] == b'=' => (Some(&text[..at]), &text[at + 1..]),
+        Some(at) if text.as_bytes()[at] == b'=' => (Some(Cow::Borrowed(&text[..at])), &text[at + 1..]),
         _ => (None, text),
+    }
+}
+
+/// `"ext4,noatime#2"=ext4,noatime`: how repeated targets are told apart that were not named.
+fn split_quoted_name(text: &str) -> Option<(String, &str)> {
+    let mut rest = text.strip_prefix('"')?;
+    let mut name = String::new();
+    loop {
+        let (piece, after) = rest.split_once('"')?;
+        name += piece;
+        match after.strip_prefix('"') {
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+            None => return Some((name, after.strip_prefix('=')?)),
+        }
     }
 }
 
@@ -179,6 +204,10 @@ fn parse_file_system(text: &str, body: &str) -> Result<FileSystemSpec, TargetErr
             Some(quoted) => {
                 let inner = quoted.strip_prefix('"').and_then(|q| q.strip_suffix('"')).unwrap_or(quoted);
                 let words = shlex::split(inner).ok_or_else(|| TargetError::Mkfs(text.to_owned()))?;
+                // Double quotes stand around all words when they are printed.
+                if words.iter().any(|word| word.contains('"')) {
+                    return Err(TargetError::Mkfs(text.to_owned()));
+                }
                 spec.mkfs.extend(words);
             }
             None => spec.options.push(part.to_owned()),
@@ -237,16 +266,29 @@ impl fmt::Display for Medium {
 
 impl fmt::Display for FileSystemSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.fs)?;
-        for option in &self.options {
+        let body = WithoutMedium(self).to_string();
+        // The default needs no saying, but where an option ends in what would be taken for a medium.
+        let is_plain = split_medium("", &body).is_ok_and(|(all, _)| all.len() == body.len());
+        match self.medium == Medium::default() && is_plain {
+            true => f.write_str(&body),
+            false => write!(f, "{body}@{}", self.medium),
+        }
+    }
+}
+
+/// The file system with its options.
+struct WithoutMedium<'s>(&'s FileSystemSpec);
+
+impl fmt::Display for WithoutMedium<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WithoutMedium(spec) = self;
+        f.write_str(&spec.fs)?;
+        for option in &spec.options {
             write!(f, ",{option}")?;
         }
-        if !self.mkfs.is_empty() {
-            let words: Vec<_> = self.mkfs.iter().map(|word| quote_word(word)).collect();
+        if !spec.mkfs.is_empty() {
+            let words: Vec<_> = spec.mkfs.iter().map(|word| quote_word(word)).collect();
             write!(f, ",mkfs=\"{}\"", words.join(" "))?;
-        }
-        if self.medium != Medium::default() {
-            write!(f, "@{}", self.medium)?;
         }
         Ok(())
     }
@@ -255,7 +297,11 @@ impl fmt::Display for FileSystemSpec {
 /// Single quotes only: the double ones already stand around all mkfs arguments.
 fn quote_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.:/^+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// The text that parses back to this target.
@@ -266,7 +312,13 @@ impl fmt::Display for Target {
             TargetKind::Directory(path) => path.display().to_string(),
         };
         // A default name is the text itself and needs no saying.
-        if body == self.name { f.write_str(&body) } else { write!(f, "{}={body}", self.name) }
+        if body == self.name && split_name(&body).0.is_none() {
+            f.write_str(&body)
+        } else if self.name.contains(BEYOND_NAMES) {
+            write!(f, "\"{}\"={body}", self.name.replace('"', "\"\""))
+        } else {
+            write!(f, "{}={body}", self.name)
+        }
     }
 }
 
@@ -314,8 +366,44 @@ mod tests {
 
     #[test]
     fn broken_targets_say_what_is_broken() {
-        for text in ["", "=", "a=", "ext4,", "ext4,,noatime", r#"ext4,mkfs="-i"#, "=ext4", r#"ext4,mkfs="it's""#] {
+        for text in [
+            "",
+            "=",
+            "a=",
+            "ext4,",
+            "ext4,,noatime",
+            r#"ext4,mkfs="-i"#,
+            "=ext4",
+            r#"ext4,mkfs="it's""#,
+            r#"ext4,mkfs='a"b"'"#,
+        ] {
             assert!(text.parse::<Target>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_targets_get_by_themselves_are_printed_so_that_they_are_read_again() {
+        let mut targets = [parse("ext4,noatime"), parse("ext4,noatime"), parse(r#"ext4,mkfs="-O x""#)];
+        make_names_unique(&mut targets);
+        targets[2].name += "#2";
+        let texts: Vec<String> = targets.iter().map(Target::to_string).collect();
+        let expected =
+            ["ext4,noatime", r##""ext4,noatime#2"=ext4,noatime"##, r##""ext4,mkfs=""-O x""#2"=ext4,mkfs="-O x""##];
+        assert_eq!(texts, expected);
+        for (text, target) in texts.iter().zip(targets) {
+            assert_eq!(parse(text), target);
+        }
+        for text in [
+            "ext4@loop",
+            "a@loop@loop",
+            "ext4,foo=a@ram@loop",
+            r#"eext4,mkfs="-s_jmax(al -I xt6138"@ram"#,
+            r#"ext4,mkfs="-L it\'s -O a""#,
+            r#""b=c"=b=c"#,
+            r#""x",noatime"#,
+            r#"a="x""#,
+        ] {
+            assert_eq!(parse(&parse(text).to_string()), parse(text), "{text}");
         }
     }
 
@@ -330,7 +418,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_target_survives_its_own_text(
-            name in "[a-z][a-z0-9 -]{0,8}",
+            name in "[a-z][a-z0-9 =,@/\"#-]{0,8}",
             fs in "[a-z][a-z0-9]{1,6}",
             options in prop::collection::vec("[a-z]{1,6}(=[a-z0-9]{1,4})?", 0..3),
             mkfs in prop::collection::vec("[-a-zA-Z0-9,=^@]{1,6}|[a-z ]{1,5}", 0..3),

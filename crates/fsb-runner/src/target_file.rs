@@ -58,7 +58,8 @@ impl TargetFile {
             kernel: target.kernel.clone(),
             optional: target.optional,
         };
-        if unnamed.full_name() == target.name { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
+        let is_named_so = unnamed.resolve().is_ok_and(|again| again.name == target.name);
+        if is_named_so { unnamed } else { TargetFile { text: target.to_string(), ..unnamed } }
     }
 
     /// The target that is meant.
@@ -147,6 +148,17 @@ guest-memory = "off"
         let printed = plan_file::print(&resolved).unwrap();
         let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7).unwrap().plan;
         assert_eq!(again, resolved, "{printed}");
+    }
+
+    #[test]
+    fn targets_that_nobody_named_are_printed_so_that_they_are_the_same() {
+        let text = "targets = ['ext4,noatime', 'ext4,noatime', 'ext4@loop', 'ext4@loop']";
+        let (plan, cells) = plan_file::parse(text, "plan.toml").unwrap().resolve(1, 7).unwrap();
+        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names, ["ext4,noatime", "ext4,noatime#2", "ext4@loop", "ext4@loop#2"]);
+        let printed = plan_file::print(&plan).unwrap();
+        let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7);
+        assert_eq!(again, Ok((plan, cells)), "{printed}");
     }
 
     #[test]

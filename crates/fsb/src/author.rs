@@ -27,10 +27,15 @@ fn act(work: &mut dyn FnMut()) -> io::Result<()> {
     }
 }
 
+/// The command line of this process, as others are told it.
+pub fn command_line() -> String {
+    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    words.join(" ")
+}
+
 /// What others are told who would write to the same directory.
 pub fn holder() -> String {
-    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    format!("process {} ({})", std::process::id(), words.join(" "))
+    format!("process {} ({})", std::process::id(), command_line())
 }
 
 /// Puts `content` into the place of a file that the user named.

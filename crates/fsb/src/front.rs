@@ -23,7 +23,7 @@ use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger, medium};
 
-use crate::author::{author, check_cache, holder};
+use crate::author::{author, check_cache, command_line, holder};
 use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
@@ -98,8 +98,7 @@ fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
         warn(&warning, &say);
     }
     space::check(record)?;
-    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    turn.take(&words.join(" "))
+    turn.take(&command_line())
 }
 
 /// Starts a run in the new directory `out`.

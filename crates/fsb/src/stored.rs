@@ -6,15 +6,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use fsb_analysis::histogram;
+use fsb_engine::latency::encode_foreign;
 use fsb_model::trial::{Phase, Stretches};
 use fsb_model::workload::Params;
 use fsb_model::{Metric, Outcome, RunRecord, Trial};
 use fsb_store::{Line, Reader, StoreError};
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Deserialize;
 
 /// A run that is shown.
@@ -133,7 +131,7 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
         }
     })?;
     for (heir, histograms) in merged {
-        let encoded = histograms.into_iter().filter_map(|(operation, sum)| Some((operation, encode(&sum)?)));
+        let encoded = histograms.into_iter().filter_map(|(operation, sum)| Some((operation, encode_foreign(&sum)?)));
         trials[heir].latency = encoded.collect();
     }
     Ok(Stored { record: reader.record, trials, warnings })
@@ -155,12 +153,6 @@ fn heirs(trials: &[Trial], numbers: &[usize]) -> HashMap<usize, usize> {
         .collect()
 }
 
-fn encode(histogram: &Histogram<u64>) -> Option<String> {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
-    Some(STANDARD.encode(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -179,7 +171,7 @@ mod tests {
             "order": block * 10 + attempt, "attempt": attempt, "target": "a", "kernel": "6.18", "workload": "read",
             "operation": "read", "params": {"name": "read"}, "started": "2026-01-01T00:00:00Z", "outcome": outcome,
             "metrics": [{"name": "throughput", "value": 1e6, "unit": "bytes_per_second", "better": "higher"}],
-            "latency": {"read": encode(&histogram).unwrap(), "write": "nonsense"}, "observed": {"seen": [1, 2]},
+            "latency": {"read": fsb_engine::latency::encode(&histogram), "write": "nonsense"}, "observed": {"seen": [1, 2]},
         })
     }
 

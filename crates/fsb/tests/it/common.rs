@@ -145,7 +145,10 @@ pub fn traces() -> Traces {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mut loops: Vec<String> = Vec::new();
     for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-        if let Ok(backing) = fs::read_to_string(entry.path().join("loop/backing_file")) {
+        // Images lie in the directories of tests, or in memory; those elsewhere are another checkout's.
+        let is_ours =
+            |backing: &String| Path::new(backing).starts_with(std::env::temp_dir()) || backing.starts_with("/memfd");
+        if let Some(backing) = fs::read_to_string(entry.path().join("loop/backing_file")).ok().filter(is_ours) {
             loops.push(format!("{} {}", entry.file_name().to_string_lossy(), backing.trim()));
         }
     }
@@ -166,9 +169,10 @@ fn processes() -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-        // Another checkout's tests may run on this machine, too.
+        // Another checkout's tests may run on this machine, too: its program, and tests that play its roles.
         let exe = fs::read_link(entry.path().join("exe")).unwrap_or_default();
-        if exe.ends_with("fsb") && exe.components().any(|part| part.as_os_str() == "target") && exe != Path::new(FSB) {
+        let ours = Path::new(FSB).ancestors().nth(2).expect("the program is in target/PROFILE");
+        if exe.components().any(|part| part.as_os_str() == "target") && !exe.starts_with(ours) {
             continue;
         }
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();

@@ -1,0 +1,1 @@
+../../../testdata/filebench/wml/filemicro-rwritefsync.f

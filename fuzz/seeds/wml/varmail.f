@@ -1,0 +1,1 @@
+../../../testdata/filebench/wml/varmail.f
