@@ -11,17 +11,17 @@ use fsb_model::Repetition;
 use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::run::Rounds;
 
-/// Seconds that a stretch should last on the fastest target: of 4, 1, 0.2 and 0.05 s the shortest told most in the same
-/// time (DESIGN §5.2).
-const STRETCH: f64 = 0.05;
-/// Where each unit has files of its own, making those takes longer than the stretch itself.
-const STRETCH_OF_OWN_FILES: f64 = 0.02;
+/// Seconds that a stretch should last on the fastest target at least: of 4, 1, 0.2 and 0.05 s the shortest told most in the
+/// same time, and what stands around a stretch takes some milliseconds.
+const STRETCH: f64 = 0.025;
+/// Where each unit has files of its own, so many times the stretch may go into making them.
+const MAKING: f64 = 2.0;
 /// Blocks of a budget, where it holds them with [`FEWEST_ROUNDS`] each.
 const BLOCKS: u32 = 12;
 /// Fewer blocks than this leave no degrees of freedom beside parts and looks.
 const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
 /// Fewer rounds than this are made only where the budget leaves no choice.
-const FEWEST_ROUNDS: u32 = 4;
+const FEWEST_ROUNDS: u32 = 3;
 /// More rounds than this tell less than another block.
 const MOST_ROUNDS: u32 = 24;
 /// Rounds of a run whose number of blocks was asked for.
@@ -35,7 +35,7 @@ pub(crate) const WARM_UP: Rounds = Rounds { rounds: 2, units: 1 };
 
 /// Rounds that may be made again because a neighbour was not at rest.
 pub(crate) fn spares(rounds: u32) -> u32 {
-    (rounds / 4).max(1)
+    (rounds / 8).max(1)
 }
 
 /// What warm-up saw of one cell on one of the targets.
@@ -154,14 +154,20 @@ impl Basis<'_> {
         self.samples.iter().filter(|sample| sample.label == row.label)
     }
 
-    /// Units of a stretch: the fastest target decides, so that no target's stretch is shorter.
+    /// Units of a stretch: the fastest target decides, so that no target's stretch is shorter. Where making the files of a
+    /// unit takes much longer than its work, a stretch is one unit.
     fn units(&self, row: &Row) -> u32 {
-        let stretch = if row.own_files { STRETCH_OF_OWN_FILES } else { STRETCH };
-        let fastest =
-            self.samples_of(row).map(|sample| sample.timed).filter(|timed| *timed > 0.0).fold(f64::MAX, f64::min);
-        let wanted = (stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
+        let samples = || self.samples_of(row).filter(|sample| sample.timed > 0.0);
+        let fastest = samples().map(|sample| sample.timed).fold(f64::MAX, f64::min);
+        let wanted = (STRETCH / fastest).ceil().clamp(1.0, 1e6) as u32;
+        if !row.own_files {
+            return wanted;
+        }
+        let (making, wall) =
+            samples().fold((0.0, 0.0), |(making, wall), sample| (making + sample.prepare, wall + sample.wall));
         // Room for the fewest rounds, one that leads in and one to spare.
-        if row.own_files { wanted.min(row.room / (FEWEST_ROUNDS + 2)).max(1) } else { wanted }
+        let most = if making > wall * MAKING { 1 } else { row.room / (FEWEST_ROUNDS + 2) };
+        wanted.min(most).max(1)
     }
 
     /// Rounds of one row: as many as there is room for.

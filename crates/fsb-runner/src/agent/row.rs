@@ -104,7 +104,7 @@ impl Row<'_, '_> {
         self.rounds();
         let watched = watch.map(Watch::end);
         for at in 0..self.places.len() {
-            // Whatever happened, the next row finds an empty target, and a quiet one.
+            // Whatever happened, the next row finds an empty target. It makes it quiet itself.
             self.clean_up(at);
         }
         watched
@@ -302,9 +302,6 @@ impl Row<'_, '_> {
         if let Err(error) = cleaned {
             place.failed.get_or_insert_with(|| error.into());
         }
-        let quiet = self.testbed.quiesce(place.trial.seat);
-        place.tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
-        place.tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
         place.tally.spent.cleanup += started.elapsed().as_secs_f64();
     }
 

@@ -123,6 +123,9 @@ impl Tally {
         observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
         observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
         observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        if target.abilities.fake.is_none() {
+            observed.insert("spent_seconds".to_owned(), json!(self.spent));
+        }
         if !self.measured.counts.is_empty() {
             observed.insert("counts".to_owned(), json!(self.measured.counts));
         }

@@ -1,9 +1,9 @@
 //! A block side by side: all targets ready at once, and each cell measured on all of them before the next one.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use fsb_model::Target;
 use fsb_model::run::BlockOrder;
-use fsb_model::{Outcome, Target};
 use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 
@@ -12,10 +12,6 @@ use crate::agent::{AgentError, RowRequest, SeatTrial, TrialReply, deadline};
 use crate::event::Event;
 use crate::order;
 use crate::rounds::{UnitSample, WARM_UP, spares};
-
-/// A row that is disturbed is made again so often: what disturbs one stretch disturbs its neighbours, so that repeating
-/// it gains less than it does for a visit.
-const REPEATS: u32 = 1;
 
 /// A target that is ready in a block.
 struct Ready {
@@ -70,33 +66,22 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// A cell in rounds, again while it is disturbed. All attempts are kept; all but the last are superseded.
+    /// A cell in rounds. A disturbed row is not made again: what disturbs one stretch disturbs its neighbours, and the same
+    /// time tells more in another block.
     fn row(&mut self, order: &BlockOrder, ready: &mut [Ready], label: &str) -> Result<(), RunError> {
-        for attempt in 1.. {
-            let (began, started) = (Instant::now(), Timestamp::now());
-            let replies = self.ask_row(order, ready, label, attempt)?;
-            let took = began.elapsed();
-            let disturbed = replies.iter().any(|(_, reply)| {
-                !reply.disturbed.is_empty() && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid)
-            });
-            let again =
-                disturbed && attempt <= REPEATS.min(self.run.repeats) && self.row_may_repeat(order, label, took);
-            for (seat, reply) in replies {
-                let Some(at) = ready.iter().position(|ready| ready.seat == seat) else { continue };
-                if order.block == 0 {
-                    self.learn_units(label, &reply);
-                }
-                let Ready { target, provisioned, lost, .. } = &mut ready[at];
-                if reply.target_lost {
-                    let why = reply.error.clone().unwrap_or_default();
-                    lost.get_or_insert(format!("the target was lost earlier in this block: {why}"));
-                }
-                self.trial_started = started;
-                self.keep(order, target, label, reply, Some(provisioned), again)?;
+        let started = Timestamp::now();
+        for (seat, reply) in self.ask_row(order, ready, label)? {
+            let Some(at) = ready.iter().position(|ready| ready.seat == seat) else { continue };
+            if order.block == 0 {
+                self.learn_units(label, &reply);
             }
-            if !again {
-                break;
+            let Ready { target, provisioned, lost, .. } = &mut ready[at];
+            if reply.target_lost {
+                let why = reply.error.clone().unwrap_or_default();
+                lost.get_or_insert(format!("the target was lost earlier in this block: {why}"));
             }
+            self.trial_started = started;
+            self.keep(order, target, label, reply, Some(provisioned), false)?;
         }
         Ok(())
     }
@@ -107,7 +92,6 @@ impl Schedule<'_> {
         order: &BlockOrder,
         ready: &[Ready],
         label: &str,
-        attempt: u32,
     ) -> Result<Vec<(u32, TrialReply)>, RunError> {
         let plan = &self.run.record.plan;
         let Some(unit) = self.units.get(label) else { return Ok(Vec::new()) };
@@ -138,7 +122,7 @@ impl Schedule<'_> {
                 .iter()
                 .map(|ready| SeatTrial { seat: ready.seat, trial_seed: trial_seed(&ready.target) })
                 .collect(),
-            attempt: if warmup { 0 } else { attempt },
+            attempt: u32::from(!warmup),
             deadline: deadline(&self.profiles[label], self.row_seconds.get(label).copied()) * self.slowness(),
         };
         self.run.observer.event(&Event::Row { block: order.block, workload: label, rounds: rounds.rounds });
@@ -151,14 +135,6 @@ impl Schedule<'_> {
             Err(error) => return Err(error.into()),
         }
         Ok(replies)
-    }
-
-    /// Warm-up is never analysed, and the budget is kept.
-    fn row_may_repeat(&self, order: &BlockOrder, label: &str, took: Duration) -> bool {
-        let Some(blocks) = self.run.record.blocks_planned.filter(|_| order.block > 0) else { return false };
-        let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
-        let left = self.seconds_left_of_rows(order, label, blocks).unwrap_or(0.0);
-        self.run.started.elapsed() + took + Duration::from_secs_f64(left) <= budget
     }
 
     /// Seconds that all should take which comes after this row, up to the end of block `blocks`. Absent where nothing is
