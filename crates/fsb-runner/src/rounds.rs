@@ -163,10 +163,9 @@ impl Basis<'_> {
         if !row.own_files {
             return wanted;
         }
-        let (making, wall) =
-            samples().fold((0.0, 0.0), |(making, wall), sample| (making + sample.prepare, wall + sample.wall));
+        let making = samples().map(|sample| sample.prepare).sum::<f64>() / samples().count().max(1) as f64;
         // Room for the fewest rounds, one that leads in and one to spare.
-        let most = if making > wall * MAKING { 1 } else { row.room / (FEWEST_ROUNDS + 2) };
+        let most = if making > fastest * MAKING { 1 } else { row.room / (FEWEST_ROUNDS + 2) };
         wanted.min(most).max(1)
     }
 
