@@ -52,27 +52,35 @@ fn winners<'a>(names: &[&'a str], outcomes: &[Told<'_>]) -> Vec<(&'a str, usize)
     winners
 }
 
+/// A larger change than this that remains possible is no answer in a headline; the row itself says how large it is.
+const TOLD: f64 = 0.1;
+
 /// Ties, undecided rows, and rows that are no contest.
 fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
-    let largest = |wanted: fn(&Outcome) -> bool| {
-        let changes = outcomes.iter().filter(|row| wanted(row.outcome)).filter_map(|row| row.resolution);
-        changes.map(Resolution::change).reduce(f64::max).map(bound)
+    let changes = |wanted: fn(&Outcome) -> bool| {
+        let rows = outcomes.iter().filter(move |row| wanted(row.outcome));
+        rows.map(|row| row.resolution.map(Resolution::change))
     };
+    let largest = |changes: &mut dyn Iterator<Item = Option<f64>>| changes.flatten().reduce(f64::max).map(bound);
     let tied = |outcome: &Outcome| matches!(outcome, Outcome::Tie(_));
     let open = |outcome: &Outcome| matches!(outcome, Outcome::Undecided(_));
-    let (ties, undecided) = (count(tied), count(open));
-    let equal = largest(tied).map_or_else(|| counted(ties, "tie"), |within| format!("{ties} equal within {within}"));
-    let unresolved = largest(open).map_or_else(
-        || format!("{undecided} undecided"),
-        |above| format!("{undecided} with no difference above {above}"),
-    );
+    let ties = count(tied);
+    let equal = largest(&mut changes(tied))
+        .map_or_else(|| counted(ties, "tie"), |within| format!("{ties} equal within {within}"));
+    // One row of which little is known must not speak for those of which much is.
+    let is_told = |change: &Option<f64>| change.is_some_and(|change| change <= TOLD);
+    let told = changes(open).filter(is_told).count();
+    let vague = count(open) - told;
+    let unresolved = largest(&mut changes(open).filter(is_told))
+        .map_or_else(String::new, |above| format!("{told} with no difference above {above}"));
     let not_judged = count(|outcome| matches!(outcome, Outcome::NotJudged));
     let alone = count(|outcome| matches!(outcome, Outcome::Alone(_)));
     let nothing = count(|outcome| matches!(outcome, Outcome::Nothing));
     let phrases = [
         (ties, equal),
-        (undecided, unresolved),
+        (told, unresolved),
+        (vague, format!("{vague} not told apart")),
         (not_judged, format!("{not_judged} not judged")),
         (alone, format!("{alone} {}", words.alone)),
         (nothing, format!("{nothing} without any value")),

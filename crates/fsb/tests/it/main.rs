@@ -42,6 +42,7 @@ mod regimes;
 mod resume;
 mod schemas;
 mod shell;
+mod side_by_side;
 mod terminal;
 mod vm;
 

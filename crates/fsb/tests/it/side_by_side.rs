@@ -1,0 +1,131 @@
+//! Targets that are ready all at once, each on its part of the medium, and measured in rounds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{
+    expect_code, expect_no_traces, fsb, program_or_skip, record, root_or_skip, scratch, stderr, stdout, tiny_plan,
+    traces, trials, turn,
+};
+
+fn run(directory: &Path, targets: &[&str], more: &[&str]) -> std::process::Output {
+    tiny_plan(directory);
+    fsb(directory, &[&["run", "tiny.toml", "--out", "run", "-q"], targets, more].concat())
+}
+
+fn measured(directory: &Path) -> Vec<Value> {
+    trials(&directory.join("run")).into_iter().filter(|trial| trial["phase"] == "measured").collect()
+}
+
+/// The part that each target had in each block.
+fn parts(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
+    let mut parts: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
+    for trial in trials {
+        let target = trial["target"].as_str().unwrap().to_owned();
+        let part = trial["part"].as_u64().expect("a part");
+        parts.entry((target, trial["block"].as_u64().unwrap())).or_default().insert(part);
+    }
+    parts
+}
+
+#[test(machine)]
+fn parts_rotate_and_every_stretch_is_kept() {
+    let name = "parts_rotate_and_every_stretch_is_kept";
+    if !root_or_skip(name) || !program_or_skip(name, "mkfs.ext4") || !program_or_skip(name, "mkfs.btrfs") {
+        return;
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), &["ext4", "ext2", "btrfs"], &["--blocks", "3", "--size", "600M"]), 0);
+    expect_no_traces(&before);
+    let record = record(&scratch.path().join("run"));
+    let placement = &record["placement"]["side_by_side"];
+    assert_eq!(placement["parts"], 3, "{placement}");
+    let part = placement["part_bytes"].as_u64().unwrap();
+    assert!(part.is_multiple_of(1 << 20) && part * 3 < 600 << 20, "{part}");
+    let trials = measured(scratch.path());
+    // One part a target and block, and every target on every part once.
+    let parts = parts(&trials);
+    assert!(parts.values().all(|parts| parts.len() == 1), "{parts:?}");
+    for target in ["ext4", "ext2", "btrfs"] {
+        let seen: BTreeSet<_> = (1..=3).flat_map(|block| parts[&(target.to_owned(), block)].clone()).collect();
+        assert_eq!(seen, [0, 1, 2].into(), "{target}");
+    }
+    // Every stretch is there, with what the device did, and did later.
+    let mut in_rounds = 0;
+    for trial in &trials {
+        let Some(rounds) = record["rounds"].get(trial["workload"].as_str().unwrap()) else {
+            assert!(trial.get("stretches").is_none(), "{trial}");
+            continue;
+        };
+        assert_eq!(trial["outcome"], "ok", "{trial}");
+        in_rounds += 1;
+        let stretches = &trial["stretches"];
+        assert_eq!(stretches["units"], rounds["units"]);
+        for list in ["timed_ns", "device_bytes", "device_flushes", "deferred_bytes"] {
+            assert_eq!(stretches[list].as_array().unwrap().len() as u64, rounds["rounds"].as_u64().unwrap(), "{list}");
+        }
+        // The value is the geometric mean of the stretches' rates.
+        let times: Vec<f64> = stretches["timed_ns"].as_array().unwrap().iter().map(|ns| ns.as_f64().unwrap()).collect();
+        let typical = (times.iter().map(|ns| ns.ln()).sum::<f64>() / times.len() as f64).exp() * 1e-9;
+        let metric = &trial["metrics"][0];
+        if metric["unit"] == "operations_per_second" {
+            let rate = stretches["operations"].as_f64().unwrap() / typical;
+            assert!((metric["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-6, "{trial}");
+        }
+        assert!(trial["requested"]["unit"]["operations"].as_u64().unwrap() > 0, "{trial}");
+    }
+    assert!(in_rounds >= 9, "{in_rounds}");
+    let screen = stdout(&fsb(scratch.path(), &["report", "run"]));
+    assert!(screen.contains("side by side on 3 parts"), "{screen}");
+}
+
+#[test(machine)]
+fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
+    let name = "targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise";
+    if !root_or_skip(name) || !program_or_skip(name, "mkfs.ext4") {
+        return;
+    }
+    let _turn = turn();
+    for (targets, more, why) in [
+        (["ext4", "ext2"], "--one-at-a-time", "--one-at-a-time"),
+        (["ext4", "ext2@ram"], "--verify", "different media"),
+    ] {
+        let scratch = scratch();
+        expect_code(&run(scratch.path(), &targets, &["--size", "128M", more]), 0);
+        let placement = record(&scratch.path().join("run"))["placement"].clone();
+        assert!(placement["in_turn"]["why"].as_str().unwrap().contains(why), "{placement}");
+        assert!(measured(scratch.path()).iter().all(|trial| trial.get("part").is_none()));
+    }
+}
+
+#[test(machine)]
+fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
+    let name = "a_part_that_is_too_small_is_refused_with_the_size_that_would_do";
+    if !root_or_skip(name) || !program_or_skip(name, "mkfs.xfs") {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    let refused = run(scratch.path(), &["xfs", "xfs"], &["--size", "512M"]);
+    expect_code(&refused, 2);
+    let said = stderr(&refused);
+    assert!(said.contains("xfs") && said.contains("--size"), "{said}");
+    assert!(!scratch.path().join("run").exists(), "nothing was begun");
+}
+
+#[test]
+fn what_cannot_be_made_leaves_the_others_to_go_on() {
+    let _turn = turn();
+    let scratch = scratch();
+    let output = run(scratch.path(), &["a=null", "b=null,fail=mount", "c=null"], &["--blocks", "2"]);
+    let code = output.status.code();
+    assert!(code == Some(4) || code == Some(0), "{code:?}: {}", stderr(&output));
+    for trial in measured(scratch.path()) {
+        let outcome = if trial["target"] == "b" { "failed" } else { "ok" };
+        assert_eq!(trial["outcome"], outcome, "{trial}");
+    }
+}
