@@ -153,12 +153,12 @@ guest-memory = "off"
     #[test]
     fn targets_that_nobody_named_are_printed_so_that_they_are_the_same() {
         let text = "targets = ['ext4,noatime', 'ext4,noatime', 'ext4@loop', 'ext4@loop']";
-        let (plan, cells) = plan_file::parse(text, "plan.toml").unwrap().resolve(1, 7).unwrap();
-        let names: Vec<&str> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+        let resolved = plan_file::parse(text, "plan.toml").unwrap().resolve(1, 7).unwrap();
+        let names: Vec<&str> = resolved.plan.targets.iter().map(|target| target.name.as_str()).collect();
         assert_eq!(names, ["ext4,noatime", "ext4,noatime#2", "ext4@loop", "ext4@loop#2"]);
-        let printed = plan_file::print(&plan).unwrap();
+        let printed = plan_file::print(&resolved.plan).unwrap();
         let again = plan_file::parse(&printed, "printed").unwrap().resolve(1, 7);
-        assert_eq!(again, Ok((plan, cells)), "{printed}");
+        assert_eq!(again, Ok(resolved), "{printed}");
     }
 
     #[test]

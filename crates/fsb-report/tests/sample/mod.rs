@@ -311,7 +311,6 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             repetition: Repetition::Budget { seconds: 300.0 },
             stretch: fsb_model::plan::STRETCH,
             seed: 42,
-            one_at_a_time: false,
             size: Bytes(2 << 30),
             dir: "/var/tmp".into(),
             theta: 0.03,

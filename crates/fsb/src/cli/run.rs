@@ -27,7 +27,6 @@ Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, 
 --allow-concurrent
 Examples:
   sudo fsb run ext4 xfs btrfs                       which is faster, how surely
-  sudo fsb run ext3 ext3,data=journal --blocks 20   two modes, twenty blocks
   fsb run /srv/data /mnt/nas --budget 10m           as they are, without root
   fsb run reiserfs jfs ext4 xfs --in vm             any kernel's, without root";
 

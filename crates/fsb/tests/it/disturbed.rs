@@ -1,5 +1,5 @@
-//! Disturbed trials are made again, and how many blocks are made: whole runs on the null file system, which pretends
-//! both disturbances and noise.
+//! Disturbed visits are made again, and how many blocks are made: whole runs on the null file system, which pretends
+//! both disturbances and noise. Targets take turns here but where a test says otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::common::{
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
     fast_plan(directory);
-    let mut all = vec!["run", "fast.toml", "--seed", "42", "--out", out];
+    let mut all = vec!["run", "fast.toml", "--seed", "42", "--one-at-a-time", "--out", out];
     all.extend(arguments);
     fsb(directory, &all)
 }
@@ -106,6 +106,22 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
 }
 
 #[test]
+fn a_disturbed_row_is_marked_and_not_made_again() {
+    let _turn = turn();
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let targets = ["a=null,disturbed=35%", "b=null"];
+    let arguments = ["run", "fast.toml", "--seed", "42", "--blocks", "3", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &[&arguments[..], &targets].concat()), 0);
+    let all = trials(&scratch.path().join("run"));
+    assert!(all.iter().all(|trial| trial["attempt"] == 1 && trial["superseded"].is_null()));
+    let disturbed = |target: &str| {
+        all.iter().filter(|trial| trial["target"] == target && trial["disturbed"][0].is_string()).count()
+    };
+    assert!(disturbed("a") > 3 && disturbed("b") == 0, "{} and {}", disturbed("a"), disturbed("b"));
+}
+
+#[test]
 fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
     let _turn = turn();
     let scratch = scratch();
@@ -156,7 +172,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     let measure = |out: &str, target: &str, precision: &str, budget: &str| {
         let arguments =
             ["run", "two.toml", target, "--seed", "7", "--precision", precision, "--budget", budget, "--out", out];
-        let output = fsb(scratch.path(), &arguments);
+        let output = fsb(scratch.path(), &[&arguments[..], &["--one-at-a-time"]].concat());
         expect_code(&output, 0);
         output
     };
@@ -244,7 +260,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
     )
     .unwrap();
     let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--out", "run", "-q"]);
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--one-at-a-time", "--out", "run", "-q"]);
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
     expect_code(&output, 0);
