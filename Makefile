@@ -3,7 +3,7 @@
 CARGO ?= cargo
 FSB := target/release/fsb
 
-.PHONY: run test test-quick test-machine recipes dist test-dist pictures check bench fuzz build clean
+.PHONY: calibrate run test test-quick test-machine recipes dist test-dist pictures check bench fuzz build clean
 
 run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
@@ -44,6 +44,9 @@ bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 	@scripts/install bench
 	$(CARGO) build --release --locked --package fsb
 	$(CARGO) run --release --locked --package xtask -- bench
+
+calibrate: build  ## runs of equal targets, for hours; goes on where it was interrupted
+	@scripts/as-root scripts/calibrate --fsb $(FSB)
 
 fuzz:  ## each parser for a minute
 	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \

@@ -6,20 +6,23 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use fsb_model::Target;
-use fsb_runner::agent::{Agent, TrialRequest};
+use fsb_runner::agent::{Agent, RowRequest, TrialRequest};
 use fsb_testbed::Setup;
 use libfuzzer_sys::fuzz_target;
 
 const SETUP: &str = r#"{"targets": [], "size": 1, "dir": "/", "wipe": [], "controls": {}, "identity": {}, "seed": 1}"#;
-const TRIAL: &str = r#"{"workload": {"name": "read"}, "sizing": {"size": 1, "cpus": 1}, "seed": 1, "trial_seed": 1,
+const TRIAL: &str = r#"{"seat": 0, "workload": {"name": "read"}, "sizing": {"size": 1, "cpus": 1}, "seed": 1, "trial_seed": 1,
     "attempt": 1, "amount": {"repetitions": 1, "operations": 1}, "until_seconds": null,
+    "deadline": {"secs": 1, "nanos": 0}}"#;
+const ROW: &str = r#"{"workload": {"name": "read"}, "sizing": {"size": 1, "cpus": 1}, "own_files": true, "operations": 1,
+    "units": 1, "orders": [[0], [0]], "spares": 1, "seed": 1, "seats": [{"seat": 0, "trial_seed": 1}], "attempt": 1,
     "deadline": {"secs": 1, "nanos": 0}}"#;
 
 fuzz_target!(|bytes: &[u8]| {
     let (host, guest) = UnixStream::pair().expect("a pair of sockets");
     let bytes = &bytes[..bytes.len().min(64 << 10)];
     // Only a guest that says hello is asked for more.
-    let said = [b"{\"hello\":{\"version\":1}}\n", bytes].concat();
+    let said = [b"{\"hello\":{\"version\":2}}\n", bytes].concat();
     (&guest).write_all(&said).expect("the socket has room for it");
     guest.shutdown(std::net::Shutdown::Write).expect("open");
     let Ok(mut agent) = Agent::connect(host, Arc::default()) else { return };
@@ -27,8 +30,10 @@ fuzz_target!(|bytes: &[u8]| {
     let setup: Setup = serde_json::from_str(SETUP).expect("a setup");
     let trial: TrialRequest = serde_json::from_str(TRIAL).expect("a request");
     let _ = agent.open(&setup, &mut |_| {});
-    let _ = agent.provision(&target, &mut |_| {});
+    let _ = agent.provision((0, 0), &target, &mut |_| {});
     let _ = agent.trial(trial, &mut |_| {});
-    let _ = agent.release();
+    let row: RowRequest = serde_json::from_str(ROW).expect("a request");
+    let _ = agent.row(row, &mut |_| {});
+    let _ = agent.release(0);
     let _ = agent.close();
 });

@@ -87,6 +87,8 @@ struct Schedule<'a> {
     unit_samples: Vec<UnitSample>,
     /// Expected seconds of a row in a block, once the rounds are fixed.
     row_seconds: BTreeMap<String, f64>,
+    /// Bytes and files that the fullest target had room for, side by side.
+    free: (u64, u64),
     /// Seconds of making all targets ready and taking them down, side by side.
     block_base: f64,
     samples: Vec<Sample>,
@@ -105,6 +107,8 @@ struct CellUnit {
     operations: u64,
     /// Bytes that it needs on the target.
     space: u64,
+    /// Files and directories that it needs on the target.
+    inodes: u64,
 }
 
 /// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
@@ -169,8 +173,8 @@ fn units(record: &RunRecord, sizing: &Sizing) -> BTreeMap<String, CellUnit> {
     let unit = |cell: &Cell| {
         let unit = workload::parse(&cell.workload, sizing).ok()?.unit()?;
         let workload = WorkloadSpec { name: cell.workload.name.clone(), params: unit.params };
-        let space = workload::parse(&workload, sizing).ok()?.profile().space;
-        let unit = CellUnit { workload, own_files: unit.own_files, operations: unit.operations, space };
+        let Profile { space, inodes, .. } = workload::parse(&workload, sizing).ok()?.profile();
+        let unit = CellUnit { workload, own_files: unit.own_files, operations: unit.operations, space, inodes };
         Some((cell.label.clone(), unit))
     };
     record.cells.iter().filter_map(unit).collect()
@@ -193,6 +197,7 @@ impl<'a> Schedule<'a> {
             units,
             unit_samples: Vec::new(),
             row_seconds: BTreeMap::new(),
+            free: (u64::MAX, u64::MAX),
             block_base: 0.0,
             samples: Vec::new(),
             expected: BTreeMap::new(),

@@ -46,10 +46,11 @@ pub fn conduct_row(
     };
     let profile = job.profile();
     let rounds = request.orders.len() as u32 + request.spares;
-    let room = profile.space.saturating_mul(if request.own_files { u64::from(rounds * request.units) } else { 1 });
+    let units = if request.own_files { u64::from(rounds * request.units) } else { 1 };
+    let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
     let places = request.seats.iter().filter_map(|trial| {
         let post = posts.iter().find(|post| post.seat == trial.seat)?;
-        let applicable = applicable(job.as_ref(), post.target).and_then(|()| fits(room, post.target));
+        let applicable = applicable(job.as_ref(), post.target).and_then(|()| fits(needed, post.target));
         Some(Place { post, trial: *trial, tally: Tally::new(), worker: None, failed: applicable.err() })
     });
     let mut row = Row { testbed, request, profile: &profile, places: places.collect(), tell };
@@ -58,13 +59,18 @@ pub fn conduct_row(
 }
 
 /// All units together must find room.
-fn fits(room: u64, target: &Provisioned) -> Result<(), Failure> {
-    if room <= target.free_bytes {
-        return Ok(());
+fn fits((bytes, inodes): (u64, u64), target: &Provisioned) -> Result<(), Failure> {
+    let short = |needed: String, free: String| {
+        Err(Failure::Failed(format!("its units need {needed} and the target has {free}: a larger --size makes room")))
+    };
+    if bytes > target.free_bytes {
+        let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+        return short(show(bytes), show(target.free_bytes));
     }
-    let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
-    let (needed, free) = (show(room), show(target.free_bytes));
-    Err(Failure::Failed(format!("its units need {needed} and the target has {free}: a larger --size makes room")))
+    if inodes > target.free_inodes {
+        return short(format!("{inodes} files and directories"), format!("room for {}", target.free_inodes));
+    }
+    Ok(())
 }
 
 struct Row<'a, 'p> {

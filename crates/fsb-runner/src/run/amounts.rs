@@ -120,11 +120,13 @@ impl Schedule<'_> {
     }
 
     fn row_of(&self, label: String) -> Row {
-        /// Share of a part that units may fill.
+        /// Share of a target's room that units may fill.
         const FILLED: f64 = 0.6;
         let unit = &self.units[&label];
-        let room = (self.sizing.size as f64 * FILLED / unit.space.max(1) as f64) as u32;
-        Row { own_files: unit.own_files, room: room.max(1), label }
+        let (bytes, inodes) = self.free;
+        let fits = |room: u64, needed: u64| (room as f64 * FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
+        let room = fits(bytes, unit.space).min(fits(inodes, unit.inodes));
+        Row { own_files: unit.own_files, room, label }
     }
 
     fn profiled(&self) -> Vec<(String, Profile)> {

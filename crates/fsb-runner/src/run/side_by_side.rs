@@ -32,6 +32,8 @@ impl Schedule<'_> {
             let (target, part) = (self.targets()[seat].clone(), order.part_of(name).unwrap_or(0));
             self.run.observer.event(&Event::Visit { block: order.block, target: name });
             if let Some(provisioned) = self.provision(order, &target, (seat as u32, part))? {
+                let (bytes, inodes) = self.free;
+                self.free = (bytes.min(provisioned.free_bytes), inodes.min(provisioned.free_inodes));
                 ready.push(Ready { seat: seat as u32, target, provisioned, lost: None });
             }
         }
@@ -128,7 +130,11 @@ impl Schedule<'_> {
         self.run.observer.event(&Event::Row { block: order.block, workload: label, rounds: rounds.rounds });
         let super::Run { agent, observer, .. } = &mut self.run;
         match agent.row(request, &mut |progress| observer.event(&Event::Working(&progress))) {
-            Ok(found) => replies.extend(found),
+            Ok(mut found) => replies.extend(there.iter().map(|ready| {
+                // The agent may be in a guest: nobody is left without an answer, and nobody else has one.
+                let reply = found.iter().position(|(seat, _)| *seat == ready.seat).map(|at| found.swap_remove(at).1);
+                (ready.seat, reply.unwrap_or_else(|| skipped("the agent gave no answer for it")))
+            })),
             Err(AgentError::Refused(error)) => {
                 replies.extend(there.iter().map(|ready| (ready.seat, skipped(&error.to_string()))));
             }

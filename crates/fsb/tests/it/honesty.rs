@@ -54,7 +54,7 @@ fn cold_reads_reach_the_device_and_warm_ones_do_not() {
     let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
-    let targets = ["run", "plan.toml", "ext4", "btrfs", "--size", "160M", "--out", "run", "-q"];
+    let targets = ["run", "plan.toml", "ext4", "btrfs", "--size", "400M", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &targets), 0);
     let mut seen = 0;
     for trial in counting(&scratch.path().join("run")) {
@@ -117,7 +117,7 @@ fn traced_run(directory: &Path) -> Vec<Traced> {
                fsync,fdatasync,syncfs,read,recvfrom,write,sendto",
         ])
         .arg(FSB)
-        .args(["run", "plan.toml", "./data", "--out", "run", "-q"])
+        .args(["run", "plan.toml", "./data", "--one-at-a-time", "--out", "run", "-q"])
         .current_dir(directory)
         .output()
         .expect("strace runs");
