@@ -74,7 +74,7 @@ fn parts_rotate_and_every_stretch_is_kept() {
         let metric = &trial["metrics"][0];
         if metric["unit"] == "operations_per_second" {
             let rate = stretches["operations"].as_f64().unwrap() / typical;
-            assert!((metric["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-6, "{trial}");
+            assert!((metric["value"].as_f64().unwrap() / rate - 1.0).abs() < 1e-5, "{trial}");
         }
         assert!(trial["requested"]["unit"]["operations"].as_u64().unwrap() > 0, "{trial}");
     }
