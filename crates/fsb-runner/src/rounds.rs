@@ -233,7 +233,7 @@ mod tests {
         let decided = decide(0.01, 280.0, 2);
         assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12, 18][..]));
         assert!(decided.rounds.values().all(|rounds| rounds.rounds >= FEWEST_ROUNDS), "{decided:?}");
-        assert_eq!(decided.rounds["1"].units, 5);
+        assert_eq!(decided.rounds["1"].units, 3);
         let decided = decide(0.01, 280.0, 3);
         assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18][..]));
     }

@@ -91,7 +91,9 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
         if params.get("matrix") == Some(&Value::Bool(true)) && record(&params).is_some_and(|record| record > file) {
             return None;
         }
-        params.insert(FILE.to_owned(), file.into());
+        // What does not fill a record would never be touched.
+        let whole = record(&params).filter(|record| *record > 0 && *record <= file);
+        params.insert(FILE.to_owned(), whole.map_or(file, |record| file / record * record).into());
     }
     for key in COUNTS {
         if let Some(count) = params.get(key).and_then(evaluated) {
@@ -132,7 +134,8 @@ fn flow(mut spec: WorkloadSpec, scale: f64, scope: Scope) -> WorkloadSpec {
 }
 
 fn record(params: &Params) -> Option<u64> {
-    params.get("block_size").and_then(Value::as_u64)
+    let value = params.get("block_size")?;
+    value.as_u64().or_else(|| Some(value.as_str()?.parse::<Bytes>().ok()?.0))
 }
 
 #[cfg(test)]
