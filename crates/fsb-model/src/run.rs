@@ -126,6 +126,16 @@ pub enum Placement {
     },
 }
 
+impl Placement {
+    /// How many parts the medium is divided into, and their bytes; absent where targets have the whole.
+    pub fn divided(&self) -> Option<(u32, u64)> {
+        match *self {
+            Placement::SideBySide { parts, part_bytes } if parts > 1 => Some((parts, part_bytes)),
+            _ => None,
+        }
+    }
+}
+
 /// How a cell is measured in a block: fixed after warm-up, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounds {

@@ -9,29 +9,36 @@ use rand_pcg::rand_core::{Rng, SeedableRng};
 /// The generator is seeded with the run's seed and the block's number, so that any block can be drawn again without
 /// those before it.
 pub fn block(seed: u64, block: u32, targets: &[String], cells: &[String]) -> BlockOrder {
-    let mut generator = Pcg64::seed_from_u64(seed ^ (u64::from(block) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut generator = generator(seed, block);
     let mut shuffled = |names: &[String]| {
         let mut names = names.to_vec();
-        // Fisher–Yates. Written out because a library's shuffle may change between versions, and a recorded order
-        // must not; the bias of the remainder is below 2⁻⁵⁰ for lists of this length.
-        for last in (1..names.len()).rev() {
-            names.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
-        }
+        shuffle(&mut names, &mut generator);
         names
     };
     BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells), parts: Vec::new() }
 }
 
+/// The generator of a block.
+fn generator(seed: u64, block: u32) -> Pcg64 {
+    Pcg64::seed_from_u64(seed ^ (u64::from(block) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Fisher–Yates. Written out because a library's shuffle may change between versions, and a recorded order must not; the
+/// bias of the remainder is below 2⁻⁵⁰ for lists of this length.
+fn shuffle<T>(list: &mut [T], generator: &mut Pcg64) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
+    }
+}
+
 /// The turns of `seats` targets in so many rounds of a cell: in every second round the order of the round before it
 /// backwards, so that no target is first, or after a certain other one, more often than the rest.
 pub fn rounds(seed: u64, block: u32, seats: u32, rounds: u32) -> Vec<Vec<u32>> {
-    let mut generator = Pcg64::seed_from_u64(seed ^ (u64::from(block) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut generator = generator(seed, block);
     let mut turns: Vec<u32> = (0..seats).collect();
     let next = |round: u32| {
         if round.is_multiple_of(2) {
-            for last in (1..turns.len()).rev() {
-                turns.swap(last, (generator.next_u64() % (last as u64 + 1)) as usize);
-            }
+            shuffle(&mut turns, &mut generator);
         } else {
             turns.reverse();
         }

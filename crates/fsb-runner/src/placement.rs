@@ -42,8 +42,5 @@ pub fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
 
 /// Parts that each medium of a run is divided into; 1 where it is whole.
 pub fn parts(record: &RunRecord) -> u32 {
-    match record.placement {
-        Some(Placement::SideBySide { parts, .. }) => parts.max(1),
-        _ => 1,
-    }
+    record.placement.as_ref().and_then(Placement::divided).map_or(1, |(parts, _)| parts)
 }

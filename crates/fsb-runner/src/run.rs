@@ -26,7 +26,7 @@ use crate::rounds::UnitSample;
 use crate::{order, placement, resume};
 
 pub use repeat::REPEATS;
-pub use stopping::{CellAtLook, Look, Widest, WidestInterval};
+pub use stopping::{Look, Widest, WidestInterval};
 
 /// Why a run ended before its end. What ended before that is on disk.
 #[derive(Debug, thiserror::Error)]
@@ -272,9 +272,8 @@ impl<'a> Schedule<'a> {
     }
 
     fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {
-        if let Some(Placement::SideBySide { parts, .. }) = self.run.record.placement
-            && parts > 1
-        {
+        let parts = placement::parts(&self.run.record);
+        if parts > 1 {
             let all: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
             order.parts = order::parts(order.block, &all, &order.targets, parts);
         }

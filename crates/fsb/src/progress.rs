@@ -86,6 +86,11 @@ impl Progress {
     }
 }
 
+/// `warm-up`, `block 3`.
+fn stage(block: u32) -> String {
+    if block == 0 { "warm-up".to_owned() } else { format!("block {block}") }
+}
+
 /// How fast the work goes at the moment, or how far it has come where it is not what is measured.
 fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Option<String> {
     if progress.what != OPERATIONS {
@@ -131,7 +136,7 @@ impl Observer for Progress {
             }
             Event::Visit { block, target } => {
                 let target = self.releases.shorten(target);
-                let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
+                let what = stage(*block);
                 self.show_trials();
                 if self.lines {
                     self.line(&format!("{what}: {target}"));
@@ -156,7 +161,7 @@ impl Observer for Progress {
                 self.line(&format!("stopping rule: {rule}"));
             }
             Event::Row { block, workload, rounds } => {
-                let what = if *block == 0 { "warm-up".to_owned() } else { format!("block {block}") };
+                let what = stage(*block);
                 self.trial = format!("{what}: {workload}, {rounds} rounds");
                 self.told = None;
                 self.show_trials();

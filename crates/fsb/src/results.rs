@@ -8,7 +8,7 @@ use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
 use fsb_report::run::{RowNow, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, text, visible};
-use fsb_runner::run::{CellAtLook, Widest};
+use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
 use crate::{author, exit, published, sets};
@@ -54,14 +54,10 @@ pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<Widest> {
     cells.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
 }
 
-/// What is known of each cell at a look; a cell of which nothing can be told needs no more blocks.
-pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<CellAtLook> {
-    let of_row = |row: RowNow| CellAtLook {
-        label: row.workload,
-        enough: row.state.enough || row.state.half_width.is_none(),
-        half_width: row.state.half_width,
-    };
-    row_states(record, trials).into_iter().map(of_row).collect()
+/// The cells that need no more blocks after a look, among them those of which nothing can be told.
+pub fn look(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
+    let enough = |row: &RowNow| row.state.enough || row.state.half_width.is_none();
+    row_states(record, trials).into_iter().filter(enough).map(|row| row.workload).collect()
 }
 
 /// The format of that name, or of that file-name ending.

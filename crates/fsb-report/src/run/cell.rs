@@ -4,23 +4,27 @@ use std::collections::BTreeMap;
 
 use fsb_analysis::{Description, Estimate, FEWEST_JUDGED, LEVEL, describe, t_interval};
 use fsb_model::run::TargetRecord;
-use fsb_model::{Metric, Outcome, RunRecord, Trial};
+use fsb_model::{Metric, Outcome, Trial};
 
 use super::latency;
-use super::placement;
 use super::summary::{Lost, Measured, Secondary, State, TrialPoint};
 
 /// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
 /// whole could not be measured.
-pub(super) fn cell(record: &RunRecord, trials: &[&Trial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
+pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
     for trial in &trials {
         match value(trial, primary) {
             Ok(value) => {
-                let part = placement::part(record, trial.part, &trial.started);
-                points.push(TrialPoint { block: trial.block, order: trial.order, value, outlier: false, part });
+                points.push(TrialPoint {
+                    block: trial.block,
+                    order: trial.order,
+                    value,
+                    outlier: false,
+                    part: trial.part,
+                });
             }
             Err(reason) => lost.push(Lost { block: trial.block, order: trial.order, reason }),
         }

@@ -36,14 +36,3 @@ pub(super) fn looks(record: &RunRecord, blocks: u32) -> Option<String> {
     let taken = record.looks.iter().filter(|look| **look <= blocks).count();
     Some(format!("{taken} of {}", counted(record.looks.len(), "look")))
 }
-
-/// The part of the medium of a trial, told apart over the segments of a run: what a resume makes anew lies elsewhere.
-pub(super) fn part(record: &RunRecord, part: Option<u32>, started: &str) -> Option<u32> {
-    /// More parts than any medium has.
-    const PARTS: u32 = 1 << 16;
-    let time = |text: &str| text.parse::<jiff::Timestamp>().ok();
-    let begun = time(started)?;
-    let before = |segment: &&fsb_model::run::Segment| time(&segment.started).is_some_and(|start| start <= begun);
-    let segment = record.segments.iter().filter(before).count() as u32;
-    part.map(|part| part + PARTS * segment.saturating_sub(1))
-}

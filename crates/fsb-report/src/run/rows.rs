@@ -73,7 +73,7 @@ fn cells(record: &RunRecord, label: &str, trials: &[Trial]) -> (Metric, Vec<(Mea
     let cell = |target: &Target| {
         let own: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.target == target.name).collect();
         let rounds = stretches::rounds(&own, &primary);
-        (cell::cell(record, &own, &primary, record.targets.get(&target.name)), rounds)
+        (cell::cell(&own, &primary, record.targets.get(&target.name)), rounds)
     };
     let cells = record.plan.targets.iter().map(cell).collect();
     (primary, cells)

@@ -184,38 +184,43 @@ impl Conduct<'_, '_> {
             until_seconds: self.request.until_seconds,
             evict: self.profile.cache.begins_cold() && self.evicts(),
             backend: fake.map(|_| "null".to_owned()),
-            clock: match fake {
-                Some(fake) => {
-                    let disturbed = if self.pretends(&fake) { DISTURBED_SLOWDOWN } else { 1.0 };
-                    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch: 0 }
-                }
-                None => ClockSpec::Monotonic,
-            },
+            clock: clock(fake, self.pretends(), (seed, 0)),
             units: None,
         }
     }
 
-    fn pretends(&self, fake: &Fake) -> bool {
+    fn pretends(&self) -> bool {
         let TrialRequest { trial_seed, attempt, until_seconds, .. } = *self.request;
-        until_seconds.is_none() && pretends_disturbance(fake, trial_seed, attempt)
+        until_seconds.is_none() && pretends(self.stage.target.abilities.fake, trial_seed, attempt)
     }
 
-    /// What disturbed the repetitions; the null file system makes it up.
     fn disturbed(&self) -> Vec<String> {
-        match self.stage.target.abilities.fake {
-            Some(fake) if self.pretends(&fake) => vec![watch::PRETENDED.to_owned()],
-            Some(_) => Vec::new(),
-            None => watch::reasons(&self.tally.watched),
-        }
+        reasons(self.stage.target.abilities.fake, self.pretends(), &self.tally.watched)
     }
 }
 
-/// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
-pub(super) const DISTURBED_SLOWDOWN: f64 = 1.5;
+/// What disturbed a trial; the null file system makes it up.
+pub(super) fn reasons(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Vec<String> {
+    match fake {
+        Some(_) if pretends => vec![watch::PRETENDED.to_owned()],
+        Some(_) => Vec::new(),
+        None => watch::reasons(watched),
+    }
+}
 
-/// Drawn for each attempt from the trial's own seed, so that a run is the same every time. Warm-up is spared: it decides
-/// how much is done, and is attempt 0 where it is made in rounds.
-pub(super) fn pretends_disturbance(fake: &Fake, trial_seed: u64, attempt: u32) -> bool {
+/// The clock of a stretch: the null file system's makes its times up, from a seed and the number of the stretch.
+pub(super) fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64)) -> ClockSpec {
+    /// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
+    const DISTURBED_SLOWDOWN: f64 = 1.5;
+    let Some(fake) = fake else { return ClockSpec::Monotonic };
+    let disturbed = if pretends { DISTURBED_SLOWDOWN } else { 1.0 };
+    ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch }
+}
+
+/// Whether a disturbance is pretended: drawn for each attempt from the trial's own seed, so that a run is the same every
+/// time. Warm-up is spared: it decides how much is done, and is attempt 0 where it is made in rounds.
+pub(super) fn pretends(fake: Option<Fake>, trial_seed: u64, attempt: u32) -> bool {
+    let Some(fake) = fake else { return false };
     let drawn = mix(trial_seed ^ mix(u64::from(attempt)));
     attempt > 0 && ((drawn >> 11) as f64 / (1u64 << 53) as f64) < fake.disturbed
 }

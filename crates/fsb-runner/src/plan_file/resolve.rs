@@ -77,13 +77,13 @@ impl PlanFile {
             vm,
         };
         let placement = placement(&plan, &cells, sizing.cpus);
-        let (cells, sizing) = match placement {
-            Placement::SideBySide { parts, part_bytes } if parts > 1 => {
+        let (cells, sizing) = match placement.divided() {
+            Some((parts, part_bytes)) => {
                 let sizing = Sizing { size: part_bytes, ..sizing };
                 let full = Full { size: full.0 / u64::from(parts), scale, memory };
                 (self.cells(&workloads, &sizing, full)?, sizing)
             }
-            _ => (cells, sizing),
+            None => (cells, sizing),
         };
         plan.workloads = cells.iter().map(|cell| cell.workload.clone()).collect();
         regime::check(&plan, &cells, &sizing, memory).map_err(PlanError::Request)?;

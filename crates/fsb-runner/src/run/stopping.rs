@@ -20,19 +20,9 @@ pub struct Widest {
 /// Says after a block how wide the widest interval is; nothing where no cell has a value.
 pub type WidestInterval<'a> = dyn FnMut(&[Trial]) -> Option<Widest> + 'a;
 
-/// What is known of a cell at a look.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CellAtLook {
-    /// Its label.
-    pub label: String,
-    /// It needs no more blocks: it is decided, or as precise as was asked for.
-    pub enough: bool,
-    /// Half the width of its widest interval of a ratio, relative; absent where it has no value.
-    pub half_width: Option<f64>,
-}
-
-/// Says at a look what is known of each cell, by the trials of the blocks so far.
-pub type Look<'a> = dyn FnMut(&RunRecord, &[Trial]) -> Vec<CellAtLook> + 'a;
+/// Names at a look the cells that need no more blocks, by the trials of the blocks so far: they are decided, or as precise
+/// as was asked for.
+pub type Look<'a> = dyn FnMut(&RunRecord, &[Trial]) -> Vec<String> + 'a;
 
 /// The rule by which the run ends, for people, once the number of blocks is planned.
 pub(super) fn rule(repetition: Repetition, planned: u32) -> String {
@@ -105,9 +95,9 @@ impl Schedule<'_> {
 
     /// Notes which cells had enough at the look after this block.
     pub(super) fn settle_cells(&mut self, block: u32) {
-        let trials: Vec<Trial> = self.run.trials.iter().filter(|trial| trial.block <= block).cloned().collect();
-        let found = (self.run.look)(&self.run.record, &trials);
-        self.settled.extend(found.into_iter().filter(|cell| cell.enough).map(|cell| cell.label));
+        // Trials are in the order of their blocks.
+        let made = self.run.trials.partition_point(|trial| trial.block <= block);
+        self.settled.extend((self.run.look)(&self.run.record, &self.run.trials[..made]));
     }
 
     /// Whether to stop after this block, and why. `another` is what one more would take.

@@ -58,7 +58,7 @@ fn enlarge(record: &RunRecord, spec: &FileSystemSpec, bytes: f64) -> String {
     /// The part of the image that no target has.
     const BESIDE: f64 = 1.04;
     let plan = &record.plan;
-    let bytes = match part(record) {
+    let bytes = match record.placement.as_ref().and_then(Placement::divided) {
         Some((parts, _)) => bytes * f64::from(parts) * BESIDE,
         None => bytes,
     };
@@ -95,21 +95,13 @@ fn check_inodes(
 
 /// Bytes of the device that a file system is made on, as far as that is known beforehand.
 fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
-    if let Some((_, bytes)) = part(record) {
+    if let Some((_, bytes)) = record.placement.as_ref().and_then(Placement::divided) {
         return Some(bytes);
     }
     let Plan { size, dir, seed, wipe, .. } = &record.plan;
     let (medium, size, devices) = (&spec.medium, size.0, Some(&record.devices));
     let request = MediumRequest { size, seed: *seed, wipe, devices, ..MediumRequest::new(medium, dir) };
     medium::find(&spec.medium.name).ok()?.check(&request).ok()
-}
-
-/// How many parts the medium is divided into, and their bytes; absent where targets have the whole.
-fn part(record: &RunRecord) -> Option<(u32, u64)> {
-    match record.placement {
-        Some(Placement::SideBySide { parts, part_bytes }) if parts > 1 => Some((parts, part_bytes)),
-        _ => None,
-    }
 }
 
 /// What a directory's file system has free must hold the workload as well.
