@@ -187,7 +187,7 @@ pub struct Quiet {
 
 /// Owns what targets stand on, and makes them ready, each on a seat of its own.
 ///
-/// Call order: `check`, `open`, then for each visit `provision`, any of `make_cold`, `quiesce`, `sync`, `counters`,
+/// Call order: `check`, `open`, then for each visit `provision`, any of `make_cold`, `drop_caches`, `quiesce`, `sync`, `counters`,
 /// `watch`, and `release`; `close` at the end.
 pub trait Testbed {
     /// Everything that can be known before anything is touched. The answer holds warnings.
@@ -201,6 +201,8 @@ pub trait Testbed {
     /// Empties the caches of the target: those of the kernel are emptied for all. Its root path stays valid, open files
     /// do not survive.
     fn make_cold(&mut self, seat: Seat) -> Result<(), TestbedError>;
+    /// Empties the caches of the kernel for all targets, without a remount. What is dirty stays.
+    fn drop_caches(&mut self) -> Result<(), TestbedError>;
     /// Writes everything out and waits until nothing moves on the target's device, at most ten seconds.
     fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError>;
     /// Writes out what the target has to write, and nothing more: cheap enough for after each stretch.

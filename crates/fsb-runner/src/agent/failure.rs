@@ -10,6 +10,7 @@ use super::protocol::{Spent, TrialReply};
 use crate::worker::WorkerError;
 
 /// Why a trial has no values.
+#[derive(Clone)]
 pub(crate) enum Failure {
     /// It makes no sense here.
     NotApplicable(String),

@@ -71,7 +71,8 @@ impl Seen {
         *writes += written;
     }
 
-    /// What the device read since the caches were emptied, the mount included.
+    /// What the device read since the caches were emptied, the mount included. Nothing is known of it in a row, whose
+    /// caches are emptied before each stretch without a mount.
     pub(crate) fn since_cold(&mut self, read: u64) {
         *self.since_cold.get_or_insert(0) += read;
     }
@@ -153,7 +154,7 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
     }
     let asked = profile.cold_bytes_per_operation as f64 * measured.operations as f64;
     // A mount reads ahead in the very tables that hold the inodes: for metadata its reads count as well.
-    let read = if profile.metadata_only { seen.since_cold } else { seen.device.map(|(read, _)| read) };
+    let read = seen.since_cold.filter(|_| profile.metadata_only).or(seen.device.map(|(read, _)| read));
     match read {
         Some(read) if (read as f64) < asked * COLD_SHARE => {
             let (read, asked) = (show_bytes(read as f64), show_bytes(asked));

@@ -1,17 +1,17 @@
 //! Conducting a row: one cell on all targets that are ready, in rounds, one stretch a target and round.
 //!
-//! The cell is prepared on all targets, and their caches are emptied once where it begins cold. Then each round visits
-//! every target once, in the order that the runner drew. A target is synced after its stretch, outside the clock, so
+//! The cell is prepared on all targets, and where it begins cold their caches are emptied, with a remount once and
+//! without one before each round. Each round visits every target once, in the order that the runner drew. A target is synced after its stretch, outside the clock, so
 //! that it is at rest while its neighbours are measured; that it was is seen on its device's counters.
 
 use std::time::Instant;
 
-use fsb_engine::{ClockSpec, Profile, Step, Task, Units, workload};
+use fsb_engine::{Profile, Step, Task, Units, workload};
 use fsb_testbed::watch::{self, Watch};
 use fsb_testbed::{ColdMethod, Counters, Progress, Provisioned, Testbed, TestbedError};
 use serde_json::json;
 
-use super::conduct::{DISTURBED_SLOWDOWN, pretends_disturbance, telling};
+use super::conduct::{clock, pretends, reasons, telling};
 use super::failure::{Failure, applicable, refused};
 use super::protocol::{RowRequest, SeatTrial, TrialReply};
 use super::tally::Tally;
@@ -161,11 +161,21 @@ impl Row<'_, '_> {
             return Ok(());
         }
         let (started, seat) = (Instant::now(), self.places[at].trial.seat);
-        let before = self.testbed.counters(seat);
         self.testbed.make_cold(seat).map_err(lost)?;
-        let tally = &mut self.places[at].tally;
-        tally.before_cold = before;
-        tally.spent.settle += started.elapsed().as_secs_f64();
+        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// What a unit read beyond its own files (read-ahead of the device under a FUSE server, blocks of inodes that units
+    /// share) must not warm the next one. For all targets at once, so that nobody's caches are emptied more often.
+    fn make_cold_again(&mut self) -> Result<(), Failure> {
+        let emptied = |at: &usize| self.places[*at].failed.is_none() && !self.evicts(*at) && !self.is_fake(*at);
+        let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
+            return Ok(());
+        };
+        let started = Instant::now();
+        self.testbed.drop_caches().map_err(lost)?;
+        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -213,6 +223,9 @@ impl Row<'_, '_> {
     fn round(&mut self, order: &[u32], unit: u32) -> (Vec<Option<Stretch>>, Option<usize>) {
         let mut stretches: Vec<Option<Stretch>> = self.places.iter().map(|_| None).collect();
         let mut restless = None;
+        if let Err(failure) = self.make_cold_again() {
+            self.each(|_, _| Err(failure.clone()));
+        }
         for seat in order {
             let Some(at) = self.places.iter().position(|place| place.trial.seat == *seat) else { continue };
             if self.places[at].failed.is_some() {
@@ -249,7 +262,7 @@ impl Row<'_, '_> {
         let counted = unit > 0;
         let task = self.task(at, Step::Measure, unit, self.request.units);
         let seat = self.places[at].trial.seat;
-        let worker = self.places[at].worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".to_owned()))?;
+        let worker = worker_of(&mut self.places[at])?;
         worker.ask::<Steps>(&task)?;
         let ready = worker.ready::<Steps>()?;
         let before: Vec<_> = self.counters();
@@ -329,21 +342,7 @@ impl Row<'_, '_> {
             until_seconds: None,
             evict: self.profile.cache.begins_cold() && self.evicts(at),
             backend: fake.map(|_| "null".to_owned()),
-            clock: match fake {
-                Some(fake) => {
-                    let disturbed = match pretends_disturbance(&fake, trial.trial_seed, *attempt) {
-                        true => DISTURBED_SLOWDOWN,
-                        false => 1.0,
-                    };
-                    ClockSpec::Fake {
-                        seed: trial.trial_seed,
-                        slowdown: (1.0 + fake.slowdown) * disturbed,
-                        noise: fake.noise,
-                        stretch: u64::from(first) + 1,
-                    }
-                }
-                None => ClockSpec::Monotonic,
-            },
+            clock: clock(fake, pretends(fake, trial.trial_seed, *attempt), (trial.trial_seed, u64::from(first) + 1)),
             units,
         }
     }
@@ -352,19 +351,11 @@ impl Row<'_, '_> {
         let (request, profile) = (self.request, self.profile);
         let reply = |mut place: Place<'_, '_>| {
             let Place { post, trial, .. } = place;
-            let disturbed = match post.target.abilities.fake {
-                Some(fake) if pretends_disturbance(&fake, trial.trial_seed, request.attempt) => {
-                    vec![watch::PRETENDED.to_owned()]
-                }
-                Some(_) => Vec::new(),
-                None => watched.as_ref().map(watch::reasons).unwrap_or_default(),
-            };
             if let Some(watched) = &watched {
                 watch::add(&mut place.tally.watched, watched.clone());
             }
-            if let (Some(before), Some(after)) = (place.tally.before_cold, place.tally.after) {
-                place.tally.seen.since_cold(after.read_bytes.saturating_sub(before.read_bytes));
-            }
+            let fake = post.target.abilities.fake;
+            let disturbed = reasons(fake, pretends(fake, trial.trial_seed, request.attempt), &place.tally.watched);
             let ended = place.failed.map_or(Ok(()), Err);
             let restless = place.tally.restless;
             let mut reply = place.tally.reply(ended, profile, post.target, disturbed);

@@ -33,8 +33,6 @@ pub(super) struct Tally {
     pub(super) stretches: Stretches,
     /// Rounds that were made again because this target moved something within a neighbour's stretch.
     pub(super) restless: u32,
-    /// The counters after the last measured stretch.
-    pub(super) after: Option<Counters>,
 }
 
 impl Tally {
@@ -53,7 +51,6 @@ impl Tally {
             killed_before: 0,
             stretches: Stretches::default(),
             restless: 0,
-            after: None,
         }
     }
 
@@ -68,7 +65,6 @@ impl Tally {
         }
         *self.measured.device_bytes.get_or_insert(0) += read + write;
         *self.measured.device_flushes.get_or_insert(0) += flushes;
-        self.after = Some(after);
         self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
     }
 

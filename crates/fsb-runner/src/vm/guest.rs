@@ -58,6 +58,10 @@ impl Testbed for GuestTestbed {
         self.inner.make_cold(seat)
     }
 
+    fn drop_caches(&mut self) -> Result<(), TestbedError> {
+        self.inner.drop_caches()
+    }
+
     fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError> {
         self.fail_if_asked();
         self.inner.quiesce(seat)

@@ -319,6 +319,10 @@ impl Testbed for LocalTestbed {
         seated.make_cold(&mut self.media)
     }
 
+    fn drop_caches(&mut self) -> Result<(), TestbedError> {
+        quiet::drop_caches(&Roots::default())
+    }
+
     fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError> {
         self.seated(seat)?.quiesce()
     }

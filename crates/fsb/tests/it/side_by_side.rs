@@ -129,3 +129,40 @@ fn what_cannot_be_made_leaves_the_others_to_go_on() {
         assert_eq!(trial["outcome"], outcome, "{trial}");
     }
 }
+
+/// A FUSE server reads through the device's own pages, which are read ahead beyond the files of one unit into those of
+/// the next: without emptying them again some stretches read nothing.
+#[test(machine)]
+fn every_stretch_that_begins_cold_reads_its_own_files() {
+    let name = "every_stretch_that_begins_cold_reads_its_own_files";
+    if !root_or_skip(name) || !program_or_skip(name, "mkfs.ext4") || !program_or_skip(name, "mkntfs") {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    std::fs::write(
+        scratch.path().join("cold.toml"),
+        "[[workload]]\nname = \"read\"\ncache = \"cold\"\nfile_size = \"2M\"\n\n\
+         [[workload]]\nname = \"read\"\ncache = \"cold\"\nfiles = 200\nfile_size = \"4K\"\nblock_size = \"4K\"\n\n\
+         [[workload]]\nname = \"stat\"\ncache = \"cold\"\nfiles = 500\n",
+    )
+    .unwrap();
+    let output = fsb(
+        scratch.path(),
+        &["run", "cold.toml", "ext4", "ntfs", "--size", "256M", "--blocks", "1", "--out", "run", "-q"],
+    );
+    expect_code(&output, 0);
+    let trials = measured(scratch.path());
+    assert_eq!(trials.len(), 6);
+    for trial in trials {
+        assert_eq!(trial["outcome"], "ok", "{trial}");
+        let bytes: Vec<u64> = trial["stretches"]["device_bytes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|bytes| bytes.as_u64().unwrap())
+            .collect();
+        let (least, most) = (bytes.iter().min().unwrap(), bytes.iter().max().unwrap());
+        assert!(bytes.len() >= 3 && *least > 0 && most / least < 3, "{}: {bytes:?}", trial["workload"]);
+    }
+}
