@@ -39,6 +39,8 @@ pub(crate) struct Circumstances {
 pub(crate) enum Clock {
     Monotonic,
     Fake(Fake),
+    #[cfg(any(test, feature = "injected-slowdown"))]
+    Slowed(Slowed),
 }
 
 impl Clock {
@@ -48,6 +50,8 @@ impl Clock {
             ClockSpec::Fake { seed, slowdown, noise, stretch } => {
                 Clock::Fake(Fake::new((seed, stretch), (slowdown, noise), rank, circumstances))
             }
+            #[cfg(any(test, feature = "injected-slowdown"))]
+            ClockSpec::Slowed { share } => Clock::Slowed(Slowed { share, read: std::cell::Cell::new(0) }),
         }
     }
 
@@ -57,6 +61,8 @@ impl Clock {
         match self {
             Clock::Monotonic => monotonic_ns(),
             Clock::Fake(fake) => fake.now,
+            #[cfg(any(test, feature = "injected-slowdown"))]
+            Clock::Slowed(slowed) => slowed.now(),
         }
     }
 
@@ -73,6 +79,8 @@ impl Clock {
         match self {
             Clock::Monotonic => monotonic_ns(),
             Clock::Fake(fake) => fake.advance(kind, bytes),
+            #[cfg(any(test, feature = "injected-slowdown"))]
+            Clock::Slowed(slowed) => slowed.after(),
         }
     }
 }
@@ -89,13 +97,40 @@ pub(crate) fn cost_ns(spec: ClockSpec) -> f64 {
     const READINGS: u32 = 256;
     match spec {
         ClockSpec::Fake { .. } => 25.0,
-        ClockSpec::Monotonic => (0..BATCHES)
+        _ => (0..BATCHES)
             .map(|_| {
                 let start = monotonic_ns();
                 let stop = (0..READINGS).fold(start, |_, _| monotonic_ns());
                 (stop - start) as f64 / f64::from(READINGS)
             })
             .fold(f64::INFINITY, f64::min),
+    }
+}
+
+/// The real clock, and a thread that waits after each operation for a share of what the operation took: a target that
+/// is slower by a known amount, for calibration.
+#[cfg(any(test, feature = "injected-slowdown"))]
+#[derive(Debug)]
+pub(crate) struct Slowed {
+    share: f64,
+    /// The last reading, at which the operation under way began.
+    read: std::cell::Cell<u64>,
+}
+
+#[cfg(any(test, feature = "injected-slowdown"))]
+impl Slowed {
+    fn now(&self) -> u64 {
+        self.read.set(monotonic_ns());
+        self.read.get()
+    }
+
+    fn after(&self) -> u64 {
+        let done = monotonic_ns();
+        let until = done + ((done - self.read.get().min(done)) as f64 * self.share) as u64;
+        while self.now() < until {
+            std::hint::spin_loop();
+        }
+        self.read.get()
     }
 }
 
@@ -191,6 +226,20 @@ mod tests {
         let mean = totals.iter().sum::<f64>() / 200.0;
         let deviation = (totals.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / 199.0).sqrt();
         assert!((0.04..0.06).contains(&deviation), "{deviation}");
+    }
+
+    #[test]
+    fn a_slowed_clock_adds_its_share_to_every_operation() {
+        let circumstances = Circumstances { cache: CacheState::Warm, durability: Durability::None };
+        let mut clock = Clock::new(ClockSpec::Slowed { share: 3.0 }, 0, circumstances);
+        let start = clock.now();
+        let done = loop {
+            let now = monotonic_ns();
+            if now - start >= 100_000 {
+                break now;
+            }
+        };
+        assert!(clock.after(Kind::Write, 1) - start >= (done - start) * 4);
     }
 
     #[test]

@@ -50,6 +50,13 @@ pub enum ClockSpec {
         #[serde(default)]
         stretch: u64,
     },
+    /// CLOCK_MONOTONIC, on which every operation takes longer by a share of its time: for calibration, in builds made
+    /// for nothing else.
+    #[cfg(any(test, feature = "injected-slowdown"))]
+    Slowed {
+        /// 0.05 for 5 %.
+        share: f64,
+    },
 }
 
 /// One step of one trial.

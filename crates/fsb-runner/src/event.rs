@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fsb_model::Trial;
+use fsb_model::{RunRecord, Trial};
 use fsb_testbed::Progress;
 
 /// Something happened.
@@ -55,6 +55,13 @@ pub enum Event<'a> {
         /// Rounds that count.
         rounds: u32,
     },
+    /// A measured block ended.
+    Block {
+        /// What is known of the run.
+        record: &'a RunRecord,
+        /// All its trials so far.
+        trials: &'a [Trial],
+    },
     /// The trial goes on: files are made, operations done (`fsb_runner::agent::OPERATIONS`), or files removed.
     Working(&'a Progress),
     /// A trial ended and is on disk.
@@ -81,7 +88,7 @@ pub trait Observer {
 /// The journal: a trial is written here before anybody is told of it, and a run that cannot write stops.
 pub trait Journal {
     /// Replaces the record of the run.
-    fn record(&mut self, record: &fsb_model::RunRecord) -> Result<(), String>;
+    fn record(&mut self, record: &RunRecord) -> Result<(), String>;
     /// Appends a trial; it is on disk when this returns.
     fn trial(&mut self, trial: &Trial) -> Result<(), String>;
 }

@@ -6,6 +6,7 @@
 pub mod agent;
 pub mod calibrate;
 pub mod event;
+mod injected;
 pub mod matrix;
 pub mod order;
 pub(crate) mod placement;

@@ -23,7 +23,7 @@ use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
 use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
 use crate::rounds::UnitSample;
-use crate::{order, placement, resume};
+use crate::{injected, order, placement, resume};
 
 pub use repeat::REPEATS;
 pub use stopping::{Look, Widest, WidestInterval};
@@ -152,7 +152,7 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     run.record.host = opened.host;
     run.record.vm = opened.vm.or(run.record.vm);
     run.record.emulated |= opened.emulated;
-    for warning in opened.warnings {
+    for warning in opened.warnings.into_iter().chain(injected::warning()) {
         run.observer.event(&Event::Warning(&warning));
         if !run.record.warnings.contains(&warning) {
             run.record.warnings.push(warning);
@@ -261,6 +261,8 @@ impl<'a> Schedule<'a> {
             let labels: Vec<_> = open.map(|cell| cell.label.clone()).collect();
             self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
             let another = began.elapsed();
+            let Run { observer, record, trials, .. } = &mut self.run;
+            observer.event(&Event::Block { record, trials });
             if let Some(reason) = self.look(block, another).or_else(|| self.enough(block, another)) {
                 return Ok(reason);
             }

@@ -6,11 +6,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use fsb_model::units::{show_count, show_duration};
-use fsb_model::{Outcome, Target};
-use fsb_report::{Releases, visible};
+use fsb_model::{Outcome, RunRecord, Target, Trial};
+use fsb_report::{Releases, Report, text, visible};
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::results;
 
 /// Shows events as they come.
 pub struct Progress {
@@ -63,11 +65,28 @@ impl Progress {
     fn show_trials(&self) {
         match self.ended {
             Some((done, of)) => {
-                self.style("{bar:24} {pos}/{len} {msg}");
+                self.style("{prefix}{bar:24} {pos}/{len} {msg}");
                 self.bar.set_length(of);
                 self.bar.set_position(done);
             }
             None => self.style("{spinner} {msg}"),
+        }
+    }
+
+    /// Shows above the bar what is known after a block, where the terminal has room for it.
+    fn show_table(&self, record: &RunRecord, trials: &[Trial]) {
+        /// The bar, the line of the prompt, and one to spare.
+        const BESIDE: usize = 3;
+        if self.bar.is_hidden() {
+            return;
+        }
+        let Ok(terminal) = rustix::termios::tcgetwinsize(std::io::stderr()) else { return };
+        let summary = results::summary(record, trials);
+        let table = text::table_so_far(&Report::of_run(&summary, trials), usize::from(terminal.ws_col));
+        let fits = table.lines().count() + BESIDE <= usize::from(terminal.ws_row)
+            && table.lines().all(|line| line.chars().count() < usize::from(terminal.ws_col));
+        if fits {
+            self.bar.set_prefix(format!("{table}\n"));
         }
     }
 
@@ -174,6 +193,7 @@ impl Observer for Progress {
                 self.show_trials();
                 self.message(&self.trial);
             }
+            Event::Block { record, trials } => self.show_table(record, trials),
             Event::Working(progress) => {
                 let before = self.told.replace((progress.done, Instant::now()));
                 if let Some(live) = live(progress, before) {

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, Task, mix, workload};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, Watch};
-use fsb_testbed::{Abilities, ColdMethod, Fake, Progress, Provisioned, Testbed, TestbedError};
+use fsb_testbed::{Abilities, ColdMethod, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
 
 use super::failure::{Failure, applicable, refused};
 use super::protocol::{TrialReply, TrialRequest};
 use super::tally::Tally;
+use crate::injected;
 use crate::worker::{Post, Steps, Worker, WorkerError};
 
 /// The stage on which a trial is conducted: a target that is ready.
@@ -184,7 +185,7 @@ impl Conduct<'_, '_> {
             until_seconds: self.request.until_seconds,
             evict: self.profile.cache.begins_cold() && self.evicts(),
             backend: fake.map(|_| "null".to_owned()),
-            clock: clock(fake, self.pretends(), (seed, 0)),
+            clock: clock(fake, self.pretends(), (seed, 0), self.request.seat),
             units: None,
         }
     }
@@ -209,10 +210,10 @@ pub(super) fn reasons(fake: Option<Fake>, pretends: bool, watched: &watch::Seen)
 }
 
 /// The clock of a stretch: the null file system's makes its times up, from a seed and the number of the stretch.
-pub(super) fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64)) -> ClockSpec {
+pub(super) fn clock(fake: Option<Fake>, pretends: bool, (seed, stretch): (u64, u64), seat: Seat) -> ClockSpec {
     /// A pretended disturbance makes times so much longer: who analyses a disturbed trial is found out.
     const DISTURBED_SLOWDOWN: f64 = 1.5;
-    let Some(fake) = fake else { return ClockSpec::Monotonic };
+    let Some(fake) = fake else { return injected::clock(seat) };
     let disturbed = if pretends { DISTURBED_SLOWDOWN } else { 1.0 };
     ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * disturbed, noise: fake.noise, stretch }
 }

@@ -101,7 +101,7 @@ struct Stretch {
 impl Row<'_, '_> {
     /// All of it; what was seen of the machine meanwhile.
     fn conduct(&mut self) -> Option<watch::Seen> {
-        self.each(|row, at| row.prepare(at));
+        self.prepare();
         self.each(|row, at| row.make_cold(at));
         self.each(|row, at| row.settle(at));
         self.each(|row, at| row.open(at));
@@ -109,17 +109,14 @@ impl Row<'_, '_> {
         let watch = first.and_then(|seat| self.testbed.watch(seat));
         self.rounds();
         let watched = watch.map(Watch::end);
-        for at in 0..self.places.len() {
-            // Whatever happened, the next row finds an empty target. It makes it quiet itself.
-            self.clean_up(at);
-        }
+        self.clean_up();
         watched
     }
 
     /// Does a step on every target that is still in the row; one where it fails leaves.
     fn each(&mut self, mut step: impl FnMut(&mut Self, usize) -> Result<(), Failure>) {
         for at in 0..self.places.len() {
-            if self.places[at].failed.is_none()
+            if self.takes_part(at)
                 && let Err(failure) = step(self, at)
             {
                 self.leave(at, failure);
@@ -137,19 +134,50 @@ impl Row<'_, '_> {
         self.places[at].post.target.abilities.fake.is_some()
     }
 
-    fn prepare(&mut self, at: usize) -> Result<(), Failure> {
-        if self.is_fake(at) {
-            return Ok(());
-        }
+    /// The files of all targets are made at the same time: nothing is measured meanwhile.
+    fn prepare(&mut self) {
         let started = Instant::now();
         let rounds = self.request.orders.len() as u32 + self.request.spares;
-        let task = self.task(at, Step::Prepare, 0, rounds * self.request.units);
-        // No measurement happens in a process that prepared its data.
-        let mut worker = Worker::open(&self.places[at].post.post)?;
-        worker.perform::<Steps>(&task, &mut telling(Step::Prepare, self.tell))?;
-        worker.close();
-        self.places[at].tally.spent.prepare += started.elapsed().as_secs_f64();
-        Ok(())
+        let units = rounds * self.request.units;
+        let real: Vec<_> = (0..self.places.len()).filter(|at| self.takes_part(*at) && !self.is_fake(*at)).collect();
+        self.together(&real, Step::Prepare, units, |place| Worker::open(&place.post.post));
+        for at in &real {
+            self.places[*at].tally.spent.prepare += started.elapsed().as_secs_f64() / real.len() as f64;
+        }
+    }
+
+    /// A step that nobody measures, on all these targets at the same time. No measurement happens in a process that did
+    /// it.
+    fn together(
+        &mut self,
+        targets: &[usize],
+        step: Step,
+        units: u32,
+        worker: impl Fn(&mut Place<'_, '_>) -> Result<Worker, WorkerError>,
+    ) {
+        let ask = |at: usize| {
+            let task = self.task(at, step, 0, units);
+            let mut worker = worker(&mut self.places[at])?;
+            worker.ask::<Steps>(&task)?;
+            Ok(worker)
+        };
+        let asked: Vec<Result<Worker, WorkerError>> = targets.iter().copied().map(ask).collect();
+        for (at, worker) in targets.iter().zip(asked) {
+            let done = worker.and_then(|mut worker| {
+                worker.result::<Steps>(&mut telling(step, self.tell))?;
+                worker.close();
+                Ok(())
+            });
+            if let Err(error) = done
+                && self.takes_part(*at)
+            {
+                self.leave(*at, error.into());
+            }
+        }
+    }
+
+    fn takes_part(&self, at: usize) -> bool {
+        self.places[at].failed.is_none()
     }
 
     fn evicts(&self, at: usize) -> bool {
@@ -169,7 +197,7 @@ impl Row<'_, '_> {
     /// What a unit read beyond its own files (read-ahead of the device under a FUSE server, blocks of inodes that units
     /// share) must not warm the next one. For all targets at once, so that nobody's caches are emptied more often.
     fn make_cold_again(&mut self) -> Result<(), Failure> {
-        let emptied = |at: &usize| self.places[*at].failed.is_none() && !self.evicts(*at) && !self.is_fake(*at);
+        let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && !self.is_fake(*at);
         let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
             return Ok(());
         };
@@ -228,7 +256,7 @@ impl Row<'_, '_> {
         }
         for seat in order {
             let Some(at) = self.places.iter().position(|place| place.trial.seat == *seat) else { continue };
-            if self.places[at].failed.is_some() {
+            if !self.takes_part(at) {
                 continue;
             }
             match self.stretch(at, unit) {
@@ -303,25 +331,19 @@ impl Row<'_, '_> {
         self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
     }
 
-    fn clean_up(&mut self, at: usize) {
-        let lost = matches!(self.places[at].failed, Some(Failure::Lost(_)));
-        if self.is_fake(at) || lost {
-            self.places[at].worker = None;
-            return;
-        }
+    /// Whatever happened, the next row finds an empty target. It makes it quiet itself.
+    fn clean_up(&mut self) {
         let started = Instant::now();
-        let task = self.task(at, Step::Cleanup, 0, 0);
-        let place = &mut self.places[at];
-        let worker = place.worker.take().map_or_else(|| Worker::open(&place.post.post), Ok);
-        let cleaned = worker.and_then(|mut worker| {
-            worker.perform::<Steps>(&task, &mut telling(Step::Cleanup, self.tell))?;
-            worker.close();
-            Ok::<(), WorkerError>(())
+        let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
+        let there = |at: &usize| !self.is_fake(*at) && !lost(&self.places[*at]);
+        let there: Vec<_> = (0..self.places.len()).filter(there).collect();
+        self.together(&there, Step::Cleanup, 0, |place| {
+            place.worker.take().map_or_else(|| Worker::open(&place.post.post), Ok)
         });
-        if let Err(error) = cleaned {
-            place.failed.get_or_insert_with(|| error.into());
+        for at in &there {
+            self.places[*at].tally.spent.cleanup += started.elapsed().as_secs_f64() / there.len() as f64;
         }
-        place.tally.spent.cleanup += started.elapsed().as_secs_f64();
+        self.places.iter_mut().for_each(|place| place.worker = None);
     }
 
     /// A step on units from `first` on; where all units share their files, the first one tells in which order they are
@@ -342,7 +364,12 @@ impl Row<'_, '_> {
             until_seconds: None,
             evict: self.profile.cache.begins_cold() && self.evicts(at),
             backend: fake.map(|_| "null".to_owned()),
-            clock: clock(fake, pretends(fake, trial.trial_seed, *attempt), (trial.trial_seed, u64::from(first) + 1)),
+            clock: clock(
+                fake,
+                pretends(fake, trial.trial_seed, *attempt),
+                (trial.trial_seed, u64::from(first) + 1),
+                trial.seat,
+            ),
             units,
         }
     }

@@ -6,7 +6,9 @@ use std::process::Output;
 
 use fsb_report::visible::is_hidden;
 
-use crate::common::{command, expect_code, fast_plan, fsb, scratch, stderr, stdout, turn};
+use crate::common::{
+    FSB, command, expect_code, fast_plan, fsb, program_or_skip, scratch, stderr, stdout, tiny_plan, turn,
+};
 
 /// An escape sequence, a control of the second range, an override of the direction, and something without width.
 const EVIL: &str = "\u{1b}[31mred\u{9b}2J\u{202e}abc\u{200b}";
@@ -76,4 +78,29 @@ fn progress_and_first_screen_name_targets_visibly() {
     let output = fsb(directory.path(), &["report", "out"]);
     expect_visible(&output);
     assert!(stdout(&output).contains("a\\u{202e}b\\u{200b}"), "{}", stdout(&output));
+}
+
+/// On a terminal the table fills in while blocks are made: with intervals, and without the letters of verdicts, which
+/// are given at looks and at the end.
+#[test]
+fn the_table_fills_in_while_the_run_goes_on() {
+    let name = "the_table_fills_in_while_the_run_goes_on";
+    if !program_or_skip(name, "script") {
+        return;
+    }
+    let _turn = turn();
+    let directory = scratch();
+    tiny_plan(directory.path());
+    let run = format!("stty rows 40 cols 100; {FSB} run tiny.toml null slow=null,slowdown=50% --blocks 6 --out run");
+    let shown = std::process::Command::new("script")
+        .args(["-qec", &run, "/dev/null"])
+        .current_dir(directory.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("script starts");
+    let shown = stdout(&shown);
+    let (live, answer) = shown.rsplit_once(" is fastest").expect("a headline");
+    assert!(live.contains(" % [-"), "an interval before the end");
+    assert!(!live.contains("] b"), "a verdict before the end");
+    assert!(answer.contains("] b"), "{answer}");
 }

@@ -226,7 +226,7 @@ impl Job for FlowJob {
                 allow_descriptors();
                 threads.simulate(context, &profile, Ready::default(), gate)?
             }
-            ClockSpec::Monotonic => threads::run(&threads, context, &profile, Ready::default(), false, gate)?,
+            _ => threads::run(&threads, context, &profile, Ready::default(), false, gate)?,
         };
         let left = balance(&shared, before.iter().sum(), &report::sum(&outcome.reports))?;
         let mut measurement = outcome.measurement(OPERATION);

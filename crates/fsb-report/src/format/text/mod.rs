@@ -26,9 +26,7 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool) -> String {
     let names = Names::of(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, color);
     screen.say(&view.headline, "", "");
-    let labels: Vec<&str> = view.rows.iter().map(|row| row.label.as_str()).collect();
-    let rows: Vec<&[CellView]> = view.rows.iter().map(|row| row.cells.as_slice()).collect();
-    screen.table(&labels, &rows, |column| names.shown(column));
+    table(&mut screen, &view, &names);
     for note in &view.legend {
         screen.say(note, "  ", "  ");
     }
@@ -49,6 +47,24 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool) -> String {
         screen.say(&format!("warning: {warning}"), "", "  ");
     }
     screen.text()
+}
+
+/// The table alone, of a run that goes on: each row with its present intervals, and without the marks of verdicts, which
+/// are given at the planned looks.
+pub fn table_so_far(report: &Report<'_>, width: usize) -> String {
+    let readable = report.readable();
+    let mut view = readable.view();
+    view.rows.iter_mut().flat_map(|row| &mut row.cells).for_each(|cell| cell.mark.clear());
+    let names = Names::of(view.names.iter().map(String::as_str));
+    let mut screen = Lines::new(width, false);
+    table(&mut screen, &view, &names);
+    screen.text()
+}
+
+fn table(screen: &mut Lines, view: &View<'_>, names: &Names) {
+    let labels: Vec<&str> = view.rows.iter().map(|row| row.label.as_str()).collect();
+    let rows: Vec<&[CellView]> = view.rows.iter().map(|row| row.cells.as_slice()).collect();
+    screen.table(&labels, &rows, |column| names.shown(column));
 }
 
 /// The widest first; the rest is counted.

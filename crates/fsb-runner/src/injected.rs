@@ -1,0 +1,45 @@
+//! Slowdowns of a known size, injected into one target: whether verdicts find them is measured by `scripts/calibrate`.
+//!
+//! Only builds with the feature `injected-slowdown` can do that, and every run that one makes with it carries a warning.
+
+use fsb_engine::ClockSpec;
+
+#[cfg(feature = "injected-slowdown")]
+const VARIABLE: &str = "FSB_INJECT";
+
+/// The clock of the target in that seat.
+#[cfg(feature = "injected-slowdown")]
+pub(crate) fn clock(seat: u32) -> ClockSpec {
+    match asked() {
+        Some((slowed, share)) if slowed == seat => ClockSpec::Slowed { share },
+        _ => ClockSpec::Monotonic,
+    }
+}
+
+/// The clock of the target in that seat.
+#[cfg(not(feature = "injected-slowdown"))]
+pub(crate) fn clock(_seat: u32) -> ClockSpec {
+    ClockSpec::Monotonic
+}
+
+/// What the record of a run must say.
+#[cfg(feature = "injected-slowdown")]
+pub(crate) fn warning() -> Option<String> {
+    asked().map(|(seat, share)| {
+        format!("not a measurement: target {} was slowed down by {} % for calibration", seat + 1, share * 100.0)
+    })
+}
+
+/// What the record of a run must say.
+#[cfg(not(feature = "injected-slowdown"))]
+pub(crate) fn warning() -> Option<String> {
+    None
+}
+
+/// `1=0.05`: the second target, by 5 %.
+#[cfg(feature = "injected-slowdown")]
+fn asked() -> Option<(u32, f64)> {
+    let text = std::env::var(VARIABLE).ok()?;
+    let (seat, share) = text.split_once('=')?;
+    Some((seat.parse().ok()?, share.parse().ok()?))
+}
