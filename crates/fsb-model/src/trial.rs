@@ -129,6 +129,9 @@ pub struct Stretches {
     pub operations: u64,
     /// Nanoseconds inside the clock.
     pub timed_ns: Vec<u64>,
+    /// Nanoseconds of each unit, stretch after stretch, where a stretch is several units with files of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unit_ns: Vec<u64>,
     /// Bytes that the device read and wrote inside the clock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device_bytes: Vec<u64>,

@@ -68,6 +68,12 @@ fn parts_rotate_and_every_stretch_is_kept() {
         for list in ["timed_ns", "device_bytes", "device_flushes", "deferred_bytes"] {
             assert_eq!(stretches[list].as_array().unwrap().len() as u64, rounds["rounds"].as_u64().unwrap(), "{list}");
         }
+        let units = stretches["units"].as_u64().unwrap() as usize;
+        if let Some(unit_ns) = stretches["unit_ns"].as_array() {
+            let sums = unit_ns.chunks(units).map(|stretch| stretch.iter().filter_map(Value::as_u64).sum::<u64>());
+            let timed: Vec<u64> = stretches["timed_ns"].as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+            assert_eq!(sums.collect::<Vec<_>>(), timed, "{trial}");
+        }
         // The value is the geometric mean of the stretches' rates.
         let times: Vec<f64> = stretches["timed_ns"].as_array().unwrap().iter().map(|ns| ns.as_f64().unwrap()).collect();
         let typical = (times.iter().map(|ns| ns.ln()).sum::<f64>() / times.len() as f64).exp() * 1e-9;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::format::csv::cell::{UNJUDGED, text};
 
 /// The columns.
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "target",
     "workload",
     "operation",
@@ -30,6 +30,7 @@ const COLUMNS: [&str; 16] = [
     "cache",
     "backend",
     "durability",
+    "part",
 ];
 
 /// The file as it lies in a run directory. Where nothing is judged by the run, one more column says why in every line.
@@ -66,7 +67,7 @@ fn lines<'a>(trial: &'a Trial, trials: &'a [Trial]) -> Vec<(Option<&'a Metric>, 
     trial.metrics.iter().enumerate().filter(belongs).map(|(_, metric)| (Some(metric), Some(metric.value))).collect()
 }
 
-fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String; 16] {
+fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String; 17] {
     let param = |key: &str| match trial.params.get(key) {
         Some(Value::String(found)) => text(found).into_owned(),
         Some(Value::Null) | None => String::new(),
@@ -94,6 +95,7 @@ fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String
         param("cache"),
         param("backend"),
         param("durability"),
+        trial.part.map(|part| part.to_string()).unwrap_or_default(),
     ]
 }
 

@@ -1,8 +1,11 @@
 //! Conducting a row: one cell on all targets that are ready, in rounds, one stretch a target and round.
 //!
 //! The cell is prepared on all targets, and where it begins cold their caches are emptied, with a remount once and
-//! without one before each round. Each round visits every target once, in the order that the runner drew. A target is synced after its stretch, outside the clock, so
-//! that it is at rest while its neighbours are measured; that it was is seen on its device's counters.
+//! without one before each round. Each round visits every target once, in the order that the runner drew. A target is
+//! synced after its stretch, outside the clock, so that it is at rest while its neighbours are measured; that it was is
+//! seen on its device's counters.
+
+mod untimed;
 
 use std::time::Instant;
 
@@ -11,11 +14,11 @@ use fsb_testbed::watch::{self, Watch};
 use fsb_testbed::{ColdMethod, Counters, Progress, Provisioned, Testbed, TestbedError};
 use serde_json::json;
 
-use super::conduct::{clock, pretends, reasons, telling};
+use super::conduct::{clock, pretends, reasons};
 use super::failure::{Failure, applicable, refused};
 use super::protocol::{RowRequest, SeatTrial, TrialReply};
 use super::tally::Tally;
-use crate::worker::{Post, Steps, Worker, WorkerError};
+use crate::worker::{Post, Steps, Worker};
 
 /// Bytes that a neighbour may move within a stretch: a superblock, a log record that says that all is quiet.
 const AT_REST: u64 = 64 << 10;
@@ -93,7 +96,7 @@ struct Place<'a, 'p> {
 
 /// What one stretch told.
 struct Stretch {
-    timed_ns: u64,
+    unit_ns: Vec<u64>,
     operations: u64,
     device: Option<[u64; 3]>,
 }
@@ -134,94 +137,12 @@ impl Row<'_, '_> {
         self.places[at].post.target.abilities.fake.is_some()
     }
 
-    /// The files of all targets are made at the same time: nothing is measured meanwhile.
-    fn prepare(&mut self) {
-        let started = Instant::now();
-        let rounds = self.request.orders.len() as u32 + self.request.spares;
-        let units = rounds * self.request.units;
-        let real: Vec<_> = (0..self.places.len()).filter(|at| self.takes_part(*at) && !self.is_fake(*at)).collect();
-        self.together(&real, Step::Prepare, units, |place| Worker::open(&place.post.post));
-        for at in &real {
-            self.places[*at].tally.spent.prepare += started.elapsed().as_secs_f64() / real.len() as f64;
-        }
-    }
-
-    /// A step that nobody measures, on all these targets at the same time. No measurement happens in a process that did
-    /// it.
-    fn together(
-        &mut self,
-        targets: &[usize],
-        step: Step,
-        units: u32,
-        worker: impl Fn(&mut Place<'_, '_>) -> Result<Worker, WorkerError>,
-    ) {
-        let ask = |at: usize| {
-            let task = self.task(at, step, 0, units);
-            let mut worker = worker(&mut self.places[at])?;
-            worker.ask::<Steps>(&task)?;
-            Ok(worker)
-        };
-        let asked: Vec<Result<Worker, WorkerError>> = targets.iter().copied().map(ask).collect();
-        for (at, worker) in targets.iter().zip(asked) {
-            let done = worker.and_then(|mut worker| {
-                worker.result::<Steps>(&mut telling(step, self.tell))?;
-                worker.close();
-                Ok(())
-            });
-            if let Err(error) = done
-                && self.takes_part(*at)
-            {
-                self.leave(*at, error.into());
-            }
-        }
-    }
-
     fn takes_part(&self, at: usize) -> bool {
         self.places[at].failed.is_none()
     }
 
     fn evicts(&self, at: usize) -> bool {
         self.places[at].post.target.abilities.cold == Some(ColdMethod::Evict)
-    }
-
-    fn make_cold(&mut self, at: usize) -> Result<(), Failure> {
-        if !self.profile.cache.begins_cold() || self.evicts(at) {
-            return Ok(());
-        }
-        let (started, seat) = (Instant::now(), self.places[at].trial.seat);
-        self.testbed.make_cold(seat).map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
-        Ok(())
-    }
-
-    /// What a unit read beyond its own files (read-ahead of the device under a FUSE server, blocks of inodes that units
-    /// share) must not warm the next one. For all targets at once, so that nobody's caches are emptied more often.
-    fn make_cold_again(&mut self) -> Result<(), Failure> {
-        let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && !self.is_fake(*at);
-        let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
-            return Ok(());
-        };
-        let started = Instant::now();
-        self.testbed.drop_caches().map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
-        Ok(())
-    }
-
-    fn settle(&mut self, at: usize) -> Result<(), Failure> {
-        let started = Instant::now();
-        let quiet = self.testbed.quiesce(self.places[at].trial.seat).map_err(lost)?;
-        let tally = &mut self.places[at].tally;
-        tally.settled &= quiet.settled;
-        tally.settle_seconds += quiet.waited_seconds;
-        tally.spent.settle += started.elapsed().as_secs_f64();
-        Ok(())
-    }
-
-    fn open(&mut self, at: usize) -> Result<(), Failure> {
-        let place = &mut self.places[at];
-        place.tally.seen.limited(fsb_testbed::host::memory_bytes());
-        place.worker = Some(Worker::open(&place.post.post)?);
-        Ok(())
     }
 
     /// Round after round; the first one leads in and does not count. One in which a neighbour was not at rest is made
@@ -275,7 +196,10 @@ impl Row<'_, '_> {
             let Some(stretch) = stretch else { continue };
             let kept = &mut place.tally.stretches;
             (kept.units, kept.operations) = (self.request.units, stretch.operations);
-            kept.timed_ns.push(stretch.timed_ns);
+            kept.timed_ns.push(stretch.unit_ns.iter().sum());
+            if stretch.unit_ns.len() > 1 {
+                kept.unit_ns.extend(stretch.unit_ns);
+            }
             if let Some([bytes, flushes, deferred]) = stretch.device {
                 kept.device_bytes.push(bytes);
                 kept.device_flushes.push(flushes);
@@ -308,7 +232,7 @@ impl Row<'_, '_> {
         let place = &mut self.places[at];
         let tally = &mut place.tally;
         let stretch = Stretch {
-            timed_ns: found.iter().map(|one| one.timed_ns).sum(),
+            unit_ns: found.iter().map(|one| one.timed_ns).collect(),
             operations: found.iter().map(|one| one.operations).sum(),
             device: device(before[at], after[at], later),
         };
@@ -329,21 +253,6 @@ impl Row<'_, '_> {
 
     fn counters(&self) -> Vec<Option<Counters>> {
         self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
-    }
-
-    /// Whatever happened, the next row finds an empty target. It makes it quiet itself.
-    fn clean_up(&mut self) {
-        let started = Instant::now();
-        let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
-        let there = |at: &usize| !self.is_fake(*at) && !lost(&self.places[*at]);
-        let there: Vec<_> = (0..self.places.len()).filter(there).collect();
-        self.together(&there, Step::Cleanup, 0, |place| {
-            place.worker.take().map_or_else(|| Worker::open(&place.post.post), Ok)
-        });
-        for at in &there {
-            self.places[*at].tally.spent.cleanup += started.elapsed().as_secs_f64() / there.len() as f64;
-        }
-        self.places.iter_mut().for_each(|place| place.worker = None);
     }
 
     /// A step on units from `first` on; where all units share their files, the first one tells in which order they are
