@@ -80,6 +80,8 @@ pub struct Basis<'a> {
     pub repetition: Repetition,
     /// Seconds of the budget that are left.
     pub left: f64,
+    /// The machine is emulated: nothing is judged, and everything is slow.
+    pub emulated: bool,
 }
 
 /// What was decided.
@@ -102,7 +104,10 @@ impl Basis<'_> {
     pub fn decide(&self) -> Decision {
         let budget = self.left * FILL;
         match self.repetition {
-            Repetition::Blocks { blocks } => self.decision(blocks, USUAL_ROUNDS, Vec::new()),
+            Repetition::Blocks { blocks } => {
+                let rounds = if self.emulated { FEWEST_ROUNDS } else { USUAL_ROUNDS };
+                self.decision(blocks, rounds, Vec::new())
+            }
             Repetition::Budget { .. } => self.fit(budget, MOST_BLOCKS),
             Repetition::Precision { .. } => self.fit(budget, BLOCK_LIMIT),
         }
@@ -225,7 +230,7 @@ mod tests {
         let rows = rows(12);
         let samples = samples(&rows, unit);
         let repetition = Repetition::Budget { seconds: left };
-        Basis { rows: &rows, samples: &samples, base: 1.0, rotation, repetition, left }.decide()
+        Basis { rows: &rows, samples: &samples, base: 1.0, rotation, repetition, left, emulated: false }.decide()
     }
 
     #[test]
@@ -243,7 +248,9 @@ mod tests {
         let rows = rows(1);
         let samples = samples(&rows, 0.01);
         let repetition = Repetition::Blocks { blocks: 7 };
-        let decided = Basis { rows: &rows, samples: &samples, base: 1.0, rotation: 3, repetition, left: 1.0 }.decide();
+        let decided =
+            Basis { rows: &rows, samples: &samples, base: 1.0, rotation: 3, repetition, left: 1.0, emulated: false }
+                .decide();
         assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
     }
 

@@ -93,6 +93,7 @@ impl Schedule<'_> {
             rotation: placement::parts(&self.run.record),
             repetition,
             left,
+            emulated: self.run.record.emulated,
         };
         let decided = basis.decide();
         for (label, rounds) in &decided.rounds {

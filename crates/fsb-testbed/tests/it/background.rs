@@ -19,6 +19,9 @@ pub fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(V
     let quiet = testbed.quiesce(0)?;
     say(json!({ "quiet": quiet, "settled": kept(&device) }));
     say(json!({ "writable": std::fs::write(root.join("afterwards"), "x").is_ok() }));
+    let writer = std::fs::File::create(root.join("held")).expect("there is space");
+    say(json!({ "with a writer": testbed.quiesce(0).err().map(|error| error.to_string()) }));
+    drop(writer);
     Ok(())
 }
 
