@@ -11,6 +11,7 @@ use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
 use crate::error::{TestbedError, attempt};
+use crate::fs;
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
@@ -53,7 +54,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
 /// Sets what a file system that was just mounted from the block device `name` brought of its own, or makes sure that
 /// the device's still holds. The former is gone with the mount, so it needs no way back.
 pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), TestbedError> {
-    let Some(path) = own_setting(name, roots) else {
+    let Some(path) = fs::own_read_ahead(name, roots) else {
         let device = bytes_in(&roots.sys.join(format!("class/block/{name}/queue/read_ahead_kb")));
         return match device.filter(|now| *now != bytes) {
             None => Ok(()),
@@ -69,16 +70,6 @@ pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), T
         Some(now) if now == bytes => Ok(()),
         now => Err(fail(format!("{} holds {now:?} bytes", path.display()))),
     }
-}
-
-/// The file in which a mounted file system keeps a read-ahead of its own.
-fn own_setting(name: &str, roots: &Roots) -> Option<PathBuf> {
-    let number = roots.sys_text(&format!("class/block/{name}/dev"))?;
-    let fuse = roots.sys.join(format!("class/bdi/{number}-fuseblk/read_ahead_kb"));
-    let mut btrfs = std::fs::read_dir(roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
-    let of_btrfs = btrfs.find(|entry| entry.path().join("devices").join(name).exists());
-    let of_btrfs = of_btrfs.map(|entry| entry.path().join("bdi/read_ahead_kb"));
-    of_btrfs.or(Some(fuse)).filter(|path| path.exists())
 }
 
 impl Control for ReadAhead {

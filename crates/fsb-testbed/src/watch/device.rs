@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Finish, Place, Seen, Source};
-use crate::host;
 use crate::sys::{Roots, block, mountinfo, read_trimmed};
+use crate::{fs, host};
 
 pub(super) struct OtherDeviceUse;
 
@@ -19,9 +19,6 @@ pub(super) const UNSURE: &str = "others_or_backing_device_bytes";
 
 /// Stacks deeper than this are a loop in the tree.
 const DEPTH: u32 = 8;
-/// File systems that write a block where it was: what they write beside an image is a few blocks of a journal. Others
-/// write a block's new place, its checksum and the tree above it, and nobody can tell that from somebody else's writes.
-const IN_PLACE: [&str; 4] = ["ext2", "ext3", "ext4", "xfs"];
 
 impl Source for OtherDeviceUse {
     fn name(&self) -> &'static str {
@@ -102,7 +99,7 @@ pub(crate) fn bottom(roots: &Roots, directory: &Path) -> Result<Bottom, String> 
             let (Some(mount), Some(below)) = (mount, below) else {
                 return Err("the disk under the image is not known".to_owned());
             };
-            bottom.in_place &= IN_PLACE.contains(&mount.kind.as_str());
+            bottom.in_place &= fs::of_mount(&mount).is_some_and(|member| member.writes_in_place());
             bottom.disk = below;
         } else {
             match members(&bottom.disk)[..] {
