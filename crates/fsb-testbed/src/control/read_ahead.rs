@@ -10,7 +10,7 @@ use fsb_model::Bytes;
 use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -25,13 +25,13 @@ pub(super) fn file(device: &Path) -> PathBuf {
     device.join("queue/read_ahead_kb")
 }
 
-fn parse(value: &str) -> Result<u64, String> {
+fn parse(value: &str) -> Result<u64, Refusal> {
     let bytes: Bytes = value.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
     let page = rustix::param::page_size() as u64;
     if !bytes.0.is_multiple_of(page) {
-        return Err(format!("the kernel reads ahead in whole pages of {page} bytes"));
+        return Err(format!("the kernel reads ahead in whole pages of {page} bytes").into());
     }
-    if bytes.0 > MOST { Err(format!("give {} at most", show_bytes(MOST as f64))) } else { Ok(bytes.0) }
+    if bytes.0 > MOST { Err(format!("give {} at most", show_bytes(MOST as f64)).into()) } else { Ok(bytes.0) }
 }
 
 fn bytes_in(path: &Path) -> Option<u64> {
@@ -39,15 +39,15 @@ fn bytes_in(path: &Path) -> Option<u64> {
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let wanted = parse(value).map_err(Stop::Lacks)?;
-    let device = context.place.device().map_err(Stop::Lacks)?.to_owned();
+    let wanted = parse(value)?;
+    let device = context.place.device()?.to_owned();
     context.change_file(&file(&device), &(wanted / 1024).to_string())?;
     match bytes_in(&file(&device)) {
         Some(now) if now == wanted => {
             context.held.read_ahead = Some(wanted);
             Ok(ReadAhead.observe(context.roots, context.place))
         }
-        _ => Err(Stop::Lacks("the kernel kept another value".to_owned())),
+        _ => Err(Stop::Lacks("the kernel kept another value".into())),
     }
 }
 
@@ -64,11 +64,11 @@ pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), T
             }
         };
     };
-    let fail = |tried: String| TestbedError::trial("the file system keeps its own read-ahead").tried(tried);
+    let fail = |tried: Refusal| TestbedError::trial("the file system keeps its own read-ahead").tried(tried);
     std::fs::write(&path, (bytes / 1024).to_string()).map_err(|error| fail(attempt("write to", &path, &error)))?;
     match bytes_in(&path) {
         Some(now) if now == bytes => Ok(()),
-        now => Err(fail(format!("{} holds {now:?} bytes", path.display()))),
+        now => Err(fail(format!("{} holds {now:?} bytes", path.display()).into())),
     }
 }
 
@@ -101,7 +101,7 @@ impl Control for ReadAhead {
         })
     }
 
-    fn probe(&self, _: &Roots) -> Result<(), String> {
+    fn probe(&self, _: &Roots) -> Result<(), Refusal> {
         super::device_settings()
     }
 
@@ -123,7 +123,7 @@ impl Control for ReadAhead {
     fn observe(&self, _: &Roots, place: &Place) -> String {
         let device = match place.device() {
             Ok(device) => device,
-            Err(why) => return why,
+            Err(why) => return why.to_string(),
         };
         bytes_in(&file(device)).map_or_else(|| "the device has no queue".to_owned(), |now| show_bytes(now as f64))
     }

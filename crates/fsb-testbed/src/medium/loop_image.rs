@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::image::AttachedImage;
 use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::caller::Caller;
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Ledger;
 use crate::sys::block::DeviceNumber;
@@ -94,7 +94,7 @@ impl MediumKind for LoopImage {
         Some(request.size)
     }
 
-    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), String> {
+    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use fsb_model::Medium;
 use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::Ledger;
 use crate::sys::Roots;
 use crate::testbed::Progress;
@@ -96,8 +96,8 @@ pub trait MediumKind: Sync {
         None
     }
     /// Whether it can be divided into parts that are media of their own; why not. Nothing is touched.
-    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
-        Err(format!("@{} is not divided", request.medium))
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
+        Err(format!("@{} is not divided", request.medium).into())
     }
     /// Makes it, writes it over once, and divides it as [`layout`] has it.
     fn open_parts(
@@ -108,8 +108,11 @@ pub trait MediumKind: Sync {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let _ = (parts, ledger, progress);
-        let why = self.divisible(request).err().unwrap_or_default();
-        Err(TestbedError::request(format!("@{} cannot be divided", request.medium)).tried(why))
+        let refused = TestbedError::request(format!("@{} cannot be divided", request.medium));
+        Err(match self.divisible(request) {
+            Err(why) => refused.tried(why),
+            Ok(()) => refused,
+        })
     }
 }
 

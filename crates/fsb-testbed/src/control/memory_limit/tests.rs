@@ -23,7 +23,7 @@ fn machine(membership: &str) -> (tempfile::TempDir, Roots) {
 #[test]
 fn without_a_memory_controller_there_is_no_place() {
     let (_tree, roots) = machine("0::/\n");
-    assert!(Hierarchy::find(&roots).unwrap_err().contains("neither"));
+    assert!(Hierarchy::find(&roots).unwrap_err().to_string().contains("neither"));
     // A unified hierarchy that has other controllers only is no place either.
     write(&roots.sys.join("fs/cgroup/cgroup.controllers"), "cpu pids\n");
     assert!(Hierarchy::find(&roots).is_err());
@@ -60,7 +60,7 @@ fn of_version_1_our_own_cgroup_is_the_place_where_we_see_it() {
     write(&root.join("memory.limit_in_bytes"), "9223372036854771712\n");
     write(&root.join("docker/memory.limit_in_bytes"), &(100 << 20).to_string());
     assert_eq!(found.allows(100 << 20), Ok(()));
-    assert!(found.allows(101 << 20).unwrap_err().contains("is itself held to 100 MiB"));
+    assert!(found.allows(101 << 20).unwrap_err().to_string().contains("is itself held to 100 MiB"));
 }
 
 #[test]
