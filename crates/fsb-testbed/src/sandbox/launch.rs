@@ -38,7 +38,7 @@ impl Isolation {
     }
 }
 
-/// A supervisor that runs. Dropping it kills everything below it.
+/// A supervisor that runs. Dropping it kills everything below it, and waits for that, unless it was let go.
 #[derive(Debug)]
 pub struct Launched {
     /// The supervisor's process id as the front sees it.
@@ -50,6 +50,7 @@ pub struct Launched {
     /// The supervisor ends when this closes, even if its death signal were lost.
     _lifeline: OwnedFd,
     status: Option<i32>,
+    let_go: bool,
 }
 
 /// How long the kernel may take to end a namespace: its last unmount writes back what was dirty.
@@ -90,11 +91,18 @@ impl Launched {
         }
         self.wait(limit).is_some()
     }
+
+    /// Drops it without another kill and without waiting: it was killed already, and the kernel takes the rest away.
+    pub fn let_go(mut self) {
+        self.let_go = true;
+    }
 }
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        self.kill(REAP);
+        if !self.let_go {
+            self.kill(REAP);
+        }
     }
 }
 
@@ -149,7 +157,8 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refus
         return Err(Refusal::call(format!("clone ({isolation:?})"), &io::Error::last_os_error()));
     }
     drop((theirs, lifeline, status_writer, proc));
-    let mut launched = Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None };
+    let mut launched =
+        Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None, let_go: false };
     // exec closes this pipe; what comes out of it instead is the step that failed before.
     let mut failure = Vec::new();
     std::fs::File::from(status).read_to_end(&mut failure).map_err(|error| describe(&error))?;
