@@ -1,6 +1,7 @@
 //! The family of media: what file systems with a device live on. One file a member, one line in [`REGISTRY`].
 
 mod device;
+#[cfg(any(test, feature = "faults"))]
 mod fault;
 mod image;
 mod loop_image;
@@ -30,6 +31,7 @@ pub static REGISTRY: &[&dyn MediumKind] =
 
 pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
+#[cfg(any(test, feature = "faults"))]
 pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use parts::{GRAIN, layout};
@@ -149,7 +151,10 @@ pub trait OpenMedium {
 }
 
 /// What is no choice of a user's: disks that fail on purpose.
-static HIDDEN: &[&dyn MediumKind] = &[&fault::Fault];
+static HIDDEN: &[&dyn MediumKind] = &[
+    #[cfg(any(test, feature = "faults"))]
+    &fault::Fault,
+];
 
 /// As a person knows a medium: a virtual machine has no loop device, but a disk.
 pub fn called(medium: &Medium, in_vm: bool) -> String {
