@@ -76,10 +76,10 @@ mod tests {
     #[test]
     fn what_is_left_inside_is_killed() {
         let hierarchies = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
-        let Some(root) = hierarchies.into_iter().find(|path| path.join("cgroup.procs").exists()) else { return };
+        let root = hierarchies.into_iter().find(|path| path.join("cgroup.procs").exists()).unwrap_or(hierarchies[1]);
         let path = root.join(format!("fsb-test-{}", std::process::id()));
         if std::fs::create_dir(&path).is_err() {
-            eprintln!("SKIPPED: no cgroup can be made here");
+            fsb_testkit::left_out("what_is_left_inside_is_killed", "needs root, and cgroups that can be made");
             return;
         }
         let below = path.join("below");

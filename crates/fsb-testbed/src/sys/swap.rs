@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_no_swap_area_any_more_stays_off() {
-        if !rustix::process::geteuid().is_root() {
+        if !fsb_testkit::root_for("what_is_no_swap_area_any_more_stays_off") {
             return;
         }
         let file = tempfile::NamedTempFile::new().unwrap();
