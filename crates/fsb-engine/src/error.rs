@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fsb_model::errno::describe;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -90,29 +91,6 @@ impl EngineError {
     }
 }
 
-/// `No space left on device (ENOSPC)`.
-fn describe(number: i32) -> String {
-    let text = io::Error::from_raw_os_error(number).to_string();
-    // The standard library appends its own "(os error 28)"; people know the name better than the number.
-    let words = text.split(" (os error").next().unwrap_or(&text);
-    match NAMES.iter().find(|(known, _)| *known == number) {
-        Some((_, name)) => format!("{words} ({name})"),
-        None => format!("{words} (error {number})"),
-    }
-}
-
-macro_rules! names {
-    ($($name:ident)*) => { &[$((libc::$name, stringify!($name))),*] };
-}
-
-/// The errors that file systems return; others are shown by number.
-static NAMES: &[(i32, &str)] = names! {
-    EPERM ENOENT EINTR EIO ENXIO E2BIG EBADF EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST EXDEV ENODEV ENOTDIR EISDIR EINVAL
-    ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK ERANGE EDEADLK ENAMETOOLONG ENOLCK ENOSYS ENOTEMPTY
-    ELOOP ENODATA ETIME EREMOTE ENOLINK EPROTO EBADMSG EOVERFLOW EILSEQ EUSERS EOPNOTSUPP ENOBUFS ENOTCONN ETIMEDOUT
-    ECONNREFUSED EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS ESTALE EUCLEAN EREMOTEIO EDQUOT ENOMEDIUM ECANCELED
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,10 +102,5 @@ mod tests {
         assert_eq!(error.errno, Some(libc::ENOSPC));
         let json = serde_json::to_string(&error).unwrap();
         assert_eq!(serde_json::from_str::<EngineError>(&json).unwrap(), error);
-    }
-
-    #[test]
-    fn an_error_without_a_name_keeps_its_number() {
-        assert!(describe(133).ends_with("(error 133)"), "{}", describe(133));
     }
 }

@@ -5,6 +5,7 @@
 //! only to the member itself, in the crate that owns the family.
 #![forbid(unsafe_code)]
 
+pub mod errno;
 pub mod error;
 pub mod expression;
 pub mod flow;

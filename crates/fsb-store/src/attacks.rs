@@ -10,15 +10,6 @@ use super::*;
 
 const OTHER: u32 = 4711;
 
-#[cfg(test)]
-fn root_or_skip() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("SKIPPED: needs root");
-    }
-    root
-}
-
 /// A directory that only its owner may write to.
 fn place() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
@@ -144,7 +135,7 @@ fn what_was_measured_survives_its_directory() {
 
 #[test]
 fn root_writes_only_below_what_is_its_own() {
-    if !root_or_skip() {
+    if !fsb_testkit::root_for("root_writes_only_below_what_is_its_own") {
         return;
     }
     let place = place();
@@ -185,7 +176,7 @@ fn root_writes_only_below_what_is_its_own() {
 
 #[test]
 fn files_that_are_named_lead_nowhere_else() {
-    if !root_or_skip() {
+    if !fsb_testkit::root_for("files_that_are_named_lead_nowhere_else") {
         return;
     }
     let place = place();

@@ -314,8 +314,7 @@ mod tests {
 
     #[test]
     fn rights_are_taken_for_a_while_and_by_one_thread() {
-        if !geteuid().is_root() {
-            eprintln!("SKIPPED: needs root");
+        if !fsb_testkit::root_for("rights_are_taken_for_a_while_and_by_one_thread") {
             return;
         }
         let directory = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ pub mod vm;
 pub mod watch;
 
 pub use caller::{Caller, prepare_process};
-pub use error::{Kind, TestbedError};
+pub use error::{Kind, Refusal, TestbedError};
 pub use identity::worker_identity;
 pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;

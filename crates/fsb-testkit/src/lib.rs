@@ -51,6 +51,24 @@ pub fn skip_everywhere(reason: impl Into<String>) -> ! {
     std::panic::resume_unwind(Box::new(Skipped(reason.into())))
 }
 
+/// For unit tests, which libtest cannot show as ignored: whether this is root, whom the rest of `part` needs. Elsewhere that
+/// stands in the list of what was left out, and in CI it fails.
+pub fn root_for(part: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        assert!(std::env::var_os("CI").is_none(), "not run: needs root; CI must not leave it out");
+        left_out(part, "needs root");
+    }
+    root
+}
+
+/// Says that a part of a unit test was left out, and why. In CI too: for what not every kernel has.
+pub fn left_out(part: &str, reason: &str) {
+    // Not the macro: libtest would keep it from whoever runs the test.
+    let _ = writeln!(std::io::stderr(), "NOT RUN: {part}: {reason}");
+    note(part, reason);
+}
+
 /// Whether a program is where programs are.
 pub fn has_program(program: &str) -> bool {
     let directories = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];

@@ -3,20 +3,16 @@
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, CacheState, Durability};
 
+use super::item_threads::ItemThreads;
 use super::measure::{Subject, measure_set};
 use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules, Spec};
 use crate::EngineError;
 use crate::backend::{Flush, Purpose, Verb};
-use crate::clock::Kind;
-use crate::context::Context;
 use crate::fileset::{Content, Interest};
-use crate::io_loop::{IoLoop, OpenFileSet};
-use crate::order::Visits;
+use crate::io_loop::IoLoop;
 use crate::profile::{Profile, Renewal};
-use crate::thread_recorder::ThreadRecorder;
-use crate::threads::ThreadJob;
 
 /// The member.
 pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
@@ -41,63 +37,27 @@ pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
     },
     measure: |spec, profile, context, gate| {
         let set = spec.open_set(context)?;
-        let threads = CreateThreads { spec, set: &set, context };
+        let act = |io: &mut IoLoop<'_>, file| create(spec, io, file);
+        let threads = ItemThreads { spec, set: &set, context, purpose: Purpose::Create, act };
         let verb = (spec.layout.file_size > 0).then_some(Verb::Write);
         let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
         Ok(measure_set(&threads, &set, subject, profile, context, gate)?.0)
     },
 };
 
-struct CreateThreads<'s> {
-    spec: &'s Spec,
-    set: &'s OpenFileSet,
-    context: &'s Context,
-}
-
-impl<'s> ThreadJob for CreateThreads<'s> {
-    type ThreadState = (IoLoop<'s>, Visits);
-    type Report = ();
-
-    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
-        Ok((IoLoop::new(self.set, self.spec.io_options(Purpose::Create))?, self.spec.visits(self.context, rank)))
+/// Makes a file with its data.
+fn create(spec: &Spec, io: &mut IoLoop<'_>, file: u64) -> Result<u64, EngineError> {
+    let size = spec.layout.file_size;
+    let slot = io.open(file)?;
+    let mut offset = 0;
+    while offset < size {
+        let length = spec.block_size.min(size - offset);
+        io.transfer(slot, file, offset, length)?;
+        offset += length;
     }
-
-    fn run(&self, (io, visits): &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let size = self.spec.layout.file_size;
-        recorder.start();
-        for file in visits {
-            let slot = io.open(file)?;
-            let mut offset = 0;
-            while offset < size {
-                let length = self.spec.block_size.min(size - offset);
-                io.transfer(slot, file, offset, length)?;
-                offset += length;
-            }
-            if self.spec.durability == Durability::Each {
-                io.flush(slot, file, Flush::All)?;
-            }
-            io.close(slot, file)?;
-            if !recorder.lap(Kind::Create, size) {
-                break;
-            }
-        }
-        Ok(())
+    if spec.durability == Durability::Each {
+        io.flush(slot, file, Flush::All)?;
     }
-
-    fn report(&self, _state: Self::ThreadState) {}
-
-    fn syncs_at_end(&self) -> bool {
-        self.spec.durability == Durability::End
-    }
-
-    fn sync_at_end(
-        &self,
-        (io, _): &mut Self::ThreadState,
-        bytes: u64,
-        recorder: &mut ThreadRecorder<'_>,
-    ) -> Result<(), EngineError> {
-        io.flush_all()?;
-        recorder.tick(Kind::Sync, bytes);
-        Ok(())
-    }
+    io.close(slot, file)?;
+    Ok(size)
 }

@@ -8,20 +8,17 @@ use fsb_model::{Access, CacheState, Durability, Params};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use super::item_threads::ItemThreads;
 use super::measure::{Subject, measure_set};
 use super::params::{self, Reader};
 use super::spec::{Records, Rules, Spec};
 use super::{Job, Workload};
 use crate::backend::{Backend, OpenFlags, Purpose, Setup, Verb};
-use crate::clock::Kind;
 use crate::context::Context;
 use crate::fileset::{self, Content, Interest, Layout};
-use crate::io_loop::{Files, IoLoop, IoOptions, OpenFileSet};
-use crate::order::Visits;
+use crate::io_loop::{IoLoop, OpenFileSet};
 use crate::profile::{Profile, Renewal};
 use crate::task::{Gate, Measurement};
-use crate::thread_recorder::ThreadRecorder;
-use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing};
 
 /// Sessions of these make the call on the very file; the usual one first.
@@ -210,7 +207,9 @@ impl Job for FallocateJob {
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = self.spec.open_set(context)?;
-        let threads = FallocateThreads { job: self, set: &set, context };
+        let (mode, at_start) = (self.mode.flags(), self.mode == Mode::Collapse);
+        let act = |io: &mut IoLoop<'_>, item| io.allocate(item, mode, at_start).map(|()| 0);
+        let threads = ItemThreads { spec: &self.spec, set: &set, context, purpose: Purpose::Write, act };
         let subject = Subject { interest: Interest::Names, content: self.content(), verb: Some(Verb::Write) };
         let profile = self.profile();
         let (measurement, _) = measure_set(&threads, &set, subject, &profile, context, gate)?;
@@ -230,54 +229,6 @@ impl FallocateJob {
     fn words(&self) -> String {
         let random = if self.spec.access == Access::Random { "random " } else { "" };
         format!("{random}{}", self.mode.name())
-    }
-}
-
-struct FallocateThreads<'s> {
-    job: &'s FallocateJob,
-    set: &'s OpenFileSet,
-    context: &'s Context,
-}
-
-impl<'s> ThreadJob for FallocateThreads<'s> {
-    type ThreadState = (IoLoop<'s>, Visits);
-    type Report = ();
-
-    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
-        let spec = &self.job.spec;
-        let count = spec.layout.files / u64::from(spec.processes);
-        let first = if spec.processes > 1 { u64::from(rank) * count } else { 0 };
-        let options = IoOptions { files: Files { first, count }, ..spec.io_options(Purpose::Write) };
-        Ok((IoLoop::new(self.set, options)?, spec.visits(self.context, rank)))
-    }
-
-    fn run(&self, (io, visits): &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let (mode, at_start) = (self.job.mode.flags(), self.job.mode == Mode::Collapse);
-        recorder.start();
-        for item in visits {
-            io.allocate(item, mode, at_start)?;
-            if !recorder.lap(Kind::Create, 0) {
-                break;
-            }
-        }
-        io.close_current()
-    }
-
-    fn report(&self, _state: Self::ThreadState) {}
-
-    fn syncs_at_end(&self) -> bool {
-        self.job.spec.durability == Durability::End
-    }
-
-    fn sync_at_end(
-        &self,
-        (io, _): &mut Self::ThreadState,
-        bytes: u64,
-        recorder: &mut ThreadRecorder<'_>,
-    ) -> Result<(), EngineError> {
-        io.flush_all()?;
-        recorder.tick(Kind::Sync, bytes);
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
 use crate::clock::Kind;
 use crate::context::{Context, Preparing};
 use crate::fileset::{self, Content, Interest, Layout};
-use crate::io_loop::{Files, IoOptions, OpenFileSet};
+use crate::io_loop::{IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
 use crate::processes;
 use crate::profile::Profile;
@@ -41,7 +41,7 @@ impl Spec {
     /// The items that a thread visits.
     pub(crate) fn visits(&self, context: &Context, rank: u32) -> Visits {
         let items = self.items();
-        let share = order::share(items, context.operations, rank, self.threads * self.processes);
+        let share = order::share(items, context.operations, rank, self.workers());
         if self.processes > 1 {
             return Visits::of_part(share, self.access, context.seed, context.repetition);
         }
@@ -139,7 +139,7 @@ pub(super) fn check_operations(profile: &Profile, operations: u64) -> Result<(),
 
 impl Spec {
     /// How an I/O loop moves this job's records.
-    pub(crate) fn io_options(&self, purpose: Purpose) -> IoOptions {
+    pub(crate) fn io_options(&self, purpose: Purpose, rank: u32) -> IoOptions {
         let (verb, kind) = match purpose {
             Purpose::Read => (Verb::Read, Kind::Read),
             Purpose::Write | Purpose::Append => (Verb::Write, Kind::Write),
@@ -151,7 +151,7 @@ impl Spec {
             kind,
             record_size: self.block_size,
             access: self.access,
-            files: Files { first: 0, count: self.layout.files },
+            files: self.files_of(rank),
             hold: purpose != Purpose::Create,
             flush_each: verb == Verb::Write && self.durability == fsb_model::Durability::Each,
             depth: self.depth,

@@ -14,6 +14,7 @@ mod fallocate;
 mod filetree;
 mod flow;
 mod iozone;
+mod item_threads;
 mod label;
 mod listing;
 mod measure;

@@ -8,7 +8,7 @@ use super::label;
 use super::params::Reader;
 use crate::backend::{self, Backend, Capabilities, Demands};
 use crate::fileset::{Layout, MOST_DIRECTORIES, MOST_FILES};
-use crate::io_loop::HELD_FILES;
+use crate::io_loop::{Files, HELD_FILES};
 use crate::profile::{Profile, Renewal};
 use crate::{ParamError, Sizing};
 
@@ -174,7 +174,7 @@ impl Spec {
             self.depth = reader.number("depth", "1", 1..=4096)? as u32;
             self.batch = reader.number("batch", "1", 1..=u64::from(self.depth))? as u32;
         }
-        if self.depth > 1 && self.layout.files / u64::from(self.processes) > HELD_FILES {
+        if self.depth > 1 && self.files_per_process() > HELD_FILES {
             let message = format!("more than 1 request needs all files open: at most {HELD_FILES} files");
             return Err(reader.error("depth", message));
         }
@@ -212,7 +212,7 @@ impl Spec {
         if self.rules.records == Records::Each {
             add("depth", self.depth.into());
             add("batch", self.batch.into());
-            add("files", (self.layout.files / u64::from(self.processes)).into());
+            add("files", self.files_per_process().into());
             // What is not usual only: a plan of an earlier version resolves to the same cell.
             if self.matrix {
                 add("matrix", true.into());
@@ -225,6 +225,22 @@ impl Spec {
             add("label", label.as_str().into());
         }
         params
+    }
+
+    /// Processes and their threads, all together.
+    pub(crate) fn workers(&self) -> u32 {
+        self.threads * self.processes
+    }
+
+    /// Files that each process has for itself, and its threads share.
+    pub(crate) fn files_per_process(&self) -> u64 {
+        self.layout.files / u64::from(self.processes)
+    }
+
+    /// The files of the worker of that rank: those of its process, or all.
+    pub(crate) fn files_of(&self, rank: u32) -> Files {
+        let count = self.files_per_process();
+        Files { first: if self.processes > 1 { u64::from(rank) * count } else { 0 }, count }
     }
 
     /// Items that one pass visits: records, or files.
@@ -309,7 +325,7 @@ impl Spec {
     /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; of a matrix `read 64K, 1M file`.
     pub(crate) fn data_label(&self, verb: &str) -> String {
         let (record, size) = (Bytes(self.block_size), Bytes(self.layout.file_size));
-        match self.layout.files / u64::from(self.processes) {
+        match self.files_per_process() {
             1 if self.matrix => format!("{verb} {record}, {size} file"),
             1 => format!("{verb} {record}"),
             _ if self.block_size == self.layout.file_size => format!("{verb} {size} files"),

@@ -7,33 +7,19 @@ use fsb_testbed::ledger::Owner;
 use fsb_testbed::watch::Watch;
 use fsb_testbed::{Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed, TestbedError};
 
+use super::fault::Fault;
 use crate::agent;
-
-/// Settlings of a target before a fault: the first trials end well.
-const FAULT_AFTER: u32 = 3;
 
 /// Serves the host until it closes the connection.
 pub fn serve(stream: UnixStream) -> Result<(), String> {
     let inner = LocalTestbed::new(Owner::current());
-    agent::serve(stream, &mut GuestTestbed { inner, fault: None, settled: 0 })
+    agent::serve(stream, &mut GuestTestbed { inner, fault: Fault::default() })
 }
 
 /// The testbed of the guest itself.
 struct GuestTestbed {
     inner: LocalTestbed,
-    fault: Option<String>,
-    settled: u32,
-}
-
-impl GuestTestbed {
-    /// Fails as the tests of fsb ask for.
-    fn fail_if_asked(&mut self) {
-        self.settled += 1;
-        if self.settled >= FAULT_AFTER && self.fault.as_deref() == Some("panic") {
-            // Nothing comes back from it.
-            let _ = std::fs::write("/proc/sysrq-trigger", "c");
-        }
-    }
+    fault: Fault,
 }
 
 impl Testbed for GuestTestbed {
@@ -43,7 +29,7 @@ impl Testbed for GuestTestbed {
 
     /// The host could not ask this kernel, nor these processors: they are asked now, before anything is made.
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
-        self.fault.clone_from(&setup.fault);
+        self.fault.arm(&setup.fault);
         let warnings = self.inner.check(setup)?;
         let mut opened = self.inner.open(setup, progress)?;
         opened.warnings.splice(0..0, warnings);
@@ -63,7 +49,7 @@ impl Testbed for GuestTestbed {
     }
 
     fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError> {
-        self.fail_if_asked();
+        self.fault.strike_when_due();
         self.inner.quiesce(seat)
     }
 

@@ -14,6 +14,7 @@
 //! any machine: agent and relay wait in `read`, and so do the threads that carry the bytes of the port. What the clock of
 //! a trial sees of all this is nothing.
 
+mod fault;
 mod guest;
 mod guests;
 mod kernels;
@@ -32,9 +33,6 @@ pub use kernels::{pin, releases};
 
 /// The argument that makes the binary the agent of a run in a virtual machine.
 pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
-
-/// The variable that makes guests of fsb's own tests fail: `panic`, at the third settling of their target.
-pub const FAULT_VARIABLE: &str = "FSB_VM_FAULT";
 
 /// The variable that lets fsb's own tests wait less for a guest that hangs: the seconds before it is asked whether it
 /// lives, and again before it is ended.

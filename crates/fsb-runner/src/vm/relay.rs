@@ -10,7 +10,7 @@ use fsb_testbed::optional::Available;
 use fsb_testbed::vm::Disks;
 use fsb_testbed::{Kind, Opened, Roots, Setup, TestbedError};
 
-use super::FAULT_VARIABLE;
+use super::fault::Fault;
 use super::guests::{Booted, Guest, Guests, step};
 use crate::agent::client::{CHATTER, MOST_PROGRESS, said};
 use crate::agent::lines::{LineError, Lines};
@@ -128,7 +128,7 @@ impl<'a> Relay<'a> {
             vm: None,
             kernels: Vec::new(),
             oldest_kernel: prepared.oldest_kernel,
-            fault: std::env::var(FAULT_VARIABLE).ok(),
+            fault: Fault::wanted(),
             ..setup.clone()
         });
         let first = setup.targets.first().and_then(|target| target.kernel.clone());

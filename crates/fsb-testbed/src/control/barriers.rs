@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value, read_ahead};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
@@ -20,7 +20,7 @@ fn file(device: &Path) -> PathBuf {
 }
 
 fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
-    let device = context.place.device().map_err(Stop::Lacks)?.to_owned();
+    let device = context.place.device()?.to_owned();
     if read_trimmed(&file(&device)).is_some_and(|now| now != NO_FLUSHES) {
         keep_read_ahead(context, &device, |context| context.change_file(&file(&device), NO_FLUSHES))?;
     }
@@ -29,7 +29,7 @@ fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
             context.held.no_flushes = true;
             Ok(Barriers.observe(context.roots, context.place))
         }
-        now => Err(Stop::Lacks(format!("the kernel kept '{}'", now.unwrap_or_default()))),
+        now => Err(Stop::Lacks(format!("the kernel kept '{}'", now.unwrap_or_default()).into())),
     }
 }
 
@@ -80,7 +80,7 @@ impl Control for Barriers {
         }
     }
 
-    fn probe(&self, _: &Roots) -> Result<(), String> {
+    fn probe(&self, _: &Roots) -> Result<(), Refusal> {
         super::device_settings()
     }
 
@@ -104,7 +104,7 @@ impl Control for Barriers {
     fn observe(&self, _: &Roots, place: &Place) -> String {
         let device = match place.device() {
             Ok(device) => device,
-            Err(why) => return why,
+            Err(why) => return why.to_string(),
         };
         match read_trimmed(&file(device)).as_deref() {
             Some(NO_FLUSHES) => format!("off ({NO_FLUSHES}: no flushes)"),

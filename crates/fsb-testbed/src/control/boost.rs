@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
@@ -28,12 +28,12 @@ fn switch(roots: &Roots) -> Option<(PathBuf, [&'static str; 2])> {
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let (path, [on, off]) = switch(context.roots).ok_or_else(|| Stop::Lacks(LACKING.to_owned()))?;
+    let (path, [on, off]) = switch(context.roots).ok_or_else(|| Stop::Lacks(LACKING.into()))?;
     let wanted = if value == ON { on } else { off };
     context.change_file(&path, wanted)?;
     match read_trimmed(&path).as_deref() {
         Some(now) if now == wanted => Ok(Boost.observe(context.roots, context.place)),
-        _ => Err(Stop::Lacks(format!("{} kept its value: the firmware may forbid it", path.display()))),
+        _ => Err(Stop::Lacks(format!("{} kept its value: the firmware may forbid it", path.display()).into())),
     }
 }
 
@@ -58,7 +58,7 @@ impl Control for Boost {
         ]
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         let (path, _) = switch(roots).ok_or(LACKING)?;
         super::writable(&path)
     }

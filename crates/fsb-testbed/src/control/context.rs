@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::memory_limit::MemoryHold;
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::{Roots, read_trimmed};
 use crate::testbed::Progress;
@@ -28,9 +28,11 @@ pub struct Place {
 
 impl Place {
     /// The device's directory, or why there is none.
-    pub fn device(&self) -> Result<&Path, String> {
-        let why = if self.why_none.is_empty() { "no device is known here" } else { &self.why_none };
-        self.device.as_deref().ok_or_else(|| why.to_owned())
+    pub fn device(&self) -> Result<&Path, Refusal> {
+        self.device.as_deref().ok_or_else(|| match self.why_none.as_str() {
+            "" => "no device is known here".into(),
+            why => why.to_owned().into(),
+        })
     }
 }
 
@@ -76,9 +78,15 @@ pub struct Context<'a> {
 #[derive(Debug)]
 pub enum Stop {
     /// The machine lacks it or refuses, or another run holds it: the run goes on without, and says so.
-    Lacks(String),
+    Lacks(Refusal),
     /// The run cannot go on.
     Failed(TestbedError),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Stop::Lacks(refusal)
+    }
 }
 
 impl From<TestbedError> for Stop {
@@ -107,9 +115,9 @@ impl<'a> Context<'a> {
         match self.ledger.claim(self.control, action)? {
             Some(ticket) => self.tickets.push(ticket),
             None => {
-                return Err(Stop::Lacks(format!(
-                    "another run of fsb holds it, or died with it (fsb clean would {what})"
-                )));
+                return Err(Stop::Lacks(
+                    format!("another run of fsb holds it, or died with it (fsb clean would {what})").into(),
+                ));
             }
         }
         Ok(())
@@ -130,7 +138,8 @@ impl<'a> Context<'a> {
 
     /// The same where the way back is what the file holds now.
     pub(crate) fn change_file(&mut self, path: &Path, value: &str) -> Result<(), Stop> {
-        let before = read_trimmed(path).ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path.display())))?;
+        let before =
+            read_trimmed(path).ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path.display()).into()))?;
         if before == value {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Value, list};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 
 pub(super) struct Cpus;
@@ -56,7 +56,7 @@ impl Control for Cpus {
         }
     }
 
-    fn probe(&self, _: &Roots) -> Result<(), String> {
+    fn probe(&self, _: &Roots) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use fsb_model::units::{parse_duration, show_bytes, show_seconds};
 
 use super::check::exclude;
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
@@ -103,26 +103,30 @@ fn number(roots: &Roots, file: &str) -> Option<u64> {
 
 impl Dirty {
     /// The number for the kernel, or what is wrong with the value.
-    fn parse(&self, value: &str) -> Result<u64, String> {
+    fn parse(&self, value: &str) -> Result<u64, Refusal> {
         match self.kind {
             Kind::Ratio { .. } => {
                 let digits = value.strip_suffix('%').unwrap_or(value).trim_end();
                 let percent = digits.parse().map_err(|_| "give a whole percentage, such as 20%".to_owned())?;
-                if percent > 100 { Err("give between 0% and 100%".to_owned()) } else { Ok(percent) }
+                if percent > 100 { Err("give between 0% and 100%".into()) } else { Ok(percent) }
             }
             Kind::Bytes { pages, .. } => {
                 let bytes: Bytes = value.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
                 let least = pages * rustix::param::page_size() as u64;
-                if bytes.0 < least { Err(format!("the kernel takes {least} bytes or more")) } else { Ok(bytes.0) }
+                if bytes.0 < least {
+                    Err(format!("the kernel takes {least} bytes or more").into())
+                } else {
+                    Ok(bytes.0)
+                }
             }
             Kind::Time => {
                 let time = parse_duration(value).map_err(|error| error.to_string())?;
                 let centiseconds = time.as_secs_f64() * 100.0;
                 if centiseconds > f64::from(i32::MAX) {
-                    return Err("the kernel takes up to 248 days".to_owned());
+                    return Err("the kernel takes up to 248 days".into());
                 }
                 if (centiseconds - centiseconds.round()).abs() > 1e-6 {
-                    return Err("the kernel counts in steps of 10 ms".to_owned());
+                    return Err("the kernel counts in steps of 10 ms".into());
                 }
                 Ok(centiseconds.round() as u64)
             }
@@ -140,12 +144,12 @@ impl Dirty {
     }
 
     fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-        let wanted = self.parse(value).map_err(Stop::Lacks)?;
+        let wanted = self.parse(value)?;
         let roots = context.roots;
         let own = path(roots, self.file);
         let in_force = self.in_force(roots);
         let back = number(roots, in_force)
-            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path(roots, in_force).display())))?;
+            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path(roots, in_force).display()).into()))?;
         if in_force != self.file || back != wanted {
             context.write_file(&own, &wanted.to_string(), &path(roots, in_force), &back.to_string())?;
         }
@@ -153,7 +157,7 @@ impl Dirty {
         let in_force = wanted > 0 || self.in_force(roots) == self.file;
         match number(roots, self.file) {
             Some(now) if now == wanted && in_force => Ok(self.observe(roots, context.place)),
-            now => Err(Stop::Lacks(format!("the kernel made {now:?} of {wanted}"))),
+            now => Err(Stop::Lacks(format!("the kernel made {now:?} of {wanted}").into())),
         }
     }
 
@@ -200,7 +204,7 @@ impl Control for Dirty {
         }
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         super::writable(&path(roots, self.file))
     }
 

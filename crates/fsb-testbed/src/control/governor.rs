@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fsb_model::nearest;
 
 use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
@@ -42,7 +42,7 @@ fn current(policy: &Path) -> Option<String> {
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     let policies = policies(context.roots);
     if policies.is_empty() {
-        return Err(Stop::Lacks(LACKING.to_owned()));
+        return Err(Stop::Lacks(LACKING.into()));
     }
     for policy in &policies {
         context.change_file(&setting(policy), value)?;
@@ -50,7 +50,7 @@ fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     let kept = policies.iter().find(|policy| current(policy).as_deref() != Some(value));
     match kept {
         None => Ok(Governor.observe(context.roots, context.place)),
-        Some(policy) => Err(Stop::Lacks(format!("{} kept its governor", policy.display()))),
+        Some(policy) => Err(Stop::Lacks(format!("{} kept its governor", policy.display()).into())),
     }
 }
 
@@ -92,7 +92,7 @@ impl Control for Governor {
             .advice("choose one that this machine has"))
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         let policies = policies(roots);
         let first = policies.first().ok_or(LACKING)?;
         super::writable(&setting(first))

@@ -22,6 +22,7 @@ mod swap;
 pub(crate) mod testing;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
@@ -33,7 +34,7 @@ pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
 
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::Roots;
 
@@ -116,8 +117,8 @@ impl Applied {
     }
 
     /// The machine lacks it, or refuses: that is recorded and said, never passed over.
-    pub fn unavailable(control: &str, value: &str, why: impl AsRef<str>) -> Applied {
-        let observed = format!("not available: {}", why.as_ref());
+    pub fn unavailable(control: &str, value: &str, why: impl fmt::Display) -> Applied {
+        let observed = format!("not available: {}", why);
         Applied { effective: false, warnings: vec![format!("control {control}={value} is {observed}")], observed }
     }
 }
@@ -163,7 +164,7 @@ pub trait Control: Sync {
         Ok(())
     }
     /// Whether it can be set here; why not.
-    fn probe(&self, roots: &Roots) -> Result<(), String>;
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal>;
     /// Sets it. Whatever the kernel would not restore is in the ledger ([`Context::record`]) before it changes. What
     /// the machine lacks is [`Applied::unavailable`].
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
@@ -242,7 +243,7 @@ fn number(path: &Path, prefix: &str) -> Option<u32> {
 }
 
 /// Whether a file of /proc or /sys can be written; why not.
-pub(crate) fn writable(path: &Path) -> Result<(), String> {
+pub(crate) fn writable(path: &Path) -> Result<(), Refusal> {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK)
         .map_err(|errno| crate::error::attempt("write to", path, &errno.into()))
 }
@@ -256,12 +257,12 @@ pub(crate) fn is_device_setting(action: &Action, roots: &Roots, file: fn(&Path) 
 }
 
 /// Whether the settings of a device that is ours can be changed; why not.
-pub(crate) fn device_settings() -> Result<(), String> {
+pub(crate) fn device_settings() -> Result<(), Refusal> {
     let flags = rustix::fs::statvfs("/sys").map_err(|errno| errno.to_string())?.f_flag;
     if flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
-        return Err("/sys is mounted read-only, as in containers".to_owned());
+        return Err("/sys is mounted read-only, as in containers".into());
     }
-    if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may set up devices".to_owned()) }
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may set up devices".into()) }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::cpus::processors_of;
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value, list};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 
 pub(super) struct Numa;
@@ -38,7 +38,7 @@ pub fn processors_left(controls: &BTreeMap<String, String>) -> Option<u32> {
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
     if online(context.roots).is_none() {
-        return Err(Stop::Lacks(LACKING.to_owned()));
+        return Err(Stop::Lacks(LACKING.into()));
     }
     let nodes = list::parse(value).unwrap_or_default();
     let near = processors(&nodes, context.roots);
@@ -105,8 +105,8 @@ impl Control for Numa {
         Err(TestbedError::request(what).advice("leave one of them out"))
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
-        online(roots).map(drop).ok_or_else(|| LACKING.to_owned())
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
+        online(roots).map(drop).ok_or_else(|| LACKING.into())
     }
 
     /// The machine stays as it is: each worker binds itself before it touches anything, and fails where it cannot.

@@ -3,7 +3,7 @@
 //! Nothing is changed for the length of a run: the control decides what the testbed does before each cold repetition.
 
 use super::{Applied, Context, Control, Place, Scope, Value};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 use crate::testbed::ColdMethod;
 
@@ -37,11 +37,11 @@ impl Control for PageCache {
         ]
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         if can_drop(roots) {
             Ok(())
         } else {
-            Err("/proc/sys/vm/drop_caches cannot be written: only data can be made cold".to_owned())
+            Err("/proc/sys/vm/drop_caches cannot be written: only data can be made cold".into())
         }
     }
 
@@ -51,7 +51,7 @@ impl Control for PageCache {
     }
 
     fn observe(&self, roots: &Roots, _: &Place) -> String {
-        self.probe(roots).map_or_else(|why| why, |()| "drop_caches can be written".to_owned())
+        self.probe(roots).map_or_else(|why| why.to_string(), |()| "drop_caches can be written".to_owned())
     }
 }
 

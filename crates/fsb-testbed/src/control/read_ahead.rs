@@ -10,7 +10,8 @@ use fsb_model::Bytes;
 use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
+use crate::fs;
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
@@ -24,13 +25,13 @@ pub(super) fn file(device: &Path) -> PathBuf {
     device.join("queue/read_ahead_kb")
 }
 
-fn parse(value: &str) -> Result<u64, String> {
+fn parse(value: &str) -> Result<u64, Refusal> {
     let bytes: Bytes = value.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
     let page = rustix::param::page_size() as u64;
     if !bytes.0.is_multiple_of(page) {
-        return Err(format!("the kernel reads ahead in whole pages of {page} bytes"));
+        return Err(format!("the kernel reads ahead in whole pages of {page} bytes").into());
     }
-    if bytes.0 > MOST { Err(format!("give {} at most", show_bytes(MOST as f64))) } else { Ok(bytes.0) }
+    if bytes.0 > MOST { Err(format!("give {} at most", show_bytes(MOST as f64)).into()) } else { Ok(bytes.0) }
 }
 
 fn bytes_in(path: &Path) -> Option<u64> {
@@ -38,22 +39,22 @@ fn bytes_in(path: &Path) -> Option<u64> {
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let wanted = parse(value).map_err(Stop::Lacks)?;
-    let device = context.place.device().map_err(Stop::Lacks)?.to_owned();
+    let wanted = parse(value)?;
+    let device = context.place.device()?.to_owned();
     context.change_file(&file(&device), &(wanted / 1024).to_string())?;
     match bytes_in(&file(&device)) {
         Some(now) if now == wanted => {
             context.held.read_ahead = Some(wanted);
             Ok(ReadAhead.observe(context.roots, context.place))
         }
-        _ => Err(Stop::Lacks("the kernel kept another value".to_owned())),
+        _ => Err(Stop::Lacks("the kernel kept another value".into())),
     }
 }
 
 /// Sets what a file system that was just mounted from the block device `name` brought of its own, or makes sure that
 /// the device's still holds. The former is gone with the mount, so it needs no way back.
 pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), TestbedError> {
-    let Some(path) = own_setting(name, roots) else {
+    let Some(path) = fs::own_read_ahead(name, roots) else {
         let device = bytes_in(&roots.sys.join(format!("class/block/{name}/queue/read_ahead_kb")));
         return match device.filter(|now| *now != bytes) {
             None => Ok(()),
@@ -63,22 +64,12 @@ pub(crate) fn after_mount(bytes: u64, name: &str, roots: &Roots) -> Result<(), T
             }
         };
     };
-    let fail = |tried: String| TestbedError::trial("the file system keeps its own read-ahead").tried(tried);
+    let fail = |tried: Refusal| TestbedError::trial("the file system keeps its own read-ahead").tried(tried);
     std::fs::write(&path, (bytes / 1024).to_string()).map_err(|error| fail(attempt("write to", &path, &error)))?;
     match bytes_in(&path) {
         Some(now) if now == bytes => Ok(()),
-        now => Err(fail(format!("{} holds {now:?} bytes", path.display()))),
+        now => Err(fail(format!("{} holds {now:?} bytes", path.display()).into())),
     }
-}
-
-/// The file in which a mounted file system keeps a read-ahead of its own.
-fn own_setting(name: &str, roots: &Roots) -> Option<PathBuf> {
-    let number = roots.sys_text(&format!("class/block/{name}/dev"))?;
-    let fuse = roots.sys.join(format!("class/bdi/{number}-fuseblk/read_ahead_kb"));
-    let mut btrfs = std::fs::read_dir(roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
-    let of_btrfs = btrfs.find(|entry| entry.path().join("devices").join(name).exists());
-    let of_btrfs = of_btrfs.map(|entry| entry.path().join("bdi/read_ahead_kb"));
-    of_btrfs.or(Some(fuse)).filter(|path| path.exists())
 }
 
 impl Control for ReadAhead {
@@ -110,7 +101,7 @@ impl Control for ReadAhead {
         })
     }
 
-    fn probe(&self, _: &Roots) -> Result<(), String> {
+    fn probe(&self, _: &Roots) -> Result<(), Refusal> {
         super::device_settings()
     }
 
@@ -132,7 +123,7 @@ impl Control for ReadAhead {
     fn observe(&self, _: &Roots, place: &Place) -> String {
         let device = match place.device() {
             Ok(device) => device,
-            Err(why) => return why,
+            Err(why) => return why.to_string(),
         };
         bytes_in(&file(device)).map_or_else(|| "the device has no queue".to_owned(), |now| show_bytes(now as f64))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fsb_model::nearest;
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
 
@@ -28,16 +28,16 @@ fn some_loop(roots: &Roots) -> Option<PathBuf> {
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let device = context.place.device().map_err(Stop::Lacks)?;
+    let device = context.place.device()?;
     let path = file(device);
-    let text = read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device has no queue".to_owned()))?;
-    let Some(before) = parse(&text).1 else { return Err(Stop::Lacks(format!("it has no scheduler: {text}"))) };
+    let text = read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device has no queue".into()))?;
+    let Some(before) = parse(&text).1 else { return Err(Stop::Lacks(format!("it has no scheduler: {text}").into())) };
     if before != value {
         context.write_file(&path, value, &path, before)?;
     }
     match read_trimmed(&path) {
         Some(text) if parse(&text).1 == Some(value) => Ok(value.to_owned()),
-        now => Err(Stop::Lacks(format!("the kernel kept {}", now.unwrap_or_default()))),
+        now => Err(Stop::Lacks(format!("the kernel kept {}", now.unwrap_or_default()).into())),
     }
 }
 
@@ -83,7 +83,7 @@ impl Control for Scheduler {
             .advice("the device knows no other; one that is a module must be loaded first"))
     }
 
-    fn probe(&self, _: &Roots) -> Result<(), String> {
+    fn probe(&self, _: &Roots) -> Result<(), Refusal> {
         super::device_settings()
     }
 
@@ -108,7 +108,7 @@ impl Control for Scheduler {
                 Some(text) => parse(&text).1.unwrap_or(&text).to_owned(),
                 None => "the device has no queue".to_owned(),
             },
-            Err(why) => why,
+            Err(why) => why.to_string(),
         }
     }
 }

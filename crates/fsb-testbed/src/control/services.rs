@@ -3,7 +3,7 @@
 //! Untested on machines with systemd: tests of whole runs bring a program that answers like `systemctl`.
 
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::Roots;
 use crate::sys::systemd::{self, Unit};
@@ -39,7 +39,7 @@ fn stoppable(name: &str) -> Result<Unit, TestbedError> {
 }
 
 fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<String>) -> Result<String, Stop> {
-    systemd::present().map_err(Stop::Lacks)?;
+    systemd::present()?;
     let units = names(value)?.into_iter().map(stoppable).collect::<Result<Vec<_>, _>>()?;
     let mut said = Vec::new();
     for unit in &units {
@@ -50,7 +50,7 @@ fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<String>) -> 
         context.record(Action::StartUnit { unit: unit.name.clone() })?;
         let stopped = systemd::stop(&unit.name).and_then(|()| match systemd::unit(&unit.name) {
             Ok(now) if !now.active => Ok(()),
-            Ok(_) => Err("it runs again at once".to_owned()),
+            Ok(_) => Err("it runs again at once".into()),
             Err(why) => Err(why),
         });
         if let Err(why) = stopped {
@@ -96,9 +96,9 @@ impl Control for Services {
         names.into_iter().try_for_each(|name| stoppable(name).map(drop))
     }
 
-    fn probe(&self, _: &Roots) -> Result<(), String> {
+    fn probe(&self, _: &Roots) -> Result<(), Refusal> {
         systemd::present()?;
-        if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may stop services".to_owned()) }
+        if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may stop services".into()) }
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
@@ -116,7 +116,7 @@ impl Control for Services {
     }
 
     fn observe(&self, _: &Roots, _: &Place) -> String {
-        systemd::present().map_or_else(|why| why, |()| "all run".to_owned())
+        systemd::present().map_or_else(|why| why.to_string(), |()| "all run".to_owned())
     }
 }
 

@@ -3,7 +3,7 @@
 use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::swap::{self, SwapArea};
 use crate::sys::{Roots, memory};
@@ -44,7 +44,7 @@ fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
         let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
         Ok(format!("off: {}", names.join(", ")))
     } else {
-        Err(Stop::Lacks("somebody switched swap on meanwhile".to_owned()))
+        Err(Stop::Lacks("somebody switched swap on meanwhile".into()))
     }
 }
 
@@ -87,11 +87,11 @@ impl Control for Swap {
         Vec::new()
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         if swap::active(roots).is_empty() || rustix::process::geteuid().is_root() {
             return Ok(());
         }
-        Err("only root may switch swap off".to_owned())
+        Err("only root may switch swap off".into())
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {

@@ -30,7 +30,7 @@ fn look(member: &dyn Control, disk: &Place, live: &[Entry], roots: &Roots) -> Fi
         let text = format!("set by a running fsb (process {}): {now}", entry.owner.pid);
         return finding(name, State::Ok, text, "");
     }
-    match (member.probe(roots), member.disturbs(roots)) {
+    match (member.probe(roots).map_err(String::from), member.disturbs(roots)) {
         (Ok(()), None) => finding(name, State::Ok, format!("available: {now}"), ""),
         (Ok(()), Some(why)) => finding(name, State::Warning, format!("available: {now}: {}", why.what), why.advice),
         // What a machine has no use for is no defect.

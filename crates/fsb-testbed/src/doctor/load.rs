@@ -6,6 +6,7 @@ use std::time::Duration;
 use fsb_model::units::{show_bytes, show_duration};
 
 use super::{Finding, State, finding};
+use crate::error::Refusal;
 use crate::host;
 use crate::sys::{Roots, block, mountinfo};
 use crate::watch::threshold::{CPU_SHARE, DEVICE_RATE, IDLE_PRESSURE};
@@ -44,7 +45,7 @@ fn listen_at(roots: &Roots, dir: &Path, wait: &dyn Fn(), time: Duration) -> Vec<
     findings
 }
 
-fn disk_under(roots: &Roots, dir: &Path) -> Result<PathBuf, String> {
+fn disk_under(roots: &Roots, dir: &Path) -> Result<PathBuf, Refusal> {
     let unknown = || format!("the disk under {} is not known", dir.display());
     let path = dir.canonicalize().map_err(|_| unknown())?;
     let mount = mountinfo::holding(&mountinfo::read(), &path).ok_or_else(unknown)?;

@@ -1,11 +1,11 @@
 //! Btrfs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::age::{self, Feature};
 use super::{FileSystem, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
-use crate::sys::remount;
+use crate::sys::{Roots, remount};
 
 pub(super) struct Btrfs;
 
@@ -29,6 +29,9 @@ static NEW: &[Feature] = &[
         program: Version(6, 3),
     },
 ];
+
+/// `BTRFS_SUPER_MAGIC`
+const MAGIC: u64 = 0x9123_683E;
 
 impl FileSystem for Btrfs {
     fn name(&self) -> &'static str {
@@ -65,6 +68,25 @@ impl FileSystem for Btrfs {
     /// Its cleaner drops what was deleted, and a commit follows, up to 30 seconds after a syncfs found nothing to do.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         remount::read_only_and_back(idle.point, &[])
+    }
+
+    fn magic(&self) -> Option<u64> {
+        Some(MAGIC)
+    }
+
+    fn takes_nocow(&self) -> bool {
+        true
+    }
+
+    fn numbers_volumes(&self) -> bool {
+        true
+    }
+
+    /// A volume may have several devices, and one read-ahead.
+    fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
+        let mut volumes = std::fs::read_dir(roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
+        let volume = volumes.find(|entry| entry.path().join("devices").join(name).exists())?;
+        Some(volume.path().join("bdi/read_ahead_kb"))
     }
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {

@@ -91,6 +91,10 @@ impl FileSystem for Ext {
         parse(&ask_about("dumpe2fs", &["-h"], device))
     }
 
+    fn writes_in_place(&self) -> bool {
+        true
+    }
+
     fn served_by(&self, device: &Path) -> Option<String> {
         if self.older { served_by(device) } else { None }
     }

@@ -11,6 +11,7 @@ mod ext3;
 mod ext4;
 mod f2fs;
 mod jfs;
+mod met;
 mod nilfs2;
 mod ntfs;
 mod ntfs3;
@@ -32,6 +33,7 @@ use crate::sys::mount as kernel;
 use crate::sys::{Roots, program};
 
 pub use age::Version;
+pub(crate) use met::{of_file, of_mount, own_read_ahead};
 pub(crate) use ntfs::Server;
 pub(crate) use null::Null;
 
@@ -184,6 +186,30 @@ pub trait FileSystem: Sync {
         let _ = idle;
         Ok(())
     }
+    /// What statfs says where it is (linux/magic.h), for those that must be known where they hold somebody's files.
+    fn magic(&self) -> Option<u64> {
+        None
+    }
+    /// Whether it writes a block where it was: what it writes beside an image is a few blocks of a journal then. Others
+    /// write a block's new place, its checksum and the tree above it, and nobody can tell that from somebody else's writes.
+    fn writes_in_place(&self) -> bool {
+        false
+    }
+    /// Whether files take the flag that switches copy on write off, without which an image would be scattered anew with
+    /// every write. It says its `magic`, too.
+    fn takes_nocow(&self) -> bool {
+        false
+    }
+    /// Whether it numbers its volumes itself: `st_dev` of its files is no device then, and only the mount's source is.
+    fn numbers_volumes(&self) -> bool {
+        false
+    }
+    /// The file in which it keeps a read-ahead of its own, whatever the block device `name` says, while it is mounted from
+    /// there.
+    fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
+        let _ = (name, roots);
+        None
+    }
     /// The driver that serves it once mounted, where that is not the one named.
     fn served_by(&self, device: &Path) -> Option<String> {
         let _ = device;
@@ -303,6 +329,15 @@ mod tests {
             assert!(member.driver().is_some() && member.minimum_size() >= 1 << 20, "{}", member.name());
             assert!(!member.modules().is_empty(), "{}", member.name());
         }
+    }
+
+    #[test]
+    fn what_is_said_of_files_of_others_can_be_found_out() {
+        for member in members().filter(|member| member.takes_nocow() || member.numbers_volumes()) {
+            assert!(member.magic().is_some(), "{} is known by its magic number alone", member.name());
+        }
+        let in_place = members().filter(|member| member.writes_in_place()).map(|member| member.name());
+        assert_eq!(in_place.collect::<Vec<_>>(), ["ext2", "ext3", "ext4", "xfs"]);
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::{FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about};
 use crate::error::{TestbedError, attempt, describe};
 use crate::sys::mount::unmount_patiently;
-use crate::sys::{apart, mountinfo, poll_until, program};
+use crate::sys::{Roots, apart, mountinfo, poll_until, program};
 
 pub(super) struct Ntfs;
 
@@ -76,6 +76,11 @@ impl FileSystem for Ntfs {
         File::open(idle.source).and_then(|device| device.sync_all()).map_err(|error| {
             TestbedError::trial("the target could not be written out").tried(attempt("fsync", idle.source, &error))
         })
+    }
+
+    fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
+        let number = roots.sys_text(&format!("class/block/{name}/dev"))?;
+        Some(roots.sys.join(format!("class/bdi/{number}-fuseblk/read_ahead_kb")))
     }
 
     fn served_by(&self, _: &Path) -> Option<String> {

@@ -63,6 +63,12 @@ impl FileSystem for Skeleton {
         None
     }
 
+    /// Only where it writes again what it wrote before at the same place: see `ext.rs`. What is to be known of one that
+    /// holds images (`magic`, `takes_nocow`, `numbers_volumes`) is in `btrfs.rs`.
+    fn writes_in_place(&self) -> bool {
+        false
+    }
+
     /// Ask the file system's own tool, and test the parsing with its real output.
     fn inspect(&self, device: &Path) -> Inspection {
         let text = super::ask_about("dump.skeleton", &["--brief"], device);

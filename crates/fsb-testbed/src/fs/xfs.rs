@@ -54,6 +54,10 @@ impl FileSystem for Xfs {
         300 << 20
     }
 
+    fn writes_in_place(&self) -> bool {
+        true
+    }
+
     /// Blocks kept beyond the ends of files are freed, and the log is emptied: what it holds is otherwise written to its
     /// place by a worker that comes every 30 seconds, in the middle of somebody's trial.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {

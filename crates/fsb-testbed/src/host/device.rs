@@ -5,9 +5,10 @@ use std::path::Path;
 
 use fsb_model::host::DeviceManifest;
 
+use crate::fs;
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::mountinfo::Mount;
-use crate::sys::{Roots, magic, mountinfo, read_trimmed};
+use crate::sys::{Roots, mountinfo, read_trimmed};
 
 /// Stacks deeper than this are a loop in the tree.
 const DEPTH: u32 = 8;
@@ -86,6 +87,9 @@ pub(crate) fn device_of_mount(mount: &Mount) -> Option<DeviceNumber> {
         return Some(number);
     }
     // Overlays and network file systems have sources that are no devices.
-    let by_source = mount.kind == "btrfs" || magic::of(&mount.point) == Some(magic::BTRFS);
-    if by_source { block::number_of(&mount.source) } else { None }
+    if fs::of_mount(mount).is_some_and(|member| member.numbers_volumes()) {
+        block::number_of(&mount.source)
+    } else {
+        None
+    }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::cgroup;
-use crate::error::describe;
+use crate::error::{Refusal, describe};
 use crate::sys::blkpg::{self, Partition};
 use crate::sys::block::DeviceNumber;
 use crate::sys::{Roots, loopdev, magic, md, swap, systemd};
@@ -116,7 +116,7 @@ impl Action {
     }
 
     /// Undoes the change; what was done, in words, or why it was not.
-    pub(super) fn undo(&self, roots: &Roots) -> Result<String, String> {
+    pub(super) fn undo(&self, roots: &Roots) -> Result<String, Refusal> {
         match self {
             Action::WriteFile { path, value } => restore(path, value, roots),
             Action::RemoveDirectory { path, uid } => remove_directory(path, *uid),
@@ -143,13 +143,13 @@ impl Action {
 }
 
 /// Gone files need nothing: what they stood for went with them.
-fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, String> {
+fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
     if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err("something else has its name now".to_owned());
+        return Err("something else has its name now".into());
     }
     // What lies there is the kernel's, but where a test brings a machine of its own.
     if *roots == Roots::default() && path.exists() && !magic::is_pseudo(path) {
-        return Err("it is no file of the kernel".to_owned());
+        return Err("it is no file of the kernel".into());
     }
     if crate::sys::read_trimmed(path).as_deref() == Some(value.trim()) {
         return Ok(format!("{} holds '{value}' already", path.display()));
@@ -159,23 +159,23 @@ fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, String> {
     match opened.and_then(|mut file| file.write_all(value.as_bytes())) {
         Ok(()) => Ok(format!("wrote '{value}' back to {}", path.display())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
-        Err(error) => Err(describe(&error)),
+        Err(error) => Err(describe(&error).into()),
     }
 }
 
 /// Never follows a link, never removes what belongs to somebody else.
-fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, String> {
+fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
-        Err(error) => return Err(describe(&error)),
+        Err(error) => return Err(describe(&error).into()),
     };
     if !metadata.is_dir() {
-        return Err("something else has its name now".to_owned());
+        return Err("something else has its name now".into());
     }
     let owners = [Some(rustix::process::geteuid().as_raw()), uid];
     if !owners.contains(&Some(metadata.uid())) {
-        return Err(format!("it belongs to user {} now", metadata.uid()));
+        return Err(format!("it belongs to user {} now", metadata.uid()).into());
     }
     // Removes through descriptors and never follows a link.
     std::fs::remove_dir_all(path).map_err(|error| describe(&error))?;
@@ -183,11 +183,11 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, String> {
 }
 
 /// Only what nobody but root could have filled: the kernel would page other processes' memory in from it.
-fn swap_on(path: &Path, priority: i32) -> Result<String, String> {
+fn swap_on(path: &Path, priority: i32) -> Result<String, Refusal> {
     let is_roots = |metadata: &Metadata| metadata.is_file() && metadata.uid() == 0 && metadata.mode() & 0o022 == 0;
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_block_device() && !is_roots(&metadata) => {
-            Err("it is neither a block device nor a file that only root may write".to_owned())
+            Err("it is neither a block device nor a file that only root may write".into())
         }
         _ => swap::on(path, priority),
     }

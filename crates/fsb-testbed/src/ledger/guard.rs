@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{Action, DIRECTORY_PREFIX};
 use crate::control;
+use crate::error::Refusal;
 use crate::medium::GRAIN;
 use crate::sys::blkpg::Partition;
 use crate::sys::{Roots, md};
@@ -19,9 +20,9 @@ const MOST_DEVICES: u32 = 1 << 20;
 const MOST_PARTITIONS: u32 = 256;
 
 /// Whether `action` is one that fsb records for `control`, or without one; why not.
-pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Result<(), String> {
+pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Result<(), Refusal> {
     if path_of(action).is_some_and(|path| !is_plain(path)) {
-        return Err("its path is not a plain, absolute one".to_owned());
+        return Err("its path is not a plain, absolute one".into());
     }
     let own = match (control, action) {
         (Some(name), _) => control::find(name).map_err(|error| error.to_string())?.owns(action, roots),
@@ -39,8 +40,8 @@ pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Re
     };
     match (own, control) {
         (true, _) => Ok(()),
-        (false, Some(name)) => Err(format!("the control {name} never has to {action}")),
-        (false, None) => Err(format!("fsb never has to {action}")),
+        (false, Some(name)) => Err(format!("the control {name} never has to {action}").into()),
+        (false, None) => Err(format!("fsb never has to {action}").into()),
     }
 }
 

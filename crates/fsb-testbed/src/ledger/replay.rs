@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::store::Store;
 use super::{Entry, Owner, guard};
-use crate::error::{attempt, describe};
+use crate::error::{Refusal, attempt, describe};
 use crate::sys::Roots;
 
 /// What became of an entry.
@@ -81,15 +81,15 @@ pub(crate) fn replay_only(directory: &Path, boot_id: &str, owner: Owner) -> Vec<
 }
 
 /// Entries that exist, and whether they can be replayed: for `fsb doctor`.
-pub fn leftovers(directory: &Path) -> Vec<(PathBuf, Result<Entry, String>)> {
+pub fn leftovers(directory: &Path) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
     match Store::open(directory) {
         Ok(store) => entries(&store, &Roots::default()),
         Err(error) if is_absent(&error) => Vec::new(),
-        Err(error) => vec![(directory.to_owned(), Err(describe(&error)))],
+        Err(error) => vec![(directory.to_owned(), Err(describe(&error).into()))],
     }
 }
 
-pub(super) fn entries(store: &Store, roots: &Roots) -> Vec<(PathBuf, Result<Entry, String>)> {
+pub(super) fn entries(store: &Store, roots: &Roots) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
     let read = |name: OsString| read_entry(store, &name, roots).map(|entry| (store.path().join(name), entry));
     store.names("json").into_iter().filter_map(read).collect()
 }
@@ -140,14 +140,14 @@ fn remove_unfinished(store: &Store, is_over: &impl Fn(Owner) -> bool) {
 }
 
 /// Nothing where the entry is gone: a live owner undid it since the directory was read.
-fn read_entry(store: &Store, name: &OsStr, roots: &Roots) -> Option<Result<Entry, String>> {
+fn read_entry(store: &Store, name: &OsStr, roots: &Roots) -> Option<Result<Entry, Refusal>> {
     let text = match store.read(name) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => return Some(Err(describe(&error))),
+        Err(error) => return Some(Err(describe(&error).into())),
     };
-    let entry = serde_json::from_slice::<Entry>(&text).map_err(|error| format!("it is not readable: {error}"));
-    Some(entry.and_then(|entry| {
+    let entry = serde_json::from_slice::<Entry>(&text);
+    Some(entry.map_err(|error| format!("it is not readable: {error}").into()).and_then(|entry| {
         guard::admit(entry.control.as_deref(), &entry.action, roots)?;
         Ok(entry)
     }))
@@ -164,7 +164,7 @@ fn replay_entry(
     let entry = match read_entry(store, name, roots)? {
         Ok(entry) => entry,
         Err(why) => {
-            return Some(Replayed { file, what: name.to_string_lossy().into_owned(), fate: Fate::Refused(why) });
+            return Some(Replayed { file, what: name.to_string_lossy().into_owned(), fate: Fate::Refused(why.into()) });
         }
     };
     let same_boot = entry.boot_id == boot_id;
@@ -174,12 +174,12 @@ fn replay_entry(
         Fate::Discarded
     } else {
         let named = |said: String| entry.control.iter().fold(said, |said, control| format!("{control}: {said}"));
-        entry.action.undo(roots).map_or_else(Fate::Failed, |said| Fate::Undone(named(said)))
+        entry.action.undo(roots).map_or_else(|why| Fate::Failed(why.into()), |said| Fate::Undone(named(said)))
     };
     let done = matches!(fate, Fate::Undone(_) | Fate::Discarded);
     let fate = match if done { store.remove(name) } else { Ok(()) } {
         Ok(()) => fate,
-        Err(error) => Fate::Failed(attempt("remove", &file, &error)),
+        Err(error) => Fate::Failed(attempt("remove", &file, &error).into()),
     };
     let what = match &entry.control {
         Some(control) => format!("{control}: {}", entry.action),

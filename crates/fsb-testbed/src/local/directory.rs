@@ -181,8 +181,7 @@ mod tests {
 
     #[test]
     fn only_what_was_made_is_handed_over() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: needs root");
+        if !fsb_testkit::root_for("only_what_was_made_is_handed_over") {
             return;
         }
         let place = tempfile::tempdir().unwrap();

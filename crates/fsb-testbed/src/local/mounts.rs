@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::check;
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::sys::{beside, mount as kernel};
 use crate::testbed::Setup;
 
@@ -46,7 +46,7 @@ impl MountRoot {
             }
             match make_directory(&place).and_then(|()| mount_tmpfs(&place)) {
                 Ok(nodes) => return Ok(MountRoot { path: place, nodes, next: 0 }),
-                Err(refusal) => refusals.push(refusal),
+                Err(refusal) => refusals.push(refusal.to_string()),
             }
         }
         Err(TestbedError::machine("there is no place for mount points")
@@ -88,9 +88,9 @@ fn hides_something(place: &Path, setup: &Setup) -> bool {
     })
 }
 
-fn make_directory(place: &Path) -> Result<(), String> {
+fn make_directory(place: &Path) -> Result<(), Refusal> {
     if place != Path::new(USUAL) {
-        return if place.is_dir() { Ok(()) } else { Err(format!("{} is not there", place.display())) };
+        return if place.is_dir() { Ok(()) } else { Err(format!("{} is not there", place.display()).into()) };
     }
     let mut path = PathBuf::from("/run");
     for part in ["fsb", "mnt"] {
@@ -106,7 +106,7 @@ fn make_directory(place: &Path) -> Result<(), String> {
 }
 
 /// Not `nodev`: the device nodes on it are opened. The answer is the directory for those.
-fn mount_tmpfs(place: &Path) -> Result<PathBuf, String> {
+fn mount_tmpfs(place: &Path) -> Result<PathBuf, Refusal> {
     let options = ["mode=0755".to_owned(), "size=1m".to_owned(), "nosuid".to_owned(), "noexec".to_owned()];
     kernel::mount("tmpfs", Path::new(beside::MOUNT_ROOT), place, &options).map_err(|error| error.to_string())?;
     let nodes = place.join("dev");

@@ -85,7 +85,10 @@ fn one_divisible_medium(setup: &Setup) -> Result<(), String> {
     let media = media(setup);
     match media.first_key_value() {
         Some(_) if media.len() > 1 => Err("they are on different media".to_owned()),
-        Some((_, request)) => medium::find(&request.medium.name).map_err(|error| error.to_string())?.divisible(request),
+        Some((_, request)) => medium::find(&request.medium.name)
+            .map_err(|error| error.to_string())?
+            .divisible(request)
+            .map_err(String::from),
         None => Ok(()),
     }
 }

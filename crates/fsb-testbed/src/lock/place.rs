@@ -39,7 +39,7 @@ pub(super) fn find(candidates: &[PathBuf]) -> Result<Place, Vec<String>> {
     for path in candidates {
         match Place::make(path) {
             Ok(place) => return Ok(place),
-            Err(error) => refusals.push(attempt("use", path, &error)),
+            Err(error) => refusals.push(attempt("use", path, &error).to_string()),
         }
     }
     if refusals.is_empty() {

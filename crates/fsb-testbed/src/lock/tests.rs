@@ -107,8 +107,7 @@ fn what_is_no_lock_of_ours_is_named_and_not_waited_for() {
     });
     assert!(said.contains("no regular file"), "{said}");
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED a lock of another user: needs root");
+    if !fsb_testkit::root_for("a lock of another user") {
         return;
     }
     let said = disguised(&directory, |path| {

@@ -18,7 +18,7 @@ use rustix::fs::OFlags;
 use super::partitions::{self, Disk};
 use super::signatures::signatures;
 use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::sys::block::{self, DeviceNumber};
@@ -66,7 +66,7 @@ impl MediumKind for Device {
         block::size(&number.directory(&Roots::default())?)
     }
 
-    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         let path = Path::new(request.medium.argument.as_deref().unwrap_or_default());
         let number = block::number_of(path).ok_or_else(|| format!("{} is no block device", path.display()))?;
         partitions::divisible(number, &Roots::default())
@@ -268,14 +268,15 @@ fn claimed_by_others(device: &Pinned) -> TestbedError {
 /// What is known to be on the device: `wipefs` knows best; `blkid` knows the same in older places.
 fn refuse_signatures(device: &Pinned) -> Result<(), TestbedError> {
     let shown = device.shown().display();
-    let refused = |what: String, tried: String| {
+    let refused = |what: String, tried: Refusal| {
         TestbedError::request(what).tried(tried).advice(format!("to destroy all that is on it: --wipe {shown}"))
     };
     match signatures(device) {
         Ok(found) if found.is_empty() => Ok(()),
-        Ok(found) => {
-            Err(refused(format!("{shown} is not empty: nothing was changed"), format!("it holds {}", found.join(", "))))
-        }
+        Ok(found) => Err(refused(
+            format!("{shown} is not empty: nothing was changed"),
+            format!("it holds {}", found.join(", ")).into(),
+        )),
         Err(tried) => Err(refused(format!("cannot tell whether {shown} is empty"), tried)),
     }
 }

@@ -9,7 +9,7 @@ use fsb_model::run::MediumRecord;
 use super::device::OpenDevice;
 use super::raid0::member;
 use super::{GRANULE, MediumKind, MediumRequest, OpenMedium};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::sys::Roots;
@@ -120,10 +120,10 @@ impl MediumKind for Fault {
             let own = MediumRequest { medium, size: *size, ..*request };
             opened.push(super::find(&medium.name)?.open(&own, ledger, progress)?);
         }
-        let fail = |tried: String| TestbedError::machine("the failing disk could not be made").tried(tried);
+        let fail = |tried: Refusal| TestbedError::machine("the failing disk could not be made").tried(tried);
         let mut numbers = Vec::new();
         for member in &opened {
-            let number = block::number_of(member.device()).ok_or_else(|| fail("no block device".to_owned()))?;
+            let number = block::number_of(member.device()).ok_or_else(|| fail("no block device".into()))?;
             numbers.push(format!("{}:{}", number.0, number.1));
         }
         // The mapped device holds its members; a claim of ours would keep it out.
@@ -131,7 +131,7 @@ impl MediumKind for Fault {
         // One run may have several.
         let name = request.medium.to_string().replace(['+', ':'], "-");
         let mapped = Mapped::make(&format!("fsb-{name}"), &(kind.table)(&numbers, sectors)).map_err(fail)?;
-        let number = block::number_of(&mapped.path).ok_or_else(|| fail(format!("{:?}", mapped.path)))?;
+        let number = block::number_of(&mapped.path).ok_or_else(|| fail(format!("{:?}", mapped.path).into()))?;
         let record = MediumRecord {
             device: host::device_manifest(&Roots::default(), (number.0, number.1)),
             summary: format!("{} over {}", kind.name, opened[0].record().summary),
@@ -184,7 +184,7 @@ impl OpenMedium for Failing {
 
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {
         let mut failures = self.device.close(ledger);
-        failures.extend(self.mapped.remove().err());
+        failures.extend(self.mapped.remove().err().map(String::from));
         failures.extend(self.members.iter_mut().flat_map(|member| member.close(ledger)));
         failures
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fsb_model::run::MediumRecord;
 
 use super::{Divided, MediumRequest, OpenMedium, Part, layout};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::block::DeviceNumber;
@@ -123,7 +123,7 @@ fn is_direct(roots: &Roots, index: u32) -> bool {
 /// With the smallest sectors first; where the disk beneath has 4 KiB sectors only those allow direct I/O.
 fn attach(image: &OwnedFd, part: Option<Part>, mode: Mode) -> Result<LoopDevice, TestbedError> {
     use std::os::fd::AsFd;
-    let fail = |why: String| {
+    let fail = |why: Refusal| {
         TestbedError::machine("the image could not be attached to a loop device").tried(why).advice(
             "check that /dev/loop-control exists and that this container may use loop devices, or measure a directory",
         )

@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use super::image::AttachedImage;
 use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::caller::Caller;
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
+use crate::fs;
 use crate::ledger::Ledger;
 use crate::sys::block::DeviceNumber;
 use crate::sys::loopdev::Mode;
@@ -93,7 +94,7 @@ impl MediumKind for LoopImage {
         Some(request.size)
     }
 
-    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), String> {
+    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), Refusal> {
         Ok(())
     }
 
@@ -189,8 +190,8 @@ fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedE
         (image, _) => image,
     };
     let image = image.map_err(fail)?;
-    if magic::of_file(&image) == Some(magic::BTRFS) {
-        // Copy on write would scatter the image anew with every write. Only an empty file takes the flag.
+    if fs::of_file(&image).is_some_and(|member| member.takes_nocow()) {
+        // Only an empty file takes the flag.
         let flags = rustix::fs::ioctl_getflags(&image).map_err(fail)?;
         rustix::fs::ioctl_setflags(&image, flags | IFlags::NOCOW).map_err(fail)?;
     }

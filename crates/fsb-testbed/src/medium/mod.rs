@@ -1,6 +1,7 @@
 //! The family of media: what file systems with a device live on. One file a member, one line in [`REGISTRY`].
 
 mod device;
+#[cfg(any(test, feature = "faults"))]
 mod fault;
 mod image;
 mod loop_image;
@@ -19,7 +20,7 @@ use fsb_model::Medium;
 use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::ledger::Ledger;
 use crate::sys::Roots;
 use crate::testbed::Progress;
@@ -30,6 +31,7 @@ pub static REGISTRY: &[&dyn MediumKind] =
 
 pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
+#[cfg(any(test, feature = "faults"))]
 pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use parts::{GRAIN, layout};
@@ -96,8 +98,8 @@ pub trait MediumKind: Sync {
         None
     }
     /// Whether it can be divided into parts that are media of their own; why not. Nothing is touched.
-    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
-        Err(format!("@{} is not divided", request.medium))
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
+        Err(format!("@{} is not divided", request.medium).into())
     }
     /// Makes it, writes it over once, and divides it as [`layout`] has it.
     fn open_parts(
@@ -108,8 +110,11 @@ pub trait MediumKind: Sync {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let _ = (parts, ledger, progress);
-        let why = self.divisible(request).err().unwrap_or_default();
-        Err(TestbedError::request(format!("@{} cannot be divided", request.medium)).tried(why))
+        let refused = TestbedError::request(format!("@{} cannot be divided", request.medium));
+        Err(match self.divisible(request) {
+            Err(why) => refused.tried(why),
+            Ok(()) => refused,
+        })
     }
 }
 
@@ -146,7 +151,10 @@ pub trait OpenMedium {
 }
 
 /// What is no choice of a user's: disks that fail on purpose.
-static HIDDEN: &[&dyn MediumKind] = &[&fault::Fault];
+static HIDDEN: &[&dyn MediumKind] = &[
+    #[cfg(any(test, feature = "faults"))]
+    &fault::Fault,
+];
 
 /// As a person knows a medium: a virtual machine has no loop device, but a disk.
 pub fn called(medium: &Medium, in_vm: bool) -> String {

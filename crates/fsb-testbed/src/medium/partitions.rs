@@ -11,7 +11,7 @@ use fsb_model::run::MediumRecord;
 
 use super::device::OpenDevice;
 use super::{Divided, MediumRequest, OpenMedium, layout};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::blkpg::{self, Partition};
@@ -20,23 +20,23 @@ use crate::sys::pinned::Pinned;
 use crate::sys::{Roots, read_trimmed};
 
 /// Whether the kernel would take partitions on the disk of that number; why not.
-pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), String> {
+pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), Refusal> {
     let directory = number.directory(roots).ok_or("the device is not known to the kernel")?;
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if directory.join("partition").exists() {
-        return Err(format!("{name} is a partition, and only a whole disk can be divided"));
+        return Err(format!("{name} is a partition, and only a whole disk can be divided").into());
     }
     for (stack, what) in [("dm", "a device of the device mapper"), ("md", "an array")] {
         if directory.join(stack).exists() {
-            return Err(format!("{name} is {what}, and only a whole disk can be divided"));
+            return Err(format!("{name} is {what}, and only a whole disk can be divided").into());
         }
     }
     if blkpg::has_any(&directory) {
-        return Err(format!("{name} has partitions"));
+        return Err(format!("{name} has partitions").into());
     }
     // The kernel's word for devices that never have partitions.
     match read_trimmed(&directory.join("ext_range")).as_deref() {
-        Some("0" | "1") => Err(format!("{name} cannot have partitions")),
+        Some("0" | "1") => Err(format!("{name} cannot have partitions").into()),
         _ => Ok(()),
     }
 }
@@ -202,9 +202,9 @@ mod tests {
             (4, "md0", "an array"),
             (5, "zram0", "cannot have"),
         ] {
-            let why = answer(minor, directory).unwrap_err();
+            let why = answer(minor, directory).unwrap_err().to_string();
             assert!(why.contains(word), "{directory}: {why}");
         }
-        assert!(divisible(DeviceNumber(8, 9), &roots).unwrap_err().contains("not known"));
+        assert!(divisible(DeviceNumber(8, 9), &roots).unwrap_err().to_string().contains("not known"));
     }
 }

@@ -10,7 +10,7 @@ use fsb_model::units::show_bytes;
 
 use super::device::OpenDevice;
 use super::{GRANULE, MediumKind, MediumRequest, OpenMedium};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, Ledger, Ticket};
 use crate::sys::block::{self, DeviceNumber};
@@ -173,7 +173,7 @@ fn open_members(
 
 fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Result<(), TestbedError> {
     let text = request.medium.to_string();
-    let fail = |tried: String| {
+    let fail = |tried: Refusal| {
         TestbedError::machine(format!("{text} could not be made")).tried(tried).advice(
             "check that this kernel has md with raid0 (/proc/mdstat), or add --in vm: a kernel that has it is booted",
         )
@@ -183,14 +183,14 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     for member in &array.members {
         let number = block::number_of(member.device());
         member.verify()?;
-        numbers.push(number.ok_or_else(|| fail(format!("{} is no block device", member.shown().display())))?);
+        numbers.push(number.ok_or_else(|| fail(format!("{} is no block device", member.shown().display()).into()))?);
     }
     let sizes: Vec<Option<u64>> =
         numbers.iter().map(|number| number.directory(&roots).and_then(|directory| block::size(&directory))).collect();
     if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
         array.tickets.extend(allow_different_sizes(&roots, ledger)?);
     }
-    let number = md::free_number(&roots).ok_or_else(|| fail("all numbers of arrays are taken".to_owned()))?;
+    let number = md::free_number(&roots).ok_or_else(|| fail("all numbers of arrays are taken".into()))?;
     let mut names: Vec<String> = array.members.iter().filter_map(|member| name_of(member.device())).collect();
     names.sort();
     array.tickets.push(ledger.record(Action::StopArray { number, members: names })?);
@@ -201,11 +201,11 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
 
     let path = md::path(number);
     let found = block::number_in(&roots.sys.join(format!("block/md{number}")));
-    let found = found.ok_or_else(|| fail(format!("{} did not appear", path.display())))?;
+    let found = found.ok_or_else(|| fail(format!("{} did not appear", path.display()).into()))?;
     let mut device = host::device_manifest(&roots, (found.0, found.1));
     let chunk = read_trimmed(&roots.sys.join(format!("block/md{number}/md/chunk_size")));
     if chunk.as_deref() != Some(&CHUNK.to_string()) {
-        return Err(fail(format!("its chunks are {} bytes", chunk.unwrap_or_default())));
+        return Err(fail(format!("its chunks are {} bytes", chunk.unwrap_or_default()).into()));
     }
     device.queue.insert("chunk_size".to_owned(), CHUNK.to_string());
     device.beneath = array.members.iter().map(|member| member.record().device.clone()).collect();

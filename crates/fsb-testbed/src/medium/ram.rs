@@ -7,7 +7,7 @@ use rustix::fs::MemfdFlags;
 
 use super::image::AttachedImage;
 use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
-use crate::error::{TestbedError, describe};
+use crate::error::{Refusal, TestbedError, describe};
 use crate::ledger::Ledger;
 use crate::sys::loopdev::Mode;
 use crate::sys::{Roots, fill, memory};
@@ -63,7 +63,7 @@ impl MediumKind for Ram {
         Some(request.size)
     }
 
-    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), String> {
+    fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), Refusal> {
         Ok(())
     }
 

@@ -1,10 +1,11 @@
 //! What is known to be on a device, by programs that know all signatures.
 
+use crate::error::Refusal;
 use crate::sys::pinned::Pinned;
 use crate::sys::program;
 
 /// Names of the signatures on a device; an error where nothing could look.
-pub(super) fn signatures(device: &Pinned) -> Result<Vec<String>, String> {
+pub(super) fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
     let mut tried = Vec::new();
     for (name, arguments) in [("wipefs", ["-n", "-p"].as_slice()), ("blkid", &["-p", "-o", "udev"])] {
         let Some(program) = program::find(name) else {
@@ -20,7 +21,7 @@ pub(super) fn signatures(device: &Pinned) -> Result<Vec<String>, String> {
             _ => tried.push(format!("{name}: {}: {}", output.status, program::last_lines(&output.stderr))),
         }
     }
-    Err(tried.join("; "))
+    Err(tried.join("; ").into())
 }
 
 /// `offset,uuid,label,type` lines; a heading starts with `#`. A line of any other form is a signature too.

@@ -7,7 +7,7 @@ use fsb_model::units::show_bytes;
 
 use super::device::OpenDevice;
 use super::{Divided, MediumKind, MediumRequest, OpenMedium, partitions};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::sys::block::{self, DeviceNumber};
@@ -48,7 +48,7 @@ impl MediumKind for VmDisk {
         find(request, &Roots::default()).ok().map(|disk| disk.size)
     }
 
-    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), String> {
+    fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         let roots = Roots::default();
         let disk = find(request, &roots).map_err(|error| error.to_string())?;
         partitions::divisible(disk.number, &roots)

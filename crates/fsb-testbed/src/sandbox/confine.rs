@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::bind;
-use crate::error::{TestbedError, describe};
+use crate::error::{Refusal, TestbedError, describe};
 use crate::sys::beside;
 
 /// What a worker may still do.
@@ -85,21 +85,21 @@ fn check(result: libc::c_int, step: &str) -> Result<(), TestbedError> {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    Err(TestbedError::machine("the worker cannot be confined").tried(format!("{step}: {}", describe(&error))))
+    Err(TestbedError::machine("the worker cannot be confined").tried(Refusal::call(step, &error)))
 }
 
 /// A mount namespace in which all is read-only but the target.
-fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), String> {
+fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), Refusal> {
     let step = |step: &str, result: libc::c_int| match result {
         0 => Ok(()),
-        _ => Err(format!("{step}: {}", describe(&io::Error::last_os_error()))),
+        _ => Err(Refusal::call(step, &io::Error::last_os_error())),
     };
     let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let flags = if root { libc::CLONE_NEWNS } else { libc::CLONE_NEWUSER | libc::CLONE_NEWNS };
     // SAFETY: this process has one thread by contract, so nobody shares what is split off.
     step("unshare", unsafe { libc::unshare(flags) })?;
     if !root {
-        let write = |path: &str, text: String| std::fs::write(path, text).map_err(|error| format!("{path}: {error}"));
+        let write = |path: &str, text: String| std::fs::write(path, text).map_err(|error| Refusal::call(path, &error));
         write("/proc/self/setgroups", "deny".to_owned())?;
         write("/proc/self/uid_map", format!("{0} {0} 1", own.0))?;
         write("/proc/self/gid_map", format!("{0} {0} 1", own.1))?;
@@ -119,10 +119,10 @@ fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), String> {
     }
     std::env::set_current_dir("/").map_err(|error| describe(&error))?;
     let locked = MountAttr { set: RDONLY | NOSUID | NODEV, clear: 0 };
-    mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked).map_err(|error| format!("mount_setattr: {error}"))?;
+    mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked).map_err(|error| Refusal::call("mount_setattr", &error))?;
     if let Some(path) = &writable {
         let open = MountAttr { set: 0, clear: RDONLY };
-        mount_setattr(path, 0, &open).map_err(|error| format!("mount_setattr of the target: {error}"))?;
+        mount_setattr(path, 0, &open).map_err(|error| Refusal::call("mount_setattr of the target", &error))?;
     }
     Ok(())
 }
@@ -137,18 +137,18 @@ struct MountAttr {
     clear: u64,
 }
 
-fn mount_setattr(path: &std::ffi::CStr, flags: u32, attr: &MountAttr) -> Result<(), String> {
+fn mount_setattr(path: &std::ffi::CStr, flags: u32, attr: &MountAttr) -> io::Result<()> {
     // The kernel's struct mount_attr: attr_set, attr_clr, propagation, userns_fd.
     let raw: [u64; 4] = [attr.set, attr.clear, 0, 0];
     // SAFETY: a valid path and a structure of the size that is passed.
     let result = unsafe {
         libc::syscall(libc::SYS_mount_setattr, libc::AT_FDCWD, path.as_ptr(), flags, raw.as_ptr(), size_of_val(&raw))
     };
-    if result == 0 { Ok(()) } else { Err(describe(&io::Error::last_os_error())) }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn c_path(path: &Path) -> Result<CString, String> {
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path holds a zero byte".to_owned())
+fn c_path(path: &Path) -> Result<CString, Refusal> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| "a path holds a zero byte".into())
 }
 
 /// Group before user: afterwards there is no right to change either. Raw calls, for this process has one thread.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::{HOST_PROC, LIFELINE, PROTOCOL, lifeline_is_cut};
-use crate::error::{TestbedError, describe};
+use crate::error::{Refusal, TestbedError, describe};
 
 /// What stands between the run and the rest of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl Isolation {
     }
 }
 
-/// A supervisor that runs. Dropping it kills everything below it.
+/// A supervisor that runs. Dropping it kills everything below it, and waits for that, unless it was let go.
 #[derive(Debug)]
 pub struct Launched {
     /// The supervisor's process id as the front sees it.
@@ -50,6 +50,7 @@ pub struct Launched {
     /// The supervisor ends when this closes, even if its death signal were lost.
     _lifeline: OwnedFd,
     status: Option<i32>,
+    let_go: bool,
 }
 
 /// How long the kernel may take to end a namespace: its last unmount writes back what was dirty.
@@ -90,11 +91,18 @@ impl Launched {
         }
         self.wait(limit).is_some()
     }
+
+    /// Drops it without another kill and without waiting: it was killed already, and the kernel takes the rest away.
+    pub fn let_go(mut self) {
+        self.let_go = true;
+    }
 }
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        self.kill(REAP);
+        if !self.let_go {
+            self.kill(REAP);
+        }
     }
 }
 
@@ -114,7 +122,7 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
     for isolation in wishes {
         match start(arguments, *isolation) {
             Ok(launched) => return Ok(launched),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refusals.push(refusal.to_string()),
         }
     }
     Err(TestbedError::machine("cannot start the supervisor process")
@@ -122,8 +130,8 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
         .advice("check the limits on processes (ulimit -u) and the container's seccomp profile"))
 }
 
-fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, String> {
-    let (ours, theirs) = UnixStream::pair().map_err(|error| format!("socketpair: {}", describe(&error)))?;
+fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refusal> {
+    let (ours, theirs) = UnixStream::pair().map_err(|error| Refusal::call("socketpair", &error))?;
     let (lifeline, lifeline_writer) = pipe()?;
     let (status, status_writer) = pipe()?;
     let (theirs, lifeline, status_writer) = (move_away(theirs)?, move_away(lifeline)?, move_away(status_writer)?);
@@ -146,10 +154,11 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Strin
         prepared.become_supervisor();
     }
     if pid < 0 {
-        return Err(format!("clone ({isolation:?}): {}", describe(&io::Error::last_os_error())));
+        return Err(Refusal::call(format!("clone ({isolation:?})"), &io::Error::last_os_error()));
     }
     drop((theirs, lifeline, status_writer, proc));
-    let mut launched = Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None };
+    let mut launched =
+        Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None, let_go: false };
     // exec closes this pipe; what comes out of it instead is the step that failed before.
     let mut failure = Vec::new();
     std::fs::File::from(status).read_to_end(&mut failure).map_err(|error| describe(&error))?;
@@ -158,22 +167,20 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Strin
         [step, a, b, c, d] => {
             launched.wait(REAP);
             let error = io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
-            Err(format!("{} ({isolation:?}): {}", Step::NAMES[usize::from(step)], describe(&error)))
+            Err(Refusal::call(format!("{} ({isolation:?})", Step::NAMES[usize::from(step)]), &error))
         }
-        _ => Err(format!("the supervisor ended before it started ({isolation:?})")),
+        _ => Err(format!("the supervisor ended before it started ({isolation:?})").into()),
     }
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), String> {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-        .map_err(|errno| format!("pipe: {}", describe(&errno.into())))
+fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| Refusal::call("pipe", &errno.into()))
 }
 
 /// A copy above the places that [`Prepared::place_descriptors`] overwrites.
-fn move_away(fd: impl AsFd) -> Result<OwnedFd, String> {
+fn move_away(fd: impl AsFd) -> Result<OwnedFd, Refusal> {
     const ABOVE: RawFd = 16;
-    rustix::io::fcntl_dupfd_cloexec(fd, ABOVE)
-        .map_err(|errno| format!("moving a descriptor: {}", describe(&errno.into())))
+    rustix::io::fcntl_dupfd_cloexec(fd, ABOVE).map_err(|errno| Refusal::call("moving a descriptor", &errno.into()))
 }
 
 /// The child's descriptors before they have their places.
@@ -219,7 +226,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    fn new(arguments: &[OsString], isolation: Isolation, descriptors: Descriptors) -> Result<Self, String> {
+    fn new(arguments: &[OsString], isolation: Isolation, descriptors: Descriptors) -> Result<Self, Refusal> {
         let name = std::env::args_os().next().unwrap_or_else(|| OsString::from("fsb"));
         let arguments: Vec<CString> = std::iter::once(&name)
             .chain(arguments)

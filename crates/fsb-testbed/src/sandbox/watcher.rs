@@ -43,13 +43,14 @@ const IGNORED: [libc::c_int; 8] = [
     libc::SIGPIPE,
 ];
 
-/// A watcher that runs. Dropping it ends it: the run undid its changes itself. When this process ends without that,
-/// the watcher undoes them.
+/// A watcher that runs. Dropping it ends it, for the run undid its changes itself, unless it was left. When this process
+/// ends without that, the watcher undoes them.
 #[derive(Debug)]
 pub struct Watcher {
     process: Child,
     /// Closed by the kernel when this process ends, however it does.
     _lifeline: OwnedFd,
+    left: bool,
 }
 
 impl Watcher {
@@ -80,12 +81,20 @@ impl Watcher {
             });
         }
         let process = command.spawn().map_err(|error| fail(format!("start it: {}", describe(&error))))?;
-        Ok(Watcher { process, _lifeline: ours })
+        Ok(Watcher { process, _lifeline: ours, left: false })
+    }
+
+    /// Drops it without ending it: when this process has ended, it undoes what could not be undone yet.
+    pub fn leave(mut self) {
+        self.left = true;
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
+        if self.left {
+            return;
+        }
         // Our own child, not waited for yet. It sleeps, so it is gone at once.
         let _ = self.process.kill();
         let _ = self.process.wait();

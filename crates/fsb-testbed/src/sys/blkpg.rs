@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::block::{self, DeviceNumber};
 use super::pinned::Pinned;
 use super::{Roots, poll_until, read_trimmed};
-use crate::error::{attempt, describe};
+use crate::error::{Refusal, attempt};
 
 // linux/blkpg.h
 const BLKPG: libc::c_ulong = 0x1269;
@@ -84,7 +84,7 @@ pub(crate) fn has_any(disk: &Path) -> bool {
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Takes a partition out of the kernel if that very one is on the disk of that number; what was done.
-pub(crate) fn remove(disk: DeviceNumber, partition: &Partition, roots: &Roots) -> Result<String, String> {
+pub(crate) fn remove(disk: DeviceNumber, partition: &Partition, roots: &Roots) -> Result<String, Refusal> {
     let Partition { number, start, bytes } = *partition;
     let name = format!("partition {number} of {}:{}", disk.0, disk.1);
     let Some(directory) = disk.directory(roots) else { return Ok(format!("{name}: the disk is gone")) };
@@ -105,7 +105,7 @@ pub(crate) fn remove(disk: DeviceNumber, partition: &Partition, roots: &Roots) -
         Ok(()) => Ok(format!("removed {name}")),
         // It went meanwhile.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => Ok(format!("{name} is gone")),
-        Err(error) => Err(format!("BLKPG_DEL_PARTITION of {name}: {}", describe(&error))),
+        Err(error) => Err(Refusal::call(format!("BLKPG_DEL_PARTITION of {name}"), &error)),
     }
 }
 
@@ -141,6 +141,6 @@ mod tests {
         assert!(has_any(&disk));
         assert!(remove().unwrap().contains("left alone"));
         std::fs::write(disk.join("sdz2/size"), "8192\n").unwrap();
-        assert!(remove().unwrap_err().contains("/dev/sdz"), "there is no such disk to ask");
+        assert!(remove().unwrap_err().to_string().contains("/dev/sdz"), "there is no such disk to ask");
     }
 }

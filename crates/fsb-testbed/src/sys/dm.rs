@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{block, poll_until};
-use crate::error::{attempt, describe};
+use crate::error::{Refusal, attempt};
 
 // linux/dm-ioctl.h
 const CREATE: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<Head>(0xfd, 3);
@@ -83,17 +83,17 @@ pub(crate) struct Mapped {
 
 impl Mapped {
     /// Makes the device of that name with that table.
-    pub fn make(name: &str, table: &[Line]) -> Result<Mapped, String> {
+    pub fn make(name: &str, table: &[Line]) -> Result<Mapped, Refusal> {
         let path = Path::new("/dev/mapper/control");
         let control = block::open(path, true, false).map_err(|error| attempt("open", path, &error))?;
-        let made = call(&control, CREATE, name, &[]).map_err(|error| format!("DM_DEV_CREATE: {}", describe(&error)))?;
+        let made = call(&control, CREATE, name, &[]).map_err(|error| Refusal::call("DM_DEV_CREATE", &error))?;
         // huge_encode_dev of the kernel: twenty bits of a minor number around twelve of a major one.
         let minor = (made.dev & 0xff) | ((made.dev >> 12) & 0xfff00);
         let mapped = Mapped { control, name: name.to_owned(), path: PathBuf::from(format!("/dev/dm-{minor}")) };
         for (request, what, rows) in [(LOAD, "DM_TABLE_LOAD", table), (SUSPEND, "DM_DEV_SUSPEND", &[])] {
             if let Err(error) = call(&mapped.control, request, name, rows) {
                 let _ = mapped.remove();
-                return Err(format!("{what}: {}", describe(&error)));
+                return Err(Refusal::call(what, &error));
             }
         }
         poll_until(Duration::from_secs(10), || block::number_of(&mapped.path).is_some());
@@ -101,10 +101,10 @@ impl Mapped {
     }
 
     /// Takes it away.
-    pub fn remove(&self) -> Result<(), String> {
+    pub fn remove(&self) -> Result<(), Refusal> {
         call(&self.control, REMOVE, &self.name, &[])
             .map(drop)
-            .map_err(|error| format!("DM_DEV_REMOVE {}: {}", self.name, describe(&error)))
+            .map_err(|error| Refusal::call(format!("DM_DEV_REMOVE {}", self.name), &error))
     }
 }
 

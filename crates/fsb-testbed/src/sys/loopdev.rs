@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{Roots, block, poll_until};
+use crate::error::Refusal;
 
 // linux/loop.h
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
@@ -82,7 +83,12 @@ impl Window {
 }
 
 /// Attaches `image` to a free loop device. Others may take the same device first, so it is tried again on EBUSY.
-pub(crate) fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_size: u32) -> Result<LoopDevice, String> {
+pub(crate) fn attach(
+    image: BorrowedFd<'_>,
+    window: Window,
+    mode: Mode,
+    block_size: u32,
+) -> Result<LoopDevice, Refusal> {
     const ATTEMPTS: u32 = 64;
     let control = open_control()?;
     for _ in 0..ATTEMPTS {
@@ -101,7 +107,7 @@ pub(crate) fn attach(image: BorrowedFd<'_>, window: Window, mode: Mode, block_si
             Err(error) => return Err(crate::error::attempt("LOOP_CONFIGURE on", &path(index), &error)),
         }
     }
-    Err(format!("{ATTEMPTS} free loop devices in a row were taken by somebody else"))
+    Err(format!("{ATTEMPTS} free loop devices in a row were taken by somebody else").into())
 }
 
 /// The node of that name must be the kernel's device of that name.
@@ -120,15 +126,15 @@ fn existing(roots: &Roots) -> BTreeSet<u32> {
     devices.filter_map(|device| device.ok()?.file_name().to_str()?.strip_prefix("loop")?.parse().ok()).collect()
 }
 
-fn open_control() -> Result<OwnedFd, String> {
+fn open_control() -> Result<OwnedFd, Refusal> {
     let control = std::path::Path::new("/dev/loop-control");
     block::open(control, true, false).map_err(|error| crate::error::attempt("open", control, &error))
 }
 
-fn free_index(control: &OwnedFd) -> Result<u32, String> {
+fn free_index(control: &OwnedFd) -> Result<u32, Refusal> {
     // SAFETY: LOOP_CTL_GET_FREE takes no argument.
     let index = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
-    let refused = |_| format!("LOOP_CTL_GET_FREE: {}", crate::error::describe(&io::Error::last_os_error()));
+    let refused = |_| Refusal::call("LOOP_CTL_GET_FREE", &io::Error::last_os_error());
     u32::try_from(index).map_err(refused)
 }
 
@@ -200,7 +206,7 @@ const DETACH: Duration = Duration::from_millis(500);
 ///
 /// A fresh one is the only way back from `discard_max_bytes` 0: since Linux 6.9 that also makes the discard
 /// granularity 0, which every later value fails against (EINVAL).
-pub(crate) fn renew(index: u32, again: bool) -> Result<(), String> {
+pub(crate) fn renew(index: u32, again: bool) -> Result<(), Refusal> {
     let control = open_control()?;
     let mut answer = 0;
     poll_until(DETACH, || {
@@ -228,8 +234,8 @@ fn control_call(control: &OwnedFd, request: libc::c_ulong, index: u32) -> i32 {
     if result >= 0 { 0 } else { io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) }
 }
 
-fn refused(step: &str, index: u32, errno: i32) -> String {
-    format!("{step} {index}: {}", crate::error::describe(&io::Error::from_raw_os_error(errno)))
+fn refused(step: &str, index: u32, errno: i32) -> Refusal {
+    Refusal::call(format!("{step} {index}"), &io::Error::from_raw_os_error(errno))
 }
 
 #[cfg(test)]

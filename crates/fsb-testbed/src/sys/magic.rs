@@ -3,7 +3,6 @@
 use std::path::Path;
 
 pub(crate) const PROC: u64 = 0x9FA0;
-pub(crate) const BTRFS: u64 = 0x9123_683E;
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58F6;
 /// Directories in which nothing can be measured.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::block::{self, DeviceNumber};
 use super::pinned::Pinned;
 use super::{Roots, poll_until, program, read_trimmed};
-use crate::error::{attempt, describe};
+use crate::error::{Refusal, attempt};
 
 // linux/raid/md_u.h
 const SET_ARRAY_INFO: rustix::ioctl::Opcode = rustix::ioctl::opcode::write::<ArrayInfo>(9, 0x23);
@@ -73,7 +73,7 @@ pub(crate) fn path(number: u32) -> PathBuf {
 }
 
 /// Whether the kernel can make a RAID-0: what is missing, else. A module that waits to be loaded is loaded.
-pub(crate) fn has_raid0(roots: &Roots) -> Result<(), String> {
+pub(crate) fn has_raid0(roots: &Roots) -> Result<(), Refusal> {
     let known = || {
         let text = std::fs::read_to_string(roots.proc.join("mdstat")).unwrap_or_default();
         let personalities = text.lines().find_map(|line| line.strip_prefix("Personalities :")).map(str::to_owned);
@@ -88,8 +88,8 @@ pub(crate) fn has_raid0(roots: &Roots) -> Result<(), String> {
     }
     match known() {
         Some(true) => Ok(()),
-        Some(false) => Err("this kernel's md has no raid0".to_owned()),
-        None => Err("this kernel has no md".to_owned()),
+        Some(false) => Err("this kernel's md has no raid0".into()),
+        None => Err("this kernel has no md".into()),
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn free_number(roots: &Roots) -> Option<u32> {
 }
 
 /// Makes a RAID-0 of `members` with chunks of `chunk` bytes and starts it. Nothing of a failed attempt stays.
-pub(crate) fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result<(), String> {
+pub(crate) fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
     let device = make(number)?;
     let started = configure(&device, members, chunk);
     if started.is_err() {
@@ -110,7 +110,7 @@ pub(crate) fn start(number: u32, members: &[DeviceNumber], chunk: u32) -> Result
 }
 
 /// The array's node, made by the kernel where /dev is its own.
-fn make(number: u32) -> Result<OwnedFd, String> {
+fn make(number: u32) -> Result<OwnedFd, Refusal> {
     let parameter = Path::new("/sys/module/md_mod/parameters/new_array");
     std::fs::write(parameter, format!("md{number}")).map_err(|error| attempt("write to", parameter, &error))?;
     let node = path(number);
@@ -119,7 +119,7 @@ fn make(number: u32) -> Result<OwnedFd, String> {
 }
 
 /// The node of that name must be the array's: the kernel numbers arrays as it names them.
-fn open(number: u32) -> Result<OwnedFd, String> {
+fn open(number: u32) -> Result<OwnedFd, Refusal> {
     /// MD_MAJOR of linux/major.h.
     const MAJOR: u32 = 9;
     let node = path(number);
@@ -128,8 +128,8 @@ fn open(number: u32) -> Result<OwnedFd, String> {
     device.open_again(true, false).map_err(refused)
 }
 
-fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(), String> {
-    let refused = |what: &str, error: &io::Error| format!("{what}: {}", describe(error));
+fn configure(device: &OwnedFd, members: &[DeviceNumber], chunk: u32) -> Result<(), Refusal> {
+    let refused = |what: &str, error: &io::Error| Refusal::call(what, error);
     let count = members.len() as i32;
     let info = ArrayInfo {
         minor_version: 90,
@@ -171,7 +171,7 @@ pub(crate) fn members(number: u32, roots: &Roots) -> Vec<String> {
 }
 
 /// Stops the array of these members; somebody else's array of that number is left alone. What was done, in words.
-pub(crate) fn stop(number: u32, names: &[String]) -> Result<String, String> {
+pub(crate) fn stop(number: u32, names: &[String]) -> Result<String, Refusal> {
     let roots = Roots::default();
     let found = members(number, &roots);
     let shown = path(number);
@@ -189,7 +189,7 @@ pub(crate) fn stop(number: u32, names: &[String]) -> Result<String, String> {
         answer = call(&device, STOP_ARRAY, std::ptr::null::<Param>());
         !answer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
     });
-    answer.map_err(|error| format!("STOP_ARRAY: {}", describe(&error)))?;
+    answer.map_err(|error| Refusal::call("STOP_ARRAY", &error))?;
     Ok(format!("stopped {}", shown.display()))
 }
 
@@ -209,9 +209,9 @@ mod tests {
     fn a_kernel_without_md_says_so() {
         let tree = tempfile::tempdir().unwrap();
         let roots = Roots { proc: tree.path().to_owned(), sys: tree.path().to_owned() };
-        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel has no md");
+        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel has no md".into());
         std::fs::write(tree.path().join("mdstat"), "Personalities : [raid1]\nunused devices: <none>\n").unwrap();
-        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel's md has no raid0");
+        assert_eq!(has_raid0(&roots).unwrap_err(), "this kernel's md has no raid0".into());
         std::fs::write(tree.path().join("mdstat"), "Personalities : [raid1] [raid0]\n").unwrap();
         assert_eq!(has_raid0(&roots), Ok(()));
         std::fs::create_dir_all(tree.path().join("block/md127")).unwrap();

@@ -4,6 +4,7 @@ pub(crate) mod apart;
 pub(crate) mod beside;
 pub(crate) mod blkpg;
 pub(crate) mod block;
+#[cfg(any(test, feature = "faults"))]
 pub(crate) mod dm;
 pub(crate) mod fill;
 pub(crate) mod loopdev;

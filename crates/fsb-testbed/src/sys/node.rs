@@ -8,7 +8,7 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use super::Roots;
 use super::block::{self, DeviceNumber};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 
 /// A private node; gone when dropped.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ impl Node {
     /// Where nodes may not be made the answer is a refusal: a path that is checked and used afterwards can be changed in
     /// between.
     pub fn make(directory: Option<&Path>, number: DeviceNumber, shown: &Path) -> Result<Node, TestbedError> {
-        let fail = |tried: String| {
+        let fail = |tried: Refusal| {
             TestbedError::machine(format!("{} cannot be formatted safely: nothing was changed", shown.display()))
                 .tried(tried)
                 .advice("run as root where device nodes can be made (CAP_MKNOD; not in a user namespace)")
         };
-        let directory = directory.ok_or_else(|| fail("there is no place for a private device node".to_owned()))?;
+        let directory = directory.ok_or_else(|| fail("there is no place for a private device node".into()))?;
         let path = directory.join(name_of(number));
         // One of a medium that is no longer open.
         let _ = std::fs::remove_file(&path);
@@ -38,7 +38,7 @@ impl Node {
         // A tmpfs of a user namespace, and seccomp profiles that pretend, make nodes that lead nowhere.
         match block::open(&node.path, false, false) {
             Ok(_) if node.is_intact() => Ok(node),
-            Ok(_) => Err(fail(format!("mknod {}: it is another device", node.path.display()))),
+            Ok(_) => Err(fail(format!("mknod {}: it is another device", node.path.display()).into())),
             Err(error) => Err(fail(attempt("open", &node.path, &error))),
         }
     }

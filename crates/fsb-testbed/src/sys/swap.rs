@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::Roots;
-use crate::error::describe;
+use crate::error::{Refusal, describe};
 
 // linux/swap.h
 const SWAP_FLAG_PREFER: libc::c_int = 0x8000;
@@ -55,7 +55,7 @@ pub(crate) fn off(path: &Path) -> io::Result<()> {
 }
 
 /// Switches an area on with its priority; a negative one is the kernel's to choose. What was done, or why not.
-pub(crate) fn on(path: &Path, priority: i32) -> Result<String, String> {
+pub(crate) fn on(path: &Path, priority: i32) -> Result<String, Refusal> {
     if active(&Roots::default()).iter().any(|area| area.path == path) {
         return Ok(format!("swap on {} is on already", path.display()));
     }
@@ -70,7 +70,7 @@ pub(crate) fn on(path: &Path, priority: i32) -> Result<String, String> {
             error if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENXIO)) => {
                 Ok(format!("{} holds no swap area any more", path.display()))
             }
-            error => Err(describe(&error)),
+            error => Err(describe(&error).into()),
         },
     }
 }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_is_no_swap_area_any_more_stays_off() {
-        if !rustix::process::geteuid().is_root() {
+        if !fsb_testkit::root_for("what_is_no_swap_area_any_more_stays_off") {
             return;
         }
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 
 use super::program;
+use crate::error::Refusal;
 
 const SYSTEMCTL: &str = "systemctl";
 
@@ -24,18 +25,18 @@ pub(crate) struct Unit {
 }
 
 /// Whether systemd manages this machine; why not.
-pub(crate) fn present() -> Result<(), String> {
+pub(crate) fn present() -> Result<(), Refusal> {
     let program = program::find(SYSTEMCTL).ok_or("no systemd: systemctl is missing")?;
     let output = program::run(&program, &["show", "--property=Version"]).map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }
     // What it says takes lines, and comes to this.
-    Err("systemd does not manage this machine".to_owned())
+    Err("systemd does not manage this machine".into())
 }
 
 /// Asks for a unit. A name without a suffix is a service.
-pub(crate) fn unit(name: &str) -> Result<Unit, String> {
+pub(crate) fn unit(name: &str) -> Result<Unit, Refusal> {
     const PROPERTIES: &str =
         "--property=Id,LoadState,ActiveState,CanStop,CanStart,RefuseManualStop,RefuseManualStart,TriggeredBy";
     let output = call(&["show", PROPERTIES, "--", name])?;
@@ -43,16 +44,16 @@ pub(crate) fn unit(name: &str) -> Result<Unit, String> {
 }
 
 /// Stops a unit and waits until it is down.
-pub(crate) fn stop(name: &str) -> Result<(), String> {
+pub(crate) fn stop(name: &str) -> Result<(), Refusal> {
     call(&["stop", "--", name]).map(drop)
 }
 
 /// Starts a unit and waits until it is up.
-pub(crate) fn start(name: &str) -> Result<(), String> {
+pub(crate) fn start(name: &str) -> Result<(), Refusal> {
     call(&["start", "--", name]).map(drop)
 }
 
-fn call(arguments: &[&str]) -> Result<String, String> {
+fn call(arguments: &[&str]) -> Result<String, Refusal> {
     let program = program::find(SYSTEMCTL).ok_or("systemctl is missing")?;
     let words: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
     let output = program::run(&program, &words).map_err(|error| error.to_string())?;
@@ -60,7 +61,7 @@ fn call(arguments: &[&str]) -> Result<String, String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let verb = arguments.first().copied().unwrap_or_default();
-    Err(format!("systemctl {verb}: {}: {}", output.status, program::last_lines(&output.stderr)))
+    Err(format!("systemctl {verb}: {}: {}", output.status, program::last_lines(&output.stderr)).into())
 }
 
 fn parse(asked: &str, text: &str) -> Unit {

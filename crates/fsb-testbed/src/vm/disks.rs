@@ -44,6 +44,7 @@ pub(super) fn check(setup: &Setup) -> Result<BTreeMap<String, u64>, TestbedError
         let size = match request.medium.name.as_str() {
             // It is the guest's kernel that joins them.
             "raid0" => medium::check_members(&request)?,
+            #[cfg(any(test, feature = "faults"))]
             "fault" => medium::fault_members(&request).map(|(_, members)| members[0].1)?,
             name => medium::find(name)?.check(&request)?,
         };
@@ -97,6 +98,7 @@ impl Disks {
                 }
                 Ok(array)
             }
+            #[cfg(any(test, feature = "faults"))]
             "fault" => {
                 let (kind, members) = medium::fault_members(request)?;
                 let mut argument = kind.to_owned();

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::{Finish, Place, Seen, Source};
-use crate::host;
+use crate::error::Refusal;
 use crate::sys::{Roots, block, mountinfo, read_trimmed};
+use crate::{fs, host};
 
 pub(super) struct OtherDeviceUse;
 
@@ -19,9 +20,6 @@ pub(super) const UNSURE: &str = "others_or_backing_device_bytes";
 
 /// Stacks deeper than this are a loop in the tree.
 const DEPTH: u32 = 8;
-/// File systems that write a block where it was: what they write beside an image is a few blocks of a journal. Others
-/// write a block's new place, its checksum and the tree above it, and nobody can tell that from somebody else's writes.
-const IN_PLACE: [&str; 4] = ["ext2", "ext3", "ext4", "xfs"];
 
 impl Source for OtherDeviceUse {
     fn name(&self) -> &'static str {
@@ -32,7 +30,7 @@ impl Source for OtherDeviceUse {
         "Bytes that the disk under the target read and wrote for others."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
         let device = place.device.ok_or("the target has no device")?;
         bottom(place.roots, device).map(drop)
     }
@@ -90,7 +88,7 @@ pub(crate) struct Bottom {
 
 /// The one disk under a device, or why there is none: where several disks serve one device, or none, nobody can say
 /// what was asked of each.
-pub(crate) fn bottom(roots: &Roots, directory: &Path) -> Result<Bottom, String> {
+pub(crate) fn bottom(roots: &Roots, directory: &Path) -> Result<Bottom, Refusal> {
     let mut bottom = Bottom { disk: directory.to_owned(), in_place: true };
     for _ in 0..DEPTH {
         let text = |file: &str| read_trimmed(&bottom.disk.join(file));
@@ -100,19 +98,19 @@ pub(crate) fn bottom(roots: &Roots, directory: &Path) -> Result<Bottom, String> 
             let mount = mountinfo::holding(&mountinfo::read(), Path::new(&file));
             let below = mount.as_ref().and_then(host::device_of_mount).and_then(|number| number.directory(roots));
             let (Some(mount), Some(below)) = (mount, below) else {
-                return Err("the disk under the image is not known".to_owned());
+                return Err("the disk under the image is not known".into());
             };
-            bottom.in_place &= IN_PLACE.contains(&mount.kind.as_str());
+            bottom.in_place &= fs::of_mount(&mount).is_some_and(|member| member.writes_in_place());
             bottom.disk = below;
         } else {
             match members(&bottom.disk)[..] {
                 [] => return Ok(bottom),
                 [ref only] => bottom.disk.clone_from(only),
-                _ => return Err("several disks are under the target".to_owned()),
+                _ => return Err("several disks are under the target".into()),
             }
         }
     }
-    Err("the devices under the target are stacked too deep".to_owned())
+    Err("the devices under the target are stacked too deep".into())
 }
 
 fn members(directory: &Path) -> Vec<PathBuf> {

@@ -1,6 +1,7 @@
 //! How fast the processors say that they run.
 
 use super::{Finish, LEAST, Place, Source, one};
+use crate::error::Refusal;
 use crate::sys::Roots;
 
 pub(super) struct Frequency;
@@ -14,8 +15,8 @@ impl Source for Frequency {
         "Mean clock frequency of the processors before and after: the smaller of the two."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
-        hertz(place.roots).map(drop).ok_or_else(|| "the kernel shows no frequencies (no cpufreq)".to_owned())
+    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+        hertz(place.roots).map(drop).ok_or_else(|| "the kernel shows no frequencies (no cpufreq)".into())
     }
 
     fn begin(&self, place: &Place<'_>) -> Option<Finish> {

@@ -18,6 +18,7 @@ use std::time::Instant;
 
 pub use threshold::{PRETENDED, reasons};
 
+use crate::error::Refusal;
 use crate::sys::Roots;
 
 /// Everything that is watched.
@@ -65,7 +66,7 @@ pub trait Source: Sync {
     /// One line for `fsb list disturbances`.
     fn about(&self) -> &'static str;
     /// Whether it can be watched here; why not.
-    fn probe(&self, place: &Place<'_>) -> Result<(), String>;
+    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal>;
     /// Reads it for the first time; nothing where it cannot be read.
     fn begin(&self, place: &Place<'_>) -> Option<Finish>;
 }
@@ -107,7 +108,7 @@ pub fn add(sum: &mut Seen, more: Seen) {
 /// Why it cannot be told what the disk under a device does for others; nothing where it can.
 pub(crate) fn blind_to_others(roots: &Roots, device: &Path) -> Option<String> {
     match device::bottom(roots, device) {
-        Err(why) => Some(why),
+        Err(why) => Some(why.into()),
         Ok(bottom) if !bottom.in_place => Some(
             "the file system that holds the image moves what it writes, which looks like others' writes".to_owned(),
         ),

@@ -1,6 +1,7 @@
 //! CPU time of processes that are neither ours nor the kernel's.
 
 use super::{Finish, Place, Source, one, processes, seconds};
+use crate::error::Refusal;
 
 pub(super) struct Others;
 
@@ -15,11 +16,11 @@ impl Source for Others {
         "CPU time of other processes, those that ended meanwhile included."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
         let here = processes::read(place.roots);
         match here.iter().any(|process| process.id == place.front) {
             true => Ok(()),
-            false => Err("the processes of this machine cannot be seen".to_owned()),
+            false => Err("the processes of this machine cannot be seen".into()),
         }
     }
 

@@ -3,6 +3,7 @@
 //! It describes and judges nothing: our own workload waits for its disk as anybody's would.
 
 use super::{Finish, Place, Seen, Source};
+use crate::error::Refusal;
 use crate::sys::Roots;
 
 pub(super) struct Pressure;
@@ -18,9 +19,9 @@ impl Source for Pressure {
         "Time in which some work waited for processors, disks or memory, ours included."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
+    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
         match totals(place.roots)[..] {
-            [] => Err("this kernel keeps no /proc/pressure (boot it with psi=1)".to_owned()),
+            [] => Err("this kernel keeps no /proc/pressure (boot it with psi=1)".into()),
             _ => Ok(()),
         }
     }

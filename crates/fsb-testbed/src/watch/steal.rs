@@ -1,6 +1,7 @@
 //! Time that the hypervisor gave to somebody else while this machine had work.
 
 use super::{Finish, Place, Source, one, seconds};
+use crate::error::Refusal;
 use crate::sys::Roots;
 
 pub(super) struct Steal;
@@ -16,8 +17,8 @@ impl Source for Steal {
         "CPU time that the hypervisor gave to others while this machine had work."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
-        ticks(place.roots).map(drop).ok_or_else(|| "/proc/stat does not tell".to_owned())
+    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+        ticks(place.roots).map(drop).ok_or_else(|| "/proc/stat does not tell".into())
     }
 
     fn begin(&self, place: &Place<'_>) -> Option<Finish> {

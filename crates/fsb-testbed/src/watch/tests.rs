@@ -117,7 +117,7 @@ fn a_machine_that_tells_nothing_is_said_and_not_guessed() {
     let place = Place { roots: &roots, front: 1, device: None, neighbours: &[] };
     for source in REGISTRY {
         let why = source.probe(&place).expect_err(source.name());
-        assert!(!why.is_empty(), "{}", source.name());
+        assert!(!why.to_string().is_empty(), "{}", source.name());
     }
     let seen = Watch::begin(&place).end();
     assert_eq!(seen.keys().collect::<Vec<_>>(), [AVAILABLE_CPU_SECONDS, WATCHED_SECONDS]);
@@ -167,7 +167,7 @@ fn the_disk_under_a_stack_is_found_or_it_is_said_why_not() {
     let found = |name: &str| device::bottom(&roots, &block(name));
     assert_eq!(found("dm-0").unwrap().disk, block("sda"));
     assert_eq!(found("sdb").unwrap(), device::Bottom { disk: block("sdb"), in_place: true });
-    assert_eq!(found("md0").unwrap_err(), "several disks are under the target");
+    assert_eq!(found("md0").unwrap_err(), "several disks are under the target".into());
     write(&block("loop0"), "loop/backing_file", "/proc/nothing (deleted)\n");
-    assert_eq!(found("loop0").unwrap_err(), "the disk under the image is not known");
+    assert_eq!(found("loop0").unwrap_err(), "the disk under the image is not known".into());
 }

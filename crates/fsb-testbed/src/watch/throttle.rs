@@ -1,6 +1,7 @@
 //! Processors that were slowed down because they were too hot.
 
 use super::{Finish, Place, Source, one};
+use crate::error::Refusal;
 use crate::sys::Roots;
 
 pub(super) struct Throttle;
@@ -16,8 +17,8 @@ impl Source for Throttle {
         "How often processors were slowed down because of heat."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), String> {
-        events(place.roots).map(drop).ok_or_else(|| "the kernel counts no thermal throttling here".to_owned())
+    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+        events(place.roots).map(drop).ok_or_else(|| "the kernel counts no thermal throttling here".into())
     }
 
     fn begin(&self, place: &Place<'_>) -> Option<Finish> {

@@ -70,7 +70,10 @@ impl Stage {
     /// Goes without waiting for the kernel. The watcher stays: what could not be undone yet it tries again.
     pub(super) fn leave(self) {
         drop(self.lock);
-        std::mem::forget((self.launched, self.watcher));
+        self.launched.let_go();
+        if let Some(watcher) = self.watcher {
+            watcher.leave();
+        }
     }
 
     /// The exit code that an error ends the run with: that of the signal, where it was interrupted.

@@ -58,12 +58,11 @@ fn dependencies_point_down() {
     }
 }
 
-/// Only engine and testbed may hold `unsafe`, and only the binary and xtask print.
-#[test]
-fn unsafe_and_printing_stay_in_their_rooms() {
+/// The lines of code of each source file, by its path below `crates`: no comments, no tests.
+fn sources() -> Vec<(String, Vec<String>)> {
     let crates = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut files = vec![std::path::PathBuf::from(crates)];
-    let mut seen = 0;
+    let mut found = Vec::new();
     while let Some(path) = files.pop() {
         if path.is_dir() {
             files.extend(std::fs::read_dir(&path).unwrap().flatten().map(|entry| entry.path()));
@@ -73,10 +72,19 @@ fn unsafe_and_printing_stay_in_their_rooms() {
         if !name.ends_with(".rs") || !name.contains("/src/") || name.ends_with("/tests.rs") {
             continue;
         }
-        seen += 1;
         let text = std::fs::read_to_string(&path).unwrap();
         let body = text.split("#[cfg(test)]").next().unwrap();
-        let code: Vec<&str> = body.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        let code = body.lines().filter(|line| !line.trim_start().starts_with("//"));
+        found.push((name, code.map(str::to_owned).collect()));
+    }
+    assert!(found.len() > 50, "only {} files found", found.len());
+    found
+}
+
+/// Only engine and testbed may hold `unsafe`, and only the binary and xtask print.
+#[test]
+fn unsafe_and_printing_stay_in_their_rooms() {
+    for (name, code) in sources() {
         let has = |what: &str| code.iter().any(|line| line.contains(what));
         let may_be_unsafe = ["fsb-engine/", "fsb-testbed/", "xtask/"].iter().any(|home| name.starts_with(home));
         assert!(may_be_unsafe || !has("unsafe {"), "unsafe in {name}");
@@ -86,5 +94,32 @@ fn unsafe_and_printing_stay_in_their_rooms() {
             "{name} prints or exits"
         );
     }
-    assert!(seen > 50, "only {seen} files found");
+}
+
+/// A file system is one file and one line: no other room of the testbed asks for one by its name.
+#[test]
+fn file_systems_are_named_in_their_family_alone() {
+    // Of tmpfs the testbed mounts one of its own.
+    let members = fsb_testbed::fs::REGISTRY.iter().map(|member| member.name()).filter(|name| *name != "tmpfs");
+    let names: Vec<String> = members.map(|name| format!("\"{name}\"")).collect();
+    let rooms =
+        sources().into_iter().filter(|(path, _)| path.starts_with("fsb-testbed/src/") && !path.contains("/fs/"));
+    for (path, code) in rooms {
+        let named = code.iter().find(|line| names.iter().any(|name| line.contains(name)));
+        assert_eq!(named, None, "{path}");
+    }
+}
+
+/// A reason that passes from one room of the testbed to another says whether the kernel gave it.
+#[test]
+fn reasons_have_a_type_in_the_testbed() {
+    for (path, code) in sources().into_iter().filter(|(path, _)| path.starts_with("fsb-testbed/src/")) {
+        // Why targets take turns is told as it is, and nobody tried anything.
+        if path.ends_with("local/side_by_side.rs") {
+            continue;
+        }
+        let answers = code.iter().filter_map(|line| line.split_once("-> Result<"));
+        let plain = answers.map(|(_, answer)| answer).find(|answer| answer.contains(", String>"));
+        assert_eq!(plain, None, "{path}: a `Refusal` is meant");
+    }
 }

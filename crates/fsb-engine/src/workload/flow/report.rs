@@ -30,6 +30,20 @@ pub(super) struct Tally {
     pub(super) transfers: u64,
 }
 
+impl Tally {
+    #[inline]
+    pub(super) fn read(&mut self, bytes: u64) {
+        self.bytes_read += bytes;
+        self.transfers += 1;
+    }
+
+    #[inline]
+    pub(super) fn wrote(&mut self, bytes: u64) {
+        self.bytes_written += bytes;
+        self.transfers += 1;
+    }
+}
+
 impl Report {
     /// An empty one, whose memory was touched.
     pub(super) fn new(program: &Program) -> Report {

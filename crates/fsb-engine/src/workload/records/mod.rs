@@ -186,18 +186,9 @@ pub(super) struct RecordsJob {
 }
 
 impl RecordsJob {
-    fn workers(&self) -> u32 {
-        self.spec.threads * self.spec.processes
-    }
-
-    /// Files that one worker has for itself, or shares with the other threads.
-    fn files_of_a_worker(&self) -> u64 {
-        self.spec.layout.files / u64::from(self.spec.processes)
-    }
-
     fn restore(&self) -> Restore {
         let Spec { layout, threads, backend, .. } = &self.spec;
-        let files = self.files_of_a_worker();
+        let files = self.spec.files_per_process();
         let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
         match self.member.action {
             RecordAction::Append => Restore::Nothing,
@@ -303,7 +294,7 @@ impl Job for RecordsJob {
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let set = self.spec.open_set(context)?;
-        let rendezvous = Rendezvous::new(self.workers(), matches!(context.clock, ClockSpec::Fake { .. }))?;
+        let rendezvous = Rendezvous::new(self.spec.workers(), matches!(context.clock, ClockSpec::Fake { .. }))?;
         let threads = RecordThreads { job: self, set: &set, context, rendezvous: &rendezvous };
         let verb = if self.member.action == RecordAction::Read { Verb::Read } else { Verb::Write };
         let subject = Subject { interest: Interest::Data, content: self.content(), verb: Some(verb) };

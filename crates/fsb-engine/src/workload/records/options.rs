@@ -42,7 +42,7 @@ impl Options {
         let strided = spec.access == Access::Strided;
         let stride = strided.then(|| reader.number("stride", &STRIDE.to_string(), 1..=1 << 32)).transpose()?;
         let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
-        let held = spec.layout.files / u64::from(spec.processes) <= HELD_FILES;
+        let held = spec.files_per_process() <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
             if asked && !held {
                 let message =

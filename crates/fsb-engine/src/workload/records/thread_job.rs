@@ -14,7 +14,7 @@ use crate::backend::Purpose;
 use crate::clock::Kind;
 use crate::context::Context;
 use crate::hash::{Stream, hash, unit};
-use crate::io_loop::{Files, IoLoop, IoOptions, OpenFileSet};
+use crate::io_loop::{IoLoop, IoOptions, OpenFileSet};
 use crate::order::Visits;
 use crate::rendezvous::{Rendezvous, RoundState};
 use crate::thread_recorder::ThreadRecorder;
@@ -49,16 +49,13 @@ impl<'s> RecordThreads<'s> {
 
     fn io(&self, purpose: Purpose, rank: u32) -> Result<IoLoop<'s>, EngineError> {
         let job = self.job;
-        let count = job.files_of_a_worker();
-        let first = if job.spec.processes > 1 { u64::from(rank) * count } else { 0 };
         let io_options = IoOptions {
             // Files that are created before the clock are not what is measured.
             kind: if purpose == Purpose::Read { Kind::Read } else { Kind::Write },
-            files: Files { first, count },
             hold: true,
             verify: job.options.verify,
             lock: job.options.lock,
-            ..job.spec.io_options(purpose)
+            ..job.spec.io_options(purpose, rank)
         };
         IoLoop::new(self.set, io_options)
     }

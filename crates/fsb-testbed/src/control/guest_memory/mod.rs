@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, Place, Scope, Stop, Value};
-use crate::error::TestbedError;
+use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Action;
 use crate::sys::{Roots, memory, read_trimmed};
@@ -44,13 +44,13 @@ impl Control for GuestMemory {
         ]
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         if !host::is_virtual_machine(roots) {
-            return Err("not a virtual machine: nothing to do".to_owned());
+            return Err("not a virtual machine: nothing to do".into());
         }
         let order = order_file(roots);
         if order.exists() && rustix::fs::access(&order, rustix::fs::Access::WRITE_OK).is_err() {
-            return Err(format!("free-page reporting cannot be stopped: {} cannot be written", order.display()));
+            return Err(format!("free-page reporting cannot be stopped: {} cannot be written", order.display()).into());
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+use crate::error::Refusal;
 use crate::sys::{Roots, memory};
 use crate::testbed::Progress;
 
@@ -45,12 +46,12 @@ pub(super) fn touch_free_memory(roots: &Roots, progress: &mut dyn FnMut(Progress
     let mut held = Vec::new();
     let first = match touch(sample, roots, &mut held, &mut |_| {}) {
         Ok(time) => time,
-        Err(why) => return Outcome::Impossible { why },
+        Err(why) => return Outcome::Impossible { why: why.to_string() },
     };
     held.clear();
     let second = match touch(sample, roots, &mut held, &mut |_| {}) {
         Ok(time) => time,
-        Err(why) => return Outcome::Impossible { why },
+        Err(why) => return Outcome::Impossible { why: why.to_string() },
     };
     if first.as_secs_f64() < COLD_FACTOR * second.as_secs_f64() {
         return Outcome::Warm;
@@ -62,7 +63,7 @@ pub(super) fn touch_free_memory(roots: &Roots, progress: &mut dyn FnMut(Progress
     // What is held stays held: touching what was just given back would go in circles.
     match touch(total - sample, roots, &mut held, &mut report) {
         Ok(_) => Outcome::Touched { bytes: held.len() as u64 * CHUNK, seconds: start.elapsed().as_secs_f64() },
-        Err(why) => Outcome::Impossible { why },
+        Err(why) => Outcome::Impossible { why: why.to_string() },
     }
 }
 
@@ -79,7 +80,7 @@ fn touchable(roots: &Roots) -> u64 {
 
 /// Maps and touches `bytes` in chunks and holds them; stops early where memory became scarce. The time is that of the
 /// touching alone.
-fn touch(bytes: u64, roots: &Roots, held: &mut Vec<Mapping>, report: &mut dyn FnMut(u64)) -> Result<Duration, String> {
+fn touch(bytes: u64, roots: &Roots, held: &mut Vec<Mapping>, report: &mut dyn FnMut(u64)) -> Result<Duration, Refusal> {
     let mut time = Duration::ZERO;
     for chunk in 0..bytes / CHUNK {
         if touchable(roots) < CHUNK {
@@ -102,7 +103,7 @@ struct Mapping {
 }
 
 impl Mapping {
-    fn new(length: usize) -> Result<Mapping, String> {
+    fn new(length: usize) -> Result<Mapping, Refusal> {
         // SAFETY: a new private anonymous mapping at an address of the kernel's choice.
         let start = unsafe {
             mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)

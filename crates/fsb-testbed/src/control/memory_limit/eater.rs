@@ -13,7 +13,7 @@ use std::time::Duration;
 use fsb_model::units::show_bytes;
 
 use super::usage::MemoryUse;
-use crate::error::describe;
+use crate::error::{Refusal, describe};
 use crate::sys::{Roots, memory};
 
 /// Locked at a time: so near the limit is what is left at last.
@@ -46,30 +46,31 @@ impl PartialEq for Eater {
 impl Eq for Eater {}
 
 /// Whether there is anything to eat, and whether it may be eaten; why not.
-pub(super) fn possible(limit: u64, roots: &Roots) -> Result<(), String> {
+pub(super) fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
     let show = |bytes: u64| show_bytes(bytes as f64);
     let available = memory::meminfo(roots, "MemAvailable").ok_or("/proc/meminfo does not say what is available")?;
     if available < limit {
-        return Err(format!("only {} are available, less than the limit already", show(available)));
+        return Err(format!("only {} are available, less than the limit already", show(available)).into());
     }
     match memory::cgroup_headroom(roots) {
         Some(headroom) if headroom < available - limit => Err(format!(
             "{} would have to be locked, but our own cgroup leaves {}",
             show(available - limit),
             show(headroom)
-        )),
+        )
+        .into()),
         _ => Ok(()),
     }
 }
 
 impl Eater {
     /// Locks all memory but `limit` bytes of what `available` says. Caches should have been dropped before.
-    pub(super) fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<Eater, String> {
+    pub(super) fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<Eater, Refusal> {
         let (ours, theirs) = UnixStream::pair().map_err(|error| describe(&error))?;
         // SAFETY: the child makes only system calls on memory and descriptors of its own, and never returns.
         let pid = unsafe { libc::fork() };
         match pid {
-            -1 => return Err(describe(&io::Error::last_os_error())),
+            -1 => return Err(describe(&io::Error::last_os_error()).into()),
             // SAFETY: this is the child.
             0 => unsafe { eat(theirs.as_raw_fd()) },
             _ => {}
@@ -95,12 +96,12 @@ impl Eater {
     }
 
     /// Whether it still holds what it ate; why not.
-    pub(super) fn holds(&self) -> Result<(), String> {
+    pub(super) fn holds(&self) -> Result<(), Refusal> {
         // SAFETY: asks after our own child without waiting for it; nothing is written.
         let ended = || unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0;
         if self.gone.load(Ordering::Relaxed) || ended() {
             self.gone.store(true, Ordering::Relaxed);
-            return Err("the process that locked memory was killed".to_owned());
+            return Err("the process that locked memory was killed".into());
         }
         Ok(())
     }
@@ -119,7 +120,7 @@ impl Eater {
 }
 
 /// Asks for so many chunks, one byte each, and waits for as many answers.
-fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), String> {
+fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), Refusal> {
     let mut answer = [0u8; 1];
     for locked in 0..chunks {
         let done = connection.write_all(&[1]).and_then(|()| connection.read_exact(&mut answer));
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn where_nothing_can_be_eaten_that_is_said() {
         let (_tree, roots) = machine(32 << 20);
-        assert!(possible(64 << 20, &roots).unwrap_err().contains("less than the limit already"));
+        assert!(possible(64 << 20, &roots).unwrap_err().to_string().contains("less than the limit already"));
         let (_tree, roots) = machine(1 << 50);
         assert!(possible(1 << 30, &roots).is_ok());
         let far = Eater { pid: 0, limit: 1 << 30, left: 2 << 30, gone: AtomicBool::new(true) };

@@ -6,6 +6,7 @@ use fsb_model::units::show_bytes;
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Refusal;
 use crate::sys::{Roots, read_trimmed};
 
 /// Which kind of hierarchy has the memory controller.
@@ -75,7 +76,7 @@ pub(super) fn switch(roots: &Roots) -> PathBuf {
 
 impl Hierarchy {
     /// The one that has the memory controller and can be written to; why there is none.
-    pub(super) fn find(roots: &Roots) -> Result<Hierarchy, String> {
+    pub(super) fn find(roots: &Roots) -> Result<Hierarchy, Refusal> {
         let membership = roots.proc_text("self/cgroup").unwrap_or_default();
         let unified = mounts(roots);
         let old = unified.join(CONTROLLER);
@@ -87,7 +88,7 @@ impl Hierarchy {
             let parent = parent.unwrap_or_else(|| old.clone());
             Ok(Hierarchy { version: Version::V1, parent, root: old, enable: None })
         } else {
-            Err("neither /sys/fs/cgroup nor /sys/fs/cgroup/memory has a memory controller".to_owned())
+            Err("neither /sys/fs/cgroup nor /sys/fs/cgroup/memory has a memory controller".into())
         }?;
         access(&found.parent, Access::WRITE_OK)
             .map_err(|errno| crate::error::attempt("make a cgroup in", &found.parent, &errno.into()))?;
@@ -95,14 +96,14 @@ impl Hierarchy {
     }
 
     /// Whether a limit of `bytes` would be the one that counts; why not.
-    pub(super) fn allows(&self, bytes: u64) -> Result<(), String> {
+    pub(super) fn allows(&self, bytes: u64) -> Result<(), Refusal> {
         let file = self.version.limit_file();
         let above = self.parent.ancestors().take_while(|path| path.starts_with(&self.root));
         for directory in above {
             let limit = read_trimmed(&directory.join(file)).and_then(|text| text.parse::<u64>().ok());
             if let Some(limit) = limit.filter(|limit| *limit < bytes) {
                 let (limit, shown) = (show_bytes(limit as f64), directory.display());
-                return Err(format!("the cgroup {shown}, which it would be in, is itself held to {limit}"));
+                return Err(format!("the cgroup {shown}, which it would be in, is itself held to {limit}").into());
             }
         }
         Ok(())
@@ -121,7 +122,7 @@ fn own(membership: &str, controller: &str) -> String {
 
 /// A cgroup with processes in it gives its children no controller, so ours is made in the nearest one above us that
 /// does; where none does, in the root, which may.
-fn unified_place(root: &Path, own: &str) -> Result<Hierarchy, String> {
+fn unified_place(root: &Path, own: &str) -> Result<Hierarchy, Refusal> {
     let place = |parent: &Path, enable| Hierarchy {
         version: Version::V2,
         parent: parent.to_owned(),

@@ -29,7 +29,7 @@ pub use usage::MemoryUse;
 use self::hierarchy::Hierarchy;
 use self::request::{Mechanism, Request};
 use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
-use crate::error::{TestbedError, attempt};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 use crate::sys::{Roots, memory, random_name};
 
@@ -83,16 +83,16 @@ impl Control for MemoryLimit {
         if value == KEEP {
             return Ok(());
         }
-        let wrong = |why: String| {
+        let wrong = |why: Refusal| {
             TestbedError::request(format!("control {MEMORY_LIMIT}={value}: {why}"))
                 .advice("write a size such as 512M, or keep")
         };
         let request: Request = value.parse().map_err(wrong)?;
         request.check(memory::meminfo(roots, "MemTotal").unwrap_or(u64::MAX)).map_err(wrong)?;
-        means(&request, roots).map(drop).map_err(|why| cannot(value, &why))
+        means(&request, roots).map(drop).map_err(|why| cannot(value, why))
     }
 
-    fn probe(&self, roots: &Roots) -> Result<(), String> {
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         let request = Request { bytes: request::LEAST, mechanism: None };
         means(&request, roots).map(drop)
     }
@@ -101,8 +101,8 @@ impl Control for MemoryLimit {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        let request: Request = value.parse().map_err(|why: String| cannot(value, &why))?;
-        match means(&request, context.roots).map_err(|why| cannot(value, &why))? {
+        let request: Request = value.parse().map_err(|why: Refusal| cannot(value, why))?;
+        match means(&request, context.roots).map_err(|why| cannot(value, why))? {
             Means::Cgroup(hierarchy) => set_cgroup(value, request.bytes, hierarchy, context),
             Means::Eater => set_eater(value, request.bytes, context),
         }
@@ -127,16 +127,16 @@ impl Control for MemoryLimit {
     }
 }
 
-fn cannot(value: &str, why: &str) -> TestbedError {
+fn cannot(value: &str, why: Refusal) -> TestbedError {
     TestbedError::machine(format!("control {MEMORY_LIMIT}={value} is not available here")).tried(why).advice(
         "run as root where there is a memory controller, or leave the limit out and take files larger than memory",
     )
 }
 
 /// Who can hold it; why nobody can.
-fn means(request: &Request, roots: &Roots) -> Result<Means, String> {
+fn means(request: &Request, roots: &Roots) -> Result<Means, Refusal> {
     if !rustix::process::geteuid().is_root() {
-        return Err("only root can limit memory".to_owned());
+        return Err("only root can limit memory".into());
     }
     let cgroup = || {
         let hierarchy = Hierarchy::find(roots)?;
@@ -146,14 +146,15 @@ fn means(request: &Request, roots: &Roots) -> Result<Means, String> {
     match request.mechanism {
         Some(Mechanism::Cgroup) => cgroup(),
         Some(Mechanism::Eater) => eater(),
-        None => cgroup().or_else(|first| eater().map_err(|second| format!("{first}; nor by locking memory: {second}"))),
+        None => cgroup()
+            .or_else(|first| eater().map_err(|second| format!("{first}; nor by locking memory: {second}").into())),
     }
 }
 
 /// A limit that cannot be set is no limit, and what depends on it would be something else.
 fn stopped(value: &str, stop: Stop) -> TestbedError {
     match stop {
-        Stop::Lacks(why) => cannot(value, &why),
+        Stop::Lacks(why) => cannot(value, why),
         Stop::Failed(error) => error,
     }
 }
@@ -165,7 +166,7 @@ fn set_cgroup(
     hierarchy: Hierarchy,
     context: &mut Context<'_>,
 ) -> Result<Applied, TestbedError> {
-    let refused = |(file, error): (PathBuf, std::io::Error)| cannot(value, &attempt("write to", &file, &error));
+    let refused = |(file, error): (PathBuf, std::io::Error)| cannot(value, attempt("write to", &file, &error));
     if let Some(enable) = &hierarchy.enable {
         context.write_file(&enable.file, enable.on, &enable.file, enable.off).map_err(|stop| stopped(value, stop))?;
     }
@@ -187,7 +188,7 @@ fn set_eater(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Appli
     // What is clean need not be reclaimed page by page. Where it cannot be dropped, locking takes longer.
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
     let eater =
-        Eater::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable")).map_err(|why| cannot(value, &why))?;
+        Eater::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable")).map_err(|why| cannot(value, why))?;
     let (observed, near) = eater.observed();
     let warnings = if near { Vec::new() } else { vec![format!("control {MEMORY_LIMIT}={value}: {observed}")] };
     context.held.memory = Some(MemoryHold::Eater(Arc::new(eater)));

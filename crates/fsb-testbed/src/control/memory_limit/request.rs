@@ -5,6 +5,8 @@ use std::str::FromStr;
 use fsb_model::Bytes;
 use fsb_model::units::show_bytes;
 
+use crate::error::Refusal;
+
 /// Less than this a worker's own memory takes.
 pub const LEAST: u64 = 16 << 20;
 
@@ -27,14 +29,16 @@ pub(super) struct Request {
 }
 
 impl FromStr for Request {
-    type Err = String;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Request, String> {
+    fn from_str(text: &str) -> Result<Request, Refusal> {
         let (size, mechanism) = match text.split_once(':') {
             None => (text, None),
             Some((size, "cgroup")) => (size, Some(Mechanism::Cgroup)),
             Some((size, "eater")) => (size, Some(Mechanism::Eater)),
-            Some((_, other)) => return Err(format!("'{other}' holds no memory: write SIZE:cgroup or SIZE:eater")),
+            Some((_, other)) => {
+                return Err(format!("'{other}' holds no memory: write SIZE:cgroup or SIZE:eater").into());
+            }
         };
         let Bytes(bytes) = size.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
         Ok(Request { bytes, mechanism })
@@ -43,13 +47,13 @@ impl FromStr for Request {
 
 impl Request {
     /// Whether a machine with so much memory can have it; why not.
-    pub(super) fn check(&self, memory: u64) -> Result<(), String> {
+    pub(super) fn check(&self, memory: u64) -> Result<(), Refusal> {
         let show = |bytes: u64| show_bytes(bytes as f64);
         if self.bytes < LEAST {
-            return Err(format!("{} are too little: at least {}", show(self.bytes), show(LEAST)));
+            return Err(format!("{} are too little: at least {}", show(self.bytes), show(LEAST)).into());
         }
         if self.bytes > memory {
-            return Err(format!("{} are more than this machine has ({})", show(self.bytes), show(memory)));
+            return Err(format!("{} are more than this machine has ({})", show(self.bytes), show(memory)).into());
         }
         Ok(())
     }
@@ -76,8 +80,8 @@ mod tests {
         let check = |bytes| Request { bytes, mechanism: None }.check(1 << 30);
         assert_eq!(check(LEAST), Ok(()));
         assert_eq!(check(1 << 30), Ok(()));
-        assert!(check(LEAST - 1).unwrap_err().contains("too little"));
-        assert!(check(2 << 30).unwrap_err().contains("more than this machine has (1.00 GiB)"));
+        assert!(check(LEAST - 1).unwrap_err().to_string().contains("too little"));
+        assert!(check(2 << 30).unwrap_err().to_string().contains("more than this machine has (1.00 GiB)"));
     }
 
     proptest! {

@@ -170,7 +170,7 @@ fn another_path_to_the_same_disk_is_the_same_disk() {
 
 #[test]
 fn processes_that_have_a_device_open_are_named() {
-    if !rustix::process::geteuid().is_root() {
+    if !fsb_testkit::root_for("processes_that_have_a_device_open_are_named") {
         return;
     }
     let tree = Tree::new();

@@ -33,8 +33,7 @@ impl FlowThread {
         if bytes < least && !open.orphan {
             return Err(shorter(shared, open, bytes, least));
         }
-        self.report.tally.bytes_read += bytes;
-        self.report.tally.transfers += 1;
+        self.report.tally.read(bytes);
         Ok(OpResult::Done(Kind::Read, bytes))
     }
 
@@ -51,16 +50,15 @@ impl FlowThread {
             offset += write_at(&mut *self.session, &mut self.data, shared, open, offset, length)?;
         }
         shared.sets[open.set].files.grown(open.file, whole);
-        self.report.tally.bytes_written += whole;
-        self.report.tally.transfers += 1;
+        self.report.tally.wrote(whole);
         Ok(OpResult::Done(Kind::Write, whole))
     }
 
     pub(super) fn append(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
         let size = self.drawn_size(&step.size);
         let Some(open) = &self.slots[step.fd].open else { return Ok(OpResult::Skipped) };
-        self.report.tally.transfers += 1;
         if size == 0 {
+            self.report.tally.wrote(0);
             return Ok(OpResult::Done(Kind::Write, 0));
         }
         let set = &shared.sets[open.set];
@@ -73,8 +71,15 @@ impl FlowThread {
             written += write_on(&mut *self.session, &mut self.data, shared, open, end + written, length)?;
         }
         set.files.grown(open.file, end + size);
-        self.report.tally.bytes_written += size;
+        self.report.tally.wrote(size);
         Ok(OpResult::Done(Kind::Write, size))
+    }
+
+    /// Bytes of the next record, and what decides where it lies in a file.
+    #[inline]
+    fn drawn_record(&mut self, step: &CompiledStep) -> (u64, u64) {
+        let size = self.drawn_size(&step.size).clamp(1, draw::largest(&step.size));
+        (size, if step.random { self.draw() } else { 0 })
     }
 
     /// Where the next record of a file begins.
@@ -88,8 +93,7 @@ impl FlowThread {
     }
 
     pub(super) fn read(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
-        let size = self.drawn_size(&step.size).clamp(1, draw::largest(&step.size));
-        let bits = if step.random { self.draw() } else { 0 };
+        let (size, bits) = self.drawn_record(step);
         let Some(open) = chosen(&mut self.slots, &mut self.rings, step) else { return Ok(OpResult::Skipped) };
         let mut offset = Self::place(step, shared, open, size, bits);
         let refused = |errno| shared.refused("read from", open.set, open.file, errno);
@@ -106,14 +110,12 @@ impl FlowThread {
         }
         let count = count as u64;
         open.position = offset + count;
-        self.report.tally.bytes_read += count;
-        self.report.tally.transfers += 1;
+        self.report.tally.read(count);
         Ok(OpResult::Done(Kind::Read, count))
     }
 
     pub(super) fn write(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
-        let size = self.drawn_size(&step.size).clamp(1, draw::largest(&step.size));
-        let bits = if step.random { self.draw() } else { 0 };
+        let (size, bits) = self.drawn_record(step);
         let Some(open) = chosen(&mut self.slots, &mut self.rings, step) else { return Ok(OpResult::Skipped) };
         let offset = Self::place(step, shared, open, size, bits);
         let mut written = 0;
@@ -129,15 +131,13 @@ impl FlowThread {
         }
         open.position = offset + size;
         shared.sets[open.set].files.grown(open.file, offset + size);
-        self.report.tally.bytes_written += size;
-        self.report.tally.transfers += 1;
+        self.report.tally.wrote(size);
         Ok(OpResult::Done(Kind::Write, size))
     }
 
     /// A write that is not waited for.
     pub(super) fn write_aside(&mut self, step: &CompiledStep, shared: &FlowShared) -> Result<OpResult, EngineError> {
-        let size = self.drawn_size(&step.size).clamp(1, draw::largest(&step.size));
-        let bits = if step.random { self.draw() } else { 0 };
+        let (size, bits) = self.drawn_record(step);
         let Some(open) = chosen(&mut self.slots, &mut self.rings, step) else { return Ok(OpResult::Skipped) };
         let offset = Self::place(step, shared, open, size, bits);
         open.position = offset + size;
@@ -155,8 +155,7 @@ impl FlowThread {
         } else {
             set.files.grown(open.file, offset + size);
         }
-        self.report.tally.bytes_written += size;
-        self.report.tally.transfers += 1;
+        self.report.tally.wrote(size);
         Ok(OpResult::Done(Kind::Write, size))
     }
 }

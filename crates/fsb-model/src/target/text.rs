@@ -1,6 +1,4 @@
-//! A target: a file system with options on a medium, or a directory.
-//!
-//! The text form is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are what
+//! The text form of a target is `[NAME=]FS[,OPTION…][@MEDIUM]`, or a path that starts with `/` or `.`. Options are what
 //! `mount -o` takes; `mkfs="…"` holds arguments for the mkfs program, split as a shell would, and its quotes protect
 //! commas and `@`. A name that holds `=`, `,`, `@`, `/` or `"` stands in double quotes, its own ones doubled. Which file
 //! systems and media exist is not known here: the testbed's registries say so.
@@ -8,71 +6,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-/// What one column of a comparison is measured on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
-    /// What the user calls it; the whole text where no name was given. Unique in a plan.
-    pub name: String,
-    /// What it is.
-    #[serde(flatten)]
-    pub kind: TargetKind,
-    /// Controls in which it differs from the other targets, by name. The text form does not hold them: only plans do.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub controls: BTreeMap<String, String>,
-    /// Release of the kernel that it is measured on, in a plan of several kernels. The text form does not hold it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    /// Where this machine cannot make it, it is left out and said to be, and the run goes on. Only plans say so.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub optional: bool,
-}
-
-/// The two kinds of target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TargetKind {
-    /// A file system that is made anew for every visit.
-    FileSystem(FileSystemSpec),
-    /// An existing directory, measured as it is.
-    Directory(PathBuf),
-}
-
-/// A file system as requested.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSystemSpec {
-    /// Its name in the registry of file systems.
-    pub fs: String,
-    /// Mount options, each as `mount -o` takes it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-    /// Arguments for the mkfs program, after the defaults.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mkfs: Vec<String>,
-    /// Where it lives.
-    #[serde(default)]
-    pub medium: Medium,
-}
-
-/// Where a file system lives, as requested.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Medium {
-    /// Its name in the registry of media: `loop`, `ram`, `device`, …
-    pub name: String,
-    /// What follows the name: the path of a device, the members of an array.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub argument: Option<String>,
-}
-
-impl Default for Medium {
-    fn default() -> Self {
-        Medium { name: "loop".to_owned(), argument: None }
-    }
-}
+use super::{FileSystemSpec, Medium, Target, TargetKind};
 
 /// Why a text is no target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,48 +29,6 @@ pub enum TargetError {
     /// A name that cannot stand in a table.
     #[error("target '{0}': the name '{1}' is empty or holds a control character")]
     Name(String, String),
-}
-
-impl Target {
-    /// Whether it is measured on the kernel of that release, as one that names none is on any.
-    pub fn runs_on(&self, release: &str) -> bool {
-        self.kernel.as_deref().is_none_or(|kernel| kernel == release)
-    }
-
-    /// The file system of the target, unless it is a directory.
-    pub fn file_system(&self) -> Option<&FileSystemSpec> {
-        match &self.kind {
-            TargetKind::FileSystem(spec) => Some(spec),
-            TargetKind::Directory(_) => None,
-        }
-    }
-
-    /// The controls that hold for it in a run that asks for `run`.
-    pub fn controls_over(&self, run: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let mut controls = run.clone();
-        controls.extend(self.controls.clone());
-        controls
-    }
-
-    /// The directory that is the target, if it is one.
-    pub fn directory(&self) -> Option<&Path> {
-        match &self.kind {
-            TargetKind::FileSystem(_) => None,
-            TargetKind::Directory(path) => Some(path),
-        }
-    }
-}
-
-/// Gives every repeated name a number, so that `ext4 ext4` is an A/A test of `ext4` against `ext4#2`.
-pub fn make_names_unique(targets: &mut [Target]) {
-    for index in 1..targets.len() {
-        let wanted = targets[index].name.clone();
-        let mut number = 2;
-        while targets[..index].iter().any(|earlier| earlier.name == targets[index].name) {
-            targets[index].name = format!("{wanted}#{number}");
-            number += 1;
-        }
-    }
 }
 
 impl FromStr for Target {
@@ -324,7 +219,11 @@ impl fmt::Display for Target {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::make_names_unique;
     use super::*;
+
     use proptest::prelude::*;
 
     fn parse(text: &str) -> Target {
@@ -405,14 +304,6 @@ mod tests {
         ] {
             assert_eq!(parse(&parse(text).to_string()), parse(text), "{text}");
         }
-    }
-
-    #[test]
-    fn repeats_get_numbers() {
-        let mut targets = vec![parse("ext4"), parse("ext4"), parse("ext4#2=xfs"), parse("ext4")];
-        make_names_unique(&mut targets);
-        let names: Vec<_> = targets.iter().map(|target| target.name.as_str()).collect();
-        assert_eq!(names, ["ext4", "ext4#2", "ext4#2#2", "ext4#3"]);
     }
 
     proptest! {

@@ -79,7 +79,7 @@ fn told(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
 /// What dead runs left and [`replay`] would undo.
 pub fn leftovers() -> (Vec<String>, bool) {
     let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
-    let describe = |(file, entry): (PathBuf, Result<ledger::Entry, String>)| match entry {
+    let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {
         Ok(entry) if entry.owner.is_alive() => None,
         Ok(entry) => Some(format!("would undo: {}", entry.action)),
         Err(why) => Some(format!("would refuse: {}: {why}", file.display())),

@@ -1,0 +1,64 @@
+//! One item after the other through one loop: what create and fallocate have in common.
+
+use fsb_model::Durability;
+
+use super::spec::Spec;
+use crate::EngineError;
+use crate::backend::Purpose;
+use crate::clock::Kind;
+use crate::context::Context;
+use crate::io_loop::{IoLoop, OpenFileSet};
+use crate::order::Visits;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
+
+/// Threads that call `act` for each item that is theirs, and a flush of all at the end where that is asked for.
+pub(super) struct ItemThreads<'s, F> {
+    pub(super) spec: &'s Spec,
+    pub(super) set: &'s OpenFileSet,
+    pub(super) context: &'s Context,
+    pub(super) purpose: Purpose,
+    /// Does an item, and says how many bytes it wrote.
+    pub(super) act: F,
+}
+
+impl<'s, F> ThreadJob for ItemThreads<'s, F>
+where
+    F: Fn(&mut IoLoop<'s>, u64) -> Result<u64, EngineError> + Sync,
+{
+    type ThreadState = (IoLoop<'s>, Visits);
+    type Report = ();
+
+    fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
+        let io = IoLoop::new(self.set, self.spec.io_options(self.purpose, rank))?;
+        Ok((io, self.spec.visits(self.context, rank)))
+    }
+
+    fn run(&self, (io, visits): &mut Self::ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        for item in visits {
+            let bytes = (self.act)(io, item)?;
+            if !recorder.lap(Kind::Create, bytes) {
+                break;
+            }
+        }
+        io.close_current()
+    }
+
+    fn report(&self, _state: Self::ThreadState) {}
+
+    fn syncs_at_end(&self) -> bool {
+        self.spec.durability == Durability::End
+    }
+
+    fn sync_at_end(
+        &self,
+        (io, _): &mut Self::ThreadState,
+        bytes: u64,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        io.flush_all()?;
+        recorder.tick(Kind::Sync, bytes);
+        Ok(())
+    }
+}
