@@ -216,7 +216,7 @@ fn a_long_journal_is_compared_in_the_memory_of_its_values() {
         .unwrap();
     }
     journal.into_inner().unwrap();
-    for (arguments, per_line) in [(["compare", "run"], 600), (["report", "run"], 1600)] {
+    for (arguments, per_line) in [(["compare", "run"], 600), (["report", "run"], 420)] {
         let Ended { code, said, peak } = watch(&mut command(scratch.path(), &arguments));
         assert_eq!(code, Some(0), "{said}");
         let bound = (60 << 10) + ((lines * per_line) >> 10) as u64;
