@@ -219,7 +219,7 @@ fn a_long_journal_is_compared_in_the_memory_of_its_values() {
     for (arguments, per_line) in [(["compare", "run"], 600), (["report", "run"], 420)] {
         let Ended { code, said, peak } = watch(&mut command(scratch.path(), &arguments));
         assert_eq!(code, Some(0), "{said}");
-        let bound = (60 << 10) + ((lines * per_line) >> 10) as u64;
+        let bound = (40 << 10) + ((lines * per_line) >> 10) as u64;
         eprintln!("{arguments:?}, {lines} trials in {megabytes} MiB: {peak} KiB, at most {bound}");
         assert!(peak < bound, "{arguments:?}: {peak} KiB for {lines} trials");
     }
