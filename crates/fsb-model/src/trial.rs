@@ -35,6 +35,22 @@ pub enum Outcome {
     NotApplicable,
 }
 
+impl Outcome {
+    /// `ok`, or the reason why not.
+    pub fn reason(self, error: Option<&str>) -> String {
+        let kind = match self {
+            Outcome::Ok => return "ok".to_owned(),
+            Outcome::Failed => "failed",
+            Outcome::Invalid => "invalid",
+            Outcome::NotApplicable => "not applicable",
+        };
+        match error {
+            Some(error) => format!("{kind}: {error}"),
+            None => kind.to_owned(),
+        }
+    }
+}
+
 /// What one worker thread did between its first and its last timed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerSpan {
@@ -163,16 +179,7 @@ impl Trial {
 
     /// `ok`, or the reason why not.
     pub fn reason(&self) -> String {
-        let kind = match self.outcome {
-            Outcome::Ok => return "ok".to_owned(),
-            Outcome::Failed => "failed",
-            Outcome::Invalid => "invalid",
-            Outcome::NotApplicable => "not applicable",
-        };
-        match &self.error {
-            Some(error) => format!("{kind}: {error}"),
-            None => kind.to_owned(),
-        }
+        self.outcome.reason(self.error.as_deref())
     }
 
     /// A metric by name.

@@ -8,7 +8,7 @@ use fsb_model::Trial;
 use crate::compare::{self, Selection};
 use crate::page::block::{Opening, Section};
 use crate::releases::Releases;
-use crate::run::{self, Summary};
+use crate::run::{self, ShownTrial, Summary};
 use crate::view::View;
 
 /// What the formats show.
@@ -20,7 +20,7 @@ pub enum Report<'a> {
         /// What it found.
         summary: Cow<'a, Summary>,
         /// What that rests on.
-        trials: &'a [Trial],
+        trials: Cow<'a, [ShownTrial]>,
     },
     /// A comparison of sets.
     Comparison {
@@ -34,7 +34,12 @@ pub enum Report<'a> {
 impl<'a> Report<'a> {
     /// Of a run.
     pub fn of_run(summary: &'a Summary, trials: &'a [Trial]) -> Report<'a> {
-        Report::Run { summary: Cow::Borrowed(summary), trials }
+        Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Owned(ShownTrial::all(trials)) }
+    }
+
+    /// Of a run whose trials were read for a report alone.
+    pub fn of_shown(summary: &'a Summary, trials: &'a [ShownTrial]) -> Report<'a> {
+        Report::Run { summary: Cow::Borrowed(summary), trials: Cow::Borrowed(trials) }
     }
 
     /// Of a comparison; of one operation in detail, where one is named.
@@ -47,7 +52,7 @@ impl<'a> Report<'a> {
         let (report, releases) = match self {
             Report::Run { summary, trials } => {
                 let (summary, releases) = run::short::shortened(summary);
-                (Report::Run { summary, trials }, releases)
+                (Report::Run { summary, trials: Cow::Borrowed(trials) }, releases)
             }
             Report::Comparison { document, detail } => {
                 let (document, releases) = compare::short::shortened(document);
@@ -94,7 +99,7 @@ impl Readable<'_> {
     }
 
     /// The trials that a page holds for programs.
-    pub(crate) fn trials(&self) -> Option<&[Trial]> {
+    pub(crate) fn trials(&self) -> Option<&[ShownTrial]> {
         match &self.report {
             Report::Run { trials, .. } => Some(trials),
             Report::Comparison { .. } => None,

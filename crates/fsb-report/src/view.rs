@@ -8,7 +8,7 @@ use fsb_analysis::compare::Finding;
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
 
-use crate::compare::operation::OperationRow;
+use crate::compare::{self, operation::OperationRow};
 use crate::judged::Judged;
 use crate::paragraph::Paragraph;
 use crate::run::published::Published;
@@ -34,8 +34,8 @@ pub(crate) struct View<'a> {
     pub(crate) legend: Vec<String>,
     /// The same in a sentence, with names in full.
     pub(crate) explanation: Option<String>,
-    /// Further tables, size by size and run by run.
-    pub(crate) details: Vec<Detail>,
+    /// Whether there are further tables, size by size and run by run: [`View::details`].
+    pub(crate) in_detail: bool,
     /// Regions of sizes where columns differ, the widest first; absent where none were looked for.
     pub(crate) findings: Option<Vec<&'a Finding>>,
     /// Published values, where the run was made to stand beside them.
@@ -135,6 +135,11 @@ impl View<'_> {
     /// The name of the column that the others are compared with.
     pub(crate) fn baseline(&self) -> &str {
         self.names.first().map_or("", String::as_str)
+    }
+
+    /// Further tables, size by size and run by run. One at a time: of thousands of runs, all of them fill the memory.
+    pub(crate) fn details(&self) -> impl Iterator<Item = Detail> + '_ {
+        self.rows.iter().filter(|_| self.in_detail).flat_map(|row| compare::view::details(row, &self.names))
     }
 
     /// Whether columns are set against each other at all: there are several, and nothing forbids it.

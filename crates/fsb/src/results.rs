@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
-use fsb_report::run::{RowNow, Summary, row_states};
+use fsb_report::run::{RowNow, ShownTrial, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, text, visible};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
@@ -20,7 +20,12 @@ pub const REPORT_FILE: &str = "report.html";
 
 /// What a run found, with what stands beside it.
 pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
-    let summary = with_findings(Summary::of_run(record, trials), record, trials);
+    summary_of_shown(record, &ShownTrial::all(trials))
+}
+
+/// The same of trials without what no report tells.
+pub fn summary_of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
+    let summary = with_findings(Summary::of_shown(record, trials), record, trials);
     match published::beside(record) {
         Some(table) => summary.with_published(&table),
         None => summary,
@@ -28,7 +33,7 @@ pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {
 }
 
 /// Of a matrix, which target is faster for which operation, sizes and records: as `fsb compare` finds it.
-fn with_findings(summary: Summary, record: &RunRecord, trials: &[Trial]) -> Summary {
+fn with_findings(summary: Summary, record: &RunRecord, trials: &[ShownTrial]) -> Summary {
     if !summary.compares() || (summary.blocks as usize) < FEWEST_JUDGED {
         return summary;
     }

@@ -11,6 +11,7 @@ use fsb_engine::latency::encode_foreign;
 use fsb_model::trial::{Phase, Stretches};
 use fsb_model::workload::Params;
 use fsb_model::{Metric, Outcome, RunRecord, Trial};
+use fsb_report::run::{ShownTrial, ShownTrials};
 use fsb_store::{Line, Reader, StoreError};
 use hdrhistogram::Histogram;
 use serde::Deserialize;
@@ -20,7 +21,7 @@ pub struct Stored {
     /// The record.
     pub record: RunRecord,
     /// The trials in the order in which they ended. The first one of a cell that has latencies has those of all of them.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<ShownTrial>,
     /// What had to be passed over.
     pub warnings: Vec<String>,
 }
@@ -111,12 +112,13 @@ impl From<Shown> for Trial {
 /// Reads a run to show it.
 pub fn read(path: &Path) -> Result<Stored, StoreError> {
     let mut reader = Reader::open(path)?;
-    let mut trials: Vec<Trial> = Vec::new();
+    let mut trials = ShownTrials::default();
     let mut numbers: Vec<usize> = Vec::new();
     let warnings = reader.trials(|line, shown: Shown| {
         numbers.push(line);
-        trials.push(shown.into());
+        trials.push(&shown.into());
     })?;
+    let mut trials = trials.finish();
     let heirs = heirs(&trials, &numbers);
     let mut merged: BTreeMap<usize, BTreeMap<String, Histogram<u64>>> = BTreeMap::new();
     reader.trials(|line, Latencies { latency, .. }: Latencies| {
@@ -139,10 +141,10 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
 
 /// The lines whose latencies count, each with the trial that is to have those of its cell: of the last attempts in each
 /// block, where they ended well, the first one.
-fn heirs(trials: &[Trial], numbers: &[usize]) -> HashMap<usize, usize> {
+fn heirs(trials: &[ShownTrial], numbers: &[usize]) -> HashMap<usize, usize> {
     let mut last: BTreeMap<(&str, &str, u32), usize> = BTreeMap::new();
     for (place, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.counts()) {
-        let held = last.entry((&trial.target, &trial.workload, trial.block)).or_insert(place);
+        let held = last.entry((&trial.what.target, &trial.what.workload, trial.block)).or_insert(place);
         if (trial.attempt, trial.order) >= (trials[*held].attempt, trials[*held].order) {
             *held = place;
         }
@@ -192,9 +194,8 @@ mod tests {
         let whole = fsb_store::read(directory.path()).unwrap();
         let stored = read(directory.path()).unwrap();
         assert!(stored.trials.iter().filter(|trial| !trial.latency.is_empty()).count() == 1);
-        assert!(stored.trials.iter().all(|trial| trial.observed.is_empty()));
         let expected = results::summary(&whole.record, &whole.trials);
         assert!(expected.rows[0].cells[0].latency[0].n == 1500);
-        assert_eq!(results::summary(&stored.record, &stored.trials), expected);
+        assert_eq!(results::summary_of_shown(&stored.record, &stored.trials), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Single cells: the colours of the heat map. They judge nothing, for the cells of one run share its luck.
 
-use super::document::{Cell, CellAgainst, CellValue, Colour, GridAgainst};
+use super::document::{Cell, CellAgainst, CellValue, Colour, GridAgainst, Single};
 use super::region::Frame;
 use super::table::Table;
 use crate::comparison::Difference;
@@ -87,21 +87,37 @@ pub(super) fn counted(
     })
 }
 
+impl Single<'_> {
+    /// Whether the values of a table are told one by one.
+    pub(super) fn asks_for(&self, table: &Table) -> bool {
+        match self {
+            Single::None => false,
+            Single::Lone => table.cells.len() == 1,
+            Single::Of(is_asked) => is_asked(table.key.workload.as_deref(), &table.key.operation),
+            Single::Every => true,
+        }
+    }
+}
+
 /// The cells, for charts and tables; with every single value where that is asked for.
 pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], single: bool) -> Vec<Cell> {
     let cell = |(place, size): (usize, &super::table::Size)| {
         let against = looks.iter().filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));
-        let values = |set: usize| {
-            let matrix = table.sets[set].iter().filter(|_| single);
+        let column = |set: usize| {
+            let matrix = table.sets[set].iter();
             matrix
                 .flat_map(|matrix| matrix.column(place, table.cells.len()))
                 .map(|(run, value)| CellValue { run, value })
-                .collect()
+        };
+        let mean = |(set, name): (usize, &&str)| {
+            let (sum, n) = column(set).fold((0.0, 0), |(sum, n), found| (sum + found.value, n + 1));
+            (n > 0).then(|| ((*name).to_owned(), sum / f64::from(n)))
         };
         Cell {
             file_size: size.file,
             record_size: size.record,
-            values: frame.by_set(values),
+            means: frame.names.iter().enumerate().filter_map(mean).collect(),
+            values: frame.by_set(|set| if single { column(set).collect() } else { Vec::new() }),
             against: against.collect(),
         }
     };

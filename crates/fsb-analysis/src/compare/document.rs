@@ -267,10 +267,27 @@ pub struct Cell {
     pub file_size: Option<u64>,
     /// Bytes of one call, where the tool has them.
     pub record_size: Option<u64>,
-    /// The values of each set's runs, in their order; a run without this cell has none.
+    /// The arithmetic mean of each set's runs, as in the classic regression.
+    pub means: BySet<f64>,
+    /// The values of each set's runs, in their order; a run without this cell has none. Only where [`Single`] asks for
+    /// them.
     pub values: BySet<Vec<CellValue>>,
     /// By set other than the baseline.
     pub against: BySet<CellAgainst>,
+}
+
+/// The operations whose values are told one by one: of all of them they take twice the memory of all the rest.
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "a function has none")]
+pub enum Single<'a> {
+    /// None.
+    None,
+    /// Those that have a single cell, of which every run is drawn.
+    Lone,
+    /// Those of which this is true, of the workload and the operation.
+    Of(&'a (dyn Fn(Option<&str>, &str) -> bool + Sync)),
+    /// All.
+    Every,
 }
 
 /// One value of one run.

@@ -50,12 +50,16 @@ pub struct Request {
 /// Operations are compared where at least two sets have cells in common; of a single set all are described.
 pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisError> {
     let sets = sets.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
-    compare_collected(sets, request, true)
+    compare_collected(sets, request, Single::Every)
 }
 
 /// Like [`compare`], of sets that were taken in run by run. The single values are told with their cells
-/// ([`Cell::values`]) only where `single` asks for them: they take twice the memory of all the rest.
-pub fn compare_collected(mut sets: Vec<Collected>, request: &Request, single: bool) -> Result<Document, AnalysisError> {
+/// ([`Cell::values`]) only of the operations that `single` asks for.
+pub fn compare_collected(
+    mut sets: Vec<Collected>,
+    request: &Request,
+    single: Single<'_>,
+) -> Result<Document, AnalysisError> {
     let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?.name.clone();
     let every = tables(&mut sets, request.baseline);
     let sets = &*sets;
@@ -119,10 +123,10 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
 type AllLooks = Vec<(usize, Looks)>;
 
 /// A table with its cells.
-fn describe(frame: &Frame, table: &Table, single: bool) -> Result<(Operation, AllLooks), AnalysisError> {
+fn describe(frame: &Frame, table: &Table, single: Single<'_>) -> Result<(Operation, AllLooks), AnalysisError> {
     let looks = all_looks(frame, table)?;
     let operation = Operation {
-        cells: detailed(frame, table, &looks, single),
+        cells: detailed(frame, table, &looks, single.asks_for(table)),
         latencies: latency::quantiles(frame, &table.key),
         ..operation(frame, table, &looks)?
     };

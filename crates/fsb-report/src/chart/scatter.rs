@@ -8,7 +8,7 @@ use super::figure::{logarithmic, short, size_text};
 use super::look::brief;
 use super::member::{Chart, ChartKind, Draw, KeyEntry};
 use crate::compare::numbers::Scale;
-use crate::compare::operation::{OperationRow, mean};
+use crate::compare::operation::OperationRow;
 use crate::page::escape::script_safe;
 use crate::view::{Row, View};
 
@@ -81,10 +81,9 @@ struct ScatterPoint {
 
 impl ScatterPoint {
     fn of(cell: &Cell, baseline: &str, candidate: &str, divisor: f64) -> Option<ScatterPoint> {
-        let mean = |name: &str| mean(cell.values.get(name)?);
         Some(ScatterPoint {
-            x: mean(baseline)? / divisor,
-            y: mean(candidate)? / divisor,
+            x: cell.means.get(baseline)? / divisor,
+            y: cell.means.get(candidate)? / divisor,
             text: cell_text(cell),
             colour: cell.against.get(candidate)?.colour,
         })

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::figure::{short, size_text};
 use super::member::{Chart, ChartKind, Draw};
 use crate::compare::numbers::Scale;
-use crate::compare::operation::mean;
 use crate::page::escape::script_safe;
 use crate::view::View;
 
@@ -56,5 +55,5 @@ fn heights(view: &View<'_>, label: &str, operation: &Operation) -> Value {
 fn place(cell: &Cell, set: &str, files: &[u64], records: &[u64]) -> Option<(usize, usize, f64)> {
     let file = files.binary_search(&cell.file_size?).ok()?;
     let record = records.binary_search(&cell.record_size?).ok()?;
-    Some((file, record, mean(cell.values.get(set)?)?))
+    Some((file, record, *cell.means.get(set)?))
 }

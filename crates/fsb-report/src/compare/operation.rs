@@ -1,9 +1,7 @@
 //! One operation of one workload, as the sets did it.
 
 use fsb_analysis::Method;
-use fsb_analysis::compare::{
-    CellValue, Classic, Colour, Finding, GridAgainst, Operation, Pooled, PooledAgainst, Slice, TVerdict,
-};
+use fsb_analysis::compare::{Classic, Colour, Finding, GridAgainst, Operation, Pooled, PooledAgainst, Slice, TVerdict};
 
 use crate::judged::Judged;
 
@@ -62,11 +60,6 @@ impl<'a> SetStatistics<'a> {
 /// Whether a finding is about an operation.
 pub(crate) fn is_about(found: &Finding, operation: &Operation) -> bool {
     (&found.workload, &found.operation, &found.metric) == (&operation.workload, &operation.operation, &operation.metric)
-}
-
-/// The arithmetic mean of a cell's runs, as in the classic regression.
-pub(crate) fn mean(values: &[CellValue]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().map(|value| value.value).sum::<f64>() / values.len() as f64)
 }
 
 /// `DIFF` or `SAME`.

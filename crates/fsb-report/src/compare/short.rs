@@ -35,6 +35,7 @@ fn operation(operation: &mut Operation, releases: &Releases) {
         grid(&mut slice.grid, releases);
     }
     for cell in &mut operation.cells {
+        rename(&mut cell.means, releases);
         rename(&mut cell.values, releases);
         rename(&mut cell.against, releases);
     }

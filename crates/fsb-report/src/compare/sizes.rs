@@ -1,12 +1,13 @@
 //! The long tables: every statistic size by size, and every value.
 
-use fsb_analysis::compare::Slice;
+use fsb_analysis::compare::{CellValue, Slice};
 use fsb_model::units::Bytes;
 
 use super::detail::{Fixed, SizeLine};
 use super::numbers::Scale;
 use super::operation::{OperationRow, SetStatistics};
 use super::tables::{AGAINST, POOLED};
+use super::values::by_run;
 use crate::page::table::{FigureGroup, FigureLine, Figures};
 use crate::view::View;
 
@@ -57,10 +58,10 @@ pub(super) fn values(view: &View<'_>, fixed: &Fixed<'_>) -> Figures {
             let (lo, hi) =
                 single.ci90.map_or((String::new(), String::new()), |[lo, hi]| (scale.show(lo), scale.show(hi)));
             let sd = single.sd.map(|sd| scale.show(sd)).unwrap_or_default();
-            let mut cells = vec![single.values.len().to_string(), scale.show(single.mean), sd, lo, hi];
-            let value = |run: usize| single.values.iter().find(|value| value.run == run);
-            cells.extend((0..runs).map(|run| value(run).map(|value| scale.show(value.value)).unwrap_or_default()));
-            Some(FigureLine { column: set, cells })
+            let described = [single.values.len().to_string(), scale.show(single.mean), sd, lo, hi];
+            let value = |value: Option<&CellValue>| value.map(|value| scale.show(value.value)).unwrap_or_default();
+            let values = by_run(single.values, runs).map(value);
+            Some(FigureLine { column: set, cells: described.into_iter().chain(values).collect() })
         });
         FigureGroup { size: Bytes(line.bytes).to_string(), lines: lines.collect() }
     };

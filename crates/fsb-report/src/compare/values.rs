@@ -7,23 +7,25 @@ use super::numbers::Scale;
 use crate::view::{CellView, Detail, DetailLine, Row};
 
 /// A table a file size, with a line a record size and set and a column a run.
-pub(super) fn details(row: &Row<'_>, names: &[String]) -> Vec<Detail> {
-    let Some(found) = row.operation() else { return Vec::new() };
-    let operation = found.operation;
+pub(super) fn details<'v>(
+    row: &'v Row<'_>,
+    operation: &'v Operation,
+    names: &'v [String],
+) -> impl Iterator<Item = Detail> + 'v {
     let scale = Scale::of([operation]);
     let mut files: Vec<Option<u64>> = operation.cells.iter().map(|cell| cell.file_size).collect();
     files.sort_unstable();
     files.dedup();
-    let table = |file: &Option<u64>| {
+    let table = move |file: Option<u64>| {
         let of_file = file.map(|bytes| format!(", files of {}", Bytes(bytes))).unwrap_or_default();
         Detail {
             title: format!("{}{of_file}, every run in {}:", row.label, scale.name),
             varies: "record size",
             heads: Some((1..=runs(operation)).map(|run| format!("run {run}")).collect()),
-            lines: lines(operation, *file, names, scale),
+            lines: lines(operation, file, names, scale),
         }
     };
-    files.iter().map(table).collect()
+    files.into_iter().map(table)
 }
 
 fn runs(operation: &Operation) -> usize {
@@ -31,10 +33,16 @@ fn runs(operation: &Operation) -> usize {
     values.map(|value| value.run + 1).max().unwrap_or(0)
 }
 
+/// The value of each run, in their order; nothing where a run has none.
+pub(super) fn by_run(values: &[CellValue], runs: usize) -> impl Iterator<Item = Option<&CellValue>> {
+    let mut values = values.iter().peekable();
+    (0..runs).map(move |run| values.next_if(|value| value.run == run))
+}
+
 fn lines(operation: &Operation, file: Option<u64>, names: &[String], scale: Scale) -> Vec<DetailLine> {
     let runs = runs(operation);
-    let shown = |values: &[CellValue], run: usize| {
-        let value = values.iter().find(|value| value.run == run).map(|value| scale.show(value.value));
+    let shown = |value: Option<&CellValue>| {
+        let value = value.map(|value| scale.show(value.value));
         CellView { value, absence: "–", ..CellView::default() }
     };
     let mut cells: Vec<_> = operation.cells.iter().filter(|cell| cell.file_size == file).collect();
@@ -43,7 +51,7 @@ fn lines(operation: &Operation, file: Option<u64>, names: &[String], scale: Scal
         let head = cell.record_size.map(|bytes| Bytes(bytes).to_string()).unwrap_or_default();
         names.iter().enumerate().filter_map(move |(set, name)| {
             let values = cell.values.get(name).filter(|values| !values.is_empty())?;
-            let cells = (0..runs).map(|run| shown(values, run)).collect();
+            let cells = by_run(values, runs).map(shown).collect();
             Some(DetailLine { head: head.clone(), column: Some(set), cells })
         })
     });

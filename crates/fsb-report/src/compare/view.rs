@@ -34,7 +34,7 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         unjudged: document.unjudged.as_deref(),
         legend: Vec::new(),
         explanation: None,
-        details: Vec::new(),
+        in_detail: selection.detail.is_some(),
         findings: Some(findings).filter(|findings| !findings.is_empty()),
         published: None,
         facts: facts::facts(document, &sets),
@@ -47,9 +47,6 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
     };
     view.legend = legend(&view);
     view.explanation = explanation(&view);
-    if selection.detail.is_some() {
-        view.details = view.rows.iter().flat_map(|row| details(row, &view.names)).collect();
-    }
     view
 }
 
@@ -114,17 +111,19 @@ fn explanation(view: &View<'_>) -> Option<String> {
 }
 
 /// One operation size by size, then every value.
-fn details(row: &Row<'_>, names: &[String]) -> Vec<Detail> {
-    let Some(found) = row.operation() else { return Vec::new() };
-    let slices = [("file size", &found.operation.by_file_size), ("record size", &found.operation.by_record_size)];
+pub(crate) fn details<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<Item = Detail> + 'v {
+    let operation = row.operation().map(|found| found.operation);
+    let slices = operation
+        .into_iter()
+        .flat_map(|operation| [("file size", &operation.by_file_size), ("record size", &operation.by_record_size)]);
     let by_size = |(varies, slices): (&'static str, &Vec<Slice>)| Detail {
         title: format!("{}, by {varies}:", row.label),
         varies,
         heads: None,
         lines: slices.iter().map(|slice| line(row, slice, names)).collect(),
     };
-    let judged = slices.into_iter().filter(|(_, slices)| !slices.is_empty()).map(by_size);
-    judged.chain(values::details(row, names)).collect()
+    let judged = slices.filter(|(_, slices)| !slices.is_empty()).map(by_size);
+    judged.chain(operation.into_iter().flat_map(|operation| values::details(row, operation, names)))
 }
 
 /// One size: a cell a set.

@@ -148,5 +148,31 @@ pub(crate) struct FigureGroup {
 /// One column of the view at one size.
 pub(crate) struct FigureLine {
     pub(crate) column: usize,
-    pub(crate) cells: Vec<String>,
+    pub(crate) cells: Texts,
+}
+
+/// Texts behind one another: of the values of thousands of runs, a string each would take four times the memory.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Texts {
+    text: String,
+    /// Where each one ends.
+    ends: Vec<usize>,
+}
+
+impl FromIterator<String> for Texts {
+    fn from_iter<I: IntoIterator<Item = String>>(texts: I) -> Texts {
+        let mut all = Texts::default();
+        for text in texts {
+            all.text.push_str(&text);
+            all.ends.push(all.text.len());
+        }
+        all
+    }
+}
+
+impl Texts {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.text[start..*end])
+    }
 }

@@ -4,12 +4,18 @@ use fsb_analysis::compare::Finding;
 use fsb_model::{RunRecord, Trial};
 
 use super::published::PublishedTable;
+use super::shown::ShownTrial;
 use super::summary::Summary;
 use super::{beside, environment, facts, headline, method, rows, unjudged, warnings};
 
 impl Summary {
     /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
     pub fn of_run(record: &RunRecord, trials: &[Trial]) -> Summary {
+        Summary::of_shown(record, &ShownTrial::all(trials))
+    }
+
+    /// The same of trials without what no report tells.
+    pub fn of_shown(record: &RunRecord, trials: &[ShownTrial]) -> Summary {
         let targets = facts::targets(record);
         let rows = rows::rows(record, trials);
         let overall = rows::overall(&rows, &targets, record.plan.theta);

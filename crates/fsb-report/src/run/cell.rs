@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use fsb_analysis::{Description, Estimate, FEWEST_JUDGED, LEVEL, describe, t_interval};
 use fsb_model::run::TargetRecord;
-use fsb_model::{Metric, Outcome, Trial};
+use fsb_model::{Metric, Outcome};
 
 use super::latency;
+use super::shown::{MetricKind, ShownTrial};
 use super::summary::{Lost, Measured, Secondary, State, TrialPoint};
 
 /// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
 /// whole could not be measured.
-pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
+pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
@@ -34,7 +35,7 @@ pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRe
     for index in estimate.iter().flat_map(|estimate| &estimate.outliers) {
         points[*index].outlier = true;
     }
-    let good: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.outcome == Outcome::Ok).collect();
+    let good: Vec<&ShownTrial> = trials.iter().copied().filter(|trial| trial.outcome == Outcome::Ok).collect();
     Measured {
         state: if points.is_empty() { absence(&trials, &lost, target) } else { State::Measured },
         estimate,
@@ -50,20 +51,20 @@ pub(super) fn cell(trials: &[&Trial], primary: &Metric, target: Option<&TargetRe
 }
 
 /// In run order, one trial a block: where a trial was made again, the last attempt.
-pub(super) fn last_attempts<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
-    let mut by_block: BTreeMap<u32, &Trial> = BTreeMap::new();
+pub(super) fn last_attempts<'a>(trials: &[&'a ShownTrial]) -> Vec<&'a ShownTrial> {
+    let mut by_block: BTreeMap<u32, &ShownTrial> = BTreeMap::new();
     for trial in trials {
-        let later = |held: &&Trial| (trial.attempt, trial.order) >= (held.attempt, held.order);
+        let later = |held: &&ShownTrial| (trial.attempt, trial.order) >= (held.attempt, held.order);
         if by_block.get(&trial.block).is_none_or(later) {
             by_block.insert(trial.block, trial);
         }
     }
-    let mut trials: Vec<&Trial> = by_block.into_values().collect();
+    let mut trials: Vec<&ShownTrial> = by_block.into_values().collect();
     trials.sort_by_key(|trial| trial.order);
     trials
 }
 
-pub(super) fn value(trial: &Trial, primary: &Metric) -> Result<f64, String> {
+pub(super) fn value(trial: &ShownTrial, primary: &Metric) -> Result<f64, String> {
     if trial.outcome != Outcome::Ok {
         return Err(trial.reason());
     }
@@ -74,7 +75,7 @@ pub(super) fn value(trial: &Trial, primary: &Metric) -> Result<f64, String> {
     }
 }
 
-fn absence(trials: &[&Trial], lost: &[Lost], target: Option<&TargetRecord>) -> State {
+fn absence(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>) -> State {
     if let Some(why) = target.and_then(|target| target.unavailable.as_ref()) {
         return State::Unavailable(why.clone());
     }
@@ -93,17 +94,17 @@ fn absence(trials: &[&Trial], lost: &[Lost], target: Option<&TargetRecord>) -> S
 }
 
 /// Every other metric of the good trials, in the order in which they record them.
-fn secondary(good: &[&Trial], primary: &Metric) -> Vec<Secondary> {
-    let mut names: Vec<&Metric> = Vec::new();
+fn secondary(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
+    let mut names: Vec<&MetricKind> = Vec::new();
     for metric in good.iter().flat_map(|trial| &trial.metrics) {
-        if metric.name != primary.name && !names.iter().any(|known| known.name == metric.name) {
-            names.push(metric);
+        if metric.kind.name != primary.name && !names.iter().any(|known| known.name == metric.kind.name) {
+            names.push(&metric.kind);
         }
     }
     names.into_iter().filter_map(|metric| described(good, metric)).collect()
 }
 
-fn described(good: &[&Trial], metric: &Metric) -> Option<Secondary> {
+fn described(good: &[&ShownTrial], metric: &MetricKind) -> Option<Secondary> {
     let values: Vec<f64> = good.iter().filter_map(|trial| trial.metric(&metric.name)).collect();
     let description: Description = describe(&values).ok()?;
     let interval = t_interval(&values, LEVEL).ok()?.filter(|_| description.n >= FEWEST_JUDGED);

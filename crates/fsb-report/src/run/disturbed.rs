@@ -2,25 +2,34 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_model::{Phase, Trial};
+use fsb_model::Phase;
 
+use super::shown::ShownTrial;
 use crate::show::{counted, listed};
 
 /// `CPU steal 3 %: 4 of 180 trials disturbed and repeated`; nothing where nothing was disturbed.
-pub(super) fn warning(trials: &[Trial]) -> Option<String> {
+pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let disturbed: Vec<&Trial> = measured().filter(|trial| !trial.disturbed.is_empty()).collect();
+    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.disturbed.is_empty()).collect();
+    if disturbed.is_empty() {
+        return None;
+    }
+    let mut cells: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for trial in measured() {
+        let next = cells.len() as u32;
+        cells.entry((&trial.what.target, &trial.what.workload)).or_insert(next);
+    }
     // Attempts of one trial are one trial; so are those of a block that a resume made anew.
-    let place = |trial: &Trial| (trial.block, trial.target.clone(), trial.workload.clone());
-    let places = |wanted: &dyn Fn(&Trial) -> bool| -> BTreeSet<_> {
+    let place = |trial: &ShownTrial| (trial.block, cells[&(&*trial.what.target, &*trial.what.workload)]);
+    let places = |wanted: &dyn Fn(&ShownTrial) -> bool| -> BTreeSet<_> {
         disturbed.iter().filter(|trial| wanted(trial)).map(|trial| place(trial)).collect()
     };
     let repeated = places(&|trial| trial.superseded);
     let analysed = places(&|trial| !trial.superseded);
-    let all = measured().filter(|trial| trial.counts()).count();
+    // Those that were to be made again when the run ended, too: what is disturbed is a part of all.
+    let all = measured().map(place).collect::<BTreeSet<_>>().len();
     let some = format!("{} of {}", places(&|_| true).len(), counted(all, "trial"));
     let what = match (repeated.len(), analysed.len()) {
-        (0, 0) => return None,
         (0, _) => format!("{some} disturbed and not repeated"),
         (_, 0) => format!("{some} disturbed and repeated"),
         (again, kept) => {
@@ -31,7 +40,7 @@ pub(super) fn warning(trials: &[Trial]) -> Option<String> {
 }
 
 /// Each kind of disturbance once, with the largest of its numbers.
-fn causes(disturbed: &[&Trial]) -> Vec<String> {
+fn causes(disturbed: &[&ShownTrial]) -> Vec<String> {
     let mut largest: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
     for cause in disturbed.iter().flat_map(|trial| &trial.disturbed) {
         let number = cause.find(|c: char| c.is_ascii_digit()).unwrap_or(cause.len());
@@ -47,6 +56,8 @@ fn causes(disturbed: &[&Trial]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::Trial;
+
     use super::*;
     use crate::sample;
 
@@ -64,7 +75,7 @@ mod tests {
                 trial.disturbed = causes;
             }
         }
-        warning(&trials)
+        warning(&ShownTrial::all(&trials))
     }
 
     #[test]
@@ -80,5 +91,20 @@ mod tests {
         assert!(kept.contains(" disturbed, 1 of them repeated, 1 disturbed to the end and analysed"), "{kept}");
         let micro = with(&[(3, steal, false)]).unwrap();
         assert!(micro.contains("disturbed and not repeated"), "{micro}");
+    }
+
+    /// A block that was interrupted, and that no resume has made anew yet.
+    #[test]
+    fn what_was_not_made_again_is_a_part_of_all() {
+        let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        trials.retain(|trial| trial.counts() && trial.block == 1);
+        for trial in &mut trials {
+            (trial.superseded, trial.disturbed) = (true, vec!["CPU steal 3 %".to_owned()]);
+        }
+        let n = trials.len();
+        let said = warning(&ShownTrial::all(&trials)).unwrap();
+        assert!(said.starts_with(&format!("CPU steal 3 %: {n} of {n} trials disturbed")), "{said}");
+        trials.iter_mut().for_each(|trial| trial.phase = Phase::Warmup);
+        assert_eq!(warning(&ShownTrial::all(&trials)), None, "warm-up alone is not told");
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use fsb_analysis::{FEWEST_JUDGED, Outcome, blocks_to_scale};
 use fsb_model::units::show_duration;
-use fsb_model::{Repetition, RunRecord, TargetKind, Trial};
-use jiff::Timestamp;
+use fsb_model::{Repetition, RunRecord, TargetKind};
 
+use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};
 use super::{placement, unjudged};
 use crate::show::{counted, percent, scale};
@@ -33,13 +33,13 @@ fn what(target: &fsb_model::Target) -> String {
 }
 
 /// Measured blocks that have trials.
-pub(super) fn blocks(trials: &[Trial]) -> u32 {
+pub(super) fn blocks(trials: &[ShownTrial]) -> u32 {
     let blocks: BTreeSet<u32> = trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).collect();
     blocks.len() as u32
 }
 
 /// Medium, kernel, blocks, seed, time.
-pub(super) fn facts(record: &RunRecord, trials: &[Trial], blocks: u32) -> Vec<String> {
+pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> Vec<String> {
     let mut facts = Vec::new();
     let media: BTreeSet<&str> =
         record.media.values().map(|medium| medium.summary.as_str()).filter(|text| !text.is_empty()).collect();
@@ -47,7 +47,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[Trial], blocks: u32) -> Vec<St
         facts.push(media.into_iter().collect::<Vec<_>>().join(" and "));
     }
     facts.extend(placement::fact(record));
-    let kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.kernel.as_str()).collect();
+    let kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.what.kernel.as_str()).collect();
     let own = Some(record.host.kernel.as_str());
     let kernels: Vec<&str> = if kernels.is_empty() { own.into_iter().collect() } else { kernels.into_iter().collect() };
     if kernels.iter().any(|kernel| !kernel.is_empty()) {
@@ -82,17 +82,17 @@ fn asked(record: &RunRecord) -> Option<u32> {
 }
 
 /// How long the run took: its segments, the killed ones up to their last trial.
-pub(super) fn seconds(record: &RunRecord, trials: &[Trial]) -> Option<f64> {
-    let time = |text: &str| text.parse::<Timestamp>().ok().map(|stamp| stamp.as_nanosecond() as f64 * 1e-9);
+pub(super) fn seconds(record: &RunRecord, trials: &[ShownTrial]) -> Option<f64> {
     let mut total = 0.0;
     for (index, segment) in record.segments.iter().enumerate() {
-        let started = time(&segment.started)?;
-        let next = record.segments.get(index + 1).and_then(|next| time(&next.started)).unwrap_or(f64::INFINITY);
+        let started = shown::seconds(&segment.started)?;
+        let next =
+            record.segments.get(index + 1).and_then(|next| shown::seconds(&next.started)).unwrap_or(f64::INFINITY);
         let last_trial = || {
             let within = |stamp: &f64| (started..next).contains(stamp);
-            trials.iter().filter_map(|trial| time(&trial.started)).filter(within).fold(started, f64::max)
+            trials.iter().filter_map(|trial| trial.started).filter(within).fold(started, f64::max)
         };
-        let ended = segment.ended.as_deref().and_then(time).unwrap_or_else(last_trial);
+        let ended = segment.ended.as_deref().and_then(shown::seconds).unwrap_or_else(last_trial);
         total += (ended - started).max(0.0);
     }
     (total > 0.0).then_some(total)

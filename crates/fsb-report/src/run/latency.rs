@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use fsb_analysis::histogram;
-use fsb_model::Trial;
 use hdrhistogram::Histogram;
 use serde::Serialize;
+
+use super::shown::ShownTrial;
 
 /// A quantile is printed only where at least this number of operations lies beyond it.
 const FEWEST_BEYOND: f64 = 100.0;
@@ -52,7 +53,7 @@ impl Latency {
 
 /// Latencies by operation, merged over trials, never averaged. A histogram that cannot be read is left out: it
 /// describes a trial, and the trial's value stands without it.
-pub(super) fn merged(trials: &[&Trial]) -> Vec<Latency> {
+pub(super) fn merged(trials: &[&ShownTrial]) -> Vec<Latency> {
     let mut histograms: BTreeMap<&str, Histogram<u64>> = BTreeMap::new();
     for (operation, text) in trials.iter().flat_map(|trial| &trial.latency) {
         let Some(histogram) = histogram::decode(text) else { continue };

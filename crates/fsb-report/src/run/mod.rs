@@ -15,6 +15,7 @@ pub(crate) mod resolution;
 mod rows;
 pub(crate) mod sections;
 pub(crate) mod short;
+mod shown;
 mod stretches;
 pub(crate) mod summary;
 mod tables;
@@ -26,6 +27,7 @@ pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use rows::{RowNow, row_states};
+pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times};
 pub use summary::{Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Workload};
 
 #[cfg(test)]

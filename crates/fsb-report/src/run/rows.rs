@@ -5,11 +5,12 @@ use fsb_analysis::{
 };
 use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
 
+use super::shown::ShownTrial;
 use super::summary::{Measured, Overall, TargetSummary, TrialPoint, Workload};
 use super::{cell, stretches};
 
 /// One row a cell of the plan, then one for every label that only the trials know.
-pub(super) fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<Workload> {
+pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
     for row in &mut rows {
@@ -22,11 +23,11 @@ pub(super) fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<Workload> {
     rows
 }
 
-fn labels<'a>(record: &'a RunRecord, trials: &'a [Trial]) -> Vec<&'a str> {
+fn labels<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<&'a str> {
     let mut labels: Vec<&str> = record.cells.iter().map(|cell| cell.label.as_str()).collect();
     for trial in trials.iter().filter(|trial| trial.counts()) {
-        if !labels.contains(&trial.workload.as_str()) {
-            labels.push(&trial.workload);
+        if !labels.contains(&trial.what.workload.as_str()) {
+            labels.push(&trial.what.workload);
         }
     }
     labels
@@ -43,6 +44,7 @@ pub struct RowNow {
 
 /// Every row as it stands after the trials so far: what a run asks after each look.
 pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
+    let trials = &*ShownTrial::all(trials);
     let precision = match record.plan.repetition {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
@@ -67,11 +69,12 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
 }
 
 /// The metric that a row is compared by, and its cells with their rounds, one a target.
-fn cells(record: &RunRecord, label: &str, trials: &[Trial]) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
-    let trials: Vec<&Trial> = trials.iter().filter(|trial| trial.counts() && trial.workload == label).collect();
-    let primary = trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Clone::clone);
+fn cells(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
+    let trials: Vec<&ShownTrial> =
+        trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect();
+    let primary = trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Metric::from);
     let cell = |target: &Target| {
-        let own: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.target == target.name).collect();
+        let own: Vec<&ShownTrial> = trials.iter().copied().filter(|trial| trial.what.target == target.name).collect();
         let rounds = stretches::rounds(&own, &primary);
         (cell::cell(&own, &primary, record.targets.get(&target.name)), rounds)
     };
@@ -79,7 +82,7 @@ fn cells(record: &RunRecord, label: &str, trials: &[Trial]) -> (Metric, Vec<(Mea
     (primary, cells)
 }
 
-fn row(record: &RunRecord, label: &str, trials: &[Trial]) -> Workload {
+fn row(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Workload {
     let (primary, cells) = cells(record, label, trials);
     let (mut cells, rounds): (Vec<Measured>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
     let ranking = rank(record, &cells, primary.better);
@@ -89,10 +92,10 @@ fn row(record: &RunRecord, label: &str, trials: &[Trial]) -> Workload {
         cell.scatter = spread.and_then(|spread| scatter(spread, &rounds[0], &rounds[index]));
         cell.not_stationary = stretches::judged(&rounds[index], record.plan.theta);
     }
-    let operation = trials.iter().find(|trial| trial.counts() && trial.workload == label);
+    let operation = trials.iter().find(|trial| trial.counts() && trial.what.workload == label);
     Workload {
         workload: label.to_owned(),
-        operation: operation.map(|trial| trial.operation.clone()).unwrap_or_default(),
+        operation: operation.map(|trial| trial.what.operation.clone()).unwrap_or_default(),
         metric: primary.name,
         unit: primary.unit,
         better: primary.better,

@@ -1,19 +1,20 @@
 //! What the stretches of a cell's trials tell: where scatter comes from, and whether all are of one kind.
 
 use fsb_analysis::{NotStationary, RoundLogs, stationarity};
-use fsb_model::{Better, Metric, Trial, Unit};
+use fsb_model::{Better, Metric, Unit};
 
 use super::cell;
+use super::shown::ShownTrial;
 use crate::show::percent;
 
 /// The logarithms of the rates of all rounds, by block, on the scale of the trials' own values: a stretch is the same work
 /// every time, so that its time is all it takes.
-pub(super) fn rounds(trials: &[&Trial], primary: &Metric) -> Vec<RoundLogs> {
+pub(super) fn rounds(trials: &[&ShownTrial], primary: &Metric) -> Vec<RoundLogs> {
     cell::last_attempts(trials).into_iter().filter_map(|trial| of_trial(trial, primary)).collect()
 }
 
-fn of_trial(trial: &Trial, primary: &Metric) -> Option<RoundLogs> {
-    let times = &trial.stretches.timed_ns;
+fn of_trial(trial: &ShownTrial, primary: &Metric) -> Option<RoundLogs> {
+    let times = trial.timed_ns.to_vec();
     let value = cell::value(trial, primary).ok()?;
     if times.is_empty() || times.contains(&0) {
         return None;

@@ -239,20 +239,6 @@ fn side_by_side_is_told_with_its_looks_and_rounds() {
 }
 
 #[test]
-fn parts_of_a_resumed_run_are_others() {
-    let (mut record, mut trials) = sample::side_by_side(&["ext4", "xfs"], 6);
-    record
-        .segments
-        .push(fsb_model::run::Segment { started: "2026-11-20T16:00:00Z".to_owned(), ..record.segments[0].clone() });
-    for trial in trials.iter_mut().filter(|trial| trial.block > 3) {
-        trial.started = "2026-11-20T16:00:05Z".to_owned();
-    }
-    let summary = Summary::of_run(&record, &trials);
-    let parts = summary.rows[0].cells[0].trials.iter().map(|point| point.part.unwrap());
-    assert_eq!(parts.collect::<std::collections::BTreeSet<_>>().len(), 4);
-}
-
-#[test]
 fn rows_that_are_decided_need_no_more_blocks() {
     let (record, trials) = sample::side_by_side(&["ext4", "xfs"], 9);
     let states = row_states(&record, &trials);

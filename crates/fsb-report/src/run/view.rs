@@ -24,7 +24,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         unjudged: summary.unjudged.as_deref(),
         legend: legend(summary),
         explanation: explanation(summary),
-        details: Vec::new(),
+        in_detail: false,
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         published: summary.published.as_ref(),
         facts: summary.facts.clone(),

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_analysis::Noise;
 use fsb_model::run::DIFFERENT_MEDIA;
-use fsb_model::{Outcome, Phase, RunRecord, Trial};
+use fsb_model::{Outcome, Phase, RunRecord};
 
+use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
 use super::{disturbed, stretches};
 use crate::show::{NOT_HERE, counted, some_of};
@@ -14,7 +15,7 @@ use crate::show::{NOT_HERE, counted, some_of};
 const NAMED: usize = 3;
 
 /// The run's own warnings, then those that follow from the numbers.
-pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[Trial]) -> Vec<String> {
+pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<String> {
     let mut warnings = record.warnings.clone();
     // What the media turned out to be is told below.
     warnings.retain(|warning| !warning.starts_with(DIFFERENT_MEDIA));
@@ -112,21 +113,21 @@ fn media(record: &RunRecord) -> Option<String> {
 }
 
 /// Trials of the warm-up that failed where others have values: nothing else would tell of them.
-fn warm_up(trials: &[Trial]) -> Option<String> {
-    let has_values = |failed: &Trial| {
-        let place = (&failed.target, &failed.workload);
-        trials
-            .iter()
-            .any(|trial| (&trial.target, &trial.workload) == place && trial.counts() && trial.primary().is_some())
+fn warm_up(trials: &[ShownTrial]) -> Option<String> {
+    let has_values = |failed: &ShownTrial| {
+        let place = (&failed.what.target, &failed.what.workload);
+        trials.iter().any(|trial| {
+            (&trial.what.target, &trial.what.workload) == place && trial.counts() && trial.primary().is_some()
+        })
     };
-    let failed = |trial: &&Trial| {
+    let failed = |trial: &&ShownTrial| {
         let ended_badly = matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
         trial.phase == Phase::Warmup && !trial.superseded && ended_badly && has_values(trial)
     };
     let named: Vec<String> = trials
         .iter()
         .filter(failed)
-        .map(|trial| format!("{} at {}: {}", trial.target, trial.workload, trial.reason()))
+        .map(|trial| format!("{} at {}: {}", trial.what.target, trial.what.workload, trial.reason()))
         .collect();
     (!named.is_empty()).then(|| {
         format!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fsb_analysis::compare::{Collected, Document, Request, compare_collected};
+use fsb_analysis::compare::{Collected, Document, Request, Single, compare_collected};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
 use fsb_report::{FORMATS, Format, Report, text};
@@ -79,8 +79,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
     let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::of).collect();
-    // Only who looks at charts, or at one operation, sees single values.
-    let single = format.name == HTML || arguments.detail.is_some();
+    let asked = arguments.detail.as_deref().map(asked);
+    // Only who looks at one operation, or at the chart of one that has a single cell, sees single values.
+    let single = match &asked {
+        Some(asked) => Single::Of(asked),
+        None if format.name == HTML => Single::Lone,
+        None => Single::None,
+    };
     let mut document =
         compare_collected(read.sets, &Request { baseline, theta }, single).context("cannot compare these sets")?;
     if document.operations.is_empty() {
@@ -120,6 +125,14 @@ fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
     let names = sets.iter().map(|set| set.name.as_str());
     let found = names.clone().position(|known| known == name);
     found.ok_or_else(|| exit::request(format!("--baseline: {}", nearest::unknown("set", name, names))))
+}
+
+/// Whether an operation, or its workload, has the name that was typed: no narrower than [`detail`], which is told later.
+fn asked(typed: &str) -> impl Fn(Option<&str>, &str) -> bool + Sync {
+    let names: Vec<String> =
+        [Some(typed), fsb_compat::operation(typed)].into_iter().flatten().map(str::to_owned).collect();
+    let is_named = move |name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    move |workload, operation| workload.is_some_and(&is_named) || is_named(operation)
 }
 
 /// The operation or workload that was meant: as the document names it, or by one of its other names.

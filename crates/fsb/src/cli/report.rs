@@ -32,7 +32,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let run = stored::read(&arguments.directory)?;
     run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-    let summary = results::summary(&run.record, &run.trials);
-    arguments.output.emit(&Report::of_run(&summary, &run.trials))?;
+    let summary = results::summary_of_shown(&run.record, &run.trials);
+    arguments.output.emit(&Report::of_shown(&summary, &run.trials))?;
     Ok(exit::DONE)
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use fsb_analysis::histogram;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
 use fsb_model::workload::Params;
-use fsb_model::{Outcome, RunRecord, Target, Trial};
+use fsb_model::{Outcome, RunRecord, Target};
+use fsb_report::run::ShownTrial;
 use fsb_store::{Line, RUN_FILE, Reader, TRIALS_FILE};
 use serde::Deserialize;
 use serde_json::Value;
@@ -158,9 +159,9 @@ impl OwnRun {
 }
 
 /// The targets of a run that is not read from a directory, each as a set: of its matrices alone, and without latencies.
-pub fn of_matrices(record: &RunRecord, trials: &[Trial]) -> Vec<Set> {
+pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
     let mut parts = Trials::default();
-    let is_part = |trial: &&Trial| trial.counts() && trial.params.get("matrix") == Some(&Value::Bool(true));
+    let is_part = |trial: &&ShownTrial| trial.counts() && trial.what.params.get("matrix") == Some(&Value::Bool(true));
     trials.iter().filter(is_part).for_each(|trial| parts.push(trial));
     let workloads = Workloads::of(parts.cells.iter());
     let set = |target: &Target| {

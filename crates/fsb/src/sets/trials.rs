@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use fsb_model::metric::{self, Role};
 use fsb_model::trial::Phase;
 use fsb_model::workload::Params;
-use fsb_model::{Better, Metric, Outcome, Trial, Unit};
+use fsb_model::{Better, Metric, Outcome, Unit};
+use fsb_report::run::ShownTrial;
 use fsb_store::Line;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -109,7 +110,7 @@ impl Line for Compared {
 }
 
 impl Compared {
-    /// As [`Trial::counts`].
+    /// As [`fsb_model::Trial::counts`].
     pub(super) fn counts(&self) -> bool {
         self.phase == Phase::Measured && !self.superseded
     }
@@ -133,10 +134,12 @@ impl Trials {
     }
 
     /// Takes in a trial that stands in no file.
-    pub(super) fn push(&mut self, trial: &Trial) {
-        let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
-        let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
-        let Trial { block, order, attempt, outcome, .. } = *trial;
+    pub(super) fn push(&mut self, trial: &ShownTrial) {
+        let what = &*trial.what;
+        let cell = self.cell(&what.workload, &what.operation, &what.params);
+        let metrics: Vec<Metric> = trial.metrics.iter().map(Metric::from).collect();
+        let (target, values) = (self.target(&what.target), self.values(&metrics));
+        let ShownTrial { block, order, attempt, outcome, .. } = *trial;
         let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
         self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, values });
     }

@@ -54,6 +54,50 @@ fn below(directory: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
+/// Who may have root run this program alone learns no names, sizes or beginnings of what root alone may read.
+#[test]
+fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
+    if !root_or_skip("a_tree_is_read_with_the_rights_of_whoever_asked_root") {
+        return;
+    }
+    let _turn = turn();
+    let scratch = scratch();
+    let home = home(scratch.path());
+    let file = |path: &Path, mode: u32| {
+        fs::write(path, [7; 5000]).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let secret = scratch.path().join("secret");
+    fs::create_dir_all(secret.join("open")).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o700)).unwrap();
+    file(&secret.join("open/one"), 0o644);
+    file(&scratch.path().join("shadow"), 0o600);
+    // A tree of the caller's with a directory of root's in it, and a way out of it.
+    let own = home.join("tree");
+    fs::create_dir_all(own.join("inner/roots")).unwrap();
+    file(&own.join("inner/two"), 0o600);
+    fs::set_permissions(own.join("inner/roots"), fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(&secret, home.join("way")).unwrap();
+    for path in [&own, &own.join("inner"), &own.join("inner/two")] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    fs::write(home.join("short.toml"), "targets = ['null']\n[repetition]\nstretch = '1ms'\n").unwrap();
+    let run = |tree: &str| {
+        sudo(&home, &["run", "short.toml", "--tree", tree, "--blocks", "1", "--out", "out"]).output().unwrap()
+    };
+    for tree in ["../secret", "../secret/open", "../secret/open/one", "../shadow", "way", "way/open", "tree"] {
+        let refused = run(tree);
+        expect_code(&refused, 2);
+        let said = stderr(&refused);
+        assert!(said.contains("Permission denied") && said.contains("user 65534, who asked root"), "{tree}: {said}");
+        assert!(!said.contains("files") && !home.join("out").exists(), "{tree}: {said}");
+    }
+    fs::remove_dir(own.join("inner/roots")).unwrap();
+    let done = run("tree");
+    expect_code(&done, 0);
+    assert_eq!(fs::metadata(home.join("out/run.json")).unwrap().uid(), NOBODY);
+}
+
 #[test]
 fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
     if !root_or_skip("root_by_itself_writes_nothing_where_another_user_could_exchange_it") {

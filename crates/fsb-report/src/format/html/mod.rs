@@ -5,7 +5,6 @@
 
 use askama::Template;
 use fsb_analysis::Outcome;
-use fsb_model::Trial;
 use serde::Serialize;
 
 use super::member::Format;
@@ -15,6 +14,7 @@ use crate::page::escape::script_safe;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
+use crate::run::ShownTrial;
 use crate::show::{bound, capital};
 use crate::view::{Row, View};
 
@@ -94,7 +94,7 @@ fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
 }
 
 /// The numbers of the page for programs: of every measured trial with a value, the one that targets are compared by.
-fn data(trials: &[Trial]) -> String {
+fn data(trials: &[ShownTrial]) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
         target: &'a str,
@@ -105,16 +105,16 @@ fn data(trials: &[Trial]) -> String {
         value: f64,
         unit: &'static str,
     }
-    fn line(trial: &Trial) -> Option<Line<'_>> {
+    fn line(trial: &ShownTrial) -> Option<Line<'_>> {
         let primary = trial.primary()?;
         Some(Line {
-            target: &trial.target,
-            workload: &trial.workload,
+            target: &trial.what.target,
+            workload: &trial.what.workload,
             block: trial.block,
             order: trial.order,
-            metric: &primary.name,
+            metric: &primary.kind.name,
             value: primary.value,
-            unit: primary.unit.name(),
+            unit: primary.kind.unit.name(),
         })
     }
     script_safe(&trials.iter().filter(|trial| trial.counts()).filter_map(line).collect::<Vec<_>>())

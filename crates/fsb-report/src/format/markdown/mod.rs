@@ -23,8 +23,8 @@ pub fn render(report: &Report<'_>) -> String {
     if let Some(explanation) = &view.explanation {
         lines.extend([escape(explanation), String::new()]);
     }
-    for shown in &view.details {
-        detail(&mut lines, &view, shown);
+    for shown in view.details() {
+        detail(&mut lines, &view, &shown);
     }
     let findings = view.findings.iter().flatten().map(|finding| finding.text.as_str());
     list(&mut lines, findings);

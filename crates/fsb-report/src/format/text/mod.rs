@@ -30,8 +30,8 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool) -> String {
     for note in &view.legend {
         screen.say(note, "  ", "  ");
     }
-    for detail in &view.details {
-        screen.detail(detail, &names);
+    for detail in view.details() {
+        screen.detail(&detail, &names);
     }
     findings(&mut screen, &view);
     published::tables_of(&mut screen, &view, &names);

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use fsb_input::LARGEST_RECORD;
 use fsb_model::shape::{MOST_ENTRIES, Shape};
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, RunRecord, WorkloadSpec};
+use fsb_testbed::Caller;
 use serde_json::Value;
 
-use crate::exit;
+use crate::{author, exit};
 
 const WORKLOAD: &str = "filetree";
 /// No image is smaller than this, where nobody asked for another size.
@@ -18,7 +20,9 @@ const USUAL_IMAGE: u64 = 2 << 30;
 
 /// What is measured on the tree, and an image that has room for it twice.
 pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes)> {
-    let (name, shape) = if tree.is_dir() { recorded(tree)? } else { of_run(tree)? };
+    // What is told of a tree, and of a file that is no record of a run, is for whoever asked root, and so are the rights.
+    let read = || if tree.is_dir() { recorded(tree) } else { of_run(tree) };
+    let (name, shape) = author::author().act(read).map_err(|error| failed(tree, &error))??;
     if shape.files() == 0 {
         return Err(exit::request(format!("--tree {}: no file is in it", tree.display())));
     }
@@ -41,24 +45,37 @@ pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes
     Ok((workloads, Bytes(image)))
 }
 
+fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
+    exit::request(format!("--tree: cannot read {}: {error}{}", path.display(), whose_rights(error)))
+}
+
+/// Root may read everything, so a refusal needs to be explained where it was asked by another user.
+fn whose_rights(error: &io::Error) -> String {
+    match Caller::current().filter(|_| error.kind() == io::ErrorKind::PermissionDenied) {
+        Some(caller) => format!(
+            " to user {}, who asked root: --tree is read with that user's rights, so name a tree that user may read",
+            caller.uid
+        ),
+        None => String::new(),
+    }
+}
+
 /// The shape of a directory, without following links or entering other file systems' names twice.
 fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
     use std::os::unix::fs::MetadataExt;
-    let failed =
-        |path: &Path, error: std::io::Error| exit::request(format!("--tree: cannot read {}: {error}", path.display()));
     let mut shape = Shape::default();
     let mut left: Vec<(PathBuf, usize)> = vec![(root.to_owned(), 0)];
     // A file with several names is copied once by those who know, and counted once here.
     let mut known: HashMap<(u64, u64), ()> = HashMap::new();
     while let Some((path, number)) = left.pop() {
-        let entries = fs::read_dir(&path).map_err(|error| failed(&path, error))?;
-        let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| failed(&path, error))?;
+        let entries = fs::read_dir(&path).map_err(|error| failed(&path, &error))?;
+        let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| failed(&path, &error))?;
         // So that the same directory has the same shape, in whatever order it is listed.
         entries.sort_by_key(fs::DirEntry::file_name);
         let mut inner = Vec::new();
         for entry in entries {
             let path = entry.path();
-            let metadata = entry.metadata().map_err(|error| failed(&path, error))?;
+            let metadata = entry.metadata().map_err(|error| failed(&path, &error))?;
             if metadata.is_dir() {
                 inner.push((path, shape.add_directory(number)));
             } else if metadata.is_file() {
@@ -75,7 +92,7 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
         // The first one comes next.
         left.extend(inner.into_iter().rev());
     }
-    let whole = fs::canonicalize(root).map_err(|error| failed(root, error))?;
+    let whole = fs::canonicalize(root).map_err(|error| failed(root, &error))?;
     let name = whole.file_name().map_or_else(|| "the root".to_owned(), |name| name.to_string_lossy().into_owned());
     // A name is told in one line.
     let name: String = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -86,7 +103,8 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
 /// The shape that a run was made with, from its record.
 fn of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let failed = |why: String| exit::request(format!("--tree {}: {why}", path.display()));
-    let text = fsb_input::read(path, LARGEST_RECORD).map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let read = fsb_input::read(path, LARGEST_RECORD);
+    let text = read.map_err(|error| failed(format!("cannot be read: {error}{}", whose_rights(&error))))?;
     let record: RunRecord = serde_json::from_slice(&text)
         .map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;
     let found = record.cells.iter().find_map(|cell| {

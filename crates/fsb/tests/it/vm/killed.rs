@@ -90,13 +90,13 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
 }
 
 #[test(machine)]
-fn a_guest_whose_qemu_is_killed_costs_its_target_one_visit() {
+fn a_guest_whose_qemu_is_killed_costs_the_rest_of_its_block() {
     lose_qemu("a killed QEMU", Signal::KILL, "guest stopped: QEMU was killed by signal 9");
 }
 
 /// It says nothing and answers nothing, as a guest does whose processors all wait for each other.
 #[test(machine)]
-fn a_guest_that_stands_still_is_ended_and_costs_its_target_one_visit() {
+fn a_guest_that_stands_still_is_ended_and_costs_the_rest_of_its_block() {
     lose_qemu("a guest that stands still", Signal::STOP, "guest stopped: it hangs: no sign of life for ");
 }
 
@@ -107,11 +107,11 @@ fn lose_qemu(test: &str, signal: Signal, expected: &str) {
     let before = traces();
     let scratch = scratch();
     let directory = scratch.path().join("run");
-    let mut command = run(scratch.path(), &kernel, &["ext4", "ext2", "--out", "run"]);
+    let mut command = run(scratch.path(), &kernel, &["ext4", "ext2", "--blocks", "2", "--out", "run"]);
     let mut front = Front(command.env("FSB_VM_PATIENCE", "10").spawn().unwrap());
-    // Within the visit: another trial is still to come.
+    // Both targets are measured before the next row, which is still to come.
     let measured = || trials(&directory).iter().filter(|trial| trial["phase"] == "measured").count();
-    wait_until("the first measured trial", LONG, || measured() == 1);
+    wait_until("the first measured trial", LONG, || measured() >= 1);
     let victims = qemu();
     assert_eq!(victims.len(), 1, "{:#?}", trials(&directory));
     send(victims[0], signal);
@@ -121,7 +121,7 @@ fn lose_qemu(test: &str, signal: Signal, expected: &str) {
     assert!(!failed.is_empty() && failed.len() <= 4, "{failed:#?}");
     let why = failed[0]["error"].as_str().unwrap();
     assert!(why.starts_with(expected), "{why}");
-    assert!(trials.iter().any(|trial| trial["block"] == 1 && trial["outcome"] == "ok"), "{:?}", outcomes(&directory));
+    assert!(trials.iter().any(|trial| trial["block"] == 2 && trial["outcome"] == "ok"), "{:?}", outcomes(&directory));
     expect_no_traces(&before);
 }
 
@@ -145,7 +145,7 @@ fn a_guest_that_panics_says_so_and_the_next_target_gets_another() {
     assert!(failed.len() >= 2, "one in each visit: {}", stderr(&output));
     for trial in failed {
         let why = trial["error"].as_str().unwrap();
-        assert!(why.starts_with("guest stopped: kernel panic") && why.contains("console:"), "{why}");
+        assert!(why.contains("guest stopped: kernel panic") && why.contains("console:"), "{why}");
     }
     assert_eq!(stderr(&output).matches("booting Linux").count(), 2, "{}", stderr(&output));
     expect_no_traces(&before);

@@ -97,7 +97,11 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     std::fs::write(scratch.path().join("cards.toml"), format!("{PLAN}{sets}")).unwrap();
     let f2fs = r#"f2fs,mkfs="-O extra_attr,inode_checksum",noinline_data"#;
     let mut command = command(scratch.path(), &["run", "cards.toml", "vfat", "exfat", "minix", f2fs]);
-    let output = command.args(["--kernel", &kernel, "--out", "run"]).env("XDG_CACHE_HOME", cache()).output().unwrap();
+    let output = command
+        .args(["--kernel", &kernel, "--size", "240M", "--out", "run"])
+        .env("XDG_CACHE_HOME", cache())
+        .output()
+        .unwrap();
     expect_code(&output, 0);
     let run = scratch.path().join("run");
     let (record, made) = (record(&run), trials(&run));

@@ -7,10 +7,11 @@
 use std::str::FromStr;
 
 use fsb_model::metric::{self, Role};
-use fsb_model::{Bytes, Metric, Outcome, Trial};
+use fsb_model::{Bytes, Outcome};
 use serde_json::Value;
 
 use crate::format::csv::cell::{UNJUDGED, text};
+use crate::run::{MetricKind, ShownMetric, ShownTrial};
 
 /// The columns.
 const COLUMNS: [&str; 17] = [
@@ -34,7 +35,7 @@ const COLUMNS: [&str; 17] = [
 ];
 
 /// The file as it lies in a run directory. Where nothing is judged by the run, one more column says why in every line.
-pub(super) fn render(trials: &[Trial], unjudged: Option<&str>) -> String {
+pub(super) fn render(trials: &[ShownTrial], unjudged: Option<&str>) -> String {
     let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
     let mut write = |record: &[String]| {
         writer.write_record(record).expect("a vector takes every record, and all have the same number of fields");
@@ -56,19 +57,25 @@ pub(super) fn render(trials: &[Trial], unjudged: Option<&str>) -> String {
 }
 
 /// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
-fn lines<'a>(trial: &'a Trial, trials: &'a [Trial]) -> Vec<(Option<&'a Metric>, Option<f64>)> {
+fn lines<'a>(trial: &'a ShownTrial, trials: &'a [ShownTrial]) -> Vec<(Option<&'a MetricKind>, Option<f64>)> {
     if trial.outcome != Outcome::Ok {
-        let same = |other: &&Trial| other.counts() && other.workload == trial.workload;
-        return vec![(trials.iter().filter(same).find_map(Trial::primary), None)];
+        let same = |other: &&ShownTrial| other.counts() && other.what.workload == trial.what.workload;
+        return vec![(trials.iter().filter(same).find_map(ShownTrial::primary).map(|metric| &*metric.kind), None)];
     }
-    let belongs = |(place, metric): &(usize, &Metric)| {
-        *place == 0 || metric::find(&metric.name).is_some_and(|kind| kind.role != Role::Cost)
+    let belongs = |(place, metric): &(usize, &ShownMetric)| {
+        *place == 0 || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
     };
-    trial.metrics.iter().enumerate().filter(belongs).map(|(_, metric)| (Some(metric), Some(metric.value))).collect()
+    trial
+        .metrics
+        .iter()
+        .enumerate()
+        .filter(belongs)
+        .map(|(_, metric)| (Some(&*metric.kind), Some(metric.value)))
+        .collect()
 }
 
-fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String; 17] {
-    let param = |key: &str| match trial.params.get(key) {
+fn record(trial: &ShownTrial, metric: Option<&MetricKind>, value: Option<f64>) -> [String; 17] {
+    let param = |key: &str| match trial.what.params.get(key) {
         Some(Value::String(found)) => text(found).into_owned(),
         Some(Value::Null) | None => String::new(),
         Some(number @ Value::Number(_)) => number.to_string(),
@@ -79,9 +86,9 @@ fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String
         Bytes::from_str(&text).map_or(text, |bytes| bytes.0.to_string())
     };
     [
-        text(&trial.target).into_owned(),
-        text(&trial.workload).into_owned(),
-        text(&trial.operation).into_owned(),
+        text(&trial.what.target).into_owned(),
+        text(&trial.what.workload).into_owned(),
+        text(&trial.what.operation).into_owned(),
         size("file_size"),
         size("block_size"),
         param("threads"),
@@ -91,7 +98,7 @@ fn record(trial: &Trial, metric: Option<&Metric>, value: Option<f64>) -> [String
         value.filter(|value| value.is_finite()).map(|value| value.to_string()).unwrap_or_default(),
         metric.map(|metric| metric.unit.name().to_owned()).unwrap_or_default(),
         text(&trial.reason()).into_owned(),
-        text(&trial.kernel).into_owned(),
+        text(&trial.what.kernel).into_owned(),
         param("cache"),
         param("backend"),
         param("durability"),

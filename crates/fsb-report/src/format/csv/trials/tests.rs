@@ -1,8 +1,9 @@
 use super::*;
 use crate::sample;
+use fsb_model::Trial;
 
 fn rows(trials: &[Trial]) -> Vec<std::collections::BTreeMap<String, String>> {
-    let text = render(trials, None);
+    let text = render(&ShownTrial::all(trials), None);
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), COLUMNS);
     reader.deserialize().map(Result::unwrap).collect()
@@ -43,7 +44,7 @@ fn warm_up_and_superseded_trials_are_left_out() {
     trials.truncate(2);
     trials[0].superseded = true;
     trials[1].phase = fsb_model::Phase::Warmup;
-    assert_eq!(render(&trials, None).lines().count(), 1);
+    assert_eq!(render(&ShownTrial::all(&trials), None).lines().count(), 1);
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn odd_names_and_texts_survive() {
 #[test]
 fn what_is_not_judged_says_so_in_every_line() {
     let (_, trials) = sample::run(&["ext4", "xfs"], 1);
-    let text = render(&trials, Some("emulated: a functional run"));
+    let text = render(&ShownTrial::all(&trials), Some("emulated: a functional run"));
     let mut lines = text.lines();
     assert!(lines.next().unwrap().ends_with(",durability,unjudged"));
     assert!(lines.clone().count() > 8 && lines.all(|line| line.ends_with(",emulated: a functional run")));

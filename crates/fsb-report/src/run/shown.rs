@@ -1,0 +1,259 @@
+//! Trials as far as reports show them: what many of them share is kept once, so that hundreds of thousands fit the memory.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use fsb_model::trial::Phase;
+use fsb_model::workload::Params;
+use fsb_model::{Better, Metric, Outcome, Trial, Unit};
+use jiff::Timestamp;
+
+/// A trial without what no report tells. Its fields are those of [`Trial`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownTrial {
+    /// What was done, shared by all trials of which it is true.
+    pub what: Arc<ShownCell>,
+    /// Whether it counts.
+    pub phase: Phase,
+    /// The block, from 1.
+    pub block: u32,
+    /// The place in run order.
+    pub order: u32,
+    /// From 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// It was made again.
+    pub superseded: bool,
+    /// The part of the medium that the target had.
+    pub part: Option<u32>,
+    /// Seconds since 1970; absent where the record has no time.
+    pub started: Option<f64>,
+    /// Why it did not end well.
+    pub error: Option<Arc<str>>,
+    /// The values; the first one is what targets are compared by.
+    pub metrics: Box<[ShownMetric]>,
+    /// What disturbed it.
+    pub disturbed: Box<[Arc<str>]>,
+    /// Nanoseconds of each stretch.
+    pub timed_ns: Times,
+    /// Histograms by operation: its own, or those of all trials of its cell, merged.
+    pub latency: BTreeMap<String, String>,
+}
+
+/// What is done in a trial, and where.
+#[derive(Debug, PartialEq)]
+pub struct ShownCell {
+    /// The name of the target.
+    pub target: String,
+    /// The kernel release it ran on.
+    pub kernel: String,
+    /// The label of the cell.
+    pub workload: String,
+    /// What is done to a file.
+    pub operation: String,
+    /// The member of the registry, and all its parameters.
+    pub params: Params,
+}
+
+/// A value and what it is of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShownMetric {
+    /// What is measured.
+    pub kind: Arc<MetricKind>,
+    /// In the metric's unit.
+    pub value: f64,
+}
+
+/// Nanoseconds: in half the memory where none is longer than four seconds, as stretches are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Times {
+    /// Each below 2³².
+    Short(Box<[u32]>),
+    /// Any.
+    Long(Box<[u64]>),
+}
+
+impl Times {
+    fn of(times: &[u64]) -> Times {
+        let short = times.iter().map(|time| u32::try_from(*time)).collect::<Result<Box<[u32]>, _>>();
+        short.map_or_else(|_| Times::Long(times.into()), Times::Short)
+    }
+
+    /// In their order.
+    pub fn to_vec(&self) -> Vec<u64> {
+        match self {
+            Times::Short(times) => times.iter().map(|time| u64::from(*time)).collect(),
+            Times::Long(times) => times.to_vec(),
+        }
+    }
+}
+
+/// A metric without a value.
+#[derive(Debug, PartialEq)]
+pub struct MetricKind {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Which way is good.
+    pub better: Better,
+}
+
+/// Takes trials in, one by one.
+#[derive(Debug, Default)]
+pub struct ShownTrials {
+    list: Vec<ShownTrial>,
+    hasher: RandomState,
+    cells: HashMap<u64, Vec<Arc<ShownCell>>>,
+    kinds: HashMap<String, Vec<Arc<MetricKind>>>,
+    texts: HashSet<Arc<str>>,
+}
+
+impl ShownTrials {
+    /// Takes the next trial in.
+    pub fn push(&mut self, trial: &Trial) {
+        let what = self.cell(trial);
+        let metrics = trial.metrics.iter().map(|metric| self.metric(metric)).collect();
+        let disturbed = trial.disturbed.iter().map(|text| self.text(text)).collect();
+        let error = trial.error.as_deref().map(|text| self.text(text));
+        self.list.push(ShownTrial {
+            what,
+            phase: trial.phase,
+            block: trial.block,
+            order: trial.order,
+            attempt: trial.attempt,
+            outcome: trial.outcome,
+            superseded: trial.superseded,
+            part: trial.part,
+            started: seconds(&trial.started),
+            error,
+            metrics,
+            disturbed,
+            timed_ns: Times::of(&trial.stretches.timed_ns),
+            latency: trial.latency.clone(),
+        });
+    }
+
+    /// The trials in the order in which they came.
+    pub fn finish(mut self) -> Vec<ShownTrial> {
+        self.list.shrink_to_fit();
+        self.list
+    }
+
+    fn cell(&mut self, trial: &Trial) -> Arc<ShownCell> {
+        let Trial { target, kernel, workload, operation, params, .. } = trial;
+        let known = self.cells.entry(self.hasher.hash_one((target, kernel, workload, operation))).or_default();
+        let is_same = |cell: &&Arc<ShownCell>| {
+            (&cell.target, &cell.kernel, &cell.workload, &cell.operation, &cell.params)
+                == (target, kernel, workload, operation, params)
+        };
+        if let Some(cell) = known.iter().find(is_same) {
+            return cell.clone();
+        }
+        let cell = Arc::new(ShownCell {
+            target: target.clone(),
+            kernel: kernel.clone(),
+            workload: workload.clone(),
+            operation: operation.clone(),
+            params: params.clone(),
+        });
+        known.push(cell.clone());
+        cell
+    }
+
+    fn metric(&mut self, metric: &Metric) -> ShownMetric {
+        let Metric { name, unit, better, value } = metric;
+        let is_same = |kind: &&Arc<MetricKind>| (kind.unit, kind.better) == (*unit, *better);
+        let known = self.kinds.get(name).and_then(|known| known.iter().find(is_same)).cloned();
+        let kind = known.unwrap_or_else(|| {
+            let kind = Arc::new(MetricKind { name: name.clone(), unit: *unit, better: *better });
+            self.kinds.entry(name.clone()).or_default().push(kind.clone());
+            kind
+        });
+        ShownMetric { kind, value: *value }
+    }
+
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return known.clone();
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(text.clone());
+        text
+    }
+}
+
+/// Seconds since 1970 of a time as records have it.
+pub(super) fn seconds(text: &str) -> Option<f64> {
+    text.parse::<Timestamp>().ok().map(|stamp| stamp.as_nanosecond() as f64 * 1e-9)
+}
+
+impl ShownTrial {
+    /// Trials that are held anyway.
+    pub fn all(trials: &[Trial]) -> Vec<ShownTrial> {
+        let mut shown = ShownTrials::default();
+        trials.iter().for_each(|trial| shown.push(trial));
+        shown.finish()
+    }
+
+    /// As [`Trial::primary`].
+    pub fn primary(&self) -> Option<&ShownMetric> {
+        (self.outcome == Outcome::Ok).then(|| self.metrics.first()).flatten()
+    }
+
+    /// As [`Trial::counts`].
+    pub fn counts(&self) -> bool {
+        self.phase == Phase::Measured && !self.superseded
+    }
+
+    /// As [`Trial::reason`].
+    pub fn reason(&self) -> String {
+        self.outcome.reason(self.error.as_deref())
+    }
+
+    /// As [`Trial::metric`].
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|metric| metric.kind.name == name).map(|metric| metric.value)
+    }
+}
+
+impl From<&ShownMetric> for Metric {
+    fn from(metric: &ShownMetric) -> Metric {
+        let MetricKind { name, unit, better } = &*metric.kind;
+        Metric { name: name.clone(), value: metric.value, unit: *unit, better: *better }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn what_trials_share_is_kept_once_and_times_are_whole() {
+        let (_, mut trials) = sample::run(&["ext4", "xfs"], 5);
+        let long = vec![0, u64::from(u32::MAX), u64::from(u32::MAX) + 1];
+        trials[0].stretches.timed_ns = long.clone();
+        trials[1].stretches.timed_ns = vec![7, u64::from(u32::MAX)];
+        (trials[0].error, trials[1].error) = (Some("full".to_owned()), Some("full".to_owned()));
+        let shown = ShownTrial::all(&trials);
+        assert_eq!(shown[0].timed_ns.to_vec(), long);
+        assert_eq!(shown[1].timed_ns, Times::Short([7, u32::MAX].into()));
+        let same = |one: &Option<Arc<str>>, other: &Option<Arc<str>>| {
+            Arc::ptr_eq(one.as_ref().unwrap(), other.as_ref().unwrap())
+        };
+        assert!(same(&shown[0].error, &shown[1].error));
+        let other = (1..trials.len()).find(|at| {
+            (&trials[*at].target, &trials[*at].workload, &trials[*at].params)
+                == (&trials[0].target, &trials[0].workload, &trials[0].params)
+        });
+        assert!(Arc::ptr_eq(&shown[0].what, &shown[other.unwrap()].what));
+        for (shown, trial) in shown.iter().zip(&trials) {
+            assert_eq!((&shown.what.target, &shown.what.params), (&trial.target, &trial.params));
+            assert_eq!((shown.reason(), shown.counts()), (trial.reason(), trial.counts()));
+            assert_eq!(shown.primary().map(Metric::from).as_ref(), trial.primary());
+        }
+    }
+}
