@@ -23,8 +23,8 @@ fn table(run: &Path) -> Vec<String> {
     let text = fs::read_to_string(run.join("trials.csv")).unwrap();
     let without_order = |line: &str| {
         let mut fields: Vec<&str> = line.split(',').collect();
-        // Labels hold commas: the order is the ninth from the end.
-        let place = fields.len() - 9;
+        // Labels hold commas: the order is the tenth from the end.
+        let place = fields.len() - 10;
         fields.remove(place);
         fields.join(",")
     };
@@ -84,7 +84,7 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
     let differ: BTreeSet<&str> = quiet_lines
         .iter()
         .filter(|line| !loud_lines.contains(*line))
-        .map(|line| line.rsplitn(9, ',').last().unwrap())
+        .map(|line| line.rsplitn(10, ',').last().unwrap())
         .collect();
     assert_eq!(differ.len() as u32, disturbed_to_the_end, "{differ:?}");
     let said = stdout(&loud).replace("\n  ", " ");

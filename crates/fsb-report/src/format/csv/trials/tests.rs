@@ -64,6 +64,6 @@ fn what_is_not_judged_says_so_in_every_line() {
     let (_, trials) = sample::run(&["ext4", "xfs"], 1);
     let text = render(&ShownTrial::all(&trials), Some("emulated: a functional run"));
     let mut lines = text.lines();
-    assert!(lines.next().unwrap().ends_with(",durability,unjudged"));
+    assert!(lines.next().unwrap().ends_with(",durability,part,unjudged"));
     assert!(lines.clone().count() > 8 && lines.all(|line| line.ends_with(",emulated: a functional run")));
 }
