@@ -101,7 +101,7 @@ pub trait MediumKind: Sync {
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         Err(format!("@{} is not divided", request.medium).into())
     }
-    /// Makes it, writes it over once, and divides it as [`layout`] has it.
+    /// Makes it, writes it over once, and divides it as `layout` has it.
     fn open_parts(
         &self,
         request: &MediumRequest<'_>,
