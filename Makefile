@@ -45,8 +45,12 @@ bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 	$(CARGO) build --release --locked --package fsb
 	$(CARGO) run --release --locked --package xtask -- bench
 
-calibrate: build  ## runs of equal targets, for hours; goes on where it was interrupted
-	@scripts/as-root scripts/calibrate --fsb $(FSB)
+calibrate: build  ## whether verdicts are true, for many hours; goes on where it was interrupted
+	$(CARGO) build --release --locked --package fsb --features injected-slowdown --target-dir target/slowed
+	@scripts/as-root scripts/calibrate equal --fsb $(FSB)
+	@scripts/as-root scripts/calibrate slowed --fsb target/slowed/release/fsb
+	@scripts/as-root scripts/calibrate long --runs 6 --fsb $(FSB)
+	@scripts/as-root scripts/calibrate days --fsb $(FSB)
 
 fuzz:  ## each parser for a minute
 	@if ! $(CARGO) fuzz --version >/dev/null 2>&1; then \
