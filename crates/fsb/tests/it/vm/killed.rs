@@ -126,15 +126,15 @@ fn lose_qemu(test: &str, signal: Signal, expected: &str) {
 }
 
 #[test]
-fn a_guest_that_panics_says_so_and_the_next_target_gets_another() {
+fn a_guest_that_panics_says_so_and_the_next_block_gets_another() {
     let Some(kernel) = kernel_or_skip("a guest that panics") else { return };
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
-    let output = run(scratch.path(), &kernel, &["ext4", "--out", "run"]).env("FSB_VM_FAULT", "panic").output().unwrap();
+    let arguments = ["ext4", "--blocks", "2", "--out", "run"];
+    let output = run(scratch.path(), &kernel, &arguments).env("FSB_VM_FAULT", "panic").output().unwrap();
     expect_code(&output, 4);
     let trials = trials(&scratch.path().join("run"));
-    // A busy machine disturbs trials, which are made again: then the fault comes in the first of the two.
     assert!(
         trials.len() >= 4 && trials[0]["outcome"] == "ok",
         "{:?}: {}",
@@ -142,11 +142,11 @@ fn a_guest_that_panics_says_so_and_the_next_target_gets_another() {
         stderr(&output)
     );
     let failed: Vec<_> = trials.iter().filter(|trial| trial["outcome"] == "failed").collect();
-    assert!(failed.len() >= 2, "one in each visit: {}", stderr(&output));
+    assert!(failed.len() >= 2, "the rest of the block: {}", stderr(&output));
     for trial in failed {
         let why = trial["error"].as_str().unwrap();
         assert!(why.contains("guest stopped: kernel panic") && why.contains("console:"), "{why}");
     }
-    assert_eq!(stderr(&output).matches("booting Linux").count(), 2, "{}", stderr(&output));
+    assert!(stderr(&output).matches("booting Linux").count() >= 2, "{}", stderr(&output));
     expect_no_traces(&before);
 }
