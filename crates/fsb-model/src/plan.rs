@@ -18,9 +18,9 @@ pub const MOST_BLOCKS: u32 = 30;
 /// More blocks than this cannot be asked for.
 pub const BLOCK_LIMIT: u32 = 10_000;
 
-/// Seconds that a timed stretch should last where something reaches the device: the first tenths of a second of
-/// durable writes run at half speed.
-pub const STRETCH: f64 = 2.0;
+/// Seconds that the timed part of a visit should last where something reaches the device: the first tenths of a second
+/// of durable writes run at half speed.
+pub const VISIT: f64 = 2.0;
 
 fn full_scale() -> f64 {
     1.0
@@ -28,10 +28,6 @@ fn full_scale() -> f64 {
 
 fn is_full_scale(scale: &f64) -> bool {
     *scale == 1.0
-}
-
-fn default_stretch() -> f64 {
-    STRETCH
 }
 
 /// How many blocks a run makes.
@@ -83,9 +79,10 @@ pub struct Plan {
     pub controls: BTreeMap<String, String>,
     /// How often.
     pub repetition: Repetition,
-    /// Seconds that a timed stretch should last where something reaches the device.
-    #[serde(default = "default_stretch")]
-    pub stretch: f64,
+    /// Seconds that the timed part of a visit should last where something reaches the device. Where it is given, every
+    /// workload is measured in visits, instead of in rounds of short stretches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<f64>,
     /// Decides the order of everything and every byte of data.
     pub seed: u64,
     /// Targets take turns on the whole medium, though they could be measured side by side.
@@ -115,6 +112,13 @@ pub struct Plan {
     /// The virtual machine, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmSize>,
+}
+
+impl Plan {
+    /// Seconds that the timed part of a visit should last where something reaches the device.
+    pub fn visit_seconds(&self) -> f64 {
+        self.stretch.unwrap_or(VISIT)
+    }
 }
 
 /// The user that workers run as.

@@ -2,10 +2,11 @@
 //!
 //! A timed stretch should last 2 s where something reaches the device and 0.1 s where nothing does (DESIGN §5.6). The
 //! fastest target decides, so that no target's stretch is shorter. But where restoring the state takes much longer than
-//! the stretch (a remount for a read of milliseconds), a trial ends after five times the stretch. And where five blocks of
-//! that do not fit the budget, all stretches are made shorter together, never below one repetition, and the run says so:
-//! five blocks of a shorter stretch tell more than two of a long one, for the spread between blocks is what an interval
-//! is made of.
+//! the stretch (a remount for a read of milliseconds), a trial ends after five times the stretch. Where a budget does not
+//! hold enough blocks of that, all stretches are made shorter together, never below one repetition: a machine's speed
+//! changes faster than targets take turns, so that a stretch four times as long has 0.86 of the variance, and many short
+//! visits tell more than few long ones. Where even the shortest do not fit five times, or the length was asked for and does
+//! not, they are shorter than they should be, and the run says so.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,10 @@ use crate::agent::Spent;
 
 /// A trial may take this many times its stretch: what is not timed must not eat the run.
 const PATIENCE: f64 = 5.0;
+/// Blocks of a budget, where it holds as many of stretches that are not shorter than they should be.
+const BLOCKS: u32 = 12;
+/// Stretches whose length was not asked for may be so much shorter.
+const SHORTEST: f64 = 0.1;
 /// Seconds it should last, and must always, where it does not.
 const MEMORY_SECONDS: f64 = 0.1;
 /// Durable single writes start at half speed for some tenths of a second: their stretch is not made shorter than this.
@@ -54,8 +59,10 @@ pub struct Calibration {
     pub blocks: u32,
     /// Expected seconds of a block.
     pub block_seconds: f64,
-    /// 1 where stretches last as long as they should; less where the budget made them shorter.
+    /// 1 where stretches last as long as they may; less where the budget made them shorter.
     pub scale: f64,
+    /// They are even shorter than they should be.
+    pub too_short: bool,
 }
 
 /// Everything that the decision depends on.
@@ -71,6 +78,8 @@ pub struct Basis<'a> {
     pub repetition: Repetition,
     /// Seconds that a stretch should last where the device works.
     pub stretch: f64,
+    /// Its length was asked for.
+    pub asked: bool,
     /// Seconds of the budget that are left.
     pub left: f64,
 }
@@ -137,17 +146,26 @@ impl Decision<'_> {
     fn fit(&self, full: Calibration, most: u32) -> Calibration {
         let time = self.basis.to_fill();
         let fits = |calibration: &Calibration| (time / calibration.block_seconds).floor().max(0.0) as u32;
-        if fits(&full) >= FEWEST_BLOCKS_JUDGED {
+        let (enough, shortest) = match self.basis.asked {
+            true => (FEWEST_BLOCKS_JUDGED, shortest(true)),
+            false => (BLOCKS, shortest(false)),
+        };
+        if fits(&full) >= enough {
             let blocks = fits(&full).min(most);
             return Calibration { blocks, ..full };
         }
-        // Bisection: the block's time grows with the scale.
-        let (mut low, mut high) = (0.0, 1.0);
-        for _ in 0..20 {
-            let middle = (low + high) / 2.0;
-            if fits(&self.at_scale(middle)) >= FEWEST_BLOCKS_JUDGED { low = middle } else { high = middle }
+        for blocks in (FEWEST_BLOCKS_JUDGED..=enough).rev() {
+            // Bisection: the block's time grows with the scale.
+            let (mut low, mut high) = (0.0, 1.0);
+            for _ in 0..20 {
+                let middle = (low + high) / 2.0;
+                if fits(&self.at_scale(middle)) >= blocks { low = middle } else { high = middle }
+            }
+            if low >= shortest || blocks == FEWEST_BLOCKS_JUDGED {
+                return Calibration { blocks, too_short: low < shortest, ..self.at_scale(low) };
+            }
         }
-        Calibration { blocks: FEWEST_BLOCKS_JUDGED, ..self.at_scale(low) }
+        full
     }
 
     fn at_scale(&self, scale: f64) -> Calibration {
@@ -158,7 +176,13 @@ impl Decision<'_> {
             trials += case.expected(amount);
             amounts.insert(case.label.to_owned(), amount);
         }
-        Calibration { amounts, blocks: 0, block_seconds: (self.basis.visits + trials).max(1e-3), scale }
+        Calibration {
+            amounts,
+            blocks: 0,
+            block_seconds: (self.basis.visits + trials).max(1e-3),
+            scale,
+            too_short: false,
+        }
     }
 }
 
@@ -233,6 +257,11 @@ fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
     shortened(stretch, scale).max(floor)
 }
 
+/// Share of a stretch below which it is too short: nothing is missing where its length was `asked` for.
+pub(crate) fn shortest(asked: bool) -> f64 {
+    if asked { 1.0 } else { SHORTEST }
+}
+
 /// Seconds that stretches last where the budget made them shorter: not below what memory needs.
 pub fn shortened(stretch: f64, scale: f64) -> f64 {
     (stretch * scale).max(MEMORY_SECONDS.min(stretch))
@@ -247,7 +276,8 @@ pub(crate) fn stretch_seconds(profile: &Profile, stretch: f64) -> f64 {
 pub(crate) fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
-    seconds(profile, plan.stretch, 1.0).min(share).max(MEMORY_SECONDS.min(plan.stretch))
+    let visit = plan.visit_seconds();
+    seconds(profile, visit, 1.0).min(share).max(MEMORY_SECONDS.min(visit))
 }
 
 #[cfg(test)]
@@ -269,7 +299,15 @@ mod tests {
     }
 
     fn basis<'a>(cells: &'a [(String, Profile)], samples: &'a [Sample], left: f64) -> Basis<'a> {
-        Basis { cells, samples, visits: 1.0, repetition: Repetition::Budget { seconds: left }, stretch: 2.0, left }
+        Basis {
+            cells,
+            samples,
+            visits: 1.0,
+            repetition: Repetition::Budget { seconds: left },
+            stretch: 2.0,
+            asked: false,
+            left,
+        }
     }
 
     #[test]
@@ -290,17 +328,21 @@ mod tests {
     }
 
     #[test]
-    fn a_small_budget_makes_shorter_stretches_and_still_five_blocks() {
+    fn a_small_budget_makes_shorter_stretches_rather_than_fewer_blocks() {
         let create = profile("create", json!({"files": 1000, "file_size": "4K", "durability": "end"}));
         let cells = [("c".to_owned(), create)];
         let samples = [sample("c", "a", 1000, 0.1), sample("c", "b", 1000, 0.1)];
         let rich = basis(&cells, &samples, 600.0).decide();
         // Two seconds would be 22 repetitions, but each takes half a second: five times the stretch is 20 of them.
         assert_eq!(rich.amounts["c"], Amount { repetitions: 20, operations: 1000 });
-        let poor = basis(&cells, &samples, 30.0).decide();
-        assert_eq!(poor.blocks, FEWEST_BLOCKS_JUDGED);
-        assert!(poor.scale < 1.0 && poor.amounts["c"].repetitions < 20, "{poor:?}");
-        assert!(poor.block_seconds * 5.0 <= 30.0, "{poor:?}");
+        let usual = basis(&cells, &samples, 90.0).decide();
+        assert_eq!((usual.blocks, usual.too_short), (BLOCKS, false));
+        assert!(usual.scale < 1.0 && usual.amounts["c"].repetitions < 20, "{usual:?}");
+        let poor = basis(&cells, &samples, 10.0).decide();
+        assert_eq!((poor.blocks, poor.too_short), (FEWEST_BLOCKS_JUDGED, true));
+        assert!(poor.block_seconds * 5.0 <= 10.0, "{poor:?}");
+        let asked = Basis { asked: true, ..basis(&cells, &samples, 60.0) }.decide();
+        assert_eq!((asked.blocks, asked.too_short), (FEWEST_BLOCKS_JUDGED, true));
     }
 
     #[test]

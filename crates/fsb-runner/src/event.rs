@@ -17,16 +17,19 @@ pub enum Event<'a> {
         /// The target's name.
         target: &'a str,
     },
-    /// How long a matrix of sizes will take, by a model that knows nothing of the machine: before anything is touched.
+    /// How long a matrix of sizes will take, or a run that its budget will not hold, by a model that knows nothing of the
+    /// machine: before anything is touched.
     Estimated {
         /// Cells on each target.
         cells: usize,
         /// Blocks that the estimate is for.
         blocks: u32,
-        /// Expected duration of them all.
+        /// Expected duration of them all, warm-up included.
         expected: Duration,
-        /// What the run may take; a part is chosen where it does not hold them.
+        /// What the run may take.
         budget: Option<Duration>,
+        /// Where the budget does not hold all of a matrix, a part is chosen.
+        chooses: bool,
     },
     /// The amounts and the number of blocks are fixed.
     Planned {
@@ -38,6 +41,8 @@ pub enum Event<'a> {
         expected: Duration,
         /// Below 1 where the budget made timed stretches shorter than they should be.
         scale: f64,
+        /// What is left of the budget.
+        left: Option<Duration>,
     },
     /// A trial begins.
     Trial {

@@ -40,6 +40,13 @@ pub fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
     Sizing { size, cpus }
 }
 
+/// Whether workloads are measured in rounds of short stretches, where they have units.
+pub(crate) fn in_rounds(record: &RunRecord) -> bool {
+    // A run of an earlier version says how long a visit is even where it has rounds.
+    let visits = record.plan.stretch.is_some() && record.rounds.is_empty();
+    matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
+}
+
 /// Parts that each medium of a run is divided into; 1 where it is whole.
 pub fn parts(record: &RunRecord) -> u32 {
     record.placement.as_ref().and_then(Placement::divided).map_or(1, |(parts, _)| parts)

@@ -47,7 +47,7 @@ pub struct UnitSample {
     pub timed: f64,
     /// Seconds of a unit from go to result.
     pub wall: f64,
-    /// Seconds of making the files of a unit, where each has its own.
+    /// Seconds of making the files of a unit and of removing them, where each has its own.
     pub prepare: f64,
     /// Seconds of the row that do not depend on the number of rounds.
     pub fixed: f64,
@@ -60,6 +60,8 @@ pub struct Row {
     pub label: String,
     /// Each unit has files of its own.
     pub own_files: bool,
+    /// Each round visits the same units again.
+    pub revisit: bool,
     /// Units that a part has room for.
     pub room: u32,
 }
@@ -115,7 +117,7 @@ impl Basis<'_> {
 
     fn fit(&self, budget: f64, most: u32) -> Decision {
         let rotation = self.rotation.max(1);
-        let fewest = FEWEST_BLOCKS.next_multiple_of(rotation);
+        let fewest = fewest_blocks(rotation);
         let usual = BLOCKS.next_multiple_of(rotation);
         let mut blocks = usual;
         loop {
@@ -169,8 +171,8 @@ impl Basis<'_> {
             return wanted;
         }
         let making = samples().map(|sample| sample.prepare).sum::<f64>() / samples().count().max(1) as f64;
-        // Room for the fewest rounds, one that leads in and one to spare.
-        let most = if making > fastest * MAKING { 1 } else { row.room / (FEWEST_ROUNDS + 2) };
+        let visits = if row.revisit { f64::from(USUAL_ROUNDS) } else { 1.0 };
+        let most = if making > fastest * MAKING * visits { 1 } else { row.room / made(row, FEWEST_ROUNDS, 1) };
         wanted.min(most).max(1)
     }
 
@@ -179,20 +181,34 @@ impl Basis<'_> {
         if !row.own_files {
             return rounds;
         }
-        let fits = |rounds: &u32| (rounds + 1 + spares(*rounds)) * units <= row.room;
+        let fits = |rounds: &u32| made(row, *rounds, units) <= row.room;
         (1..=rounds).rev().find(fits).unwrap_or(1)
     }
 
     fn row_seconds(&self, row: &Row, rounds: u32) -> f64 {
         let units = self.units(row);
         let rounds = self.rounds_of(row, units, rounds);
-        let units = f64::from(units);
-        let (made, done) = (f64::from(rounds + 1 + spares(rounds)), f64::from(rounds + 1));
-        let of = |sample: &UnitSample| {
-            sample.fixed + made * units * sample.prepare + done * (units * sample.wall.max(sample.timed) + AROUND)
-        };
+        let (made, done) = (f64::from(made(row, rounds, units)), f64::from(rounds * units + 1));
+        let around = f64::from(rounds + 1) * AROUND;
+        let of =
+            |sample: &UnitSample| sample.fixed + made * sample.prepare + done * sample.wall.max(sample.timed) + around;
         self.samples_of(row).map(of).sum()
     }
+}
+
+/// The fewest blocks of a budget: whole rotations of the parts.
+pub(crate) fn fewest_blocks(rotation: u32) -> u32 {
+    FEWEST_BLOCKS.next_multiple_of(rotation)
+}
+
+/// Sets of files of a row where each unit has its own: one leads in, and some rounds are to spare.
+pub(crate) fn sets(rounds: u32, spares: u32, units: u32) -> u32 {
+    (rounds + spares) * units + 1
+}
+
+/// Sets of files that are made for so many rounds.
+fn made(row: &Row, rounds: u32, units: u32) -> u32 {
+    if row.revisit { units } else { sets(rounds, spares(rounds), units) }
 }
 
 /// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation; and once
@@ -212,7 +228,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn rows(count: usize) -> Vec<Row> {
-        (0..count).map(|at| Row { label: at.to_string(), own_files: at % 2 == 0, room: 100 }).collect()
+        (0..count)
+            .map(|at| Row { label: at.to_string(), own_files: at % 2 == 0, revisit: at % 4 == 0, room: 100 })
+            .collect()
     }
 
     fn samples(rows: &[Row], unit: f64) -> Vec<UnitSample> {
@@ -252,6 +270,21 @@ mod tests {
             Basis { rows: &rows, samples: &samples, base: 1.0, rotation: 3, repetition, left: 1.0, emulated: false }
                 .decide();
         assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
+    }
+
+    #[test]
+    fn files_that_are_visited_again_make_longer_stretches_possible() {
+        let row = |label: &str, revisit| Row { label: label.to_owned(), own_files: true, revisit, room: 100 };
+        let rows = [row("own", false), row("again", true)];
+        let sample =
+            |label: &str| UnitSample { label: label.to_owned(), timed: 0.005, wall: 0.006, prepare: 0.03, fixed: 0.05 };
+        let samples = [sample("own"), sample("again")];
+        let repetition = Repetition::Budget { seconds: 60.0 };
+        let decided =
+            Basis { rows: &rows, samples: &samples, base: 0.5, rotation: 2, repetition, left: 60.0, emulated: false }
+                .decide();
+        assert_eq!((decided.rounds["own"].units, decided.rounds["again"].units), (1, 5));
+        assert!(decided.row_seconds["again"] < decided.row_seconds["own"], "{decided:?}");
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use fsb_engine::{Profile, Sizing, mix, workload};
+use fsb_engine::{Profile, Sizing, Unit, mix, workload};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{BlockOrder, Placement};
 use fsb_model::{Amount, Cell, Outcome, Plan, RunRecord, Target, Trial, WorkloadSpec};
@@ -89,6 +89,8 @@ struct Schedule<'a> {
     row_seconds: BTreeMap<String, f64>,
     /// Bytes and files that the fullest target had room for, side by side.
     free: (u64, u64),
+    /// No target has caches that the kernel cannot empty.
+    kernel_caches_only: bool,
     /// Seconds of making all targets ready and taking them down, side by side.
     block_base: f64,
     samples: Vec<Sample>,
@@ -104,6 +106,8 @@ struct Schedule<'a> {
 struct CellUnit {
     workload: WorkloadSpec,
     own_files: bool,
+    /// With caches emptied a unit is what it was before.
+    only_warmed: bool,
     operations: u64,
     /// Bytes that it needs on the target.
     space: u64,
@@ -174,7 +178,8 @@ fn units(record: &RunRecord, sizing: &Sizing) -> BTreeMap<String, CellUnit> {
         let unit = workload::parse(&cell.workload, sizing).ok()?.unit()?;
         let workload = WorkloadSpec { name: cell.workload.name.clone(), params: unit.params };
         let Profile { space, inodes, .. } = workload::parse(&workload, sizing).ok()?.profile();
-        let unit = CellUnit { workload, own_files: unit.own_files, operations: unit.operations, space, inodes };
+        let Unit { own_files, only_warmed, operations, .. } = unit;
+        let unit = CellUnit { workload, own_files, only_warmed, operations, space, inodes };
         Some((cell.label.clone(), unit))
     };
     record.cells.iter().filter_map(unit).collect()
@@ -186,7 +191,7 @@ impl<'a> Schedule<'a> {
         let done = run.trials.len() as u32;
         let sizing = placement::sizing(&run.record, run.cpus);
         let side_by_side = matches!(run.record.placement, Some(Placement::SideBySide { .. }));
-        let units = if side_by_side { units(&run.record, &sizing) } else { BTreeMap::new() };
+        let units = if placement::in_rounds(&run.record) { units(&run.record, &sizing) } else { BTreeMap::new() };
         Schedule {
             run,
             cells,
@@ -198,6 +203,7 @@ impl<'a> Schedule<'a> {
             unit_samples: Vec::new(),
             row_seconds: BTreeMap::new(),
             free: (u64::MAX, u64::MAX),
+            kernel_caches_only: true,
             block_base: 0.0,
             samples: Vec::new(),
             expected: BTreeMap::new(),

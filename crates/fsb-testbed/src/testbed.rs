@@ -128,6 +128,9 @@ pub struct Provisioned {
 pub struct Abilities {
     /// How its data are made cold; absent where they never are.
     pub cold: Option<ColdMethod>,
+    /// All that is cached of it lies in the kernel's caches, which can be emptied while it is mounted: not so where a
+    /// FUSE server keeps a cache of its own.
+    pub kernel_caches_only: bool,
     /// Whether data can be made durable at all.
     pub durable: bool,
     /// Whether device counters exist.
@@ -161,6 +164,13 @@ pub enum ColdMethod {
     DropCaches,
     /// `POSIX_FADV_DONTNEED` by the worker itself: data only.
     Evict,
+}
+
+impl ColdMethod {
+    /// The kernel's caches are emptied, of data and of metadata.
+    pub(crate) fn empties_kernel_caches(self) -> bool {
+        self != ColdMethod::Evict
+    }
 }
 
 /// What device and machine did since they were started. Differences mean something, absolute values do not.

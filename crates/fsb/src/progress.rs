@@ -162,21 +162,32 @@ impl Observer for Progress {
                 }
                 self.message(&format!("{what}: making {target}"));
             }
-            Event::Estimated { cells, blocks, expected, budget } => {
+            Event::Estimated { cells, blocks, expected, budget, chooses } => {
                 let chosen = match budget {
                     Some(budget) if budget < expected => {
-                        format!("; what {} hold is chosen after warm-up", show_duration(*budget))
+                        let budget = show_duration(*budget);
+                        if *chooses {
+                            format!("; what {budget} hold is chosen after warm-up")
+                        } else {
+                            format!("; {budget} hold fewer blocks than can be judged, and may be exceeded")
+                        }
                     }
                     _ => String::new(),
                 };
                 let took = show_duration(*expected);
                 self.line(&format!("estimate: {blocks} blocks of {cells} workloads take about {took}{chosen}"));
             }
-            Event::Planned { blocks, rule, expected, scale } => {
+            Event::Planned { blocks, rule, expected, scale, left } => {
                 self.planned = true;
                 let shorter = if *scale < 1.0 { ", timed stretches shortened to fit the budget" } else { "" };
                 let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
-                self.line(&format!("{blocks}, about {}{shorter}", show_duration(*expected)));
+                let over = match left {
+                    Some(left) if left < expected => {
+                        format!(", beyond the budget, of which {} are left: these are the fewest", show_duration(*left))
+                    }
+                    _ => String::new(),
+                };
+                self.line(&format!("{blocks}, about {}{shorter}{over}", show_duration(*expected)));
                 self.line(&format!("stopping rule: {rule}"));
             }
             Event::Row { block, workload, rounds } => {

@@ -44,19 +44,13 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ShownTrial]) ->
     }
 }
 
-/// The cell whose 95 % interval is the widest; nothing where no cell has a value.
+/// The workload whose ratios have the widest 95 % interval, or where one target is alone its own values; nothing where none
+/// has a value.
 pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<Widest> {
-    let summary = Summary::of_run(record, trials);
-    let cells = summary.rows.iter().flat_map(|row| {
-        let place = |target: usize| format!("{} at {}", summary.targets[target].name, row.workload);
-        row.cells.iter().enumerate().filter_map(move |(target, cell)| {
-            let estimate = cell.estimate.as_ref()?;
-            // An interval that is not there yet is as wide as can be.
-            let half_width = estimate.interval.map_or(f64::INFINITY, |interval| interval.relative_half_width());
-            Some(Widest { half_width, cell: place(target) })
-        })
-    });
-    cells.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
+    let widths = row_states(record, trials)
+        .into_iter()
+        .filter_map(|row| Some(Widest { half_width: row.state.half_width?, workload: row.workload }));
+    widths.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
 }
 
 /// The cells that need no more blocks after a look, among them those of which nothing can be told.

@@ -3,7 +3,7 @@
 use fsb_model::Params;
 
 use super::spec::{Rules, Spec};
-use super::unit::{self, Unit};
+use super::unit::{self, Change, Unit};
 use super::{Job, Workload};
 use crate::backend::Backend;
 use crate::context::Context;
@@ -61,7 +61,7 @@ impl Job for SimpleJob {
     }
 
     fn unit(&self) -> Option<Unit> {
-        unit::of_set(self, &self.spec, false, |params| {
+        unit::of_set(self, &self.spec, Change::Nothing, |params| {
             let sizing = Sizing { size: 0, cpus: 1 };
             Some(SimpleJob { member: self.member, spec: Spec::parse(self.member.rules, params, &sizing).ok()? })
         })

@@ -27,17 +27,29 @@ pub struct Unit {
     pub params: Params,
     /// Each unit has files of its own.
     pub own_files: bool,
+    /// Its own files are used up only in that they are not cold any more: with caches emptied it is what it was.
+    pub only_warmed: bool,
     /// Operations of a unit.
     pub operations: u64,
 }
 
-/// The unit of a job over a file set; `parse` makes a job of other parameters. `grows`: the files grow, so that they are
-/// not what they were before. Absent where only the whole tells
+/// What a unit does to the files of its set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// None, but for what the job's [`Renewal`] says.
+    Nothing,
+    /// Their contents are replaced.
+    Overwritten,
+    /// They grow.
+    Grown,
+}
+
+/// The unit of a job over a file set; `parse` makes a job of other parameters. Absent where only the whole tells
 /// something: what does not fit memory, work of several processes, a cell of a matrix.
 pub(super) fn of_set<J: Job>(
     job: &J,
     spec: &Spec,
-    grows: bool,
+    change: Change,
     parse: impl FnOnce(&Params) -> Option<J>,
 ) -> Option<Unit> {
     let profile = job.profile();
@@ -45,8 +57,11 @@ pub(super) fn of_set<J: Job>(
         return None;
     }
     let mut params = job.params();
-    let own_files =
-        grows || profile.cache.begins_cold() || profile.renewal == Renewal::Recreate || !profile.repeats_in_place;
+    let own_files = change == Change::Grown
+        || profile.cache.begins_cold()
+        || profile.renewal == Renewal::Recreate
+        || !profile.repeats_in_place;
+    let only_warmed = own_files && change == Change::Nothing && profile.renewal == Renewal::Remount;
     // What is done at the end of a pass must not be done at the end of a large one.
     let passes = profile.renewal == Renewal::Inside || profile.durability == Durability::End;
     let profile = if own_files || passes {
@@ -55,7 +70,7 @@ pub(super) fn of_set<J: Job>(
     } else {
         profile
     };
-    Some(Unit { operations: operations(&profile, passes), params, own_files })
+    Some(Unit { operations: operations(&profile, passes), params, own_files, only_warmed })
 }
 
 /// Fewer files, or a smaller one.

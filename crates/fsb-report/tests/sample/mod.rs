@@ -309,7 +309,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             workloads: Vec::new(),
             controls: BTreeMap::new(),
             repetition: Repetition::Budget { seconds: 300.0 },
-            stretch: fsb_model::plan::STRETCH,
+            stretch: None,
             seed: 42,
             size: Bytes(2 << 30),
             dir: "/var/tmp".into(),

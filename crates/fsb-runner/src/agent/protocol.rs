@@ -13,6 +13,8 @@ use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::rounds;
+
 /// The version of the protocol that this program speaks.
 pub const VERSION: u32 = 2;
 
@@ -78,11 +80,13 @@ pub struct RowRequest {
     pub sizing: Sizing,
     /// Each unit has files of its own.
     pub own_files: bool,
+    /// Each round visits the same units again, because caches are emptied between rounds.
+    pub revisit: bool,
     /// Operations of a unit.
     pub operations: u64,
     /// Units of a stretch.
     pub units: u32,
-    /// The order of seats in each round. The first round leads in.
+    /// The order of seats in each round. The first round leads in, with one unit.
     pub orders: Vec<Vec<u32>>,
     /// Rounds that may be made again because a neighbour was not at rest.
     pub spares: u32,
@@ -97,6 +101,11 @@ pub struct RowRequest {
 }
 
 impl RowRequest {
+    /// Units whose files are made.
+    pub fn units_made(&self) -> u32 {
+        if self.revisit { self.units } else { rounds::sets(self.orders.len() as u32 - 1, self.spares, self.units) }
+    }
+
     /// How long an agent may say nothing while it conducts this: each step of each target has the worker's deadline.
     pub fn silence(&self) -> Duration {
         let stretches = self.orders.len() as u32 + self.spares;

@@ -18,6 +18,10 @@ const RESTORED: f64 = 1.0;
 /// Seconds of formatting, mounting and taking down a target.
 pub(crate) const VISIT: f64 = 1.5;
 
+/// Seconds of one target's share of a row of the fewest rounds: the quick suite's rows took 0.2 to 0.6 s with an image on one
+/// disk of these years.
+pub(crate) const ROW: f64 = 0.35;
+
 /// Seconds that one trial should take.
 pub(crate) fn trial_seconds(profile: &Profile, stretch: f64) -> f64 {
     let bytes = (profile.files * profile.file_size) as f64;

@@ -1,6 +1,6 @@
 //! How often everything is measured, as people write it.
 
-use fsb_model::plan::{BLOCK_LIMIT, Repetition, STRETCH};
+use fsb_model::plan::{BLOCK_LIMIT, Repetition};
 use fsb_model::units::{parse_duration, parse_percent};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,8 @@ pub struct RepetitionFile {
     /// Half-width to reach, such as `2%`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<String>,
-    /// Time that a timed stretch should last where something reaches the device, such as `2s`.
+    /// Time that the timed part of a visit should last where something reaches the device, such as `10s`: everything is
+    /// then measured in visits, instead of in rounds of short stretches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<String>,
 }
@@ -57,11 +58,11 @@ impl RepetitionFile {
         }
     }
 
-    pub(super) fn resolve_stretch(&self) -> Result<f64, PlanError> {
-        let Some(text) = &self.stretch else { return Ok(STRETCH) };
+    pub(super) fn resolve_stretch(&self) -> Result<Option<f64>, PlanError> {
+        let Some(text) = &self.stretch else { return Ok(None) };
         let seconds = parse_duration(text).map_err(|error| PlanError::Request(error.to_string()))?.as_secs_f64();
         if (0.001..=3600.0).contains(&seconds) {
-            Ok(seconds)
+            Ok(Some(seconds))
         } else {
             Err(PlanError::Request(format!("stretch {text}: give between 1 millisecond and an hour")))
         }

@@ -1,5 +1,6 @@
 //! How much there is to do: said before anything is known, decided after warm-up.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::Profile;
@@ -7,32 +8,38 @@ use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
 use fsb_model::{Amount, Plan, Repetition};
 
-use super::{Run, Schedule, profiles, stopping};
-use crate::calibrate::{Basis, expected_seconds, shortened};
+use super::{Run, Schedule, profiles, stopping, units};
+use crate::calibrate::{Basis, Calibration, expected_seconds, shortened, shortest};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
 use crate::rounds::{self, Row};
 
-/// Says how long a matrix will take, by a model: nothing is known of the machine yet.
+/// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
+/// yet.
 pub(super) fn say_estimate(run: &mut Run<'_>) {
     let profiles = profiles(run);
-    if Grid::of(&run.record.cells, &profiles).is_empty() {
-        return;
-    }
+    let chooses = !Grid::of(&run.record.cells, &profiles).is_empty();
     let plan = &run.record.plan;
-    let trials: f64 = profiles.values().map(|profile| estimate::trial_seconds(profile, plan.stretch)).sum();
+    let sizing = placement::sizing(&run.record, run.cpus);
+    let units = if placement::in_rounds(&run.record) { units(&run.record, &sizing) } else { BTreeMap::new() };
+    let of_cell = |(label, profile): (&String, &Profile)| match units.get(label) {
+        Some(_) => estimate::ROW,
+        None => estimate::trial_seconds(profile, plan.visit_seconds()),
+    };
+    let trials: f64 = profiles.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
         Repetition::Blocks { blocks } => blocks,
-        Repetition::Budget { .. } | Repetition::Precision { .. } => FEWEST_BLOCKS_JUDGED,
+        _ if units.is_empty() => FEWEST_BLOCKS_JUDGED,
+        _ => rounds::fewest_blocks(placement::parts(&run.record)),
     };
     let block = (trials + estimate::VISIT) * plan.targets.len() as f64;
-    run.observer.event(&Event::Estimated {
-        cells: profiles.len(),
-        blocks,
-        expected: Duration::from_secs_f64(block * f64::from(blocks)),
-        budget: plan.repetition.budget(),
-    });
+    // Warm-up is a block, too.
+    let made = blocks + u32::from(run.warmup);
+    let (expected, budget) = (Duration::from_secs_f64(block * f64::from(made)), plan.repetition.budget());
+    if chooses || budget.is_some_and(|budget| budget < expected) {
+        run.observer.event(&Event::Estimated { cells: profiles.len(), blocks, expected, budget, chooses });
+    }
 }
 
 impl Schedule<'_> {
@@ -56,20 +63,18 @@ impl Schedule<'_> {
         }
         let cells = self.profiled();
         let decided = self.basis(&cells, left).decide();
-        self.run.record.amounts = decided.amounts;
+        self.run.record.amounts.clone_from(&decided.amounts);
         self.expect();
         self.run.record.blocks_planned = Some(decided.blocks);
-        if decided.scale < 1.0 {
-            let warning = short_stretches(decided.scale, &self.run.record.plan, decided.block_seconds, left);
-            self.run.record.warnings.push(warning);
-        }
-        let rule = stopping::rule(self.run.record.plan.repetition, decided.blocks);
+        self.warn_of_short_stretches(&decided, left);
+        let rule = stopping::rule(self.run.record.plan.repetition, self.targets().len(), decided.blocks);
         self.run.record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {
             blocks: decided.blocks,
             rule: &rule,
             expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
-            scale: decided.scale,
+            scale: if decided.too_short { decided.scale } else { 1.0 },
+            left: budget.map(|_| Duration::from_secs_f64(left.max(0.0))),
         });
     }
 
@@ -84,6 +89,9 @@ impl Schedule<'_> {
         let share = wholes.len() as f64 / (rows.len() + wholes.len()).max(1) as f64;
         let decided = self.basis(&wholes, left * share).decide();
         let seconds_of_wholes = if wholes.is_empty() { 0.0 } else { decided.block_seconds };
+        if !wholes.is_empty() {
+            self.warn_of_short_stretches(&decided, left * share);
+        }
         let mut amounts = decided.amounts;
         let rows: Vec<Row> = rows.into_iter().map(|(label, _)| self.row_of(label)).collect();
         let basis = rounds::Basis {
@@ -108,7 +116,7 @@ impl Schedule<'_> {
         record.blocks_planned = Some(decided.blocks);
         self.expect();
         let rule = match &self.run.record.looks[..] {
-            [] => stopping::rule(repetition, decided.blocks),
+            [] => stopping::rule(repetition, self.targets().len(), decided.blocks),
             looks => stopping::rule_of_looks(repetition, decided.blocks, looks),
         };
         self.run.record.stopping_rule = Some(rule.clone());
@@ -117,7 +125,16 @@ impl Schedule<'_> {
             rule: &rule,
             expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
             scale: 1.0,
+            left: repetition.budget().map(|_| Duration::from_secs_f64(left.max(0.0))),
         });
+    }
+
+    /// `left`: seconds of the budget that were left for them.
+    fn warn_of_short_stretches(&mut self, decided: &Calibration, left: f64) {
+        if decided.too_short {
+            let warning = short_stretches(decided, &self.run.record.plan, left);
+            self.run.record.warnings.push(warning);
+        }
     }
 
     fn row_of(&self, label: String) -> Row {
@@ -127,7 +144,7 @@ impl Schedule<'_> {
         let (bytes, inodes) = self.free;
         let fits = |room: u64, needed: u64| (room as f64 * FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         let room = fits(bytes, unit.space).min(fits(inodes, unit.inodes));
-        Row { own_files: unit.own_files, room, label }
+        Row { own_files: unit.own_files, revisit: self.revisits(&label), room, label }
     }
 
     fn profiled(&self) -> Vec<(String, Profile)> {
@@ -140,7 +157,8 @@ impl Schedule<'_> {
             samples: &self.samples,
             visits: self.visit_seconds.values().sum(),
             repetition: self.run.record.plan.repetition,
-            stretch: self.run.record.plan.stretch,
+            stretch: self.run.record.plan.visit_seconds(),
+            asked: self.run.record.plan.stretch.is_some(),
             left,
         }
     }
@@ -174,11 +192,15 @@ impl Schedule<'_> {
     }
 }
 
-fn short_stretches(scale: f64, plan: &Plan, block_seconds: f64, left: f64) -> String {
+fn short_stretches(decided: &Calibration, plan: &Plan, left: f64) -> String {
+    let Calibration { scale, block_seconds, .. } = *decided;
     let budget = plan.repetition.budget().unwrap_or_default().as_secs_f64();
-    // What was spent before block 1 stays; five blocks at full length would take the rest.
-    let minutes = ((budget - left + block_seconds * 5.0 / scale.max(0.05)) / 60.0).ceil();
-    let (now, wanted) = (show_duration_of(shortened(plan.stretch, scale)), show_duration_of(plan.stretch));
+    let least = shortest(plan.stretch.is_some());
+    // What was spent before block 1 stays; five blocks of stretches that are long enough would take the rest.
+    let longer = least / scale.max(least * 0.05);
+    let minutes = ((budget - left + block_seconds * f64::from(FEWEST_BLOCKS_JUDGED) * longer) / 60.0).ceil();
+    let visit = plan.visit_seconds();
+    let (now, wanted) = (show_duration_of(shortened(visit, scale)), show_duration_of(shortened(visit, least)));
     format!(
         "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
          --budget {minutes:.0}m would be enough"

@@ -34,6 +34,7 @@ impl Schedule<'_> {
             if let Some(provisioned) = self.provision(order, &target, (seat as u32, part))? {
                 let (bytes, inodes) = self.free;
                 self.free = (bytes.min(provisioned.free_bytes), inodes.min(provisioned.free_inodes));
+                self.kernel_caches_only &= provisioned.abilities.kernel_caches_only;
                 ready.push(Ready { seat: seat as u32, target, provisioned, lost: None });
             }
         }
@@ -88,6 +89,11 @@ impl Schedule<'_> {
         Ok(())
     }
 
+    /// Rounds visit the same units again, because emptying the caches of all targets makes them cold again.
+    pub(super) fn revisits(&self, label: &str) -> bool {
+        self.kernel_caches_only && self.units.get(label).is_some_and(|unit| unit.only_warmed)
+    }
+
     /// The replies of all targets, those that are gone included.
     fn ask_row(
         &mut self,
@@ -115,6 +121,7 @@ impl Schedule<'_> {
             workload: unit.workload.clone(),
             sizing: self.sizing,
             own_files: unit.own_files,
+            revisit: self.revisits(label),
             operations: unit.operations,
             units: rounds.units,
             orders: orders.into_iter().map(|turns| turns.into_iter().map(seat_of).collect()).collect(),
@@ -164,16 +171,18 @@ impl Schedule<'_> {
         if timed.is_empty() {
             return;
         }
-        // The stretch that led in was made and measured, too.
+        // The stretch that led in was measured, too.
         let all = timed.len() as f64 + 1.0;
         let own = self.units.get(label).is_some_and(|unit| unit.own_files);
-        let prepare = if own { spent.prepare / all } else { 0.0 };
+        let files = spent.prepare + spent.cleanup;
+        let made = if self.revisits(label) { 1.0 } else { all };
+        let prepare = if own { files / made } else { 0.0 };
         self.unit_samples.push(UnitSample {
             label: label.to_owned(),
             timed: timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64,
             wall: spent.measure / all,
             prepare,
-            fixed: spent.settle + spent.cleanup + if own { 0.0 } else { spent.prepare },
+            fixed: spent.settle + if own { 0.0 } else { files },
         });
     }
 }

@@ -8,24 +8,24 @@ use fsb_model::{Repetition, RunRecord, Trial};
 
 use super::Schedule;
 
-/// How sure the least sure cell is.
+/// How sure the least sure workload is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Widest {
     /// Half the width of its 95 % interval, relative: 0.02 for ±2 %. Infinite where it has no interval yet.
     pub half_width: f64,
-    /// Which one: `ext4 at read 1M, cold`.
-    pub cell: String,
+    /// Which one: `read 1M, cold`.
+    pub workload: String,
 }
 
-/// Says after a block how wide the widest interval is; nothing where no cell has a value.
+/// Says after a block how wide the widest interval of a ratio is, or of the only target; nothing where no cell has a value.
 pub type WidestInterval<'a> = dyn FnMut(&[Trial]) -> Option<Widest> + 'a;
 
 /// Names at a look the cells that need no more blocks, by the trials of the blocks so far: they are decided, or as precise
 /// as was asked for.
 pub type Look<'a> = dyn FnMut(&RunRecord, &[Trial]) -> Vec<String> + 'a;
 
-/// The rule by which the run ends, for people, once the number of blocks is planned.
-pub(super) fn rule(repetition: Repetition, planned: u32) -> String {
+/// The rule by which a run of so many targets ends, for people, once the number of blocks is planned.
+pub(super) fn rule(repetition: Repetition, targets: usize, planned: u32) -> String {
     let time = |seconds: f64| show_duration(Duration::from_secs_f64(seconds));
     match repetition {
         Repetition::Blocks { blocks } => format!("{}, as was asked for", count(blocks)),
@@ -35,12 +35,18 @@ pub(super) fn rule(repetition: Repetition, planned: u32) -> String {
             time(seconds)
         ),
         Repetition::Precision { half_width, seconds } => format!(
-            "{FEWEST_BLOCKS_JUDGED} blocks, then one more each time until every cell's 95 % interval is within ±{}, or \
+            "{FEWEST_BLOCKS_JUDGED} blocks, then one more each time until every {}'s 95 % interval is within ±{}, or \
              until {} hold no more; planned after warm-up: at most {planned}",
+            judged(targets),
             percent(half_width),
             time(seconds)
         ),
     }
+}
+
+/// What a half-width is asked of.
+fn judged(targets: usize) -> &'static str {
+    if targets > 1 { "ratio" } else { "cell" }
 }
 
 /// The rule of a run whose results are looked at, for people.
@@ -114,8 +120,9 @@ impl Schedule<'_> {
                 Some(widest) if widest.half_width <= half_width => {
                     let (reached, asked) = (percent(widest.half_width), percent(half_width));
                     return Some(format!(
-                        "{}: every cell's 95 % interval is within ±{reached} (asked for: ±{asked})",
-                        count(block)
+                        "{}: every {}'s 95 % interval is within ±{reached} (asked for: ±{asked})",
+                        count(block),
+                        judged(self.targets().len())
                     ));
                 }
                 Some(widest) => open = format!("; {}", short_of(&widest, half_width)),
@@ -149,9 +156,9 @@ fn held(blocks: u32) -> &'static str {
 fn short_of(widest: &Widest, half_width: f64) -> String {
     let asked = percent(half_width);
     if widest.half_width.is_finite() {
-        format!("{} is still within ±{} only (asked for: ±{asked})", widest.cell, percent(widest.half_width))
+        format!("{} is still within ±{} only (asked for: ±{asked})", widest.workload, percent(widest.half_width))
     } else {
-        format!("{} has too few values for an interval (asked for: ±{asked})", widest.cell)
+        format!("{} has too few values for an interval (asked for: ±{asked})", widest.workload)
     }
 }
 
@@ -172,18 +179,18 @@ mod tests {
     #[test]
     fn rules_say_what_ends_the_run() {
         let precision = Repetition::Precision { half_width: 0.025, seconds: 300.0 };
-        let said = rule(precision, 23);
+        let said = rule(precision, 1, 23);
         assert!(said.contains("±2.5 %") && said.contains("5 min") && said.contains("at most 23"), "{said}");
-        let said = rule(Repetition::Budget { seconds: 60.0 }, 7);
+        let said = rule(Repetition::Budget { seconds: 60.0 }, 2, 7);
         assert!(said.contains("at least 5 and at most 30") && said.ends_with("7"), "{said}");
-        assert_eq!(rule(Repetition::Blocks { blocks: 1 }, 1), "1 block, as was asked for");
+        assert_eq!(rule(Repetition::Blocks { blocks: 1 }, 2, 1), "1 block, as was asked for");
     }
 
     #[test]
     fn widths_are_told_as_they_are() {
         assert_eq!([percent(0.03), percent(0.0284), percent(0.1)], ["3 %", "2.84 %", "10 %"]);
-        let widest = |half_width| Widest { half_width, cell: "a at w".to_owned() };
-        assert_eq!(short_of(&widest(0.051), 0.03), "a at w is still within ±5.1 % only (asked for: ±3 %)");
+        let widest = |half_width| Widest { half_width, workload: "w".to_owned() };
+        assert_eq!(short_of(&widest(0.051), 0.03), "w is still within ±5.1 % only (asked for: ±3 %)");
         assert!(short_of(&widest(f64::INFINITY), 0.03).contains("too few values"));
     }
 }

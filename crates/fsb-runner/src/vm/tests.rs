@@ -145,7 +145,15 @@ fn provisioned() -> Provisioned {
     Provisioned {
         record: TargetRecord::default(),
         root: "/run/fsb".into(),
-        abilities: Abilities { cold: None, durable: true, counters: true, fake: None, why_not_cold, why_not_durable },
+        abilities: Abilities {
+            cold: None,
+            durable: true,
+            counters: true,
+            kernel_caches_only: false,
+            fake: None,
+            why_not_cold,
+            why_not_durable,
+        },
         free_bytes: 1,
         free_inodes: 1,
         held: Held::default(),

@@ -103,6 +103,10 @@ impl DirectoryVisit {
             |known: bool, why: &str| if known { String::new() } else { format!("the directory is in memory: {why}") };
         let abilities = Abilities {
             cold: self.cold,
+            // Of a file system without a device nobody knows who else caches.
+            kernel_caches_only: self.device_directory.is_some()
+                && !mount.is_some_and(|mount| mount.kind.starts_with("fuse"))
+                && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
             durable: !memory,
             counters: self.device_directory.is_some(),
             fake: None,

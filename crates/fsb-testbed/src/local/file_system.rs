@@ -185,6 +185,7 @@ impl FileSystemVisit {
         let durable = self.member.home() == Home::Device;
         let abilities = Abilities {
             cold: self.cold,
+            kernel_caches_only: !self.is_served() && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
             durable,
             counters: self.device_directory.is_some(),
             fake: None,
@@ -200,6 +201,10 @@ impl FileSystemVisit {
             held: Held::default(),
             warnings: Vec::new(),
         })
+    }
+
+    fn is_served(&self) -> bool {
+        self.mounted.as_ref().is_some_and(|mounted| mounted.server.is_some())
     }
 
     /// Empties the caches as the control says; the root path stays valid.
@@ -235,9 +240,8 @@ impl FileSystemVisit {
     pub fn sync(&self) -> Result<(), TestbedError> {
         quiet::sync(&self.root)?;
         // A FUSE server writes through the device's own pages, of which a syncfs of its mount knows nothing.
-        let served = self.mounted.as_ref().is_some_and(|mounted| mounted.server.is_some());
         let idle = fs::Idle { point: &self.point, source: &self.source };
-        if served { self.member.finish_background_work(&idle) } else { Ok(()) }
+        if self.is_served() { self.member.finish_background_work(&idle) } else { Ok(()) }
     }
 
     /// After it the device is free, or this is an error: a mount that lingers would make the next one warm.

@@ -27,6 +27,7 @@ pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provis
         root: PathBuf::from("/nonexistent/fsb-null").join(target.name.replace('/', "_")),
         abilities: Abilities {
             cold: Some(ColdMethod::Remount),
+            kernel_caches_only: true,
             durable: true,
             counters: false,
             fake: Some(options.fake),

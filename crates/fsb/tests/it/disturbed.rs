@@ -216,7 +216,16 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
         page.contains("The rule: 5 blocks, then one more") && page.contains("Ended after"),
         "both stand in the report"
     );
-    // What cannot be reached within the budget is said, with the cell that is the widest.
+    // Of several targets it is asked of their ratios.
+    let two = run(
+        scratch.path(),
+        "run",
+        &["two.toml", "null", "null", "--precision", "10%", "--one-at-a-time", "--out", "2"],
+    );
+    expect_code(&two, 0);
+    let ended = text(&record(&scratch.path().join("2")), "finished").to_owned();
+    assert!(ended.starts_with("5 blocks: every ratio's 95 % interval is within ±"), "{ended}");
+    // What cannot be reached within the budget is said, with the workload that is the widest.
     let hopeless = measure("hopeless", "null,noise=40%", "0.1%", "1s");
     let screen = stdout(&hopeless).replace("\n  ", " ");
     assert!(screen.contains("(asked for: ±0.1 %)") && screen.contains("is still within ±"), "{screen}");

@@ -15,7 +15,7 @@ use fsb_model::{Access, CacheState, Durability, Params};
 use super::measure::{Subject, measure_set};
 use super::params::Reader;
 use super::spec::{Records, Rules, Spec};
-use super::unit::{self, Unit};
+use super::unit::{self, Change, Unit};
 use super::{Job, Workload};
 use crate::backend::Backend;
 use crate::backend::{Purpose, Verb};
@@ -283,9 +283,12 @@ impl Job for RecordsJob {
     }
 
     fn unit(&self) -> Option<Unit> {
-        unit::of_set(self, &self.spec, !self.written, |params| {
-            self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok()
-        })
+        let change = match self.member.action {
+            _ if !self.written => Change::Grown,
+            RecordAction::Read => Change::Nothing,
+            RecordAction::Write | RecordAction::Append | RecordAction::Mix => Change::Overwritten,
+        };
+        unit::of_set(self, &self.spec, change, |params| self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok())
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {

@@ -211,8 +211,15 @@ mod tests {
         let measured = Measured { bytes: 1 << 20, ..Measured::default() };
         let of = |cold, device| {
             let (why_not_cold, why_not_durable) = (String::new(), String::new());
-            let abilities =
-                Abilities { cold, durable: true, counters: true, fake: None, why_not_cold, why_not_durable };
+            let abilities = Abilities {
+                cold,
+                durable: true,
+                counters: true,
+                kernel_caches_only: true,
+                fake: None,
+                why_not_cold,
+                why_not_durable,
+            };
             direct_device(&abilities, &Seen { device, ..Seen::default() }, &measured)
         };
         let private = Some(ColdMethod::Remount);

@@ -48,8 +48,7 @@ pub fn conduct_row(
         }
     };
     let profile = job.profile();
-    let rounds = request.orders.len() as u32 + request.spares;
-    let units = if request.own_files { u64::from(rounds * request.units) } else { 1 };
+    let units = if request.own_files { u64::from(request.units_made()) } else { 1 };
     let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
     let places = request.seats.iter().filter_map(|trial| {
         let post = posts.iter().find(|post| post.seat == trial.seat)?;
@@ -145,15 +144,16 @@ impl Row<'_, '_> {
         self.places[at].post.target.abilities.cold == Some(ColdMethod::Evict)
     }
 
-    /// Round after round; the first one leads in and does not count. One in which a neighbour was not at rest is made
+    /// Round after round; the first one leads in with one unit and does not count. One in which a neighbour was not at rest is made
     /// again while there are units to spare.
     fn rounds(&mut self) {
         let (orders, mut spares) = (&self.request.orders, self.request.spares);
         let mut unit = 0;
         for (round, order) in orders.iter().enumerate() {
+            let units = if round == 0 { 1 } else { self.request.units };
             loop {
-                let (stretches, restless) = self.round(order, unit);
-                unit += self.request.units;
+                let (stretches, restless) = self.round(order, (unit, units));
+                unit += units;
                 if let Some(at) = restless.filter(|_| spares > 0 && round > 0) {
                     spares -= 1;
                     self.places[at].tally.restless += 1;
@@ -169,7 +169,7 @@ impl Row<'_, '_> {
 
     /// One stretch of each target that is still in the row. The answer says, too, which one moved something within
     /// another one's stretch.
-    fn round(&mut self, order: &[u32], unit: u32) -> (Vec<Option<Stretch>>, Option<usize>) {
+    fn round(&mut self, order: &[u32], units: (u32, u32)) -> (Vec<Option<Stretch>>, Option<usize>) {
         let mut stretches: Vec<Option<Stretch>> = self.places.iter().map(|_| None).collect();
         let mut restless = None;
         if let Err(failure) = self.make_cold_again() {
@@ -180,7 +180,7 @@ impl Row<'_, '_> {
             if !self.takes_part(at) {
                 continue;
             }
-            match self.stretch(at, unit) {
+            match self.stretch(at, units) {
                 Ok((stretch, moved)) => {
                     stretches[at] = Some(stretch);
                     restless = moved.or(restless);
@@ -208,11 +208,12 @@ impl Row<'_, '_> {
         }
     }
 
-    /// One stretch, and which neighbour moved something meanwhile. What leads in is added to nothing but the time.
-    fn stretch(&mut self, at: usize, unit: u32) -> Result<(Stretch, Option<usize>), Failure> {
+    /// One stretch of so many units from the first on, and which neighbour moved something meanwhile. What leads in is
+    /// added to nothing but the time.
+    fn stretch(&mut self, at: usize, (unit, units): (u32, u32)) -> Result<(Stretch, Option<usize>), Failure> {
         let started = Instant::now();
         let counted = unit > 0;
-        let task = self.task(at, Step::Measure, unit, self.request.units);
+        let task = self.task(at, Step::Measure, unit, units);
         let seat = self.places[at].trial.seat;
         let worker = worker_of(&mut self.places[at])?;
         worker.ask::<Steps>(&task)?;
@@ -255,13 +256,14 @@ impl Row<'_, '_> {
         self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
     }
 
-    /// A step on units from `first` on; where all units share their files, the first one tells in which order they are
-    /// visited.
+    /// A step on units from `first` on; where units share their files, or are visited again, the first one tells in which
+    /// order they are visited.
     fn task(&self, at: usize, step: Step, first: u32, count: u32) -> Task {
         let RowRequest { workload, sizing, own_files, operations, seed, attempt, .. } = self.request;
         let Place { post, trial, .. } = &self.places[at];
         let fake = post.target.abilities.fake;
-        let units = (*own_files && step != Step::Cleanup).then_some(Units { first, count });
+        let of_files = if self.request.revisit { 0 } else { first };
+        let units = (*own_files && step != Step::Cleanup).then_some(Units { first: of_files, count });
         Task {
             step,
             workload: workload.clone(),

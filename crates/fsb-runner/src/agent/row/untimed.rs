@@ -13,8 +13,7 @@ impl Row<'_, '_> {
     /// The files of all targets are made at the same time: nothing is measured meanwhile.
     pub(super) fn prepare(&mut self) {
         let started = Instant::now();
-        let rounds = self.request.orders.len() as u32 + self.request.spares;
-        let units = rounds * self.request.units;
+        let units = self.request.units_made();
         let real: Vec<_> = (0..self.places.len()).filter(|at| self.takes_part(*at) && !self.is_fake(*at)).collect();
         self.together(&real, Step::Prepare, units, |place| Worker::open(&place.post.post));
         for at in &real {
