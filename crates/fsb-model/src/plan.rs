@@ -79,8 +79,9 @@ pub struct Plan {
     pub controls: BTreeMap<String, String>,
     /// How often.
     pub repetition: Repetition,
-    /// Seconds that the timed part of a visit should last where something reaches the device. Where it is given, every
-    /// workload is measured in visits, instead of in rounds of short stretches.
+    /// Seconds that a timed stretch should last: of a second or more, everything is measured in visits instead of in
+    /// rounds. Absent where that is not said: [`VISIT`] for visits where something reaches the device, and shorter ones
+    /// for rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<f64>,
     /// Decides the order of everything and every byte of data.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::rounds::LONGEST;
 use crate::run;
 use fsb_engine::{Sizing, workload};
 use fsb_model::run::Placement;
@@ -43,7 +44,7 @@ pub fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
 /// Whether workloads are measured in rounds of short stretches, where they have units.
 pub(crate) fn in_rounds(record: &RunRecord) -> bool {
     // A run of an earlier version says how long a visit is even where it has rounds.
-    let visits = record.plan.stretch.is_some() && record.rounds.is_empty();
+    let visits = record.plan.stretch.is_some_and(|seconds| seconds >= LONGEST) && record.rounds.is_empty();
     matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
 }
 

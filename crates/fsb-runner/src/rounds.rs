@@ -1,7 +1,7 @@
 //! How a cell is measured in rounds, and how many blocks are made: fixed once, after the warm-up block, the same for all
 //! targets.
 //!
-//! A stretch is as many units as the fastest target does in [`STRETCH`]. Rounds a block are as many as the time of a
+//! A stretch is as many units as the fastest target does in [`STRETCH`], or in the time that a plan says. Rounds a block are as many as the time of a
 //! block holds, the same for all cells; an interval comes from blocks, so that there are [`BLOCKS`] of them before there
 //! are many rounds. Blocks are whole rotations of the parts among the targets.
 
@@ -11,9 +11,11 @@ use fsb_model::Repetition;
 use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::run::Rounds;
 
-/// Seconds that a stretch should last on the fastest target at least: of 4, 1, 0.2 and 0.05 s the shortest told most in the
-/// same time, and what stands around a stretch takes some milliseconds.
-const STRETCH: f64 = 0.025;
+/// Seconds that a stretch should last on the fastest target at least, where nothing is said: of 4, 1, 0.2 and 0.05 s the
+/// shortest told most in the same time, and what stands around a stretch takes some milliseconds.
+pub(crate) const STRETCH: f64 = 0.025;
+/// Stretches of so many seconds and longer are visits: no unit's state lasts for them.
+pub(crate) const LONGEST: f64 = 1.0;
 /// Where each unit has files of its own, so many times the stretch may go into making them.
 const MAKING: f64 = 2.0;
 /// Blocks of a budget, where it holds them with [`FEWEST_ROUNDS`] each.
@@ -80,6 +82,8 @@ pub struct Basis<'a> {
     pub rotation: u32,
     /// What was asked for.
     pub repetition: Repetition,
+    /// Seconds that a stretch should last.
+    pub stretch: f64,
     /// Seconds of the budget that are left.
     pub left: f64,
     /// The machine is emulated: nothing is judged, and everything is slow.
@@ -166,7 +170,7 @@ impl Basis<'_> {
     fn units(&self, row: &Row) -> u32 {
         let samples = || self.samples_of(row).filter(|sample| sample.timed > 0.0);
         let fastest = samples().map(|sample| sample.timed).fold(f64::MAX, f64::min);
-        let wanted = (STRETCH / fastest).ceil().clamp(1.0, 1e6) as u32;
+        let wanted = (self.stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
         if !row.own_files {
             return wanted;
         }
@@ -248,7 +252,17 @@ mod tests {
         let rows = rows(12);
         let samples = samples(&rows, unit);
         let repetition = Repetition::Budget { seconds: left };
-        Basis { rows: &rows, samples: &samples, base: 1.0, rotation, repetition, left, emulated: false }.decide()
+        Basis {
+            rows: &rows,
+            samples: &samples,
+            base: 1.0,
+            rotation,
+            repetition,
+            stretch: STRETCH,
+            left,
+            emulated: false,
+        }
+        .decide()
     }
 
     #[test]
@@ -266,9 +280,17 @@ mod tests {
         let rows = rows(1);
         let samples = samples(&rows, 0.01);
         let repetition = Repetition::Blocks { blocks: 7 };
-        let decided =
-            Basis { rows: &rows, samples: &samples, base: 1.0, rotation: 3, repetition, left: 1.0, emulated: false }
-                .decide();
+        let decided = Basis {
+            rows: &rows,
+            samples: &samples,
+            base: 1.0,
+            rotation: 3,
+            repetition,
+            stretch: STRETCH,
+            left: 1.0,
+            emulated: false,
+        }
+        .decide();
         assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
     }
 
@@ -280,9 +302,17 @@ mod tests {
             |label: &str| UnitSample { label: label.to_owned(), timed: 0.005, wall: 0.006, prepare: 0.03, fixed: 0.05 };
         let samples = [sample("own"), sample("again")];
         let repetition = Repetition::Budget { seconds: 60.0 };
-        let decided =
-            Basis { rows: &rows, samples: &samples, base: 0.5, rotation: 2, repetition, left: 60.0, emulated: false }
-                .decide();
+        let decided = Basis {
+            rows: &rows,
+            samples: &samples,
+            base: 0.5,
+            rotation: 2,
+            repetition,
+            stretch: STRETCH,
+            left: 60.0,
+            emulated: false,
+        }
+        .decide();
         assert_eq!((decided.rounds["own"].units, decided.rounds["again"].units), (1, 5));
         assert!(decided.row_seconds["again"] < decided.row_seconds["own"], "{decided:?}");
     }

@@ -21,8 +21,8 @@ pub struct RepetitionFile {
     /// Half-width to reach, such as `2%`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<String>,
-    /// Time that the timed part of a visit should last where something reaches the device, such as `10s`: everything is
-    /// then measured in visits, instead of in rounds of short stretches.
+    /// Time that a timed stretch should last, such as `50ms`; with a second or more, everything is measured in visits
+    /// instead of in rounds of short stretches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<String>,
 }

@@ -7,8 +7,9 @@ use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
 use fsb_model::{Amount, Plan, Repetition};
+use fsb_testbed::LocalTestbed;
 
-use super::{Run, Schedule, profiles, stopping, units};
+use super::{Run, Schedule, profiles, setup, stopping, units};
 use crate::calibrate::{Basis, Calibration, expected_seconds, shortened, shortest};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
@@ -37,7 +38,9 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
     // Warm-up is a block, too.
     let made = blocks + u32::from(run.warmup);
     let (expected, budget) = (Duration::from_secs_f64(block * f64::from(made)), plan.repetition.budget());
-    if chooses || budget.is_some_and(|budget| budget < expected) {
+    // What touches nothing takes no time.
+    let works = LocalTestbed::may_leave(&setup(&run.record));
+    if chooses || works && budget.is_some_and(|budget| budget < expected) {
         run.observer.event(&Event::Estimated { cells: profiles.len(), blocks, expected, budget, chooses });
     }
 }
@@ -100,6 +103,7 @@ impl Schedule<'_> {
             base: self.block_base + seconds_of_wholes,
             rotation: placement::parts(&self.run.record),
             repetition,
+            stretch: self.run.record.plan.stretch.unwrap_or(rounds::STRETCH),
             left,
             emulated: self.run.record.emulated,
         };

@@ -136,6 +136,35 @@ fn what_cannot_be_made_leaves_the_others_to_go_on() {
     }
 }
 
+#[test]
+fn stretches_of_seconds_are_visits() {
+    let _turn = turn();
+    let scratch = scratch();
+    let seconds = |stretch: &str| {
+        std::fs::write(
+            scratch.path().join("write.toml"),
+            format!(
+                "[repetition]\nblocks = 2\nstretch = '{stretch}'\n[[workload]]\nname = 'write'\nfile_size = '1M'\n\
+                 block_size = '4K'\naccess = 'random'\ndurability = 'each'\n"
+            ),
+        )
+        .unwrap();
+        let out = format!("run-{stretch}");
+        expect_code(&fsb(scratch.path(), &["run", "write.toml", "a=null", "b=null", "--out", &out, "-q"]), 0);
+        let trials = trials(&scratch.path().join(&out)).into_iter().filter(|trial| trial["phase"] == "measured");
+        let timed = |trial: Value| {
+            let each = trial["stretches"]["timed_ns"].as_array().map(|each| each[0].as_f64().unwrap());
+            each.unwrap_or_else(|| trial["workers"][0]["timed_ns"].as_f64().unwrap()) * 1e-9
+        };
+        let rounds = record(&scratch.path().join(&out))["rounds"].as_object().is_some_and(|rounds| !rounds.is_empty());
+        (rounds, trials.map(timed).fold(f64::INFINITY, f64::min))
+    };
+    let (rounds, shortest) = seconds("300ms");
+    assert!(rounds && shortest > 0.2, "{shortest}");
+    let (rounds, shortest) = seconds("2s");
+    assert!(!rounds && shortest > 1.0, "{shortest}");
+}
+
 /// A FUSE server reads through the device's own pages, which are read ahead beyond the files of one unit into those of
 /// the next: without emptying them again some stretches read nothing.
 #[test(machine)]
