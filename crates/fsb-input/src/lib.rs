@@ -2,12 +2,13 @@
 //!
 //! Whatever `fsb` is given to read may be a device that never ends, a pipe that nobody writes to, or a sparse file of an
 //! exabyte. Everything of that kind is opened here: regular files only (links to them are fine), without waiting, and
-//! with a limit on bytes and on the length of a line. All errors are [`io::Error`]s whose text stands after `cannot read
+//! with a limit on bytes and on the length of a line; and with the rights of whoever asked root. All errors are [`io::Error`]s whose text stands after `cannot read
 //! FILE: `.
 #![forbid(unsafe_code)]
 
 mod lines;
 mod open;
+mod rights;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,6 +16,7 @@ use std::path::Path;
 
 pub use lines::{Line, Lines};
 pub use open::{open, open_or_pipe};
+pub use rights::{Act, open_by, with_own_rights};
 
 /// The longest line of a journal, and the longest message of an agent. A trial on a recorded tree of a million files,
 /// whose shape stands in its parameters, takes some 20 MB; any other one a few kilobytes.

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::rights;
+
 /// The file system of the pipes that have no name (`linux/magic.h`: PIPEFS_MAGIC).
 const PIPEFS: i64 = 0x5049_5045;
 
@@ -36,13 +38,23 @@ fn is_unnamed(file: &File) -> bool {
 }
 
 fn open_as(path: &Path, is_wanted: impl Fn(Option<&File>, FileType) -> bool) -> io::Result<File> {
-    // Opening some devices does something: a tape rewinds, a watchdog starts.
-    check(&std::fs::metadata(path)?, |kind| is_wanted(None, kind))?;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let look_and_open = || {
+        // Opening some devices does something: a tape rewinds, a watchdog starts.
+        check(&std::fs::metadata(path)?, |kind| is_wanted(None, kind))?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+    };
+    let file = if is_descriptor(path) { look_and_open()? } else { rights::open(look_and_open)? };
     // Between the two, another file may have come in its place.
     check(&file.metadata()?, |kind| is_wanted(Some(&file), kind))?;
     Ok(file)
+}
+
+/// Whether that is a descriptor of this process. Whoever started it has opened it already, and may have been root: the
+/// pipes of `sudo sh -c 'command | fsb compare a=/dev/stdin'` are.
+fn is_descriptor(path: &Path) -> bool {
+    let numbered = ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|place| path.to_str()?.strip_prefix(place));
+    path == Path::new("/dev/stdin") || numbered.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 fn check(metadata: &Metadata, is_wanted: impl Fn(FileType) -> bool) -> io::Result<()> {

@@ -65,7 +65,7 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Goes on with the run in a directory.
+    /// Goes on with the run in a directory. What it holds is told, so that whoever asked root must be able to read it.
     pub fn resume(claim: Claim) -> Result<(Self, Contents), StoreError> {
         let contents = claim.read()?;
         // A last line that was cut off must not become the beginning of the next one, and what stood there may have
@@ -81,9 +81,12 @@ impl RunDirectory {
         self.claim.path()
     }
 
-    /// What it holds.
+    /// What it holds: what this process wrote, for the claim excludes others.
     pub fn read(&self) -> Result<Contents, StoreError> {
-        self.claim.read()
+        match self.claim.place.author().is_caller() {
+            true => self.claim.read(),
+            false => fsb_input::with_own_rights(|| self.claim.read()),
+        }
     }
 
     /// Replaces `run.json`.

@@ -47,7 +47,8 @@ impl Place {
         }
     }
 
-    fn open_as(path: &Path, author: Author, how: Open) -> Result<Place, StoreError> {
+    /// As [`Place::open`] where the author may write, and nowhere else.
+    pub fn open_as(path: &Path, author: Author, how: Open) -> Result<Place, StoreError> {
         let place = |fd| Place { fd, path: path.to_owned(), author };
         if author.is_root() {
             return trust::open(&absolute(path)?, how == Open::Making).map(place);

@@ -16,6 +16,7 @@
 mod error;
 pub mod guest;
 pub mod initramfs;
+mod input;
 pub mod kernel;
 pub mod machine;
 mod modules;

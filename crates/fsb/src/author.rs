@@ -27,6 +27,20 @@ fn act(work: &mut dyn FnMut()) -> io::Result<()> {
     }
 }
 
+/// From now on all files that are given to read are opened with the rights of whoever asked root, so that no message
+/// quotes what that user could not read.
+pub fn read_as_caller() {
+    fsb_input::open_by(|work| {
+        act(work)?;
+        Ok(Caller::current().map(|caller| caller.uid))
+    });
+}
+
+/// Looks for files with the rights of whoever asked root: their names are told, too.
+pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
+    author().act(look).map_err(|error| exit::machine(format!("cannot read for who asked root: {error}")))
+}
+
 /// The command line of this process, as others are told it.
 pub fn command_line() -> String {
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();

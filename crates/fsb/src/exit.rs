@@ -65,8 +65,21 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    crate::progress::say(&format!("fsb: {error:#}"));
+    crate::progress::say(&format!("fsb: {}", told(error)));
     ExitCode::from(code(error))
+}
+
+/// The error with its causes. Those that it has told itself are not told again.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -111,5 +124,24 @@ fn of_kind(kind: Kind) -> u8 {
         Kind::Request => REQUEST,
         Kind::Machine => MACHINE,
         Kind::Trial => TRIALS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let source = io::Error::from_raw_os_error(27);
+        let error = StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source };
+        let error = anyhow::Error::new(error);
+        assert_eq!(told(&error), "cannot write run/run.json: File too large (os error 27)");
+        let error = Err::<(), _>(io::Error::other("it is gone")).context("cannot read a").unwrap_err();
+        assert_eq!(told(&error), "cannot read a: it is gone");
     }
 }

@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     fsb_testbed::prepare_process();
+    author::read_as_caller();
     let arguments: Vec<_> = std::env::args_os().collect();
     if let Some(code) = roles::play(&arguments) {
         return code;

@@ -83,7 +83,7 @@ pub(super) struct KeptKernel {
 /// The kernel as QEMU starts it soonest: unpacked below `cache` where that can be done, else a copy of the image, which
 /// may be built anew while the run lasts.
 pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmError> {
-    let bytes = fsb_input::read(image, LARGEST_BINARY).map_err(|error| refused("read the kernel", image, error))?;
+    let bytes = crate::input::read(image, LARGEST_BINARY).map_err(|error| refused("read the kernel", image, error))?;
     let directory = shelf(cache)?;
     let hash = hash(&bytes);
     let path = directory.join(format!("{hash}.{KERNEL}"));

@@ -55,7 +55,7 @@ fn with_member(
     wanted: &str,
     mut read: impl FnMut(&mut tar::Archive<Box<dyn Read + '_>>) -> io::Result<()>,
 ) -> Result<(), VmError> {
-    let file = fsb_input::open(package).map_err(|error| refused("read", package, error))?;
+    let file = crate::input::open(package).map_err(|error| refused("read", package, error))?;
     let mut archive = ar::Archive::new(BufReader::new(file));
     while let Some(member) = archive.next_entry() {
         let member = member.map_err(|error| bad(package, &error.to_string()))?;

@@ -11,7 +11,7 @@ const BEGINNING: u64 = 64 * 1024;
 /// The release of the kernel in that file: from a PC's kernel itself, else from a name like `vmlinuz-RELEASE`.
 pub(super) fn release(image: &Path) -> Result<String, VmError> {
     let mut beginning = Vec::new();
-    let file = fsb_input::open(image).map_err(|error| refused("read the kernel", image, error))?;
+    let file = crate::input::open(image).map_err(|error| refused("read the kernel", image, error))?;
     file.take(BEGINNING).read_to_end(&mut beginning).map_err(|error| refused("read the kernel", image, error))?;
     if let Some(release) = in_header(&beginning) {
         return Ok(release);
@@ -27,7 +27,7 @@ pub(super) fn release(image: &Path) -> Result<String, VmError> {
 pub(super) fn check_whole(image: &Path) -> Result<(), VmError> {
     let mut beginning = Vec::new();
     let read = |error| refused("read the kernel", image, error);
-    let mut file = fsb_input::open(image).map_err(read)?;
+    let mut file = crate::input::open(image).map_err(read)?;
     file.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(read)?;
     let there = file.metadata().map_err(read)?.len();
     match size(&beginning) {

@@ -91,7 +91,7 @@ pub(crate) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
 
 /// Whether a guest can be booted from that file as far as its rights go.
 fn readable(image: &Path) -> Result<(), VmError> {
-    let Err(error) = fsb_input::open(image) else { return Ok(()) };
+    let Err(error) = crate::input::open(image) else { return Ok(()) };
     let advice = if error.kind() == io::ErrorKind::PermissionDenied {
         format!("let everybody read it (sudo chmod 0644 {}), or {FETCH}", image.display())
     } else {

@@ -30,7 +30,7 @@ pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
     // An image says itself what it is; the file may be of a build that was begun later.
     let release = header::release(&image).or_else(|_| {
         let mark = directory.join(MARK);
-        let text = fsb_input::read_text(&mark, LARGEST_SCRIPT).map_err(|error| refused("read", &mark, error))?;
+        let text = crate::input::read_text(&mark, LARGEST_SCRIPT).map_err(|error| refused("read", &mark, error))?;
         Ok(text.trim().to_owned())
     })?;
     let kernel = Kernel { release, image, modules: directory.to_path_buf(), origin: Origin::Named };
@@ -42,7 +42,7 @@ pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
 /// is not there was never built. `make fs/x/x.ko` removes the list: then all modules are taken that there are.
 pub(crate) fn modules(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
     let path = directory.join("modules.order");
-    let list = match fsb_input::read_text(&path, LARGEST_SCRIPT) {
+    let list = match crate::input::read_text(&path, LARGEST_SCRIPT) {
         Ok(list) => list,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return below(directory),
         Err(error) => return Err(refused("read", &path, error)),

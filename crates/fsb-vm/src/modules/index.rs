@@ -39,8 +39,8 @@ pub(crate) struct Index {
 impl Index {
     /// Reads the index of a directory of modules, or makes one from the modules themselves.
     pub fn of(directory: &Path) -> Result<Index, VmError> {
-        let optional = |name: &str| fsb_input::read_text(&directory.join(name), LARGEST_RECORD).unwrap_or_default();
-        let mut index = match fsb_input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
+        let optional = |name: &str| crate::input::read_text(&directory.join(name), LARGEST_RECORD).unwrap_or_default();
+        let mut index = match crate::input::read_text(&directory.join("modules.dep"), LARGEST_RECORD) {
             Ok(text) => Index::parse(&text, &optional("modules.softdep"), &optional("modules.alias")),
             Err(_) => Index::scan(directory)?,
         };

@@ -33,7 +33,7 @@ pub(crate) fn normal(name: &str) -> String {
 
 /// The module's ELF file, unpacked if it is compressed.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, VmError> {
-    let bytes = fsb_input::read(path, LARGEST_BINARY).map_err(|error| refused("read", path, error))?;
+    let bytes = crate::input::read(path, LARGEST_BINARY).map_err(|error| refused("read", path, error))?;
     unpack(&path.to_string_lossy(), bytes).map_err(|error| refused("unpack", path, error))
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Info {
 /// modules with debug information have hundreds of megabytes.
 pub(super) fn of(path: &Path) -> Result<Option<Info>, VmError> {
     if path.extension().is_some_and(|extension| extension == "ko") {
-        let file = fsb_input::open(path).map_err(|error| refused("read", path, error))?;
+        let file = crate::input::open(path).map_err(|error| refused("read", path, error))?;
         if let Some(info) = read(&ReadCache::new(file)) {
             return Ok(Some(info));
         }

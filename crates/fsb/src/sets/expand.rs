@@ -10,7 +10,7 @@ use glob::MatchOptions;
 
 use super::argument::is_glob;
 use super::quoted;
-use crate::exit;
+use crate::{author, exit};
 
 /// How much of a file is shown to the readers when they are asked whether they know it.
 const HEAD: u64 = 64 << 10;
@@ -28,6 +28,10 @@ pub(super) enum Found {
 
 /// Everything behind a path, in natural order where the order was not typed.
 pub(super) fn expand(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
+    author::looking(|| behind(path, warnings))?
+}
+
+fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => directory(path, warnings),
         Ok(_) => Ok(vec![file(path)]),

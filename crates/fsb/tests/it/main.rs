@@ -5,6 +5,7 @@
 extern crate fsb_testkit;
 
 mod arrows;
+mod asked_root;
 mod bad_input;
 mod browser;
 mod common;

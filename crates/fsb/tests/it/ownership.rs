@@ -14,11 +14,11 @@ use crate::common::{
     stderr, stdout, tiny_plan, traces, trials, turn, wait_until,
 };
 
-const NOBODY: u32 = 65534;
+pub const NOBODY: u32 = 65534;
 const WAIT: Duration = Duration::from_secs(60);
 
 /// A directory of nobody's, with a fast plan in it, below one that everybody may walk through.
-fn home(scratch: &Path) -> std::path::PathBuf {
+pub fn home(scratch: &Path) -> std::path::PathBuf {
     fs::set_permissions(scratch, fs::Permissions::from_mode(0o755)).unwrap();
     let home = scratch.join("home");
     fs::create_dir(&home).unwrap();
@@ -29,7 +29,7 @@ fn home(scratch: &Path) -> std::path::PathBuf {
 }
 
 /// As `sudo` starts the program for nobody.
-fn sudo(directory: &Path, arguments: &[&str]) -> Command {
+pub fn sudo(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = command(directory, arguments);
     command.env("SUDO_UID", NOBODY.to_string()).env("SUDO_GID", NOBODY.to_string());
     command
@@ -52,50 +52,6 @@ fn below(directory: &Path) -> Vec<std::path::PathBuf> {
         }
     }
     found
-}
-
-/// Who may have root run this program alone learns no names, sizes or beginnings of what root alone may read.
-#[test]
-fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
-    if !root_or_skip("a_tree_is_read_with_the_rights_of_whoever_asked_root") {
-        return;
-    }
-    let _turn = turn();
-    let scratch = scratch();
-    let home = home(scratch.path());
-    let file = |path: &Path, mode: u32| {
-        fs::write(path, [7; 5000]).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let secret = scratch.path().join("secret");
-    fs::create_dir_all(secret.join("open")).unwrap();
-    fs::set_permissions(&secret, fs::Permissions::from_mode(0o700)).unwrap();
-    file(&secret.join("open/one"), 0o644);
-    file(&scratch.path().join("shadow"), 0o600);
-    // A tree of the caller's with a directory of root's in it, and a way out of it.
-    let own = home.join("tree");
-    fs::create_dir_all(own.join("inner/roots")).unwrap();
-    file(&own.join("inner/two"), 0o600);
-    fs::set_permissions(own.join("inner/roots"), fs::Permissions::from_mode(0o700)).unwrap();
-    symlink(&secret, home.join("way")).unwrap();
-    for path in [&own, &own.join("inner"), &own.join("inner/two")] {
-        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-    }
-    fs::write(home.join("short.toml"), "targets = ['null']\n[repetition]\nstretch = '1ms'\n").unwrap();
-    let run = |tree: &str| {
-        sudo(&home, &["run", "short.toml", "--tree", tree, "--blocks", "1", "--out", "out"]).output().unwrap()
-    };
-    for tree in ["../secret", "../secret/open", "../secret/open/one", "../shadow", "way", "way/open", "tree"] {
-        let refused = run(tree);
-        expect_code(&refused, 2);
-        let said = stderr(&refused);
-        assert!(said.contains("Permission denied") && said.contains("user 65534, who asked root"), "{tree}: {said}");
-        assert!(!said.contains("files") && !home.join("out").exists(), "{tree}: {said}");
-    }
-    fs::remove_dir(own.join("inner/roots")).unwrap();
-    let done = run("tree");
-    expect_code(&done, 0);
-    assert_eq!(fs::metadata(home.join("out/run.json")).unwrap().uid(), NOBODY);
 }
 
 #[test]

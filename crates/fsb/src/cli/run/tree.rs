@@ -104,7 +104,7 @@ fn recorded(root: &Path) -> anyhow::Result<(String, Shape)> {
 fn of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let failed = |why: String| exit::request(format!("--tree {}: {why}", path.display()));
     let read = fsb_input::read(path, LARGEST_RECORD);
-    let text = read.map_err(|error| failed(format!("cannot be read: {error}{}", whose_rights(&error))))?;
+    let text = read.map_err(|error| failed(format!("cannot be read: {error}")))?;
     let record: RunRecord = serde_json::from_slice(&text)
         .map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;
     let found = record.cells.iter().find_map(|cell| {
