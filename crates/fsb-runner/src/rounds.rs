@@ -212,7 +212,7 @@ pub(crate) fn sets(rounds: u32, spares: u32, units: u32) -> u32 {
 
 /// Sets of files that are made for so many rounds.
 fn made(row: &Row, rounds: u32, units: u32) -> u32 {
-    if row.revisit { units } else { sets(rounds, spares(rounds), units) }
+    if row.revisit { units + 1 } else { sets(rounds, spares(rounds), units) }
 }
 
 /// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation; and once

@@ -175,7 +175,7 @@ impl Schedule<'_> {
         let all = timed.len() as f64 + 1.0;
         let own = self.units.get(label).is_some_and(|unit| unit.own_files);
         let files = spent.prepare + spent.cleanup;
-        let made = if self.revisits(label) { 1.0 } else { all };
+        let made = if self.revisits(label) { 2.0 } else { all };
         let prepare = if own { files / made } else { 0.0 };
         self.unit_samples.push(UnitSample {
             label: label.to_owned(),
