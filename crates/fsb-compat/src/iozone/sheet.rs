@@ -4,7 +4,7 @@ use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
 use super::options::Options;
 use super::print::report::{CPU_TITLE, Cells, chosen, throughput_heading, throughput_title};
-use super::print::{Crew, Report};
+use super::print::{Report, ThroughputTest};
 use super::sequence::{Row, report_records};
 
 /// A spreadsheet that could not be made.
@@ -65,7 +65,7 @@ fn grid(
 ///
 /// # Errors
 /// More rows than a sheet has.
-pub fn throughput_sheet(options: &Options, sizes: Row, runs: &[Vec<Crew>]) -> Result<Vec<u8>, SheetError> {
+pub fn throughput_sheet(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>]) -> Result<Vec<u8>, SheetError> {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet().set_name("iozone")?;
     sheet.write_string(0, 0, &options.command)?;
@@ -76,14 +76,14 @@ pub fn throughput_sheet(options: &Options, sizes: Row, runs: &[Vec<Crew>]) -> Re
     }
     at += 1;
     for (place, run) in runs.iter().enumerate() {
-        let count = run.first().map_or(0, |crew| crew.children.len());
+        let count = run.first().map_or(0, |test| test.children.len());
         sheet.write(at, place as u16 + 1, count as u64)?;
     }
-    for crew in runs.first().into_iter().flatten() {
+    for test in runs.first().into_iter().flatten() {
         at += 1;
-        sheet.write_string(at, 0, throughput_title(crew.operation))?;
+        sheet.write_string(at, 0, throughput_title(test.operation))?;
         for (place, run) in runs.iter().enumerate() {
-            let rate = run.iter().find(|other| other.operation == crew.operation).map_or(0.0, Crew::rate);
+            let rate = run.iter().find(|other| other.operation == test.operation).map_or(0.0, ThroughputTest::rate);
             sheet.write(at, place as u16 + 1, rate)?;
         }
     }

@@ -6,14 +6,14 @@ use fsb_model::run::ControlRecord;
 
 use super::{Context, Control, Held, Place, REGISTRY, Scope, value_of};
 use crate::error::TestbedError;
-use crate::ledger::{Ledger, Ticket};
+use crate::ledger::{EntryHandle, Ledger};
 use crate::sys::Roots;
 use crate::testbed::Progress;
 
 /// The controls of a run or of a visit, set; they are restored by [`ActiveControls::restore`] alone.
 #[derive(Default)]
 pub(crate) struct ActiveControls {
-    set: Vec<(&'static dyn Control, Vec<Ticket>)>,
+    set: Vec<(&'static dyn Control, Vec<EntryHandle>)>,
     /// What each was asked and did, by name.
     pub records: BTreeMap<String, ControlRecord>,
     /// What the reader of the results must know.
@@ -76,6 +76,6 @@ impl ActiveControls {
     /// Restores all, the last one first. The answer holds what could not be undone; it stays in the ledger.
     pub fn restore(&mut self, ledger: &Ledger) -> Vec<String> {
         let active = std::mem::take(self);
-        active.set.into_iter().rev().flat_map(|(control, tickets)| control.restore(tickets, ledger)).collect()
+        active.set.into_iter().rev().flat_map(|(control, handles)| control.restore(handles, ledger)).collect()
     }
 }

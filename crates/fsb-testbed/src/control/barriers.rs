@@ -124,12 +124,12 @@ mod tests {
         let bench = Bench::with_disk();
         bench.write("sys/devices/disk/queue/write_cache", "write back");
         bench.write("sys/devices/disk/queue/read_ahead_kb", "8192");
-        let held = bench.set(&Barriers, OFF, |applied, tickets| {
+        let held = bench.set(&Barriers, OFF, |applied, handles| {
             assert_eq!(bench.read("sys/devices/disk/queue/write_cache"), "write through");
             assert!(applied.effective);
             // Undone last, for undoing the other changes it.
-            assert!(tickets[0].action().to_string().starts_with("write '8192' back to"), "{tickets:?}");
-            assert_eq!(tickets.len(), 2);
+            assert!(handles[0].action().to_string().starts_with("write '8192' back to"), "{handles:?}");
+            assert_eq!(handles.len(), 2);
         });
         assert!(held.no_flushes);
         assert_eq!(bench.read("sys/devices/disk/queue/write_cache"), "write back");
@@ -140,7 +140,7 @@ mod tests {
     fn a_device_without_a_cache_needs_nothing() {
         let bench = Bench::with_disk();
         bench.write("sys/devices/disk/queue/write_cache", "write through");
-        let held = bench.set(&Barriers, OFF, |applied, tickets| assert!(applied.effective && tickets.is_empty()));
+        let held = bench.set(&Barriers, OFF, |applied, handles| assert!(applied.effective && handles.is_empty()));
         assert!(held.no_flushes);
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::memory_limit::MemoryHold;
 use crate::error::{Refusal, TestbedError, attempt};
-use crate::ledger::{Action, Ledger, Ticket};
+use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::{Roots, read_trimmed};
 use crate::testbed::Progress;
 
@@ -62,7 +62,7 @@ pub struct Held {
 pub struct Context<'a> {
     /// Where /proc and /sys are.
     pub roots: &'a Roots,
-    /// Where undo entries go. [`Context::record`] writes there and remembers the ticket.
+    /// Where undo entries go. [`Context::record`] writes there and remembers the handle.
     pub ledger: &'a Ledger,
     /// Told of what takes long.
     pub progress: &'a mut dyn FnMut(Progress),
@@ -71,7 +71,7 @@ pub struct Context<'a> {
     /// How workers will be held; of no effect for [`Scope::Run`](super::Scope::Run).
     pub held: &'a mut Held,
     control: &'static str,
-    tickets: Vec<Ticket>,
+    handles: Vec<EntryHandle>,
 }
 
 /// Why a control could not be set.
@@ -105,7 +105,7 @@ impl<'a> Context<'a> {
         place: &'a Place,
         held: &'a mut Held,
     ) -> Context<'a> {
-        Context { roots, ledger, progress, place, held, control, tickets: Vec::new() }
+        Context { roots, ledger, progress, place, held, control, handles: Vec::new() }
     }
 
     /// Writes down how to undo a change, durably. To be called *before* the change. What another run has changed is
@@ -113,7 +113,7 @@ impl<'a> Context<'a> {
     pub fn record(&mut self, action: Action) -> Result<(), Stop> {
         let what = action.to_string();
         match self.ledger.claim(self.control, action)? {
-            Some(ticket) => self.tickets.push(ticket),
+            Some(handle) => self.handles.push(handle),
             None => {
                 return Err(Stop::Lacks(
                     format!("another run of fsb holds it, or died with it (fsb clean would {what})").into(),
@@ -148,11 +148,11 @@ impl<'a> Context<'a> {
 
     /// Undoes the last change that was recorded, because it could not be made whole.
     pub(crate) fn take_back(&mut self) -> Result<(), TestbedError> {
-        self.tickets.pop().map_or(Ok(()), |ticket| self.ledger.undo(ticket).map(drop))
+        self.handles.pop().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))
     }
 
     /// How to undo everything, the first change first.
-    pub(crate) fn into_tickets(self) -> Vec<Ticket> {
-        self.tickets
+    pub(crate) fn into_tickets(self) -> Vec<EntryHandle> {
+        self.handles
     }
 }

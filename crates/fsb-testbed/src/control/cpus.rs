@@ -90,7 +90,7 @@ mod tests {
         let refused = Cpus.check("2-4", &bench.roots).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
         assert!(refused.to_string().contains("no processor 4") && refused.to_string().contains("0-3"), "{refused}");
-        let held = bench.set(&Cpus, "2,0", |applied, tickets| assert!(applied.effective && tickets.is_empty()));
+        let held = bench.set(&Cpus, "2,0", |applied, handles| assert!(applied.effective && handles.is_empty()));
         assert_eq!(held.cpus, [0, 2]);
         assert!(bench.set(&Cpus, KEEP, |_, _| {}).cpus.is_empty());
     }

@@ -258,13 +258,13 @@ mod tests {
             ("0", "8388608", &DIRTY_RATIO, "40%", "dirty_ratio", "write '8388608' back to"),
         ] {
             let bench = bench(ratio, bytes);
-            bench.set(control, value, |applied, tickets| {
+            bench.set(control, value, |applied, handles| {
                 let wanted = if file == "dirty_ratio" { "40" } else { "268435456" };
                 assert_eq!(bench.read(&format!("proc/sys/vm/{file}")), wanted);
                 // In a fixture the old bytes stay in force beside a new ratio.
                 assert!(applied.effective, "{applied:?}");
                 let in_force = if bytes == "0" { "dirty_ratio" } else { "dirty_bytes" };
-                let way_back = tickets[0].action().to_string();
+                let way_back = handles[0].action().to_string();
                 assert!(way_back.starts_with(restored) && way_back.ends_with(in_force), "{way_back}");
             });
         }
@@ -314,8 +314,8 @@ mod tests {
     #[test]
     fn a_kernel_without_it_is_said() {
         let bench = Bench::new();
-        bench.set(&DIRTY_RATIO, "40%", |applied, tickets| {
-            assert!(!applied.effective && tickets.is_empty());
+        bench.set(&DIRTY_RATIO, "40%", |applied, handles| {
+            assert!(!applied.effective && handles.is_empty());
             assert!(applied.observed.starts_with("not available"), "{applied:?}");
             assert_eq!(applied.warnings.len(), 1);
         });

@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn every_policy_is_set_and_comes_back() {
         let bench = machine(&["powersave", "schedutil", "performance"]);
-        bench.set(&Governor, "performance", |applied, tickets| {
+        bench.set(&Governor, "performance", |applied, handles| {
             assert!(applied.effective);
-            assert_eq!((applied.observed.as_str(), tickets.len()), ("performance", 2));
+            assert_eq!((applied.observed.as_str(), handles.len()), ("performance", 2));
         });
         assert_eq!(Governor.observe(&bench.roots, &bench.place), "performance, powersave, schedutil");
         assert!(Governor.disturbs(&bench.roots).is_some());
@@ -168,8 +168,8 @@ mod tests {
     fn without_cpufreq_it_is_not_available() {
         let bench = Bench::new();
         Governor.check("ondemand", &bench.roots).unwrap();
-        bench.set(&Governor, "performance", |applied, tickets| {
-            assert!(!applied.effective && tickets.is_empty());
+        bench.set(&Governor, "performance", |applied, handles| {
+            assert!(!applied.effective && handles.is_empty());
             assert!(applied.warnings[0].contains("not available: no cpufreq"), "{applied:?}");
         });
         bench.set(&Governor, KEEP, |applied, _| assert!(applied.effective && applied.warnings.is_empty()));

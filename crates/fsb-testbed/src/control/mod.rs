@@ -35,7 +35,7 @@ pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
 
 use crate::error::{Refusal, TestbedError};
-use crate::ledger::{Action, Ledger, Ticket};
+use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::Roots;
 
 /// Every control that fsb has, in the order in which they are set.
@@ -186,8 +186,8 @@ pub trait Control: Sync {
         None
     }
     /// Undoes what [`Control::set`] did, the last change first. The answer holds what could not be undone.
-    fn restore(&self, tickets: Vec<Ticket>, ledger: &Ledger) -> Vec<String> {
-        let undone = tickets.into_iter().rev().map(|ticket| ledger.undo(ticket));
+    fn restore(&self, handles: Vec<EntryHandle>, ledger: &Ledger) -> Vec<String> {
+        let undone = handles.into_iter().rev().map(|handle| ledger.undo(handle));
         undone.filter_map(Result::err).map(|error| error.to_string()).collect()
     }
 }

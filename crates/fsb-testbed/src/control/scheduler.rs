@@ -124,9 +124,9 @@ mod tests {
         assert_eq!(parse("none"), (vec!["none"], None));
         let bench = Bench::with_disk();
         bench.write("sys/devices/disk/queue/scheduler", "none [mq-deadline] kyber");
-        bench.set(&Scheduler, "none", |_, tickets| {
+        bench.set(&Scheduler, "none", |_, handles| {
             assert_eq!(bench.read("sys/devices/disk/queue/scheduler"), "none");
-            assert!(tickets[0].action().to_string().starts_with("write 'mq-deadline' back"), "{tickets:?}");
+            assert!(handles[0].action().to_string().starts_with("write 'mq-deadline' back"), "{handles:?}");
         });
     }
 

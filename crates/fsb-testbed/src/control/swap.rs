@@ -4,7 +4,7 @@ use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
 use crate::error::{Refusal, TestbedError, attempt};
-use crate::ledger::{Action, Ledger, Ticket};
+use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::swap::{self, SwapArea};
 use crate::sys::{Roots, memory};
 use crate::testbed::Progress;
@@ -83,7 +83,7 @@ impl Control for Swap {
 
     /// Left to the front, which replays what stays in the ledger: an area that is switched on in a mount namespace that
     /// then goes has a wrong name in /proc/swaps for ever.
-    fn restore(&self, _: Vec<Ticket>, _: &Ledger) -> Vec<String> {
+    fn restore(&self, _: Vec<EntryHandle>, _: &Ledger) -> Vec<String> {
         Vec::new()
     }
 
@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn an_area_that_cannot_be_switched_off_is_said() {
         let bench = swapping("0", "1");
-        bench.set(&Swap, OFF, |applied, tickets| {
-            assert!(!applied.effective && tickets.is_empty(), "{applied:?}");
+        bench.set(&Swap, OFF, |applied, handles| {
+            assert!(!applied.effective && handles.is_empty(), "{applied:?}");
             assert!(applied.observed.contains("swapoff /nonexistent"), "{applied:?}");
         });
     }
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn where_nothing_is_on_it_is_off() {
         let bench = Bench::new();
-        bench.set(&Swap, OFF, |applied, tickets| {
-            assert!(applied.effective && tickets.is_empty());
+        bench.set(&Swap, OFF, |applied, handles| {
+            assert!(applied.effective && handles.is_empty());
             assert_eq!(applied.observed, "no swap is on");
         });
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Applied, Context, Control, Held, Place};
-use crate::ledger::{Ledger, Owner, Ticket, leftovers};
+use crate::ledger::{EntryHandle, Ledger, Owner, leftovers};
 use crate::sys::{Roots, read_trimmed};
 
 /// A tree with /proc and /sys, and a ledger beside it.
@@ -44,16 +44,16 @@ impl Bench {
     }
 
     /// Sets a control, lets `look` see what came of it, and restores; nothing stays in the ledger.
-    pub fn set(&self, control: &dyn Control, value: &str, look: impl FnOnce(&Applied, &[Ticket])) -> Held {
+    pub fn set(&self, control: &dyn Control, value: &str, look: impl FnOnce(&Applied, &[EntryHandle])) -> Held {
         let mut held = Held::default();
         let mut progress = |_| {};
         let mut context =
             Context::new(control.name(), &self.roots, &self.ledger, &mut progress, &self.place, &mut held);
         let applied = control.set(value, &mut context).unwrap();
-        let tickets = context.into_tickets();
-        assert_eq!(leftovers(&self.path("undo")).len(), tickets.len());
-        look(&applied, &tickets);
-        assert_eq!(control.restore(tickets, &self.ledger), Vec::<String>::new());
+        let handles = context.into_tickets();
+        assert_eq!(leftovers(&self.path("undo")).len(), handles.len());
+        look(&applied, &handles);
+        assert_eq!(control.restore(handles, &self.ledger), Vec::<String>::new());
         assert!(leftovers(&self.path("undo")).is_empty());
         held
     }

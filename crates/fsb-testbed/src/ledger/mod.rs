@@ -59,12 +59,12 @@ pub struct Ledger {
 /// A recorded entry. It must be undone or kept on purpose: dropping it does neither.
 #[derive(Debug)]
 #[must_use = "an entry that is never undone is replayed by the next run"]
-pub struct Ticket {
+pub struct EntryHandle {
     file: PathBuf,
     action: Action,
 }
 
-impl Ticket {
+impl EntryHandle {
     /// How this entry will be undone.
     pub fn action(&self) -> &Action {
         &self.action
@@ -115,21 +115,21 @@ impl Ledger {
     }
 
     /// Writes down how to undo something, durably. To be called *before* the thing is changed.
-    pub fn record(&self, action: Action) -> Result<Ticket, TestbedError> {
+    pub fn record(&self, action: Action) -> Result<EntryHandle, TestbedError> {
         self.write(action, None)
     }
 
     /// A path in `within` that nothing has, for a directory of fsb's own that may be given to the user `uid`, and the
     /// entry that removes it with all that is in it.
-    pub fn record_directory(&self, within: &Path, uid: u32) -> Result<(PathBuf, Ticket), TestbedError> {
+    pub fn record_directory(&self, within: &Path, uid: u32) -> Result<(PathBuf, EntryHandle), TestbedError> {
         let path = within.join(format!("{DIRECTORY_PREFIX}{}", crate::sys::random_name()));
-        let ticket = self.record(Action::RemoveDirectory { path: path.clone(), uid: Some(uid) })?;
-        Ok((path, ticket))
+        let handle = self.record(Action::RemoveDirectory { path: path.clone(), uid: Some(uid) })?;
+        Ok((path, handle))
     }
 
     /// Like [`Ledger::record`], for a change that `control` makes to what the whole machine shares. Nothing where another
     /// run has changed it: each would restore what the other one set.
-    pub fn claim(&self, control: &str, action: Action) -> Result<Option<Ticket>, TestbedError> {
+    pub fn claim(&self, control: &str, action: Action) -> Result<Option<EntryHandle>, TestbedError> {
         // Two runs that claim at once must not both find nothing.
         let _turn = self.store.lock();
         let subject = action.subject();
@@ -143,7 +143,7 @@ impl Ledger {
         self.write(action, Some(control.to_owned())).map(Some)
     }
 
-    fn write(&self, action: Action, control: Option<String>) -> Result<Ticket, TestbedError> {
+    fn write(&self, action: Action, control: Option<String>) -> Result<EntryHandle, TestbedError> {
         // What no replay would carry out must not be changed.
         guard::admit(control.as_deref(), &action, &self.roots).map_err(|why| {
             TestbedError::machine("a change has no way back in the undo ledger")
@@ -159,7 +159,7 @@ impl Ledger {
                 .tried(attempt("write", &file, &error))
                 .advice("nothing was changed: free some space there")
         })?;
-        Ok(Ticket { file, action: entry.action })
+        Ok(EntryHandle { file, action: entry.action })
     }
 
     /// An owner has several ledgers where it opens one after another, and what the first could not undo is still there.
@@ -174,14 +174,14 @@ impl Ledger {
     }
 
     /// Undoes an entry and removes it. Where undoing fails the entry stays, for a later replay.
-    pub fn undo(&self, ticket: Ticket) -> Result<String, TestbedError> {
-        let said = ticket.action.undo(&self.roots).map_err(|error| {
+    pub fn undo(&self, handle: EntryHandle) -> Result<String, TestbedError> {
+        let said = handle.action.undo(&self.roots).map_err(|error| {
             TestbedError::machine("a change could not be undone")
-                .tried(format!("{}: {error}", ticket.action))
-                .advice(format!("run `fsb clean` later; the entry is {}", ticket.file.display()))
+                .tried(format!("{}: {error}", handle.action))
+                .advice(format!("run `fsb clean` later; the entry is {}", handle.file.display()))
         })?;
         // The thing is as it was. An entry that cannot be removed is replayed, which changes nothing.
-        let _ = self.store.remove(ticket.file.file_name().unwrap_or(OsStr::new("")));
+        let _ = self.store.remove(handle.file.file_name().unwrap_or(OsStr::new("")));
         Ok(said)
     }
 }

@@ -29,11 +29,11 @@ fn setting(directory: &Path, control: &str, value: &str) -> PathBuf {
 
 const EXPIRE: &str = "dirty-expire";
 
-fn change(ledger: &Ledger, control: &str, file: &Path, value: &str) -> Ticket {
+fn change(ledger: &Ledger, control: &str, file: &Path, value: &str) -> EntryHandle {
     let before = std::fs::read_to_string(file).unwrap();
-    let ticket = ledger.claim(control, Action::WriteFile { path: file.to_owned(), value: before }).unwrap().unwrap();
+    let handle = ledger.claim(control, Action::WriteFile { path: file.to_owned(), value: before }).unwrap().unwrap();
     std::fs::write(file, value).unwrap();
-    ticket
+    handle
 }
 
 /// Replays the ledger of the machine in `directory`.
@@ -61,9 +61,9 @@ fn an_undone_entry_leaves_nothing() {
     let tree = tempfile::tempdir().unwrap();
     let file = setting(tree.path(), EXPIRE, "9");
     let ledger = ledger(tree.path(), Owner::current());
-    let ticket = change(&ledger, EXPIRE, &file, "11");
+    let handle = change(&ledger, EXPIRE, &file, "11");
     assert_eq!(left(tree.path()), 1);
-    ledger.undo(ticket).unwrap();
+    ledger.undo(handle).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "9");
     assert_eq!(left(tree.path()), 0);
     assert!(std::fs::read_dir(tree.path().join("undo")).unwrap().next().is_none());
@@ -74,10 +74,10 @@ fn only_dead_owners_of_this_boot_are_replayed() {
     let tree = tempfile::tempdir().unwrap();
     let file = setting(tree.path(), EXPIRE, "9");
     let live = ledger(tree.path(), Owner::current());
-    let ticket = change(&live, EXPIRE, &file, "10");
+    let handle = change(&live, EXPIRE, &file, "10");
     assert_eq!(fates(&replay(tree.path(), BOOT)), ["live"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "10");
-    live.undo(ticket).unwrap();
+    live.undo(handle).unwrap();
 
     let _ = change(&ledger(tree.path(), dead_owner()), EXPIRE, &file, "11");
     assert_eq!(fates(&replay(tree.path(), BOOT)), ["undone"]);
@@ -197,7 +197,7 @@ fn an_entry_names_only_what_fsb_changes() {
         assert!([&own, &other, &outside].iter().all(|file| std::fs::read_to_string(file).unwrap() == "now"));
         let owner = ledger(tree.path(), Owner::current());
         let recorded = match control {
-            Some(control) => owner.claim(control, action).map(|ticket| ticket.is_some()),
+            Some(control) => owner.claim(control, action).map(|handle| handle.is_some()),
             None => owner.record(action).map(|_| true),
         };
         assert!(recorded.is_err(), "what is not undone is not recorded: {recorded:?}");
@@ -318,16 +318,16 @@ proptest! {
         let files: Vec<_> =
             controls.iter().zip(&before).map(|(control, value)| setting(tree.path(), control, value)).collect();
         let ledger = ledger(tree.path(), if kill { dead_owner() } else { Owner::current() });
-        let mut tickets = Vec::new();
+        let mut handles = Vec::new();
         for (index, value) in &changes {
-            tickets.push(change(&ledger, controls[*index], &files[*index], value));
+            handles.push(change(&ledger, controls[*index], &files[*index], value));
         }
         if kill {
             let undone = replay(tree.path(), BOOT);
             prop_assert_eq!(undone.len(), changes.len());
         } else {
-            for ticket in tickets.into_iter().rev() {
-                ledger.undo(ticket).unwrap();
+            for handle in handles.into_iter().rev() {
+                ledger.undo(handle).unwrap();
             }
         }
         for (file, value) in files.iter().zip(&before) {

@@ -12,7 +12,7 @@ use super::quiet;
 use crate::control::{Held, cold_method};
 use crate::error::{TestbedError, attempt};
 use crate::host;
-use crate::ledger::{Ledger, Ticket};
+use crate::ledger::{EntryHandle, Ledger};
 use crate::sys::{Roots, magic, mount as kernel, mountinfo};
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
@@ -21,7 +21,7 @@ pub(super) struct DirectoryVisit {
     root: PathBuf,
     /// Where it is bound, for workers that may not walk through the directories above it.
     bound: Option<PathBuf>,
-    ticket: Ticket,
+    handle: EntryHandle,
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
 }
@@ -40,7 +40,7 @@ impl DirectoryVisit {
                 .tried(attempt(verb, path, error))
         };
         let path = path.canonicalize().map_err(|error| fail("resolve", path, &error))?;
-        let (own, ticket) = ledger.record_directory(&path, user.0)?;
+        let (own, handle) = ledger.record_directory(&path, user.0)?;
         let made = make(&own, user).map_err(|(verb, error)| fail(verb, &own, &error));
         let mount = mountinfo::holding(&mountinfo::read(), &path);
         let bound = made.and_then(|()| bind(&own, mounts));
@@ -49,7 +49,7 @@ impl DirectoryVisit {
         let mut visit = DirectoryVisit {
             root: own,
             bound: None,
-            ticket,
+            handle,
             device_directory: mount
                 .as_ref()
                 .and_then(host::device_of_mount)
@@ -142,7 +142,7 @@ impl DirectoryVisit {
             kernel::unmount_patiently(point, Duration::from_secs(10))?;
             let _ = std::fs::remove_dir(point);
         }
-        ledger.undo(self.ticket).map(drop)
+        ledger.undo(self.handle).map(drop)
     }
 }
 

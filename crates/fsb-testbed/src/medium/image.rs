@@ -9,7 +9,7 @@ use fsb_model::run::MediumRecord;
 use super::{Divided, MediumRequest, OpenMedium, Part, layout};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
-use crate::ledger::{Action, Ledger, Ticket};
+use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::block::DeviceNumber;
 use crate::sys::loopdev::{self, LoopDevice, Mode, Window};
 use crate::sys::node::Node;
@@ -26,7 +26,7 @@ pub(super) struct AttachedImage {
     image: Option<OwnedFd>,
     node: Node,
     shown: PathBuf,
-    ticket: Option<Ticket>,
+    handle: Option<EntryHandle>,
     can_discard: bool,
     pub record: MediumRecord,
 }
@@ -89,7 +89,7 @@ impl AttachedImage {
             image: Some(image),
             node,
             shown,
-            ticket: None,
+            handle: None,
             can_discard: true,
             record: MediumRecord::default(),
         };
@@ -97,7 +97,7 @@ impl AttachedImage {
         let discards = read_trimmed(&limit).is_some_and(|text| text != "0");
         if is_new || !keep_discard {
             let action = Action::RemoveLoop { index, again: !is_new };
-            attached.ticket = Some(ledger.record(action)?);
+            attached.handle = Some(ledger.record(action)?);
         }
         attached.can_discard = discards && (keep_discard || std::fs::write(&limit, "0").is_err());
         attached.record.direct = Some(is_direct(&roots, index));
@@ -191,7 +191,7 @@ impl OpenMedium for AttachedImage {
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {
         self.device = None;
         self.image = None;
-        let undone = self.ticket.take().map(|ticket| ledger.undo(ticket));
+        let undone = self.handle.take().map(|handle| ledger.undo(handle));
         undone.and_then(Result::err).map(|error| error.to_string()).into_iter().collect()
     }
 }

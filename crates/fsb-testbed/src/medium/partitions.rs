@@ -13,7 +13,7 @@ use super::device::OpenDevice;
 use super::{Divided, MediumRequest, OpenMedium, layout};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
-use crate::ledger::{Action, Ledger, Ticket};
+use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::blkpg::{self, Partition};
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::pinned::Pinned;
@@ -94,7 +94,7 @@ impl Disk {
 struct Part {
     disk: Rc<Disk>,
     partition: Partition,
-    ticket: Option<Ticket>,
+    handle: Option<EntryHandle>,
     /// Absent before it is opened, and once it is closed.
     open: Option<OpenDevice>,
     /// As people know it.
@@ -105,9 +105,9 @@ struct Part {
 impl Part {
     fn record(disk: &Rc<Disk>, partition: Partition, ledger: &Ledger) -> Result<Part, TestbedError> {
         let DeviceNumber(major, minor) = disk.device.number();
-        let ticket = ledger.record(Action::RemovePartition { major, minor, partition })?;
+        let handle = ledger.record(Action::RemovePartition { major, minor, partition })?;
         let (shown, record) = (disk.device.shown().to_owned(), disk.record.clone());
-        Ok(Part { disk: Rc::clone(disk), partition, ticket: Some(ticket), open: None, shown, record })
+        Ok(Part { disk: Rc::clone(disk), partition, handle: Some(handle), open: None, shown, record })
     }
 
     fn open(&mut self, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
@@ -167,7 +167,7 @@ impl OpenMedium for Part {
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {
         // The kernel removes no partition that is open.
         self.open = None;
-        let undone = self.ticket.take().map(|ticket| ledger.undo(ticket));
+        let undone = self.handle.take().map(|handle| ledger.undo(handle));
         undone.and_then(Result::err).map(|error| error.to_string()).into_iter().collect()
     }
 }

@@ -12,7 +12,7 @@ use super::device::OpenDevice;
 use super::{GRANULE, MediumKind, MediumRequest, OpenMedium};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
-use crate::ledger::{Action, Ledger, Ticket};
+use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::{Roots, md, read_trimmed};
 use crate::testbed::Progress;
@@ -142,7 +142,7 @@ impl MediumKind for Raid0 {
     ) -> Result<Box<dyn OpenMedium>, TestbedError> {
         let members = members(request)?;
         let mut array =
-            Array { members: Vec::new(), device: None, tickets: Vec::new(), record: MediumRecord::default() };
+            Array { members: Vec::new(), device: None, handles: Vec::new(), record: MediumRecord::default() };
         let made = open_members(&mut array, &members, request, ledger, progress)
             .and_then(|()| join(&mut array, request, ledger));
         if let Err(error) = made {
@@ -188,12 +188,12 @@ fn join(array: &mut Array, request: &MediumRequest<'_>, ledger: &Ledger) -> Resu
     let sizes: Vec<Option<u64>> =
         numbers.iter().map(|number| number.directory(&roots).and_then(|directory| block::size(&directory))).collect();
     if sizes.windows(2).any(|pair| pair[0] != pair[1]) {
-        array.tickets.extend(allow_different_sizes(&roots, ledger)?);
+        array.handles.extend(allow_different_sizes(&roots, ledger)?);
     }
     let number = md::free_number(&roots).ok_or_else(|| fail("all numbers of arrays are taken".into()))?;
     let mut names: Vec<String> = array.members.iter().filter_map(|member| name_of(member.device())).collect();
     names.sort();
-    array.tickets.push(ledger.record(Action::StopArray { number, members: names })?);
+    array.handles.push(ledger.record(Action::StopArray { number, members: names })?);
     // The array itself holds its members; a claim of ours would keep it out.
     array.members.iter_mut().for_each(|member| member.lend());
     md::start(number, &numbers, CHUNK as u32).map_err(fail)?;
@@ -252,14 +252,14 @@ fn alike(summaries: &[&str]) -> String {
 
 /// Since Linux 5.4 an array of members of different sizes is refused until somebody says which of two layouts it has;
 /// 2 is the one of all kernels since 3.14.
-fn allow_different_sizes(roots: &Roots, ledger: &Ledger) -> Result<Option<Ticket>, TestbedError> {
+fn allow_different_sizes(roots: &Roots, ledger: &Ledger) -> Result<Option<EntryHandle>, TestbedError> {
     let path = roots.sys.join(md::LAYOUT);
     let Some(value) = read_trimmed(&path).filter(|value| value == "0") else { return Ok(None) };
-    let ticket = ledger.record(Action::WriteFile { path: path.clone(), value })?;
+    let handle = ledger.record(Action::WriteFile { path: path.clone(), value })?;
     std::fs::write(&path, "2").map_err(|error| {
         TestbedError::machine("members of different sizes cannot be joined").tried(attempt("write to", &path, &error))
     })?;
-    Ok(Some(ticket))
+    Ok(Some(handle))
 }
 
 /// An array that runs.
@@ -267,7 +267,7 @@ struct Array {
     members: Vec<Box<dyn OpenMedium>>,
     device: Option<OpenDevice>,
     /// In the order in which things were changed.
-    tickets: Vec<Ticket>,
+    handles: Vec<EntryHandle>,
     record: MediumRecord,
 }
 
@@ -320,8 +320,8 @@ impl OpenMedium for Array {
         if let Some(mut device) = self.device.take() {
             failures.extend(device.close(ledger));
         }
-        for ticket in self.tickets.drain(..).rev() {
-            failures.extend(ledger.undo(ticket).err().map(|error| error.to_string()));
+        for handle in self.handles.drain(..).rev() {
+            failures.extend(ledger.undo(handle).err().map(|error| error.to_string()));
         }
         for member in &mut self.members {
             failures.extend(member.close(ledger));

@@ -48,7 +48,7 @@ pub(super) fn connect(port: File, stream: UnixStream) -> Result<Moved, VmError> 
 pub(super) fn give_back(port: File) -> Result<(), VmError> {
     let start = || -> io::Result<()> {
         let out = port.try_clone()?;
-        std::thread::Builder::new().name("pulse".into()).spawn(move || echo(port, out, PAUSE))?;
+        std::thread::Builder::new().name("heartbeat".into()).spawn(move || echo(port, out, PAUSE))?;
         Ok(())
     };
     start().map_err(unserved)

@@ -19,7 +19,7 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 use rustix::system::{RebootCommand, reboot};
 
 use crate::error::VmError;
-pub(crate) use ready::{PORT, PULSE_PORT};
+pub(crate) use ready::{HEARTBEAT_PORT, PORT};
 
 /// The first argument of the one child of the guest's PID 1, which serves the run.
 pub const GUEST_ARGUMENT: &str = "__vm-guest";
@@ -96,7 +96,7 @@ fn first() -> Result<(), VmError> {
     }
     ready::load_modules(MODULES.as_ref())?;
     let port = ready::port(PORT)?;
-    bridge::give_back(ready::port(PULSE_PORT)?)?;
+    bridge::give_back(ready::port(HEARTBEAT_PORT)?)?;
     let (ours, theirs) =
         UnixStream::pair().map_err(|error| VmError::machine("no socket pair").tried(error.to_string()))?;
     let child = Command::new("/proc/self/exe")

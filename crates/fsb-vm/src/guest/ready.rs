@@ -15,7 +15,7 @@ use crate::error::{VmError, refused};
 pub(crate) const PORT: &str = "fsb";
 
 /// The name of the port whose bytes are given back.
-pub(crate) const PULSE_PORT: &str = "fsb.pulse";
+pub(crate) const HEARTBEAT_PORT: &str = "fsb.heartbeat";
 
 /// How long the bus may take to find the port.
 const PORT_LIMIT: Duration = Duration::from_secs(30);
@@ -116,12 +116,12 @@ mod tests {
     #[test]
     fn a_port_is_found_by_its_name() {
         let class = tempfile::tempdir().unwrap();
-        for (port, name) in [("vport1p1", "fsb.pulse\n"), ("vport1p2", "fsb\n")] {
+        for (port, name) in [("vport1p1", "fsb.heartbeat\n"), ("vport1p2", "fsb\n")] {
             fs::create_dir(class.path().join(port)).unwrap();
             fs::write(class.path().join(port).join("name"), name).unwrap();
         }
         assert_eq!(find_port(class.path(), PORT), Some(PathBuf::from("/dev/vport1p2")));
-        assert_eq!(find_port(class.path(), PULSE_PORT), Some(PathBuf::from("/dev/vport1p1")));
+        assert_eq!(find_port(class.path(), HEARTBEAT_PORT), Some(PathBuf::from("/dev/vport1p1")));
         assert_eq!(find_port(Path::new("/nonexistent"), PORT), None);
     }
 }

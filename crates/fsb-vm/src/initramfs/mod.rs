@@ -1,8 +1,8 @@
 //! What the guest starts from.
 
 mod archive;
+mod cache;
 mod closure;
-mod shelf;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,7 +56,7 @@ pub struct Initramfs {
 
 /// Files of the cache that nobody throws away as long as somebody has this value.
 #[derive(Debug, Clone, Default)]
-pub struct Held(#[expect(dead_code, reason = "they hold locks")] Vec<shelf::Hold>);
+pub struct Held(#[expect(dead_code, reason = "they hold locks")] Vec<cache::Hold>);
 
 /// What every guest needs: the bus, its disks and the port that leads to the host.
 const ALWAYS: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_console"];
@@ -113,8 +113,8 @@ pub fn build(kernel: &Kernel, contents: &Contents, cache: &Path) -> Result<Initr
         let bytes = fs::read(path).map_err(|error| refused("read", path, error))?;
         archive.file(&closure::guest_path(name), bytes, mode);
     }
-    let kept = shelf::keep(&archive, cache)?;
-    let image = shelf::keep_kernel(&kernel.image, cache)?;
+    let kept = cache::keep(&archive, cache)?;
+    let image = cache::keep_kernel(&kernel.image, cache)?;
     let modules = order.steps.into_iter().map(|step| step.name).collect();
     Ok(Initramfs {
         path: kept.path,
@@ -170,7 +170,7 @@ fn add_modules(archive: &mut Archive, kernel: &Kernel, order: &Order) -> Result<
     for step in &order.steps {
         let path = format!("/usr/lib/modules/{}.ko", step.name);
         let module = modules::read(&kernel.modules.join(&step.path)).map_err(|error| torn(kernel, error))?;
-        hashes.insert(step.name.clone(), shelf::hash(&module));
+        hashes.insert(step.name.clone(), cache::hash(&module));
         // Installed ones are as their distribution made them.
         let module = if tree::is_one(&kernel.modules) { modules::without_debug(module) } else { module };
         archive.file(&path, module, 0o644);

@@ -11,9 +11,9 @@ use crate::error::VmError;
 use crate::guest;
 use crate::kernel::Kernel;
 
-/// The descriptor of the protocol in QEMU; those of the pulse and the disks follow.
+/// The descriptor of the protocol in QEMU; those of the heartbeat and the disks follow.
 const PROTOCOL: i32 = 3;
-const PULSE: i32 = PROTOCOL + 1;
+const HEARTBEAT: i32 = PROTOCOL + 1;
 
 /// What the command line says.
 #[derive(Debug)]
@@ -60,9 +60,9 @@ impl Plan {
     }
 
     /// The descriptors that the arguments name.
-    pub fn descriptors(&self, spec: MachineSpec<'_>, pulse: UnixStream) -> Vec<FdMapping> {
+    pub fn descriptors(&self, spec: MachineSpec<'_>, heartbeat: UnixStream) -> Vec<FdMapping> {
         let disks = spec.disks.into_iter().map(|disk| disk.file);
-        [OwnedFd::from(spec.protocol), OwnedFd::from(pulse)]
+        [OwnedFd::from(spec.protocol), OwnedFd::from(heartbeat)]
             .into_iter()
             .chain(disks)
             .zip(PROTOCOL..)
@@ -91,14 +91,16 @@ impl Plan {
         add(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
         if self.protocol {
             add(&["-device", "virtio-serial-pci"]);
-            for (name, fd, port) in [("protocol", PROTOCOL, guest::PORT), ("pulse", PULSE, guest::PULSE_PORT)] {
+            for (name, fd, port) in
+                [("protocol", PROTOCOL, guest::PORT), ("heartbeat", HEARTBEAT, guest::HEARTBEAT_PORT)]
+            {
                 add(&["-chardev", &format!("socket,id={name},fd={fd}")]);
                 add(&["-device", &format!("virtserialport,chardev={name},name={port}")]);
             }
         }
         for (index, (driver, serial, aio)) in self.disks.iter().enumerate() {
             let set = index + 1;
-            add(&["-add-fd", &format!("fd={},set={set}", PULSE as usize + set)]);
+            add(&["-add-fd", &format!("fd={},set={set}", HEARTBEAT as usize + set)]);
             add(&["-blockdev", &qemu::blockdev(driver, set, &format!("disk{index}"), *aio)]);
             // Nothing may turn written blocks into holes: the next target would pay for writing them first.
             add(&[
@@ -177,7 +179,7 @@ mod tests {
         assert!(after(&arguments, "-object")[0].contains("size=512M,prealloc=on"));
         assert_eq!(after(&arguments, "-add-fd"), ["fd=5,set=1", "fd=6,set=2"]);
         let disks = after(&arguments, "-blockdev");
-        assert_eq!(after(&arguments, "-chardev")[1..], ["socket,id=protocol,fd=3", "socket,id=pulse,fd=4"]);
+        assert_eq!(after(&arguments, "-chardev")[1..], ["socket,id=protocol,fd=3", "socket,id=heartbeat,fd=4"]);
         assert!(disks[0].starts_with("driver=file,node-name=disk0,filename=/dev/fdset/1,cache.direct=on,aio=io_uring"));
         assert!(disks[1].starts_with("driver=host_device,node-name=disk1,filename=/dev/fdset/2"));
         assert!(arguments.iter().any(|word| word.contains("drive=disk1,serial=fsb1,discard=off")));

@@ -2,10 +2,10 @@
 
 mod arguments;
 mod console;
+mod heartbeat;
 mod launch;
 mod memory;
 mod probe;
-mod pulse;
 mod qemu;
 
 use std::fmt;
@@ -24,11 +24,11 @@ use fsb_model::units::show_duration;
 
 use arguments::Plan;
 use console::{Console, Trouble};
+use heartbeat::Heartbeat;
+pub use heartbeat::Patience;
 pub use launch::{LAUNCH_ARGUMENT, launch_main};
 pub use memory::least_memory;
 pub use probe::probe;
-pub use pulse::Patience;
-use pulse::Pulse;
 pub use qemu::{Aio, Architecture, find as find_qemu};
 
 use crate::error::{VmError, refused};
@@ -134,7 +134,7 @@ pub struct Machine {
     /// What QEMU itself complains about.
     complaints: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
-    pulse: Option<Pulse>,
+    heartbeat: Option<Heartbeat>,
     stop: Option<Stop>,
 }
 
@@ -153,9 +153,9 @@ impl Machine {
         let launcher = spec.launcher.clone();
         let failed = |error: std::io::Error| VmError::machine("no socket pair").tried(error.to_string());
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
-        let pulse = Pulse::new(ours, spec.patience).map_err(failed)?;
+        let heartbeat = Heartbeat::new(ours, spec.patience).map_err(failed)?;
         let mut machine = Machine::start(&qemu, &launcher, &plan.arguments(), plan.descriptors(spec, theirs))?;
-        machine.pulse = Some(pulse);
+        machine.heartbeat = Some(heartbeat);
         Ok(machine)
     }
 
@@ -190,7 +190,7 @@ impl Machine {
                 });
             }));
         }
-        Ok(Machine { child, console, complaints, readers, pulse: None, stop: None })
+        Ok(Machine { child, console, complaints, readers, heartbeat: None, stop: None })
     }
 
     /// At most `lines` last lines of the guest's console, oldest first.
@@ -211,7 +211,7 @@ impl Machine {
     /// To be called again and again while a guest that is up owes an answer. After a long silence it is asked whether it
     /// lives, and one that does not say so is ended.
     pub fn look_after(&mut self) {
-        let silent = self.pulse.as_mut().and_then(|pulse| pulse.look(Instant::now()));
+        let silent = self.heartbeat.as_mut().and_then(|heartbeat| heartbeat.look(Instant::now()));
         if let Some(time) = silent
             && self.stopped().is_none()
         {
@@ -223,8 +223,8 @@ impl Machine {
 
     /// The guest was heard, or begins to owe an answer now.
     pub fn heard(&mut self) {
-        if let Some(pulse) = &mut self.pulse {
-            pulse.heard();
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.heard();
         }
     }
 

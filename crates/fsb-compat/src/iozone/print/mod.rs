@@ -13,7 +13,7 @@ pub use banner::{Facts, banner};
 pub use help::{list, version};
 pub use report::{Report, reports, throughput_report};
 pub use table::{blank, heading, number, row, zero};
-pub use throughput::{Child, Crew, block, intro, without_stonewall};
+pub use throughput::{Child, ThroughputTest, block, intro, without_stonewall};
 
 /// The line after which nothing but reports follows.
 pub const COMPLETE: &str = "\niozone test complete.\n";

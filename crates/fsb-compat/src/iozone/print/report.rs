@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::throughput::{Crew, unit_name};
+use super::throughput::{ThroughputTest, unit_name};
 use crate::iozone::options::{Options, Unit};
 use crate::iozone::sequence::{Column, Operation, Row, Test, report_records};
 
@@ -150,16 +150,16 @@ pub(in crate::iozone) fn throughput_heading(options: &Options, sizes: Row) -> [S
 }
 
 /// The report of throughput mode: a line for each operation, a number for each count of processes.
-pub fn throughput_report(options: &Options, sizes: Row, runs: &[Vec<Crew>]) -> String {
+pub fn throughput_report(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>]) -> String {
     let mut text = String::from("\n");
     for line in throughput_heading(options, sizes) {
         _ = writeln!(text, "\"{line}\"");
     }
     text.push('\n');
-    for crew in runs.first().into_iter().flatten() {
-        _ = write!(text, "\"{:>15} \"", throughput_title(crew.operation));
+    for test in runs.first().into_iter().flatten() {
+        _ = write!(text, "\"{:>15} \"", throughput_title(test.operation));
         for run in runs {
-            let rate = run.iter().find(|other| other.operation == crew.operation).map_or(0.0, Crew::rate);
+            let rate = run.iter().find(|other| other.operation == test.operation).map_or(0.0, ThroughputTest::rate);
             _ = write!(text, " {rate:>10.2} ");
         }
         text.push_str("\n\n");

@@ -123,8 +123,8 @@ fn a_real_block_of_throughput_mode_is_reprinted() {
     let child = |moved, rate| Child { moved, rate, full: None, wall: 1.0, cpu: 0.5 };
     let children = vec![child(30_656.0, 7_729_611.0), child(32_768.0, 8_289_539.0)];
     let seconds = (30_656.0 + 32_768.0) / 11_125_029.21;
-    let crew = Crew { operation: Operation::Read, children, seconds };
-    assert_eq!(block(&options, &crew), text[start..end]);
+    let test = ThroughputTest { operation: Operation::Read, children, seconds };
+    assert_eq!(block(&options, &test), text[start..end]);
     assert!(text.contains(&intro(&options, Row { file: 32_768, record: 64 })));
 }
 
@@ -135,7 +135,7 @@ fn the_lines_of_all_blocks_are_those_of_the_real_tool() {
     let mut seen = 0;
     for operation in crate::iozone::sequence::throughput(&options) {
         let child = Child { moved: 1.0, rate: 1.0, full: None, wall: 1.0, cpu: 1.0 };
-        let printed = block(&options, &Crew { operation, children: vec![child; 2], seconds: 1.0 });
+        let printed = block(&options, &ThroughputTest { operation, children: vec![child; 2], seconds: 1.0 });
         for line in printed.lines().filter(|line| line.contains(" for ")) {
             let start = line.split_once("= ").unwrap().0;
             assert!(text.lines().any(|line| line.starts_with(start)), "{line}");
@@ -149,11 +149,11 @@ fn the_lines_of_all_blocks_are_those_of_the_real_tool() {
 #[test]
 fn the_report_of_throughput_mode_has_a_line_for_each_operation() {
     let options = options("-t 2 -t 4 -R -s 64 -r 4 -i 0 -+n");
-    let crew = |count: usize, rate| {
+    let test = |count: usize, rate| {
         let child = Child { moved: 1.0, rate, full: None, wall: 1.0, cpu: 1.0 };
-        vec![Crew { operation: Operation::Write, children: vec![child; count], seconds: 1.0 }]
+        vec![ThroughputTest { operation: Operation::Write, children: vec![child; count], seconds: 1.0 }]
     };
-    let runs = [crew(2, 123_029.595), crew(4, 1_000_000.0)];
+    let runs = [test(2, 123_029.595), test(4, 1_000_000.0)];
     let expected = "\n\"Throughput report Y-axis is type of test X-axis is number of processes\"\n\"Record size = 4 kBytes \"\n\
                     \"Output is in kBytes/sec\"\n\n\"  Initial write \"  246059.19  4000000.00 \n\n";
     assert_eq!(throughput_report(&options, Row { file: 64, record: 4 }, &runs), expected);

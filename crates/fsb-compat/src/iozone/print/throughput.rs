@@ -22,7 +22,7 @@ pub struct Child {
 
 /// What became of all of them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Crew {
+pub struct ThroughputTest {
     /// The operation.
     pub operation: Operation,
     /// One each.
@@ -31,7 +31,7 @@ pub struct Crew {
     pub seconds: f64,
 }
 
-impl Crew {
+impl ThroughputTest {
     /// The sum of the children's rates.
     pub fn rate(&self) -> f64 {
         self.children.iter().map(|child| child.rate).sum()
@@ -74,17 +74,17 @@ fn names(operation: Operation, count: usize) -> [String; 2] {
 }
 
 /// The block of an operation.
-pub fn block(options: &Options, crew: &Crew) -> String {
+pub fn block(options: &Options, test: &ThroughputTest) -> String {
     let unit = unit_name(options);
     let port = if options.threads { "thread" } else { "process" };
-    let children = &crew.children;
-    let [children_name, parent_name] = names(crew.operation, children.len());
+    let children = &test.children;
+    let [children_name, parent_name] = names(test.operation, children.len());
     let total: f64 = children.iter().map(|child| child.moved).sum();
     let rates = || children.iter().map(|child| child.rate);
     let least = rates().fold(f64::INFINITY, f64::min);
     let most = rates().fold(0.0, f64::max);
     let least_moved = children.iter().map(|child| child.moved).fold(f64::INFINITY, f64::min);
-    let mean = crew.rate() / children.len() as f64;
+    let mean = test.rate() / children.len() as f64;
     let mut text = format!(
         "\n\tChildren see throughput for {children_name}= {:>10.2} {unit}/sec\n\
          \tParent sees throughput for {parent_name}= {:>10.2} {unit}/sec\n\
@@ -92,8 +92,8 @@ pub fn block(options: &Options, crew: &Crew) -> String {
          \tMax throughput per {port} \t\t\t= {most:>10.2} {unit}/sec\n\
          \tAvg throughput per {port} \t\t\t= {mean:>10.2} {unit}/sec\n\
          \tMin xfer \t\t\t\t\t= {least_moved:>10.2} {unit}\n",
-        crew.rate(),
-        total / crew.seconds,
+        test.rate(),
+        total / test.seconds,
     );
     if options.cpu {
         text.push_str(&cpu(children));
@@ -108,13 +108,13 @@ pub fn block(options: &Options, crew: &Crew) -> String {
 
 /// The rates without the stonewall, which IOzone does not have: after everything that is its own, or a reader that counts
 /// lines would find others. Only who finished has such a rate; empty where nobody has.
-pub fn without_stonewall(options: &Options, runs: &[Vec<Crew>]) -> String {
+pub fn without_stonewall(options: &Options, runs: &[Vec<ThroughputTest>]) -> String {
     let unit = unit_name(options);
     let mut text = String::new();
-    for crew in runs.iter().flatten().filter(|crew| options.stonewall && crew.children.len() > 1) {
-        let full: Option<f64> = crew.children.iter().map(|child| child.full).sum();
+    for test in runs.iter().flatten().filter(|test| options.stonewall && test.children.len() > 1) {
+        let full: Option<f64> = test.children.iter().map(|child| child.full).sum();
         if let Some(full) = full {
-            let [name, _] = names(crew.operation, crew.children.len());
+            let [name, _] = names(test.operation, test.children.len());
             _ = writeln!(text, "\tWithout the stonewall: {name}= {full:>10.2} {unit}/sec");
         }
     }

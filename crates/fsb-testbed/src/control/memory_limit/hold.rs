@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::ballast::MemoryBallast;
 use super::cgroup::Cgroup;
-use super::eater::Eater;
 use super::usage::MemoryUse;
 use crate::error::{TestbedError, attempt};
 
@@ -13,7 +13,7 @@ pub enum MemoryHold {
     /// Whoever is in it is held.
     Cgroup(Cgroup),
     /// Everybody is.
-    Eater(Arc<Eater>),
+    Ballast(Arc<MemoryBallast>),
 }
 
 impl MemoryHold {
@@ -21,7 +21,7 @@ impl MemoryHold {
     pub fn limit(&self) -> u64 {
         match self {
             MemoryHold::Cgroup(cgroup) => cgroup.limit,
-            MemoryHold::Eater(eater) => eater.limit(),
+            MemoryHold::Ballast(ballast) => ballast.limit(),
         }
     }
 
@@ -31,8 +31,8 @@ impl MemoryHold {
             MemoryHold::Cgroup(cgroup) => cgroup.empty().map_err(|(file, error)| {
                 TestbedError::trial("the memory limit is gone").tried(attempt("renew", &file, &error))
             }),
-            MemoryHold::Eater(eater) => {
-                eater.holds().map_err(|why| TestbedError::trial("the memory limit is gone").tried(why))
+            MemoryHold::Ballast(ballast) => {
+                ballast.holds().map_err(|why| TestbedError::trial("the memory limit is gone").tried(why))
             }
         }
     }
@@ -53,7 +53,7 @@ impl MemoryHold {
     pub fn usage(&self) -> MemoryUse {
         match self {
             MemoryHold::Cgroup(cgroup) => cgroup.usage(),
-            MemoryHold::Eater(eater) => eater.usage(),
+            MemoryHold::Ballast(ballast) => ballast.usage(),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! A cgroup holds the steps of a trial, and FUSE servers with them, and nobody else. Without a memory controller a process
 //! locks all memory but the limit. Without a limit there is no cgroup at all: being in one has its price.
 
+mod ballast;
 mod cgroup;
-mod eater;
 mod hierarchy;
 mod hold;
 mod request;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use fsb_model::units::show_bytes;
 
+pub use ballast::MemoryBallast;
 pub use cgroup::Cgroup;
 pub(crate) use cgroup::is_own as is_own_cgroup;
-pub use eater::Eater;
 pub use hierarchy::Version;
 pub use hold::MemoryHold;
 pub use request::LEAST;
@@ -41,7 +41,7 @@ pub const MEMORY_LIMIT: &str = "memory-limit";
 /// What holds a limit here.
 enum Means {
     Cgroup(Hierarchy),
-    Eater,
+    Ballast,
 }
 
 /// Bytes that a value of this control limits memory to; absent where it limits nothing, or is none.
@@ -104,7 +104,7 @@ impl Control for MemoryLimit {
         let request: Request = value.parse().map_err(|why: Refusal| cannot(value, why))?;
         match means(&request, context.roots).map_err(|why| cannot(value, why))? {
             Means::Cgroup(hierarchy) => set_cgroup(value, request.bytes, hierarchy, context),
-            Means::Eater => set_eater(value, request.bytes, context),
+            Means::Ballast => set_ballast(value, request.bytes, context),
         }
     }
 
@@ -142,12 +142,12 @@ fn means(request: &Request, roots: &Roots) -> Result<Means, Refusal> {
         let hierarchy = Hierarchy::find(roots)?;
         hierarchy.allows(request.bytes).map(|()| Means::Cgroup(hierarchy))
     };
-    let eater = || eater::possible(request.bytes, roots).map(|()| Means::Eater);
+    let ballast = || ballast::possible(request.bytes, roots).map(|()| Means::Ballast);
     match request.mechanism {
         Some(Mechanism::Cgroup) => cgroup(),
-        Some(Mechanism::Eater) => eater(),
+        Some(Mechanism::Ballast) => ballast(),
         None => cgroup()
-            .or_else(|first| eater().map_err(|second| format!("{first}; nor by locking memory: {second}").into())),
+            .or_else(|first| ballast().map_err(|second| format!("{first}; nor by locking memory: {second}").into())),
     }
 }
 
@@ -184,14 +184,14 @@ fn free_name(parent: &Path, pid: u32) -> PathBuf {
     if path.exists() { parent.join(format!("{}{pid}-{}", cgroup::PREFIX, random_name())) } else { path }
 }
 
-fn set_eater(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
     // What is clean need not be reclaimed page by page. Where it cannot be dropped, locking takes longer.
     let _ = std::fs::write(context.roots.proc.join("sys/vm/drop_caches"), "3");
-    let eater =
-        Eater::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable")).map_err(|why| cannot(value, why))?;
-    let (observed, near) = eater.observed();
+    let ballast = MemoryBallast::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable"))
+        .map_err(|why| cannot(value, why))?;
+    let (observed, near) = ballast.observed();
     let warnings = if near { Vec::new() } else { vec![format!("control {MEMORY_LIMIT}={value}: {observed}")] };
-    context.held.memory = Some(MemoryHold::Eater(Arc::new(eater)));
+    context.held.memory = Some(MemoryHold::Ballast(Arc::new(ballast)));
     Ok(Applied { effective: near, observed, warnings })
 }
 

@@ -16,7 +16,7 @@ pub(super) enum Mechanism {
     /// A cgroup with a memory controller.
     Cgroup,
     /// A process that locks all other memory.
-    Eater,
+    Ballast,
 }
 
 /// A limit that was asked for.
@@ -35,7 +35,7 @@ impl FromStr for Request {
         let (size, mechanism) = match text.split_once(':') {
             None => (text, None),
             Some((size, "cgroup")) => (size, Some(Mechanism::Cgroup)),
-            Some((size, "eater")) => (size, Some(Mechanism::Eater)),
+            Some((size, "eater")) => (size, Some(Mechanism::Ballast)),
             Some((_, other)) => {
                 return Err(format!("'{other}' holds no memory: write SIZE:cgroup or SIZE:eater").into());
             }
@@ -69,7 +69,7 @@ mod tests {
         let request = |text: &str| text.parse::<Request>();
         assert_eq!(request("512M"), Ok(Request { bytes: 512 << 20, mechanism: None }));
         assert_eq!(request("1g:cgroup"), Ok(Request { bytes: 1 << 30, mechanism: Some(Mechanism::Cgroup) }));
-        assert_eq!(request("64M:eater"), Ok(Request { bytes: 64 << 20, mechanism: Some(Mechanism::Eater) }));
+        assert_eq!(request("64M:eater"), Ok(Request { bytes: 64 << 20, mechanism: Some(Mechanism::Ballast) }));
         for text in ["", "half", "512M:", "512M:cat", "-1", ":eater", "9999999999999G"] {
             assert!(request(text).is_err(), "{text}");
         }

@@ -9,7 +9,7 @@ use fsb_compat::filebench::wml::{Run, Script};
 use fsb_engine::{Live, Measurement, Sizing, Step, Task};
 use fsb_model::{Durability, WorkloadSpec};
 use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
-use fsb_testbed::ledger::{self, Ledger, Owner, Ticket};
+use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 
 use super::table;
 use crate::author::Rights;
@@ -200,7 +200,7 @@ struct Own {
     path: PathBuf,
     rights: Rights,
     ledger: Ledger,
-    ticket: Option<Ticket>,
+    handle: Option<EntryHandle>,
 }
 
 impl Own {
@@ -208,22 +208,22 @@ impl Own {
         let within = crate::author::absolute(directory)?;
         let rights = Rights::below(&within)?;
         let ledger = Ledger::open(&ledger::default_directory()?, Owner::current())?;
-        let (path, ticket) = ledger.record_directory(&within, rights.uid())?;
-        let own = Own { path, rights, ledger, ticket: Some(ticket) };
+        let (path, handle) = ledger.record_directory(&within, rights.uid())?;
+        let own = Own { path, rights, ledger, handle: Some(handle) };
         let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
         made.map_err(|error| exit::machine(format!("cannot make the directory {}: {error}", own.path.display())))?;
         Ok(own)
     }
 
     fn remove(mut self) -> anyhow::Result<()> {
-        self.ticket.take().map_or(Ok(()), |ticket| self.ledger.undo(ticket).map(drop))?;
+        self.handle.take().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))?;
         Ok(())
     }
 }
 
 impl Drop for Own {
     fn drop(&mut self) {
-        if let Some(Err(error)) = self.ticket.take().map(|ticket| self.ledger.undo(ticket)) {
+        if let Some(Err(error)) = self.handle.take().map(|handle| self.ledger.undo(handle)) {
             say(&format!("warning: {error}"));
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Unit;
-use fsb_compat::iozone::print::{self, Child, Crew};
+use fsb_compat::iozone::print::{self, Child, ThroughputTest};
 use fsb_compat::iozone::sequence::{self, Operation, Row};
 use fsb_compat::iozone::throughput_sheet;
 use fsb_engine::classic::{self, Existing, GroupResult, Phase, PhaseResult};
@@ -19,7 +19,7 @@ pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result
     let options = session.options;
     let Some(sizes) = sequence::rows(options).first().copied() else { return Ok(()) };
     let files = sequence::files(options);
-    let mut runs: Vec<Vec<Crew>> = Vec::new();
+    let mut runs: Vec<Vec<ThroughputTest>> = Vec::new();
     for count in sequence::counts(options) {
         results::print(&print::intro(options, sizes))?;
         runs.push(Vec::new());
@@ -27,10 +27,10 @@ pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result
         for operation in sequence::throughput(options) {
             classic::sync_all();
             session.note(operation, files);
-            let crew = measure(session, operation, sizes, files)?;
-            results::print(&print::block(options, &crew))?;
+            let test = measure(session, operation, sizes, files)?;
+            results::print(&print::block(options, &test))?;
             if let Some(run) = runs.last_mut() {
-                run.push(crew);
+                run.push(test);
             }
             report(options, sizes, &runs, reports)?;
         }
@@ -40,7 +40,7 @@ pub fn run(session: &mut IozoneSession, reports: &mut Reports) -> anyhow::Result
     Ok(())
 }
 
-fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Reports) -> anyhow::Result<()> {
+fn report(options: &Options, sizes: Row, runs: &[Vec<ThroughputTest>], reports: &mut Reports) -> anyhow::Result<()> {
     reports.beside = print::without_stonewall(options, runs);
     if options.report {
         reports.text = print::throughput_report(options, sizes, runs);
@@ -52,7 +52,12 @@ fn report(options: &Options, sizes: Row, runs: &[Vec<Crew>], reports: &mut Repor
 }
 
 /// An operation of all processes, once, or as often as `--repeat-until` asks for: the times of each are summed.
-fn measure(session: &mut IozoneSession, operation: Operation, sizes: Row, files: &[PathBuf]) -> anyhow::Result<Crew> {
+fn measure(
+    session: &mut IozoneSession,
+    operation: Operation,
+    sizes: Row,
+    files: &[PathBuf],
+) -> anyhow::Result<ThroughputTest> {
     let options = session.options;
     let mut phases = phases(options, operation, sizes, files);
     // A stream goes over a file that is there.
@@ -81,7 +86,7 @@ fn measure(session: &mut IozoneSession, operation: Operation, sizes: Row, files:
         files.iter().try_for_each(|file| classic::bring_to_rest(file))?;
     }
     let children = sums.iter().flatten().map(|sum| child(options, sizes, sum)).collect();
-    Ok(Crew { operation, children, seconds: nanoseconds as f64 * 1e-9 })
+    Ok(ThroughputTest { operation, children, seconds: nanoseconds as f64 * 1e-9 })
 }
 
 fn phases(options: &Options, operation: Operation, sizes: Row, files: &[PathBuf]) -> Vec<Phase> {

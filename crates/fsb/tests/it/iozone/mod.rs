@@ -1,7 +1,7 @@
-//! `fsb iozone`: the calls, the text and the manners of IOzone.
+//! `fsb iozone`: the calls, the text and the behaviour of IOzone.
 
+mod behaviour;
 mod calls;
-mod manners;
 mod modes;
 mod refusals;
 mod text;

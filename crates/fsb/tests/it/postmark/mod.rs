@@ -1,7 +1,7 @@
-//! `fsb postmark`: the calls, the text and the manners of PostMark.
+//! `fsb postmark`: the calls, the text and the behaviour of PostMark.
 
+mod behaviour;
 mod calls;
-mod manners;
 mod plans;
 mod text;
 

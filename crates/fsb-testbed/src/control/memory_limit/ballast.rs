@@ -27,7 +27,7 @@ const MOST_ROUNDS: u32 = 8;
 
 /// The process.
 #[derive(Debug)]
-pub struct Eater {
+pub struct MemoryBallast {
     pid: i32,
     /// Bytes that were to be left.
     limit: u64,
@@ -37,13 +37,13 @@ pub struct Eater {
     gone: AtomicBool,
 }
 
-impl PartialEq for Eater {
-    fn eq(&self, other: &Eater) -> bool {
+impl PartialEq for MemoryBallast {
+    fn eq(&self, other: &MemoryBallast) -> bool {
         self.pid == other.pid
     }
 }
 
-impl Eq for Eater {}
+impl Eq for MemoryBallast {}
 
 /// Whether there is anything to eat, and whether it may be eaten; why not.
 pub(super) fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
@@ -63,9 +63,9 @@ pub(super) fn possible(limit: u64, roots: &Roots) -> Result<(), Refusal> {
     }
 }
 
-impl Eater {
+impl MemoryBallast {
     /// Locks all memory but `limit` bytes of what `available` says. Caches should have been dropped before.
-    pub(super) fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<Eater, Refusal> {
+    pub(super) fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<MemoryBallast, Refusal> {
         let (ours, theirs) = UnixStream::pair().map_err(|error| describe(&error))?;
         // SAFETY: the child makes only system calls on memory and descriptors of its own, and never returns.
         let pid = unsafe { libc::fork() };
@@ -76,18 +76,18 @@ impl Eater {
             _ => {}
         }
         drop(theirs);
-        let mut eater = Eater { pid, limit, left: u64::MAX, gone: AtomicBool::new(false) };
+        let mut ballast = MemoryBallast { pid, limit, left: u64::MAX, gone: AtomicBool::new(false) };
         ours.set_read_timeout(Some(PATIENCE)).map_err(|error| describe(&error))?;
         for _ in 0..MOST_ROUNDS {
-            eater.left = available().ok_or("/proc/meminfo does not say what is available")?;
-            let chunks = (eater.left.saturating_sub(limit) / CHUNK as u64) as usize;
+            ballast.left = available().ok_or("/proc/meminfo does not say what is available")?;
+            let chunks = (ballast.left.saturating_sub(limit) / CHUNK as u64) as usize;
             if chunks == 0 {
                 break;
             }
             lock(&ours, chunks)?;
         }
         // What it waits on no more: the end of this connection leaves it asleep.
-        Ok(eater)
+        Ok(ballast)
     }
 
     /// The limit.
@@ -132,7 +132,7 @@ fn lock(mut connection: &UnixStream, chunks: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-impl Drop for Eater {
+impl Drop for MemoryBallast {
     fn drop(&mut self) {
         if self.gone.load(Ordering::Relaxed) {
             return;
@@ -207,13 +207,13 @@ mod tests {
             asked.set(asked.get() + 1);
             Some([96u64, 80, 64][asked.get().min(3) - 1] << 20)
         };
-        let eater = Eater::start(64 << 20, &available).unwrap();
-        let pid = eater.pid;
+        let ballast = MemoryBallast::start(64 << 20, &available).unwrap();
+        let pid = ballast.pid;
         assert_eq!(locked(pid), Some(48 << 20));
-        assert_eq!(eater.holds(), Ok(()));
-        assert_eq!(eater.usage().mechanism, "locked memory");
-        assert_eq!(eater.observed(), ("locked memory: 64.0 MiB left for everybody".to_owned(), true));
-        drop(eater);
+        assert_eq!(ballast.holds(), Ok(()));
+        assert_eq!(ballast.usage().mechanism, "locked memory");
+        assert_eq!(ballast.observed(), ("locked memory: 64.0 MiB left for everybody".to_owned(), true));
+        drop(ballast);
         assert_eq!(locked(pid), None);
     }
 
@@ -223,15 +223,15 @@ mod tests {
         assert!(possible(64 << 20, &roots).unwrap_err().to_string().contains("less than the limit already"));
         let (_tree, roots) = machine(1 << 50);
         assert!(possible(1 << 30, &roots).is_ok());
-        let far = Eater { pid: 0, limit: 1 << 30, left: 2 << 30, gone: AtomicBool::new(true) };
+        let far = MemoryBallast { pid: 0, limit: 1 << 30, left: 2 << 30, gone: AtomicBool::new(true) };
         assert!(!far.observed().1);
     }
 
     #[test]
     fn one_that_was_killed_holds_nothing() {
-        let eater = Eater::start(64 << 20, &|| Some(64 << 20)).unwrap();
+        let ballast = MemoryBallast::start(64 << 20, &|| Some(64 << 20)).unwrap();
         // SAFETY: our own child.
-        unsafe { libc::kill(eater.pid, libc::SIGKILL) };
-        assert!(crate::sys::poll_until(Duration::from_secs(10), || eater.holds().is_err()));
+        unsafe { libc::kill(ballast.pid, libc::SIGKILL) };
+        assert!(crate::sys::poll_until(Duration::from_secs(10), || ballast.holds().is_err()));
     }
 }

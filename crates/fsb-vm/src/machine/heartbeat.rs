@@ -1,4 +1,4 @@
-//! The guest's pulse: whether a guest that says nothing still lives.
+//! The guest's heartbeat: whether a guest that says nothing still lives.
 //!
 //! A kernel that panics says so on its console, and so do its own watchdogs. A guest that stands still says nothing: its
 //! processors wait for each other with interrupts off, or QEMU itself was stopped. So it has a second port, whose every
@@ -25,12 +25,12 @@ impl Default for Patience {
     }
 }
 
-/// One look at the pulse counts as so much time at most: a host that stood still itself has not waited.
+/// One look at the heartbeat counts as so much time at most: a host that stood still itself has not waited.
 const STEP: Duration = Duration::from_secs(1);
 
 /// The host's end.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct Heartbeat {
     stream: UnixStream,
     patience: Patience,
     looked: Option<Instant>,
@@ -40,11 +40,11 @@ pub(super) struct Pulse {
     asked: Option<Duration>,
 }
 
-impl Pulse {
+impl Heartbeat {
     /// Over `stream`, whose other end is the port's.
     pub fn new(stream: UnixStream, patience: Patience) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Pulse { stream, patience, looked: None, silent: Duration::ZERO, asked: None })
+        Ok(Heartbeat { stream, patience, looked: None, silent: Duration::ZERO, asked: None })
     }
 
     /// The guest was heard elsewhere, or nothing is expected of it.
@@ -94,7 +94,7 @@ mod tests {
     const PATIENCE: Patience = Patience { silence: Duration::from_secs(3), answer: Duration::from_secs(5) };
 
     struct Play {
-        pulse: Pulse,
+        heartbeat: Heartbeat,
         guest: UnixStream,
         now: Instant,
     }
@@ -103,12 +103,12 @@ mod tests {
         fn new() -> Self {
             let (ours, guest) = UnixStream::pair().unwrap();
             guest.set_nonblocking(true).unwrap();
-            Play { pulse: Pulse::new(ours, PATIENCE).unwrap(), guest, now: Instant::now() }
+            Play { heartbeat: Heartbeat::new(ours, PATIENCE).unwrap(), guest, now: Instant::now() }
         }
 
         fn look_after(&mut self, seconds: u64) -> Option<Duration> {
             self.now += Duration::from_secs(seconds);
-            self.pulse.look(self.now)
+            self.heartbeat.look(self.now)
         }
 
         /// What the guest was asked since the last time.
@@ -144,7 +144,7 @@ mod tests {
         let mut play = Play::new();
         for _ in 0..10 {
             assert_eq!((play.look_after(1), play.look_after(1)), (None, None));
-            play.pulse.heard();
+            play.heartbeat.heard();
         }
         assert_eq!(play.questions(), 0);
     }

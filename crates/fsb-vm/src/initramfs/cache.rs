@@ -53,7 +53,7 @@ pub(super) struct Kept {
 
 /// Writes the archive below `cache`, unless one with the same contents lies there.
 pub(super) fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
-    let directory = shelf(cache)?;
+    let directory = own_directory(cache)?;
     let mut digest = Digesting { hash: Sha256::new(), size: 0 };
     archive
         .write(&mut digest)
@@ -84,7 +84,7 @@ pub(super) struct KeptKernel {
 /// may be built anew while the run lasts.
 pub(super) fn keep_kernel(image: &Path, cache: &Path) -> Result<KeptKernel, VmError> {
     let bytes = crate::input::read(image, LARGEST_BINARY).map_err(|error| refused("read the kernel", image, error))?;
-    let directory = shelf(cache)?;
+    let directory = own_directory(cache)?;
     let hash = hash(&bytes);
     let path = directory.join(format!("{hash}.{KERNEL}"));
     let mut hold = Hold::take(&path);
@@ -103,7 +103,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
     name(Sha256::new_with_prefix(bytes))
 }
 
-fn shelf(cache: &Path) -> Result<PathBuf, VmError> {
+fn own_directory(cache: &Path) -> Result<PathBuf, VmError> {
     let directory = cache.join("initramfs");
     fs::create_dir_all(&directory).map_err(|error| {
         let advice = cache_advice(&error);
