@@ -217,11 +217,7 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
         "both stand in the report"
     );
     // Of several targets it is asked of their ratios.
-    let two = run(
-        scratch.path(),
-        "run",
-        &["two.toml", "null", "null", "--precision", "10%", "--one-at-a-time", "--out", "2"],
-    );
+    let two = run(scratch.path(), "run", &["two.toml", "null", "null", "--precision", "10%", "--out", "2"]);
     expect_code(&two, 0);
     let ended = text(&record(&scratch.path().join("2")), "finished").to_owned();
     assert!(ended.starts_with("5 blocks: every ratio's 95 % interval is within ±"), "{ended}");
