@@ -215,14 +215,14 @@ fn made(row: &Row, rounds: u32, units: u32) -> u32 {
     if row.revisit { units + 1 } else { sets(rounds, spares(rounds), units) }
 }
 
-/// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation; and once
-/// more after half as many again, for which cells that ended early may leave the time.
+/// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation; and after
+/// half as many again and twice as many, for which cells that ended early may leave the time.
 fn looks(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
     let mut looks: Vec<u32> =
         [at(0.5), at(0.75)].into_iter().filter(|at| *at >= FEWEST_BLOCKS && *at < blocks).collect();
     looks.dedup();
-    looks.extend([blocks, at(1.5)]);
+    looks.extend([blocks, at(1.5), at(2.0)]);
     looks
 }
 
@@ -266,13 +266,13 @@ mod tests {
     }
 
     #[test]
-    fn five_minutes_hold_twelve_blocks_and_are_looked_at_three_times() {
+    fn five_minutes_hold_twelve_blocks_and_are_looked_at_on_the_way() {
         let decided = decide(0.01, 280.0, 2);
-        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12, 18][..]));
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 10, 12, 18, 24][..]));
         assert!(decided.rounds.values().all(|rounds| rounds.rounds >= FEWEST_ROUNDS), "{decided:?}");
         assert_eq!(decided.rounds["1"].units, 3);
         let decided = decide(0.01, 280.0, 3);
-        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18][..]));
+        assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18, 24][..]));
     }
 
     #[test]
