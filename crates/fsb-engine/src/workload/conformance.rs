@@ -295,6 +295,20 @@ fn an_unknown_backend_or_workload_gets_the_nearest_name() {
     assert!(error.message.contains("did you mean 'read'"), "{error}");
 }
 
+/// Emptied caches make a large set of names cold again, but not a small one: a mounted file system holds some inodes.
+#[test]
+fn only_many_names_are_visited_again() {
+    for name in ["scan", "stat", "readdir"] {
+        let only_warmed = |files: u64| {
+            let params = [("cache", "cold".into()), ("files", files.into()), ("file_size", 0.into())];
+            let params: Params = params.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
+            let spec = WorkloadSpec { name: name.to_owned(), params };
+            parse(&spec, &SIZING).unwrap_or_else(|error| panic!("{name}: {error}")).unit().unwrap().only_warmed
+        };
+        assert!(only_warmed(1000) && !only_warmed(100), "{name}");
+    }
+}
+
 /// Units of every workload, as in its example and cold: the parameters parse, each with files of its own finds what the
 /// workload defines, whatever was done before, one that was only warmed can be measured again, and nothing is left.
 #[test]
@@ -335,6 +349,6 @@ fn units_begin_in_the_state_that_the_workload_defines() {
     }
     assert!(with_units >= 20, "{with_units}");
     let all = |names: &[&str]| names.iter().all(|name| only_warmed.contains(name));
-    assert!(all(&["read", "scan", "stat", "readdir"]), "{only_warmed:?}");
+    assert!(all(&["read"]), "{only_warmed:?}");
     assert!(!["write", "create", "rename", "delete", "append"].iter().any(|name| only_warmed.contains(name)));
 }
