@@ -24,9 +24,12 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
     let plan = &run.record.plan;
     let sizing = placement::sizing(&run.record, run.cpus);
     let units = if placement::in_rounds(&run.record) { units(&run.record, &sizing) } else { BTreeMap::new() };
+    // Of a matrix fewer cells come before shorter stretches; otherwise a budget makes stretches as short as they may be.
+    let shortens = !chooses && plan.repetition.budget().is_some();
+    let visit = plan.visit_seconds() * if shortens { shortest(plan.stretch.is_some()) } else { 1.0 };
     let of_cell = |(label, profile): (&String, &Profile)| match units.get(label) {
         Some(_) => estimate::ROW,
-        None => estimate::trial_seconds(profile, plan.visit_seconds()),
+        None => estimate::trial_seconds(profile, visit),
     };
     let trials: f64 = profiles.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
