@@ -2,8 +2,8 @@
 //!
 //! Whatever `fsb` is given to read may be a device that never ends, a pipe that nobody writes to, or a sparse file of an
 //! exabyte. Everything of that kind is opened here: regular files only (links to them are fine), without waiting, and
-//! with a limit on bytes and on the length of a line; and with the rights of whoever asked root. All errors are [`io::Error`]s whose text stands after `cannot read
-//! FILE: `.
+//! with a limit on bytes and on the length of a line; and with the rights of whoever asked root. All errors are
+//! [`io::Error`]s whose text stands after `cannot read FILE: `.
 #![forbid(unsafe_code)]
 
 mod lines;

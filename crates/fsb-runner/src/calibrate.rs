@@ -146,10 +146,8 @@ impl Decision<'_> {
     fn fit(&self, full: Calibration, most: u32) -> Calibration {
         let time = self.basis.to_fill();
         let fits = |calibration: &Calibration| (time / calibration.block_seconds).floor().max(0.0) as u32;
-        let (enough, shortest) = match self.basis.asked {
-            true => (FEWEST_BLOCKS_JUDGED, shortest(true)),
-            false => (BLOCKS, shortest(false)),
-        };
+        let asked = self.basis.asked;
+        let (enough, shortest) = (if asked { FEWEST_BLOCKS_JUDGED } else { BLOCKS }, shortest(asked));
         if fits(&full) >= enough {
             let blocks = fits(&full).min(most);
             return Calibration { blocks, ..full };

@@ -205,14 +205,15 @@ pub(crate) fn fewest_blocks(rotation: u32) -> u32 {
     FEWEST_BLOCKS.next_multiple_of(rotation)
 }
 
-/// Sets of files of a row where each unit has its own: one leads in, and some rounds are to spare.
-pub(crate) fn sets(rounds: u32, spares: u32, units: u32) -> u32 {
-    (rounds + spares) * units + 1
+/// Sets of files that are made for so many rounds of a row where each unit has its own: one leads in, and some rounds are
+/// to spare; `revisit`: all rounds visit those of one stretch.
+pub(crate) fn sets(revisit: bool, rounds: u32, spares: u32, units: u32) -> u32 {
+    let stretches = if revisit { 1 } else { rounds + spares };
+    stretches * units + 1
 }
 
-/// Sets of files that are made for so many rounds.
 fn made(row: &Row, rounds: u32, units: u32) -> u32 {
-    if row.revisit { units + 1 } else { sets(rounds, spares(rounds), units) }
+    sets(row.revisit, rounds, spares(rounds), units)
 }
 
 /// When results are looked at: at half of the blocks, at three quarters and at the end, each a whole rotation; and after
@@ -248,21 +249,15 @@ mod tests {
         rows.iter().flat_map(|row| [of(row), of(row)]).collect()
     }
 
+    fn of(rows: &[Row], samples: &[UnitSample], rotation: u32, repetition: Repetition, left: f64) -> Decision {
+        Basis { rows, samples, base: 1.0, rotation, repetition, stretch: STRETCH, left, emulated: false }.decide()
+    }
+
     fn decide(unit: f64, left: f64, rotation: u32) -> Decision {
         let rows = rows(12);
         let samples = samples(&rows, unit);
         let repetition = Repetition::Budget { seconds: left };
-        Basis {
-            rows: &rows,
-            samples: &samples,
-            base: 1.0,
-            rotation,
-            repetition,
-            stretch: STRETCH,
-            left,
-            emulated: false,
-        }
-        .decide()
+        of(&rows, &samples, rotation, repetition, left)
     }
 
     #[test]
@@ -280,17 +275,7 @@ mod tests {
         let rows = rows(1);
         let samples = samples(&rows, 0.01);
         let repetition = Repetition::Blocks { blocks: 7 };
-        let decided = Basis {
-            rows: &rows,
-            samples: &samples,
-            base: 1.0,
-            rotation: 3,
-            repetition,
-            stretch: STRETCH,
-            left: 1.0,
-            emulated: false,
-        }
-        .decide();
+        let decided = of(&rows, &samples, 3, repetition, 1.0);
         assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
     }
 
@@ -302,17 +287,7 @@ mod tests {
             |label: &str| UnitSample { label: label.to_owned(), timed: 0.005, wall: 0.006, prepare: 0.03, fixed: 0.05 };
         let samples = [sample("own"), sample("again")];
         let repetition = Repetition::Budget { seconds: 60.0 };
-        let decided = Basis {
-            rows: &rows,
-            samples: &samples,
-            base: 0.5,
-            rotation: 2,
-            repetition,
-            stretch: STRETCH,
-            left: 60.0,
-            emulated: false,
-        }
-        .decide();
+        let decided = of(&rows, &samples, 2, repetition, 60.0);
         assert_eq!((decided.rounds["own"].units, decided.rounds["again"].units), (1, 5));
         assert!(decided.row_seconds["again"] < decided.row_seconds["own"], "{decided:?}");
     }

@@ -103,7 +103,7 @@ pub struct RowRequest {
 impl RowRequest {
     /// Units whose files are made.
     pub fn units_made(&self) -> u32 {
-        if self.revisit { self.units + 1 } else { rounds::sets(self.orders.len() as u32 - 1, self.spares, self.units) }
+        rounds::sets(self.revisit, self.orders.len() as u32 - 1, self.spares, self.units)
     }
 
     /// How long an agent may say nothing while it conducts this: each step of each target has the worker's deadline.

@@ -11,7 +11,7 @@ use super::{RunError, Schedule, mix_all, skipped, text_seed};
 use crate::agent::{AgentError, RowRequest, SeatTrial, TrialReply, deadline};
 use crate::event::Event;
 use crate::order;
-use crate::rounds::{UnitSample, WARM_UP, spares};
+use crate::rounds::{UnitSample, WARM_UP, sets, spares};
 
 /// A target that is ready in a block.
 struct Ready {
@@ -175,8 +175,8 @@ impl Schedule<'_> {
         let all = timed.len() as f64 + 1.0;
         let own = self.units.get(label).is_some_and(|unit| unit.own_files);
         let files = spent.prepare + spent.cleanup;
-        let made = if self.revisits(label) { 2.0 } else { all };
-        let prepare = if own { files / made } else { 0.0 };
+        let made = sets(self.revisits(label), timed.len() as u32, 0, WARM_UP.units);
+        let prepare = if own { files / f64::from(made) } else { 0.0 };
         self.unit_samples.push(UnitSample {
             label: label.to_owned(),
             timed: timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64,
