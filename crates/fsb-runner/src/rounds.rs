@@ -222,8 +222,9 @@ fn looks(blocks: u32, rotation: u32) -> Vec<u32> {
     let at = |share: f64| ((f64::from(blocks) * share).ceil() as u32).next_multiple_of(rotation);
     let mut looks: Vec<u32> =
         [at(0.5), at(0.75)].into_iter().filter(|at| *at >= FEWEST_BLOCKS && *at < blocks).collect();
-    looks.dedup();
     looks.extend([blocks, at(1.5), at(2.0)]);
+    // Of few blocks, two shares may be the same rotation.
+    looks.dedup();
     looks
 }
 
@@ -290,6 +291,17 @@ mod tests {
         let decided = of(&rows, &samples, 2, repetition, 60.0);
         assert_eq!((decided.rounds["own"].units, decided.rounds["again"].units), (1, 5));
         assert!(decided.row_seconds["again"] < decided.row_seconds["own"], "{decided:?}");
+    }
+
+    #[test]
+    fn no_number_of_blocks_is_looked_at_twice() {
+        for rotation in 1..=16 {
+            for blocks in (rotation..=MOST_BLOCKS).step_by(rotation as usize) {
+                let looks = looks(blocks, rotation);
+                assert!(looks.windows(2).all(|pair| pair[0] < pair[1]), "{blocks} blocks of {rotation}: {looks:?}");
+                assert!(looks.contains(&blocks) && looks.iter().all(|look| look.is_multiple_of(rotation)));
+            }
+        }
     }
 
     proptest! {
