@@ -19,7 +19,7 @@ use fsb_report::{Report, html};
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// The browser. Without one the test is shown as ignored; on CI that is a failure.
-fn browser_or_skip() -> PathBuf {
+fn needs_browser() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let candidates = std::env::split_paths(&path).flat_map(|dir| BROWSERS.map(|name| dir.join(name)));
     let found = candidates.into_iter().find(|file| file.is_file());
@@ -62,7 +62,7 @@ fn attribute<'a>(document: &'a str, name: &str) -> &'a str {
 
 #[test]
 fn a_browser_draws_every_chart_in_silence() {
-    let browser = browser_or_skip();
+    let browser = needs_browser();
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
     let page = dir.path().join("report.html");
@@ -108,7 +108,7 @@ document.body.append(found);
 
 #[test]
 fn a_browser_draws_every_chart_of_a_comparison() {
-    let browser = browser_or_skip();
+    let browser = needs_browser();
     let dir = tempfile::tempdir().expect("a temporary directory");
     let document = sample_sets::compared(&sample_sets::iozone(&["xfs", "a \"b\" <i>", "btrfs"], 5, 2, 1 << 20));
     let html = html::render(&Report::of_comparison(&document, None));
@@ -154,7 +154,7 @@ document.body.append(found);
 
 #[test]
 fn labels_have_room_on_a_telephone() {
-    let browser = browser_or_skip();
+    let browser = needs_browser();
     let dir = tempfile::tempdir().expect("a temporary directory");
     let names =
         ["xfs", "ext4", "btrfs", "jfs", "ext2", "ext3", "reiserfs", "f2fs", "nilfs2", "a-long-name,with=options"];

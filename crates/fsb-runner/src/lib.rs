@@ -22,7 +22,7 @@ pub mod sweep;
 pub mod target_file;
 mod values;
 pub mod vm;
+pub mod work;
 pub mod worker;
 
 pub(crate) use placement::placement;
-pub use placement::sizing;

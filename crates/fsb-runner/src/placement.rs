@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use fsb_engine::Sizing;
+use fsb_model::run::Placement;
+use fsb_model::{Plan, RunRecord};
+
 use crate::rounds::LONGEST;
 use crate::run;
-use fsb_engine::{Sizing, workload};
-use fsb_model::run::Placement;
-use fsb_model::{Cell, Plan, RunRecord};
+use crate::work::ParsedCell;
 
 /// Where the targets of a plan are, as far as it is known before anything is touched.
-pub(crate) fn placement(plan: &Plan, cells: &[Cell], cpus: u32) -> Placement {
+pub(crate) fn placement(plan: &Plan, cells: &[ParsedCell]) -> Placement {
     let in_turn = |why: &str| Placement::InTurn { why: why.to_owned() };
     if plan.one_at_a_time {
         return in_turn("--one-at-a-time");
     }
-    let sizing = Sizing { size: plan.size.0, cpus };
-    let has_units = |cell: &Cell| workload::parse(&cell.workload, &sizing).is_ok_and(|job| job.unit().is_some());
-    if !cells.iter().any(has_units) {
+    if cells.iter().all(|cell| cell.unit.is_none()) {
         return in_turn("its workloads are measured as wholes");
     }
     let setup = run::setup_of(plan, &BTreeMap::new(), 1);
@@ -33,7 +33,7 @@ pub(crate) fn placement(plan: &Plan, cells: &[Cell], cpus: u32) -> Placement {
 }
 
 /// What sizes of files refer to in a run.
-pub fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
+pub(crate) fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
     let size = match record.placement {
         Some(Placement::SideBySide { part_bytes, .. }) => part_bytes,
         _ => record.plan.size.0,

@@ -1,23 +1,24 @@
 //! What a memory limit and the work ask of each other, told before anything is touched: out of cache means memory that the
 //! files do not fit, and whoever moves a record must be able to hold it.
 
-use fsb_engine::{Profile, Sizing, workload};
+use fsb_engine::Profile;
 use fsb_model::units::show_bytes;
-use fsb_model::{CacheState, Cell, Plan};
+use fsb_model::{CacheState, Plan};
 use fsb_testbed::control::KEEP;
 use fsb_testbed::control::memory_limit::{self, MEMORY_LIMIT};
+
+use crate::work::ParsedCell;
 
 /// Of the limit, what the records of all workers may take together: the rest is for the page cache without which nothing
 /// moves. A record of half the limit was moved on ext4 and xfs, one of all of it never.
 const RECORDS: f64 = 0.5;
 
 /// Refuses what the memory of a target is too large or too small for. `memory` is the machine's.
-pub(crate) fn check(plan: &Plan, cells: &[Cell], sizing: &Sizing, memory: u64) -> Result<(), String> {
-    let profile = |cell: &Cell| workload::parse(&cell.workload, sizing).ok().map(|job| job.profile());
-    let profiles: Vec<Profile> = cells.iter().filter_map(profile).collect();
+pub(crate) fn check(plan: &Plan, cells: &[ParsedCell], memory: u64) -> Result<(), String> {
+    let profiles = || cells.iter().map(|cell| &cell.profile);
     // The smallest files and the largest records tell of all.
-    let out = profiles.iter().filter(|profile| profile.cache == CacheState::Out).min_by_key(|profile| files(profile));
-    let moved = profiles.iter().max_by_key(|profile| records(profile));
+    let out = profiles().filter(|profile| profile.cache == CacheState::Out).min_by_key(|profile| files(profile));
+    let moved = profiles().max_by_key(|profile| records(profile));
     for target in &plan.targets {
         let asked = target.controls_over(&plan.controls);
         let asked = asked.get(MEMORY_LIMIT).filter(|value| *value != KEEP);

@@ -3,7 +3,7 @@
 
 use proc_macro::{Delimiter, TokenStream, TokenTree};
 
-/// Enters the function below into the list of tests. A test whose body calls something like `root_or_skip` needs a
+/// Enters the function below into the list of tests. A test whose body calls something like `needs_root` needs a
 /// machine of a kind, and runs under `make test-machine`. So does one under `#[test(machine)]`, whose helpers call it.
 #[proc_macro_attribute]
 pub fn test(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -44,7 +44,7 @@ fn needs_a_machine(tokens: TokenStream) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(name) => {
             let name = name.to_string();
-            name.ends_with("or_skip") || name.starts_with("skip")
+            name.starts_with("needs_") || name.starts_with("skip")
         }
         TokenTree::Group(group) => needs_a_machine(group.stream()),
         _ => false,

@@ -69,6 +69,20 @@ pub fn left_out(part: &str, reason: &str) {
     note(part, reason);
 }
 
+/// Skips the test that calls this unless it is root's.
+pub fn needs_root() {
+    if !rustix::process::geteuid().is_root() {
+        skip("needs root");
+    }
+}
+
+/// Skips the test that calls this unless the program is there.
+pub fn needs_program(program: &str) {
+    if !has_program(program) {
+        skip(format!("needs the program {program}"));
+    }
+}
+
 /// Whether a program is where programs are.
 pub fn has_program(program: &str) -> bool {
     let directories = ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin"];

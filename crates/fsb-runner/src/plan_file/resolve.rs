@@ -9,21 +9,22 @@ use fsb_model::plan::Plan;
 use fsb_model::run::Placement;
 use fsb_model::target::make_names_unique;
 use fsb_model::units::parse_percent;
-use fsb_model::{Cell, Place, Target, WorkloadSpec};
+use fsb_model::{Place, Target, WorkloadSpec};
 use toml::Spanned;
 
 use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PlanError, PlanFile, place};
 use crate::suite;
 use crate::sweep::{self, Scope};
+use crate::work::{ParsedCell, Work};
 use crate::{placement, regime, scale};
 
 /// A plan with everything decided.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Resolved {
     /// The plan.
     pub plan: Plan,
     /// Its cells, in its order.
-    pub cells: Vec<Cell>,
+    pub work: Work,
     /// Whether targets are measured side by side.
     pub placement: Placement,
 }
@@ -60,7 +61,7 @@ impl PlanFile {
         let mut plan = Plan {
             name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
             targets,
-            workloads: cells.iter().map(|cell| cell.workload.clone()).collect(),
+            workloads: Vec::new(),
             stretch: repetition.resolve_stretch()?,
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
@@ -76,7 +77,7 @@ impl PlanFile {
             kernels: self.kernels.iter().map(|text| text.get_ref().clone()).collect(),
             vm,
         };
-        let placement = placement(&plan, &cells, sizing.cpus);
+        let placement = placement(&plan, &cells);
         let (cells, sizing) = match placement.divided() {
             Some((parts, part_bytes)) => {
                 let sizing = Sizing { size: part_bytes, ..sizing };
@@ -85,9 +86,9 @@ impl PlanFile {
             }
             None => (cells, sizing),
         };
-        plan.workloads = cells.iter().map(|cell| cell.workload.clone()).collect();
-        regime::check(&plan, &cells, &sizing, memory).map_err(PlanError::Request)?;
-        Ok(Resolved { plan, cells, placement })
+        plan.workloads = cells.iter().map(|parsed| parsed.cell.workload.clone()).collect();
+        regime::check(&plan, &cells, memory).map_err(PlanError::Request)?;
+        Ok(Resolved { plan, work: Work { cells, sizing }, placement })
     }
 
     fn resolved_targets(&self, place: Place) -> Result<Vec<Target>, PlanError> {
@@ -124,18 +125,17 @@ impl PlanFile {
         parse_percent(text).map_err(|error| self.error_at(span, &error.to_string()))
     }
 
-    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing, full: Full) -> Result<Vec<Cell>, PlanError> {
-        let mut cells: Vec<Cell> = Vec::new();
+    fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing, full: Full) -> Result<Vec<ParsedCell>, PlanError> {
+        let mut cells: Vec<ParsedCell> = Vec::new();
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         let swept = self.swept(workloads, full)?;
         let swept = if self.verify { verified(swept, sizing)? } else { swept };
         for (index, spec) in swept {
-            let job = workload::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
-            let label = job.profile().label;
-            let workload = WorkloadSpec { name: spec.name, params: job.params() };
-            match known.get(&label) {
+            let parsed = ParsedCell::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
+            let label = &parsed.cell.label;
+            match known.get(label) {
                 // All threads of a machine with one processor are one thread: the same cell, once.
-                Some(&same) if cells[same].workload == workload => continue,
+                Some(&same) if cells[same].cell.workload == parsed.cell.workload => continue,
                 Some(_) => {
                     let message = format!("two workloads are called '{label}': give one another label = \"…\"");
                     return Err(self.error_at(self.workload_span(index, None), &message));
@@ -143,7 +143,7 @@ impl PlanFile {
                 None => {}
             }
             known.insert(label.clone(), cells.len());
-            cells.push(Cell { label, workload });
+            cells.push(parsed);
         }
         Ok(cells)
     }

@@ -1,6 +1,5 @@
 //! How much there is to do: said before anything is known, decided after warm-up.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::Profile;
@@ -9,7 +8,7 @@ use fsb_model::units::show_duration;
 use fsb_model::{Amount, Plan, Repetition};
 use fsb_testbed::LocalTestbed;
 
-use super::{Run, Schedule, profiles, setup, stopping, units};
+use super::{Run, Schedule, setup, stopping};
 use crate::calibrate::{Basis, Calibration, expected_seconds, shortened, shortest};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
@@ -19,11 +18,9 @@ use crate::rounds::{self, Row};
 /// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
 /// yet.
 pub(super) fn say_estimate(run: &mut Run<'_>) {
-    let profiles = profiles(run);
+    let (profiles, units) = (run.work.profiles(), run.work.units(&run.record));
     let chooses = !Grid::of(&run.record.cells, &profiles).is_empty();
     let plan = &run.record.plan;
-    let sizing = placement::sizing(&run.record, run.cpus);
-    let units = if placement::in_rounds(&run.record) { units(&run.record, &sizing) } else { BTreeMap::new() };
     // Of a matrix fewer cells come before shorter stretches; otherwise a budget makes stretches as short as they may be.
     let shortens = !chooses && plan.repetition.budget().is_some();
     let visit = plan.visit_seconds() * if shortens { shortest(plan.stretch.is_some()) } else { 1.0 };
@@ -61,35 +58,46 @@ impl Schedule<'_> {
         }
         let grid = self.grid();
         self.samples.extend(between::fill(&grid, &self.samples));
-        let budget = self.run.record.plan.repetition.budget();
-        let left =
-            budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
-        if budget.is_some() && !grid.is_empty() {
+        let left = self.seconds_of_budget_left();
+        if left.is_finite() && !grid.is_empty() {
             self.thin_out(&grid, left);
         }
         let cells = self.profiled();
         let decided = self.basis(&cells, left).decide();
         self.run.record.amounts.clone_from(&decided.amounts);
         self.expect();
-        self.run.record.blocks_planned = Some(decided.blocks);
         self.warn_of_short_stretches(&decided, left);
-        let rule = stopping::rule(self.run.record.plan.repetition, self.targets().len(), decided.blocks);
+        let scale = if decided.too_short { decided.scale } else { 1.0 };
+        self.plan_blocks(decided.blocks, decided.block_seconds, scale, left);
+    }
+
+    /// Seconds of the budget that are left; infinite where there is none.
+    fn seconds_of_budget_left(&self) -> f64 {
+        let budget = self.run.record.plan.repetition.budget();
+        budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64())
+    }
+
+    /// Notes and tells how many blocks are made, which take so many seconds each, and what ends the run.
+    fn plan_blocks(&mut self, blocks: u32, block_seconds: f64, scale: f64, left: f64) {
+        let repetition = self.run.record.plan.repetition;
+        let rule = match &self.run.record.looks[..] {
+            [] => stopping::rule(repetition, self.targets().len(), blocks),
+            looks => stopping::rule_of_looks(repetition, blocks, looks),
+        };
+        self.run.record.blocks_planned = Some(blocks);
         self.run.record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {
-            blocks: decided.blocks,
+            blocks,
             rule: &rule,
-            expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
-            scale: if decided.too_short { decided.scale } else { 1.0 },
-            left: budget.map(|_| Duration::from_secs_f64(left.max(0.0))),
+            expected: Duration::from_secs_f64(block_seconds * f64::from(blocks)),
+            scale,
+            left: left.is_finite().then(|| Duration::from_secs_f64(left.max(0.0))),
         });
     }
 
     /// Fixes rounds, blocks and looks. Cells that are measured as wholes get their share of the time, by their number.
     fn calibrate_rounds(&mut self) {
-        let repetition = self.run.record.plan.repetition;
-        let left = repetition
-            .budget()
-            .map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64());
+        let left = self.seconds_of_budget_left();
         let (rows, wholes): (Vec<_>, Vec<_>) =
             self.profiled().into_iter().partition(|(label, _)| self.units.contains_key(label));
         let share = wholes.len() as f64 / (rows.len() + wholes.len()).max(1) as f64;
@@ -105,7 +113,7 @@ impl Schedule<'_> {
             samples: &self.unit_samples,
             base: self.block_base + seconds_of_wholes,
             rotation: placement::parts(&self.run.record),
-            repetition,
+            repetition: self.run.record.plan.repetition,
             stretch: self.run.record.plan.stretch.unwrap_or(rounds::STRETCH),
             left,
             emulated: self.run.record.emulated,
@@ -120,20 +128,8 @@ impl Schedule<'_> {
         record.amounts = amounts;
         record.rounds = decided.rounds;
         record.looks = decided.looks;
-        record.blocks_planned = Some(decided.blocks);
         self.expect();
-        let rule = match &self.run.record.looks[..] {
-            [] => stopping::rule(repetition, self.targets().len(), decided.blocks),
-            looks => stopping::rule_of_looks(repetition, decided.blocks, looks),
-        };
-        self.run.record.stopping_rule = Some(rule.clone());
-        self.run.observer.event(&Event::Planned {
-            blocks: decided.blocks,
-            rule: &rule,
-            expected: Duration::from_secs_f64(decided.block_seconds * f64::from(decided.blocks)),
-            scale: 1.0,
-            left: repetition.budget().map(|_| Duration::from_secs_f64(left.max(0.0))),
-        });
+        self.plan_blocks(decided.blocks, decided.block_seconds, 1.0, left);
     }
 
     /// `left`: seconds of the budget that were left for them.

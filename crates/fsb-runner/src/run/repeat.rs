@@ -13,6 +13,9 @@ use crate::agent::TrialReply;
 /// A trial that is disturbed again and again is made so often more: then the disturbance is the machine's state, and
 /// the last attempt is as good as any.
 pub const REPEATS: u32 = 2;
+/// Where half of so many trials or more are disturbed at the first attempt, the disturbance is the machine's state, too,
+/// and the time tells more in another block.
+const TOLD: usize = 6;
 
 impl Schedule<'_> {
     /// Conducts a trial, again while it is disturbed, and keeps every attempt. All but the last are superseded from the
@@ -48,6 +51,9 @@ impl Schedule<'_> {
         if !measured || reply.target_lost || reply.disturbed.is_empty() {
             return false;
         }
+        if self.is_always_disturbed() {
+            return false;
+        }
         let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
         let blocks = FEWEST_BLOCKS_JUDGED.max(order.block);
         let itself = self.expected(&target.name, label).unwrap_or(0.0);
@@ -59,5 +65,11 @@ impl Schedule<'_> {
         };
         let left = left.unwrap_or(0.0);
         self.run.started.elapsed() + Duration::from_secs_f64(itself + left) <= budget
+    }
+
+    fn is_always_disturbed(&self) -> bool {
+        let first = self.run.trials.iter().filter(|trial| trial.block > 0 && trial.attempt == 1);
+        let disturbed: Vec<bool> = first.map(|trial| !trial.disturbed.is_empty()).collect();
+        disturbed.len() >= TOLD && disturbed.iter().filter(|disturbed| **disturbed).count() * 2 >= disturbed.len()
     }
 }

@@ -173,7 +173,7 @@ mod tests {
             size: size.map(Bytes),
             ..PlanFile::default()
         };
-        plan.resolve(cpus, 1).unwrap_or_else(|error| panic!("{suite}: {error}")).cells
+        plan.resolve(cpus, 1).unwrap_or_else(|error| panic!("{suite}: {error}")).work.cells()
     }
 
     #[test]
@@ -197,17 +197,18 @@ mod tests {
                 scale: Some(plan_file::typed(scale)),
                 ..PlanFile::default()
             };
-            plan.resolve(2, 1).unwrap_or_else(|error| panic!("{suite}: {error}"))
+            let Resolved { plan, work, .. } = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{suite}: {error}"));
+            (plan, work.cells())
         };
         let sizes = |cells: &[Cell], key: &str| -> BTreeSet<u64> {
             cells.iter().map(|cell| cell.workload.params[key].as_u64().unwrap()).collect()
         };
-        let Resolved { plan: full, cells, .. } = resolved("outofcache", "1");
+        let (full, cells) = resolved("outofcache", "1");
         assert_eq!((full.controls["memory-limit"].as_str(), full.size), ("512M", Bytes(6 << 30)));
         // Three sizes of files, nine of records, thirteen operations.
         assert_eq!(cells.len(), 3 * 9 * 13);
         assert_eq!(sizes(&cells, "file_size"), [512 << 20, 1 << 30, 2 << 30].into());
-        let Resolved { plan: eighth, cells: small, .. } = resolved("outofcache", "1/8");
+        let (eighth, small) = resolved("outofcache", "1/8");
         assert_eq!((eighth.controls["memory-limit"].as_str(), eighth.size), ("64M", Bytes(768 << 20)));
         assert_eq!((eighth.scale, small.len()), (0.125, cells.len()));
         assert_eq!(sizes(&small, "file_size"), [64 << 20, 128 << 20, 256 << 20].into());
@@ -215,10 +216,10 @@ mod tests {
         let out = |cell: &&Cell| cell.workload.params["cache"] == "out";
         assert_eq!(small.iter().filter(out).count(), 3 * 9 * 12, "all but the record that is rewritten in place");
 
-        let Resolved { cells, .. } = resolved("incache", "1");
+        let (_, cells) = resolved("incache", "1");
         assert!(cells.iter().all(|cell| cell.workload.params["cache"] == "warm"));
         assert_eq!(sizes(&cells, "file_size").first(), Some(&4096));
-        let Resolved { cells, .. } = resolved("directio", "1/4");
+        let (_, cells) = resolved("directio", "1/4");
         assert!(cells.iter().all(|cell| cell.workload.params["backend"] == "direct"));
         assert_eq!(sizes(&cells, "file_size").last(), Some(&(1 << 30)));
     }
@@ -254,8 +255,8 @@ mod tests {
             for scale in ["1", "1/8"] {
                 let mut plan = plan_file::parse(&text, &path.display().to_string()).unwrap();
                 plan.scale = Some(plan_file::typed(scale));
-                let Resolved { plan, cells, .. } = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
-                assert!(!cells.is_empty());
+                let Resolved { plan, work, .. } = plan.resolve(2, 1).unwrap_or_else(|error| panic!("{error}"));
+                assert!(!work.cells.is_empty());
                 let printed = plan_file::print(&plan).unwrap();
                 let again = plan_file::parse(&printed, "printed").unwrap().resolve(2, 1).unwrap().plan;
                 assert_eq!(again, plan, "{printed}");
@@ -272,7 +273,8 @@ mod tests {
             suite: Some("horvath-2006".to_owned()),
             ..PlanFile::default()
         };
-        let Resolved { plan, cells, .. } = plan.resolve(2, 1).unwrap();
+        let Resolved { plan, work, .. } = plan.resolve(2, 1).unwrap();
+        let cells = work.cells();
         assert_eq!((cells.len(), plan.size), (13, Bytes(8 << 30)));
         for cell in &cells {
             let file = cell.workload.params["file_size"].as_u64().unwrap();

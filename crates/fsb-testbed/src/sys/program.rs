@@ -14,15 +14,10 @@ const ADMIN_DIRECTORIES: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 /// The program of that name on PATH or in the administrators' directories.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .filter(|directory| directory.is_absolute())
-        .chain(ADMIN_DIRECTORIES.iter().map(PathBuf::from))
-        .map(|directory| directory.join(name))
-        .find(|candidate| is_executable(candidate))
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    // Root runs nothing from where it happens to be.
+    let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
+    let searched = std::env::join_paths(absolute.chain(ADMIN_DIRECTORIES.map(PathBuf::from))).ok();
+    which::which_in(name, searched, "/").ok()
 }
 
 /// The program of that name, or the package that brings it.

@@ -1,5 +1,6 @@
 //! A worker can write its target and nothing else, and cannot become anybody else.
 
+use fsb_testkit::needs_root;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::actor::actor;
-use crate::stage::{directory, is_root};
+use crate::stage::directory;
 
 tests! {
     a_worker_of_root_is_nobody_and_held_to_its_target,
@@ -49,9 +50,7 @@ fn nothing_outside(answer: &Value) {
 }
 
 fn a_worker_of_root_is_nobody_and_held_to_its_target() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, target) = scene();
     let answer = confined(&target, NOBODY, 0);
     nothing_outside(&answer);
@@ -68,9 +67,7 @@ fn a_worker_of_root_is_nobody_and_held_to_its_target() {
 }
 
 fn a_forced_root_has_power_over_files_only() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, target) = scene();
     let answer = confined(&target, 0, 0);
     nothing_outside(&answer);
@@ -82,9 +79,7 @@ fn a_forced_root_has_power_over_files_only() {
 }
 
 fn without_root_the_worker_holds_itself_or_says_that_it_cannot() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, target) = scene();
     let answer = confined(&target, NOBODY, NOBODY);
     match answer["notes"].as_array().unwrap()[..] {

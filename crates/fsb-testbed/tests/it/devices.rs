@@ -1,5 +1,6 @@
 //! A block device is refused for every reason there is, and used only when there is none.
 
+use fsb_testkit::needs_root;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use fsb_testbed::ledger::Owner;
 use fsb_testbed::{Kind, LocalTestbed, Setup, Testbed, TestbedError, medium};
 use rustix::fs::{Mode, OFlags};
 
-use crate::stage::{TestDevice, directory, find, is_root, must, run, setup};
+use crate::stage::{TestDevice, directory, find, must, run, setup};
 
 tests! {
     an_empty_device_is_written_over_and_used_whole,
@@ -50,9 +51,7 @@ fn first_block(device: &TestDevice) -> Vec<u8> {
 }
 
 fn an_empty_device_is_written_over_and_used_whole() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, device, careful, _) = scene(&[]);
     check(&careful).unwrap();
     let lines = run(&careful, |_| {});
@@ -67,9 +66,7 @@ fn an_empty_device_is_written_over_and_used_whole() {
 }
 
 fn a_signature_needs_consent_by_whatever_name() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (dir, device, careful, wiping) = scene(&[]);
     for mkfs in [&["mkfs.ext4", "-q", "-F"][..], &["mkswap"]] {
         must("wipefs", &["-a", device.path.to_str().unwrap()]);
@@ -98,9 +95,7 @@ fn write_partition_table(device: &TestDevice) {
 }
 
 fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (dir, device, _, wiping) = scene(&[]);
     // Told to the kernel directly: not every kernel reads partition tables. In sectors.
     must("addpart", &[device.path.to_str().unwrap(), "1", "2048", "32768"]);
@@ -118,9 +113,7 @@ fn a_disk_with_a_mounted_partition_is_refused_even_with_consent() {
 }
 
 fn a_partition_table_is_a_signature() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, device, careful, wiping) = scene(&[]);
     write_partition_table(&device);
     assert!(check(&careful).unwrap_err().to_string().contains("dos"));
@@ -128,9 +121,7 @@ fn a_partition_table_is_a_signature() {
 }
 
 fn a_mounted_device_is_refused_even_with_consent() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (dir, device, careful, wiping) = scene(&[]);
     must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
     let point = dir.path().join("mounted");
@@ -146,9 +137,7 @@ fn a_mounted_device_is_refused_even_with_consent() {
 }
 
 fn a_device_mounted_only_in_another_namespace_is_refused() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (dir, device, _, wiping) = scene(&[]);
     must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
     let script = format!("mount {} {} && echo mounted && exec sleep 600", device.path.display(), dir.path().display());
@@ -168,9 +157,7 @@ fn a_device_mounted_only_in_another_namespace_is_refused() {
 }
 
 fn a_device_in_use_is_refused_even_with_consent() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, device, _, wiping) = scene(&[]);
     // What swap, md and device mapper do.
     let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
@@ -183,9 +170,7 @@ fn a_device_in_use_is_refused_even_with_consent() {
 }
 
 fn a_read_only_device_is_refused() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, _device, _, wiping) = scene(&["-r"]);
     assert!(check(&wiping).unwrap_err().to_string().contains("read-only"));
 }
@@ -203,9 +188,7 @@ fn what_is_no_block_device_is_refused() {
 }
 
 fn two_names_of_one_device_are_refused() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (dir, device, _, _) = scene(&[]);
     let alias = dir.path().join("alias");
     std::os::unix::fs::symlink(&device.path, &alias).unwrap();
@@ -252,9 +235,7 @@ fn content(device: &TestDevice) -> Vec<u8> {
 }
 
 fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let links = Links::new();
     let setup = links.resolved(&links.link, &[]);
     check(&setup).unwrap();
@@ -282,9 +263,7 @@ fn a_name_that_leads_elsewhere_since_it_was_resolved_is_refused() {
 }
 
 fn consent_to_wipe_is_for_the_device_that_was_named() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let links = Links::new();
     for device in [&links.first, &links.second] {
         must("mkfs.ext4", &["-q", "-F", device.path.to_str().unwrap()]);
@@ -307,9 +286,7 @@ fn attach(file: &Path) -> String {
 }
 
 fn a_device_under_a_mounted_loop_device_is_refused() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (_dir, device, _, wiping) = scene(&[]);
     let above = attach(&device.path);
     let refusal = check(&wiping);
@@ -326,9 +303,7 @@ fn name(device: &Path) -> String {
 }
 
 fn an_image_that_is_mounted_through_another_loop_device_is_refused() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let image = dir.path().join("image");
     std::fs::File::create(&image).and_then(|file| file.set_len(SIZE)).unwrap();

@@ -1,5 +1,6 @@
 //! In a directory only our own sub-directory is touched, and it is removed.
 
+use fsb_testkit::needs_root;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use fsb_testbed::ledger::Owner;
 use fsb_testbed::{Kind, LocalTestbed, Testbed};
 use serde_json::Value;
 
-use crate::stage::{directory, find, is_root, nothing_is_left, run, setup};
+use crate::stage::{directory, find, nothing_is_left, run, setup};
 
 tests! {
     root_measures_a_directory_that_the_worker_cannot_reach,
@@ -27,9 +28,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 fn root_measures_a_directory_that_the_worker_cannot_reach() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     // tempfile makes it 0700, for root alone.
     let inner = dir.path().join("data");
@@ -47,9 +46,7 @@ fn root_measures_a_directory_that_the_worker_cannot_reach() {
 }
 
 fn without_root_data_are_evicted_and_nothing_else_is_possible() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();

@@ -1,10 +1,11 @@
 //! Each file system is formatted, mounted, written, made cold, and gone afterwards.
 
+use fsb_testkit::needs_root;
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::stage::{TestDevice, directory, eventually, find, is_root, must, nothing_is_left, run, setup};
+use crate::stage::{TestDevice, directory, eventually, find, must, nothing_is_left, run, setup};
 
 tests! {
     ext2,
@@ -28,10 +29,8 @@ fn bytes(lines: &[Value], moment: &str, counter: &str) -> u64 {
 }
 
 /// A whole run of one target on an image; what its record says.
-fn visit(target: &str, size: u64) -> Option<(Vec<Value>, Value)> {
-    if !is_root() {
-        return None;
-    }
+fn visit(target: &str, size: u64) -> (Vec<Value>, Value) {
+    needs_root();
     let dir = directory();
     let lines = run(&setup(&[target], size, dir.path()), |_| {});
     assert_eq!(find(&lines, "isolation"), "pid_and_mount");
@@ -43,11 +42,11 @@ fn visit(target: &str, size: u64) -> Option<(Vec<Value>, Value)> {
     }
     nothing_is_left(dir.path());
     let record = find(&lines, "provisioned")["record"].clone();
-    Some((lines, record))
+    (lines, record)
 }
 
-fn on_a_device(target: &str, size: u64) -> Option<(Vec<Value>, Value)> {
-    let (lines, record) = visit(target, size)?;
+fn on_a_device(target: &str, size: u64) -> (Vec<Value>, Value) {
+    let (lines, record) = visit(target, size);
     let medium = &find(&lines, "opened")["media"]["loop"];
     assert_eq!(medium["direct"], true, "{medium:#}");
     assert_eq!(medium["device"]["queue"]["discard_max_bytes"], "0", "{medium:#}");
@@ -66,7 +65,7 @@ fn on_a_device(target: &str, size: u64) -> Option<(Vec<Value>, Value)> {
     assert!(warm == 0 || find(&lines, "disturbed") == true, "{warm} bytes read warm");
     assert!(bytes(&lines, "written", "write_bytes") > FILE);
     assert_eq!(find(&lines, "quiet")["settled"], true);
-    Some((lines, record))
+    (lines, record)
 }
 
 fn command(record: &Value) -> String {
@@ -75,7 +74,7 @@ fn command(record: &Value) -> String {
 }
 
 fn ext2() {
-    let Some((_, record)) = on_a_device("ext2,noatime", 32 << 20) else { return };
+    let (_, record) = on_a_device("ext2,noatime", 32 << 20);
     assert_eq!(record["driver"], "ext4");
     assert!(record["mount_options"].as_array().unwrap().contains(&"noatime".into()));
     assert_eq!(record["requested_options"], serde_json::json!(["noatime"]));
@@ -83,14 +82,14 @@ fn ext2() {
 
 fn ext3_with_its_journal_modes() {
     for mode in ["journal", "writeback"] {
-        let Some((_, record)) = on_a_device(&format!("ext3,data={mode}"), 64 << 20) else { return };
+        let (_, record) = on_a_device(&format!("ext3,data={mode}"), 64 << 20);
         assert!(record["mount_options"].as_array().unwrap().contains(&format!("data={mode}").into()), "{record:#}");
         assert!(record["features"].as_array().unwrap().contains(&"has_journal".into()));
     }
 }
 
 fn ext4_with_arguments_for_mkfs() {
-    let Some((_, record)) = on_a_device(r#"ext4,mkfs="-b 1024 -L 'a b'""#, 64 << 20) else { return };
+    let (_, record) = on_a_device(r#"ext4,mkfs="-b 1024 -L 'a b'""#, 64 << 20);
     assert_eq!(record["block_size"], 1024);
     assert_eq!(record["driver"], Value::Null);
     let command = command(&record);
@@ -101,24 +100,24 @@ fn ext4_with_arguments_for_mkfs() {
 }
 
 fn xfs() {
-    let Some((_, record)) = on_a_device("xfs,allocsize=512k", 300 << 20) else { return };
+    let (_, record) = on_a_device("xfs,allocsize=512k", 300 << 20);
     assert!(command(&record).contains("-f -q -K"), "{record:#}");
     assert!(record["mount_options"].as_array().unwrap().contains(&"allocsize=512k".into()), "{record:#}");
 }
 
 fn btrfs() {
-    let Some((_, record)) = on_a_device("btrfs", 128 << 20) else { return };
+    let (_, record) = on_a_device("btrfs", 128 << 20);
     let options = record["mount_options"].as_array().unwrap();
     assert!(!options.iter().any(|option| option.as_str().unwrap().starts_with("discard")), "{record:#}");
 }
 
 fn ntfs_through_fuse() {
-    let Some((_, record)) = on_a_device("ntfs", 32 << 20) else { return };
+    let (_, record) = on_a_device("ntfs", 32 << 20);
     assert_eq!(record["driver"], "ntfs-3g (FUSE)");
 }
 
 fn tmpfs_is_neither_cold_nor_durable() {
-    let Some((lines, record)) = visit("tmpfs", 64 << 20) else { return };
+    let (lines, record) = visit("tmpfs", 64 << 20);
     let provisioned = find(&lines, "provisioned");
     let abilities = &provisioned["abilities"];
     assert_eq!((&abilities["cold"], &abilities["durable"]), (&Value::Null, &Value::Bool(false)));
@@ -128,9 +127,7 @@ fn tmpfs_is_neither_cold_nor_durable() {
 }
 
 fn images_in_memory() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let lines = run(&setup(&["ext4@ram", "ext2@ram"], 32 << 20, dir.path()), |_| {});
     let medium = &find(&lines, "opened")["media"]["ram"];
@@ -140,9 +137,7 @@ fn images_in_memory() {
 }
 
 fn images_on_other_file_systems() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     for (mkfs, size) in [("mkfs.btrfs", 300 << 20), ("mkfs.xfs", 320 << 20)] {
         let device = TestDevice::new(dir.path(), size, &[]);
@@ -166,9 +161,7 @@ fn images_on_other_file_systems() {
 }
 
 fn targets_take_turns_on_one_medium() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let lines = run(&setup(&["ext4", "btrfs", "ext4"], 128 << 20, dir.path()), |_| {});
     assert_eq!(find(&lines, "opened")["media"].as_object().unwrap().len(), 1);
@@ -178,9 +171,7 @@ fn targets_take_turns_on_one_medium() {
 }
 
 fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     for (target, words) in [
         (r#"ext4,mkfs="-b 7""#, "invalid block size"),
@@ -199,9 +190,7 @@ fn what_mkfs_and_mount_refuse_is_told_in_their_words() {
 }
 
 fn discard_stays_possible_after_a_run() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let limits = || -> Vec<String> {
         let read = |index: u32| std::fs::read_to_string(format!("/sys/block/loop{index}/queue/discard_max_bytes")).ok();
         (0..8).filter_map(read).collect()

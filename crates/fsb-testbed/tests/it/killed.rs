@@ -1,5 +1,6 @@
 //! However a run dies, nothing of it stays: no process, no mount, no loop device, no image.
 
+use fsb_testkit::needs_root;
 use std::io::BufRead;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use fsb_testbed::{Setup, host, ledger};
 
 use crate::actor::actor;
 use crate::side_by_side::divided;
-use crate::stage::{Front, TestDevice, backing_files, directory, eventually, is_root, nothing_is_left, setup};
+use crate::stage::{Front, TestDevice, backing_files, directory, eventually, nothing_is_left, setup};
 
 tests! {
     the_front_is_killed,
@@ -56,9 +57,7 @@ fn kill(pid: i32) {
 /// Starts a run, waits until its target is in use, kills the process that `choose` names of (front, supervisor,
 /// agent), and looks for leftovers.
 fn killed(target: &str, size: u64, choose: fn(front: i32, supervisor: i32, agent: i32) -> i32) {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     killed_in((&setup(&[target], size, dir.path()), "hold", "provisioned"), 1, choose);
 }
@@ -97,9 +96,7 @@ fn killed_in(
 }
 
 fn targets_are_side_by_side_when_one_is_killed() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let choices: [fn(i32, i32, i32) -> i32; 3] =
         [|front, _, _| front, |_, supervisor, _| supervisor, |_, _, agent| agent];
     for choose in choices {
@@ -110,18 +107,14 @@ fn targets_are_side_by_side_when_one_is_killed() {
 }
 
 fn parts_of_memory_are_mounted_when_the_agent_is_killed() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let setup = divided(&["ext4@ram", "btrfs@ram"], 384 << 20, dir.path());
     killed_in((&setup, "side-hold", "held"), 0, |_, _, agent| agent);
 }
 
 fn parts_of_a_disk_are_mounted_when_one_is_killed() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let choices: [fn(i32, i32, i32) -> i32; 3] =
         [|front, _, _| front, |_, supervisor, _| supervisor, |_, _, agent| agent];
     let (dir, elsewhere) = (directory(), directory());
@@ -154,9 +147,7 @@ fn the_agent_is_killed() {
 
 /// In a user namespace that may make no further ones: containers are like that.
 fn without_namespaces_death_signals_do() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     for choose in
         [(|front, _, _| front) as fn(i32, i32, i32) -> i32, |_, supervisor, _| supervisor, |_, _, agent| agent]
     {
@@ -185,9 +176,7 @@ fn without_namespaces_death_signals_do() {
 }
 
 fn a_directory_is_cleaned_by_the_next_run() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();

@@ -1,11 +1,12 @@
 //! Several targets are ready at once, and none of them is moved by what happens to another.
 
+use fsb_testkit::needs_root;
 use std::path::Path;
 
 use fsb_testbed::Setup;
 use serde_json::Value;
 
-use crate::stage::{TestDevice, directory, find, is_root, must, nothing_is_left, play, setup};
+use crate::stage::{TestDevice, directory, find, must, nothing_is_left, play, setup};
 
 tests! {
     nothing_real_has_two_seats,
@@ -56,9 +57,7 @@ fn nothing_real_has_two_seats() {
 }
 
 fn two_media_are_mounted_at_once() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let lines = play(&setup(&["ext4", "ext2@ram"], 64 << 20, dir.path()), "side", |_| {});
     stand_side_by_side(&lines, 2);
@@ -87,9 +86,7 @@ fn parts_of(lines: &[Value], medium: &str, size: u64) -> Vec<String> {
 }
 
 fn three_file_systems_share_an_image() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let setup = divided(&["ext4", "xfs", "btrfs"], SIZE, dir.path());
     let lines = play(&setup, "side", |_| {});
@@ -111,9 +108,7 @@ fn three_file_systems_share_an_image() {
 }
 
 fn parts_of_memory() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let lines = play(&divided(&["ext4@ram", "btrfs@ram", "ntfs@ram"], 512 << 20, dir.path()), "side", |_| {});
     stand_side_by_side(&lines, 3);
@@ -122,9 +117,7 @@ fn parts_of_memory() {
 }
 
 fn targets_change_their_parts() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let lines = play(&divided(&["ext4", "ext2"], 128 << 20, dir.path()), "side-again", |_| {});
     assert!(values(&lines, "error").is_empty(), "{lines:#?}");
@@ -140,9 +133,7 @@ fn targets_change_their_parts() {
 }
 
 fn discards_of_one_part_stay_in_it() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let lines = play(&divided(&["ext4,discard", "ext4"], 128 << 20, dir.path()), "side", |_| {});
     stand_side_by_side(&lines, 2);
@@ -150,9 +141,7 @@ fn discards_of_one_part_stay_in_it() {
 }
 
 fn a_part_that_is_too_small_is_refused() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let dir = directory();
     let refused = play(&divided(&["xfs", "ext4"], 512 << 20, dir.path()), "side", |_| {});
     let error = find(&refused, "error");
@@ -167,9 +156,7 @@ fn on_a_disk(names: &[&str], disk: &TestDevice, dir: &Path) -> Setup {
 }
 
 fn three_file_systems_share_a_disk() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (dir, elsewhere) = (directory(), directory());
     let size = 512 << 20;
     let disk = TestDevice::new(elsewhere.path(), size, &[]);
@@ -195,9 +182,7 @@ fn three_file_systems_share_a_disk() {
 }
 
 fn a_disk_with_partitions_is_not_divided() {
-    if !is_root() {
-        return;
-    }
+    needs_root();
     let (dir, elsewhere) = (directory(), directory());
     let disk = TestDevice::new(elsewhere.path(), 256 << 20, &[]);
     let shown = disk.path.display().to_string();

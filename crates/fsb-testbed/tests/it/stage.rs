@@ -11,14 +11,6 @@ use serde_json::Value;
 
 use crate::actor::actor;
 
-/// Whether the test can run. Elsewhere it is shown as ignored, and in CI it fails.
-pub fn is_root() -> bool {
-    if !rustix::process::geteuid().is_root() {
-        fsb_testkit::skip("needs root");
-    }
-    true
-}
-
 /// A set-up with these targets, as small as can be.
 pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
     let mut targets: Vec<Target> = targets.iter().map(|text| text.parse().expect("a target")).collect();

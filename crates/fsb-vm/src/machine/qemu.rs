@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::fs::{Access, access};
 
 use super::{Disk, LAUNCH_ARGUMENT};
 use crate::error::{VmError, refused};
@@ -53,16 +52,13 @@ const WAYS: [Aio; 5] = [
 pub fn find(architecture: Architecture) -> Result<PathBuf, VmError> {
     let (name, package) = architecture.program();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .filter(|directory| directory.is_absolute())
-        .chain(["/usr/bin", "/usr/local/bin"].map(PathBuf::from))
-        .map(|directory| directory.join(name))
-        .find(|candidate| candidate.is_file() && access(candidate, Access::EXEC_OK).is_ok())
-        .ok_or_else(|| {
-            VmError::machine(format!("a micro-VM needs {name}, which is missing"))
-                .tried("looked on PATH")
-                .advice(format!("install the package {package} (apt-get install {package})"))
-        })
+    let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
+    let searched = std::env::join_paths(absolute.chain(["/usr/bin", "/usr/local/bin"].map(PathBuf::from))).ok();
+    which::which_in(name, searched, "/").map_err(|_| {
+        VmError::machine(format!("a micro-VM needs {name}, which is missing"))
+            .tried("looked on PATH")
+            .advice(format!("install the package {package} (apt-get install {package})"))
+    })
 }
 
 /// The options of the block device behind that set of descriptors.

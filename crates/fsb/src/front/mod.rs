@@ -1,5 +1,6 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
+mod record;
 mod space;
 mod stage;
 mod turn;
@@ -9,15 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Instant;
 
-use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::{Place, Plan, RunRecord, TargetKind, Trial};
+use fsb_model::{Place, Plan, RunRecord, Trial};
 use fsb_report::Report;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::plan_file::Resolved;
-use fsb_runner::resume as resuming;
 use fsb_runner::run::{self, Run, RunError};
 use fsb_runner::vm;
+use fsb_runner::work::Work;
 use fsb_store::{Claim, RunDirectory};
 use fsb_testbed::ledger::{Owner, Replayed};
 use fsb_testbed::lock::RunLock;
@@ -28,6 +28,7 @@ use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
+use record::{close_segment, make_absolute, new_record, resumable, segment};
 use stage::Stage;
 
 pub use stage::watcher;
@@ -88,7 +89,7 @@ pub fn leftovers() -> (Vec<String>, bool) {
 }
 
 /// Checks the request against the machine and takes the lock. Nothing is touched.
-fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
+fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     let setup = run::setup(record);
     let warnings = match record.plan.place {
         Place::Host => LocalTestbed::new(Owner::current()).check(&setup)?,
@@ -97,7 +98,7 @@ fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
     for warning in warnings {
         warn(&warning, &say);
     }
-    space::check(record)?;
+    space::check(record, work)?;
     turn.take(&command_line())
 }
 
@@ -105,31 +106,11 @@ fn check(record: &RunRecord, turn: Turn) -> anyhow::Result<RunLock> {
 pub fn start(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &author())?;
     make_absolute(&mut resolved.plan)?;
-    let record = new_record(resolved)?;
-    let lock = check(&record, turn)?;
+    let (record, work) = new_record(resolved)?;
+    let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder())?;
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, record, Vec::new(), output, quiet)
-}
-
-/// A run may be resumed from another working directory: what it names must stay what it was.
-fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
-    let absolute = |path: &Path| {
-        let path = crate::author::absolute(path)?;
-        // run.json is text; a path that is none could not be found again.
-        path.to_str().ok_or_else(|| exit::request(format!("{}: the path is not UTF-8", path.display())))?;
-        anyhow::Ok(path)
-    };
-    plan.dir = absolute(&plan.dir)?;
-    for path in &mut plan.wipe {
-        *path = absolute(path)?;
-    }
-    for target in &mut plan.targets {
-        if let TargetKind::Directory(path) = &mut target.kind {
-            *path = absolute(path)?;
-        }
-    }
-    Ok(())
+    make(stage, agent, directory, (record, work, Vec::new()), output, quiet)
 }
 
 /// Goes on with the run in `path`. Consent to wipe a device is not remembered: the name may be another disk's by now.
@@ -144,7 +125,8 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     record.plan.wipe = wipe.to_vec();
     make_absolute(&mut record.plan)?;
     record.devices = medium::named_devices(&record.plan.targets, &record.plan.wipe);
-    let lock = check(&record, turn)?;
+    let work = Work::of(&record, cpus_of(&record.plan)).map_err(|error| exit::request(error.to_string()))?;
+    let lock = check(&record, &work, turn)?;
     let (mut directory, contents) = RunDirectory::resume(claim)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     let (_, trials, again) = resumable(contents, path)?;
@@ -155,84 +137,24 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
         say(&format!("{again} {trials} made again"));
     }
     let (stage, agent) = Stage::set(lock, &record)?;
-    make(stage, agent, directory, record, trials, output, quiet)
+    make(stage, agent, directory, (record, work, trials), output, quiet)
 }
 
-/// The record, the trials with those of the unfinished block marked, and how many were marked; or why the run cannot be
-/// resumed.
-fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::Result<(RunRecord, Vec<Trial>, usize)> {
-    let (record, mut trials) = (contents.record, contents.trials);
-    let again = resuming::supersede(&record, &mut trials);
-    if resuming::complete(&record, &trials) {
-        return Err(exit::request(format!("{}: the run is complete; 'fsb report' shows it", path.display())));
-    }
-    resuming::same_kernel(&record, &kernel(&record.plan)?).map_err(exit::request)?;
-    Ok((record, trials, again))
-}
-
-fn new_record(resolved: Resolved) -> anyhow::Result<RunRecord> {
-    let Resolved { plan, cells, placement } = resolved;
-    Ok(RunRecord {
-        schema: SCHEMA.to_owned(),
-        name: format!("{} · {}", run_name(&plan), plan.name),
-        segments: vec![segment(&plan)?],
-        devices: medium::named_devices(&plan.targets, &plan.wipe),
-        plan,
-        cells,
-        amounts: Default::default(),
-        blocks_planned: None,
-        stopping_rule: None,
-        placement: Some(placement),
-        rounds: Default::default(),
-        looks: Vec::new(),
-        order: Vec::new(),
-        host: Default::default(),
-        media: Default::default(),
-        targets: Default::default(),
-        controls: Default::default(),
-        warnings: Vec::new(),
-        vm: None,
-        emulated: false,
-        finished: None,
-        extra: Default::default(),
-    })
-}
-
-fn segment(plan: &Plan) -> anyhow::Result<Segment> {
-    Ok(Segment {
-        boot_id: host::boot_id(),
-        kernel: kernel(plan)?,
-        fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: now(),
-        ended: None,
-    })
-}
-
-/// The kernel that targets are measured on, or the kernels: those of the virtual machine, where it is one.
-fn kernel(plan: &Plan) -> anyhow::Result<String> {
-    match plan.place {
-        Place::Host => Ok(rustix::system::uname().release().to_string_lossy().into_owned()),
-        Place::Vm => Ok(vm::releases(&plan.kernels)?.join(" and ")),
-    }
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
+/// A run's record, what it measures, and its trials so far.
+type Begun = (RunRecord, Work, Vec<Trial>);
 
 /// Makes the run and shows what it found, or what was saved of it.
 fn make(
     mut stage: Stage,
     agent: Agent,
     directory: RunDirectory,
-    record: RunRecord,
-    trials: Vec<Trial>,
+    begun: Begun,
     output: &Output,
     quiet: bool,
 ) -> anyhow::Result<u8> {
     let mut journal = Directory(directory);
-    let mut progress = Progress::new(&record.plan.targets, quiet);
-    let ended = perform(agent, &mut journal, &mut progress, record, trials, true);
+    let mut progress = Progress::new(&begun.0.plan.targets, quiet);
+    let ended = perform(agent, &mut journal, &mut progress, begun, true);
     progress.finish();
     if ended.is_err() {
         stage.strike();
@@ -262,14 +184,12 @@ fn perform(
     agent: Agent,
     journal: &mut dyn Journal,
     observer: &mut dyn Observer,
-    record: RunRecord,
-    trials: Vec<Trial>,
+    (record, work, trials): Begun,
     warmup: bool,
 ) -> Result<(RunRecord, Vec<Trial>), RunError> {
     let snapshot = record.clone();
     let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
     let mut look = |record: &RunRecord, trials: &[Trial]| results::look(record, trials);
-    let cpus = cpus_of(&record.plan);
     run::measure(Run {
         agent,
         journal,
@@ -280,7 +200,7 @@ fn perform(
         repeats: if warmup { run::REPEATS } else { 0 },
         record,
         trials,
-        cpus,
+        work,
         warmup,
         started: Instant::now(),
     })
@@ -293,9 +213,9 @@ pub fn perform_unsaved(
     observer: &mut dyn Observer,
     turn: Turn,
 ) -> anyhow::Result<Vec<Trial>> {
-    let record = new_record(resolved)?;
-    let (mut stage, agent) = Stage::set(check(&record, turn)?, &record)?;
-    match perform(agent, journal, observer, record, Vec::new(), false) {
+    let (record, work) = new_record(resolved)?;
+    let (mut stage, agent) = Stage::set(check(&record, &work, turn)?, &record)?;
+    match perform(agent, journal, observer, (record, work, Vec::new()), false) {
         Ok((_, trials)) => {
             stage.undo_rest().into_iter().for_each(|warning| say(&format!("warning: {warning}")));
             company(&mut stage.lock).into_iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -309,13 +229,6 @@ pub fn perform_unsaved(
             Err(Failure { code, message }.into())
         }
     }
-}
-
-fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
-    if let Some(segment) = record.segments.last_mut() {
-        segment.ended = Some(now());
-    }
-    Ok(directory.write_record(record)?)
 }
 
 fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {

@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use fsb_engine::{Profile, workload};
+use fsb_engine::Profile;
 use fsb_model::run::Placement;
 use fsb_model::target::FileSystemSpec;
 use fsb_model::units::show_bytes;
 use fsb_model::{Place, Plan, RunRecord};
-use fsb_runner::sizing;
+use fsb_runner::work::{ParsedCell, Work};
 use fsb_testbed::fs;
 use fsb_testbed::medium::{self, MediumRequest};
 
-use super::cpus_of;
 use crate::exit;
 use crate::space::Room;
 
@@ -19,14 +18,11 @@ use crate::space::Room;
 const FILLED: f64 = 0.9;
 
 /// The most any workload needs must fit every target, with room for the file system's own tables.
-pub fn check(record: &RunRecord) -> anyhow::Result<()> {
+pub fn check(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
     let plan = &record.plan;
-    let sizing = sizing(record, cpus_of(plan));
-    let mut largest: Option<(&str, Profile)> = None;
+    let mut largest: Option<(&str, &Profile)> = None;
     let mut most: (u64, &str) = (0, "");
-    for cell in &record.cells {
-        let job = workload::parse(&cell.workload, &sizing).map_err(|error| exit::request(error.to_string()))?;
-        let profile = job.profile();
+    for ParsedCell { cell, profile, .. } in &work.cells {
         most = most.max((profile.inodes, &cell.label));
         if largest.as_ref().is_none_or(|(_, known)| profile.space > known.space) {
             largest = Some((&cell.label, profile));

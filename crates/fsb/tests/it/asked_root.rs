@@ -5,15 +5,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{FSB, expect_code, root_or_skip, scratch, stderr, stdout, turn};
+use crate::common::{FSB, expect_code, needs_root, scratch, stderr, stdout, turn};
 use crate::ownership::{NOBODY, home, sudo};
 
 /// Who may have root run this program alone learns no names, sizes or beginnings of what root alone may read.
 #[test]
 fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
-    if !root_or_skip("a_tree_is_read_with_the_rights_of_whoever_asked_root") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
@@ -55,9 +53,7 @@ fn a_tree_is_read_with_the_rights_of_whoever_asked_root() {
 /// A message quotes what it could not understand, and a warning names what lies beside it: nothing of root's files.
 #[test]
 fn what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root() {
-    if !root_or_skip("what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
@@ -122,9 +118,7 @@ fn what_is_given_to_read_is_read_with_the_rights_of_whoever_asked_root() {
 /// What root opened before it started the program is not asked for again.
 #[test]
 fn a_pipe_of_roots_shell_is_read_under_sudo() {
-    if !root_or_skip("a_pipe_of_roots_shell_is_read_under_sudo") {
-        return;
-    }
+    needs_root();
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/iozone-here/ext4");
     let line = "cat ext4_1.iozone | \"$0\" compare one=ext4_2.iozone other=/dev/stdin";
     let mut shell = Command::new("sh");
@@ -136,9 +130,7 @@ fn a_pipe_of_roots_shell_is_read_under_sudo() {
 /// this user, or another one, could have made.
 #[test]
 fn a_link_leads_no_further_than_whoever_asked_root_may_write() {
-    if !root_or_skip("a_link_leads_no_further_than_whoever_asked_root_may_write") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{fsb, root_or_skip, scratch, stderr, stdout, traces, turn};
+use crate::common::{fsb, needs_root, scratch, stderr, stdout, traces, turn};
 
 /// Arguments, the exit code, and what the message must hold. `DIR` is a directory with the files made below.
 #[rustfmt::skip]
@@ -195,9 +195,7 @@ fn every_bad_input_is_refused_with_its_reason_and_touches_nothing() {
 
 #[test]
 fn block_devices_that_are_none_are_refused() {
-    if !root_or_skip("block_devices_that_are_none_are_refused") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     for (target, message) in [

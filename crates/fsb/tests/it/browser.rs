@@ -24,9 +24,7 @@ fn dump(page: &Path, profile: &Path) -> (String, String) {
 
 #[test]
 fn the_report_draws_its_charts_without_network_or_errors() {
-    if !program_or_skip("the_report_draws_its_charts", "chromium") {
-        return;
-    }
+    needs_program("chromium");
     let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());

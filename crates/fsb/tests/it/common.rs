@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+pub use fsb_testkit::{needs_program, needs_root};
 use tempfile::TempDir;
 
 /// The program under test.
@@ -48,22 +49,6 @@ pub fn expect_code(output: &Output, code: i32) {
 /// A new directory on a real disk, for images.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("fsb-test-").tempdir().expect("a temporary directory")
-}
-
-/// Whether a test that needs root may run. Elsewhere it is shown as ignored; in CI it must run.
-pub fn root_or_skip(_test: &str) -> bool {
-    if !rustix::process::geteuid().is_root() {
-        fsb_testkit::skip("needs root");
-    }
-    true
-}
-
-/// Whether a program is there. Elsewhere the test is shown as ignored; in CI it must be there.
-pub fn program_or_skip(_test: &str, program: &str) -> bool {
-    if !fsb_testkit::has_program(program) {
-        fsb_testkit::skip(format!("needs the program {program}"));
-    }
-    true
 }
 
 /// A plan with few small workloads, written to `directory`.

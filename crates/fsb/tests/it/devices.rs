@@ -61,8 +61,9 @@ fn lead(link: &Path, to: &Path) {
     std::fs::rename(&next, link).unwrap();
 }
 
-fn ready(test: &str) -> bool {
-    root_or_skip(test) && program_or_skip(test, "mkfs.ext4") && program_or_skip(test, "losetup")
+fn needs_disks() {
+    needs_root();
+    ["mkfs.ext4", "losetup"].into_iter().for_each(needs_program);
 }
 
 /// Runs ext4 on `named`, calls `exchange` while the first disk is filled, and expects the run to be made on that disk.
@@ -87,9 +88,7 @@ fn attacked(named: &Path, scratch: &Path, first: &Disk, second: &Disk, exchange:
 
 #[test(machine)]
 fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else() {
-    if !ready("a_link_that_is_changed") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let traces = traces();
     {
@@ -103,9 +102,7 @@ fn a_link_that_is_changed_while_its_device_is_filled_leads_the_run_nowhere_else(
 
 #[test(machine)]
 fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_else() {
-    if !ready("a_directory_that_is_changed") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
     for (directory, disk) in [("a", &first), ("b", &second)] {
@@ -119,9 +116,7 @@ fn a_directory_that_is_changed_while_the_device_is_filled_leads_the_run_nowhere_
 
 #[test(machine)]
 fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
-    if !ready("a_node_that_is_made_anew") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, first, second) = (scratch(), Disk::new(192), Disk::precious(192));
     let node = scratch.path().join("node");
@@ -139,14 +134,10 @@ fn a_node_that_is_made_anew_with_another_number_leads_the_run_nowhere_else() {
 
 #[test]
 fn every_file_system_is_made_on_a_named_device() {
-    if !ready("every_file_system_is_made") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     for (fs, mkfs) in [("ext4", "mkfs.ext4"), ("xfs", "mkfs.xfs"), ("btrfs", "mkfs.btrfs"), ("ntfs", "mkntfs")] {
-        if !program_or_skip("every_file_system_is_made", mkfs) {
-            continue;
-        }
+        needs_program(mkfs);
         let (scratch, disk) = (scratch(), Disk::new(320));
         tiny_plan(scratch.path());
         let link = scratch.path().join("disk");
@@ -163,9 +154,7 @@ fn every_file_system_is_made_on_a_named_device() {
 
 #[test(machine)]
 fn a_device_that_a_process_has_open_is_refused_with_its_name() {
-    if !ready("a_device_that_a_process_has_open") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(64));
     tiny_plan(scratch.path());
@@ -187,9 +176,7 @@ fn a_device_that_a_process_has_open_is_refused_with_its_name() {
 
 #[test(machine)]
 fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
-    if !ready("a_resumed_run_writes_to_no_other_device") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, first, second) = (scratch(), Disk::new(64), Disk::precious(64));
     tiny_plan(scratch.path());

@@ -8,9 +8,7 @@ use crate::common::*;
 
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {
-    if !root_or_skip("a_directory_is_measured") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -30,9 +28,7 @@ fn a_directory_is_measured_and_left_as_it_was() {
 
 #[test]
 fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
-    if !root_or_skip("without_root_a_directory") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -54,9 +50,7 @@ fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
 
 #[test]
 fn a_directory_that_cannot_be_written_is_refused() {
-    if !root_or_skip("a_directory_that_cannot_be_written") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -69,9 +63,7 @@ fn a_directory_that_cannot_be_written_is_refused() {
 /// The kernel cannot take a sub-directory away: the run's watcher does.
 #[test]
 fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
-    if !root_or_skip("the_directory_of_a_killed_run") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -102,9 +94,7 @@ fn the_directory_of_a_killed_run_goes_for_root_and_for_others() {
 /// Where the watcher was killed, too, the ledger remembers it, and `fsb clean` removes it.
 #[test]
 fn what_a_killed_run_left_in_a_directory_is_cleaned() {
-    if !root_or_skip("what_a_killed_run_left") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();

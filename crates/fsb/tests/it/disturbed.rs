@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::{
-    expect_code, expect_no_traces, fast_plan, fsb, record, root_or_skip, scratch, stderr, stdout, traces, trials, turn,
+    expect_code, expect_no_traces, fast_plan, fsb, needs_root, record, scratch, stderr, stdout, traces, trials, turn,
 };
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
@@ -119,6 +119,20 @@ fn a_disturbed_row_is_marked_and_not_made_again() {
         all.iter().filter(|trial| trial["target"] == target && trial["disturbed"][0].is_string()).count()
     };
     assert!(disturbed("a") > 3 && disturbed("b") == 0, "{} and {}", disturbed("a"), disturbed("b"));
+}
+
+#[test]
+fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() {
+    let _turn = turn();
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "run", &["a=null,disturbed=80%", "--blocks", "4", "-q"]), 0);
+    let all = trials(&scratch.path().join("run"));
+    let attempts = |blocks: std::ops::RangeInclusive<u64>| {
+        all.iter().filter(|trial| blocks.contains(&trial["block"].as_u64().unwrap())).count()
+    };
+    let (in_first, in_others) = (attempts(1..=1), attempts(2..=4));
+    assert!(in_first > 12, "the first ones are made again, for who knows: {in_first}");
+    assert_eq!(in_others, 36, "one attempt a cell and block");
 }
 
 #[test]
@@ -253,9 +267,7 @@ fn a_budget_says_its_rule_and_what_it_did() {
 
 #[test]
 fn a_neighbour_that_works_is_seen_from_within_the_run() {
-    if !root_or_skip("a_neighbour_that_works_is_seen_from_within_the_run") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();

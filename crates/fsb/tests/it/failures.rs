@@ -24,9 +24,7 @@ fn outcomes(run: &std::path::Path, target: &str) -> Vec<(String, String, String)
 
 #[test]
 fn a_full_file_system_costs_its_trials_and_no_others() {
-    if !root_or_skip("a_full_file_system") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -51,9 +49,7 @@ fn a_full_file_system_costs_its_trials_and_no_others() {
 
 #[test]
 fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
-    if !root_or_skip("a_refused_mount") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -89,9 +85,7 @@ fn pretended_failures_are_marked_with_their_reason() {
 
 #[test]
 fn a_missing_tool_names_its_package() {
-    if !root_or_skip("a_missing_tool") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     // An empty directory over the places where mkfs programs live, in a mount namespace of its own.
@@ -108,9 +102,7 @@ fn a_missing_tool_names_its_package() {
 
 #[test]
 fn without_root_the_message_says_what_can_be_done() {
-    if !root_or_skip("without_root") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
@@ -123,9 +115,7 @@ fn without_root_the_message_says_what_can_be_done() {
 
 #[test]
 fn too_little_space_is_said_before_anything_starts() {
-    if !root_or_skip("too_little_space") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -149,9 +139,7 @@ fn too_little_space_is_said_before_anything_starts() {
 
 #[test]
 fn a_run_directory_that_fills_up_stops_the_run() {
-    if !root_or_skip("a_run_directory_that_fills_up") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();

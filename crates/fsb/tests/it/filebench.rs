@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::{
-    Running, expect_code, expect_no_traces, fsb, kill_watcher, root_or_skip, scratch, stderr, stdout, traces, turn,
+    Running, expect_code, expect_no_traces, fsb, kill_watcher, needs_root, scratch, stderr, stdout, traces, turn,
     wait_until,
 };
 
@@ -237,9 +237,7 @@ fn too_few_files_are_a_failed_run_and_the_next_one_follows() {
 /// Somebody else takes the space after it was looked at.
 #[test]
 fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
-    if !root_or_skip("a_disk_that_fills_up_ends_the_run_of_a_file") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     let point = directory.path().to_str().unwrap();

@@ -1,7 +1,7 @@
 //! Trees of files: copied into a target, within it, deleted, on nothing and on real file systems.
 
 use crate::common::{
-    counting, expect_code, expect_no_traces, fsb, root_or_skip, scratch, stderr, stdout, traces, trials, turn,
+    counting, expect_code, expect_no_traces, fsb, needs_root, scratch, stderr, stdout, traces, trials, turn,
 };
 
 /// On the null file system everything but the calls is as on real ones, to the last digit.
@@ -79,9 +79,7 @@ fn parameters_that_make_no_sense_are_refused_before_anything_is_touched() {
 
 #[test]
 fn trees_are_copied_and_deleted_on_real_file_systems_and_leave_nothing() {
-    if !root_or_skip("trees_are_copied_and_deleted_on_real_file_systems") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     let before = traces();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::{
-    counting, expect_code, expect_no_traces, fsb, root_or_skip, scratch, stderr, stdout, traces, trials, turn,
+    counting, expect_code, expect_no_traces, fsb, needs_root, scratch, stderr, stdout, traces, trials, turn,
 };
 
 const PERSONALITIES: [&str; 6] = ["fileserver", "webserver", "webproxy", "varmail", "oltp", "videoserver"];
@@ -74,9 +74,7 @@ fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
 
 #[test]
 fn personalities_run_on_real_file_systems_and_leave_nothing() {
-    if !root_or_skip("personalities_run_on_real_file_systems") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     let before = traces();

@@ -48,9 +48,7 @@ durability = "end"
 
 #[test]
 fn cold_reads_reach_the_device_and_warm_ones_do_not() {
-    if !root_or_skip("cold_reads_reach_the_device") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     fs::write(scratch.path().join("plan.toml"), PLAN).unwrap();
@@ -137,9 +135,8 @@ fn last_number(line: &str) -> u64 {
 
 #[test]
 fn strace_sees_what_the_names_of_the_workloads_say() {
-    if !root_or_skip("strace_sees") || !program_or_skip("strace_sees", "strace") {
-        return;
-    }
+    needs_root();
+    needs_program("strace");
     let _turn = turn();
     let scratch = scratch();
     let traced = traced_run(scratch.path());

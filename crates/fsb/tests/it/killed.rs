@@ -45,15 +45,14 @@ fn find_soon(role: &str) -> i32 {
     found.unwrap()
 }
 
-fn ready(test: &str) -> bool {
-    root_or_skip(test) && program_or_skip(test, "mkntfs")
+fn needs_ntfs() {
+    needs_root();
+    needs_program("mkntfs");
 }
 
 /// Kills what plays `role` and expects no trace; then the run goes on to its end.
 fn survives(role: &str) {
-    if !ready(role) {
-        return;
-    }
+    needs_ntfs();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -112,9 +111,7 @@ fn a_killed_agent_leaves_nothing_and_the_run_goes_on() {
 
 #[test(machine)]
 fn a_killed_worker_costs_one_trial() {
-    if !ready("a_killed_worker") {
-        return;
-    }
+    needs_ntfs();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -153,9 +150,7 @@ fn a_killed_worker_costs_one_trial() {
 
 #[test(machine)]
 fn ctrl_c_ends_within_two_seconds_and_says_what_was_saved() {
-    if !ready("ctrl_c") {
-        return;
-    }
+    needs_ntfs();
     let _turn = turn();
     let before = traces();
     for (signal, code) in [(rustix::process::Signal::INT, 130), (rustix::process::Signal::TERM, 143)] {

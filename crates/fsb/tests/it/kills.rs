@@ -292,16 +292,14 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
 
 #[test]
 fn whatever_is_killed_whenever_leaves_nothing() {
-    let name = "whatever_is_killed_whenever";
-    if !root_or_skip(name) || !["mkntfs", "losetup"].iter().all(|program| program_or_skip(name, program)) {
-        return;
-    }
+    needs_root();
+    ["mkntfs", "losetup"].into_iter().for_each(needs_program);
     let asked = |name: &str| std::env::var(name).ok();
     let number = |name: &str| asked(name).and_then(|text| text.parse::<u64>().ok());
     let count = number("FSB_KILLS").unwrap_or(FEW);
     let fresh = || std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64 % 1_000_000);
     let first = number("FSB_KILLS_SEED").unwrap_or_else(fresh);
-    let kernel = asked("FSB_KILLS_VM").and_then(|_| crate::vm::kernel_or_skip(name));
+    let kernel = asked("FSB_KILLS_VM").map(|_| crate::vm::needs_kernel());
     let only = asked("FSB_KILLS_ONLY");
     // There are roles only in some, and those of guests only where guests are asked for.
     let cases = (first..first + 1000 * count).map(|seed| (seed, case(seed, kernel.is_some())));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::common::{Running, counting, expect_code, fsb, root_or_skip, scratch, stderr, stdout, turn};
+use crate::common::{Running, counting, expect_code, fsb, needs_root, scratch, stderr, stdout, turn};
 
 const SHORT: &str = "[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n";
 /// Small work of three kinds that fits everywhere.
@@ -36,9 +36,7 @@ fn expect_one_failure(out: &Path, label: &str, said: &str) {
 
 #[test]
 fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
-    if !root_or_skip("a_disk_that_fills_up_in_the_middle_fails_one_trial") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     // More files are made than there are inodes; how many this row of mkfs's table gives is not looked at beforehand.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{expect_code, fsb, on_two_processors, record, root_or_skip, scratch, stderr, stdout, trials, turn};
+use crate::common::{expect_code, fsb, needs_root, on_two_processors, record, scratch, stderr, stdout, trials, turn};
 
 /// A matrix of seven combinations, each trial done in milliseconds.
 const PLAN: &str = r#"
@@ -94,9 +94,7 @@ fn a_budget_leaves_out_sizes_and_says_which() {
 
 #[test]
 fn an_image_too_small_for_a_matrix_is_told_what_it_needs() {
-    if !root_or_skip("an image too small") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let output = fsb(scratch.path(), &["run", "ext4", "--suite", "iozone", "--size", "400M", "--out", "run"]);

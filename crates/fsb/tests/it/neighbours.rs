@@ -76,9 +76,7 @@ fn bench() -> TempDir {
 
 #[test]
 fn no_ledger_of_the_temporary_directory_is_believed() {
-    if !root_or_skip("no_ledger_of_the_temporary_directory") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let (binary, home) = (public_copy(), home_of(NOBODY));
     let temporary = std::env::temp_dir().join("fsb");
@@ -110,9 +108,7 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
 
 #[test]
 fn a_planted_entry_is_refused_and_told() {
-    if !root_or_skip("a_planted_entry") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = bench();
     let victim = scratch.path().join("authorized_keys");
@@ -158,9 +154,8 @@ fn in_time(mut command: Command) -> Output {
 /// In /run/lock everybody can write: fsb once had its lock there.
 #[test]
 fn nobody_else_holds_roots_lock_up() {
-    if !root_or_skip("nobody_else_holds") || !program_or_skip("nobody_else_holds", "flock") {
-        return;
-    }
+    needs_root();
+    needs_program("flock");
     let _turn = turn();
     let scratch = bench();
     let runs = |out: &str| {
@@ -215,9 +210,7 @@ fn interrupt(mut child: std::process::Child) {
 
 #[test]
 fn a_user_is_told_of_roots_run_and_gives_way() {
-    if !root_or_skip("a_user_is_told") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let roots = long_run(command(scratch.path(), &["run", "null"]), &scratch.path().join("run"));
@@ -236,9 +229,7 @@ fn a_user_is_told_of_roots_run_and_gives_way() {
 
 #[test]
 fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
-    if !root_or_skip("root_is_told") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let (scratch, binary, home) = (bench(), public_copy(), home_of(NOBODY));
     let mut theirs = without_a_home(NOBODY, binary.path(), home.path(), &["run", "null"]);
@@ -258,9 +249,7 @@ fn root_is_told_of_a_users_run_and_not_stopped_by_it() {
 
 #[test]
 fn a_users_lock_lies_in_no_directory_of_others() {
-    if !root_or_skip("a_users_lock") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let (binary, home, theirs) = (public_copy(), home_of(NOBODY), home_of(OTHER));
     fs::create_dir(theirs.path().join("fsb")).unwrap();

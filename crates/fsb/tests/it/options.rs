@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::common::{
-    Running, expect_code, expect_no_traces, fast_plan, fsb, root_or_skip, scratch, stderr, stdout, tiny_plan, traces,
+    Running, expect_code, expect_no_traces, fast_plan, fsb, needs_root, scratch, stderr, stdout, tiny_plan, traces,
     turn, wait_until,
 };
 
@@ -47,9 +47,7 @@ fn quiet_shows_the_result_and_no_progress() {
 /// In memory no image can be measured: whoever reads the option refuses such a directory.
 #[test]
 fn dir_is_where_the_image_would_be() {
-    if !root_or_skip("dir_is_where_the_image_would_be") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     tiny_plan(scratch.path());
@@ -71,9 +69,7 @@ fn some_file(directory: &Path) -> Option<PathBuf> {
 
 #[test]
 fn workers_run_as_the_user_and_group_that_were_asked_for() {
-    if !root_or_skip("workers_run_as_the_user") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let before = traces();
     for (options, expected) in

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::{
-    FSB, Running, command, expect_code, expect_no_traces, fast_plan, fsb, program_or_skip, root_or_skip, scratch,
-    stderr, stdout, tiny_plan, traces, trials, turn, wait_until,
+    FSB, Running, command, expect_code, expect_no_traces, fast_plan, fsb, needs_program, needs_root, scratch, stderr,
+    stdout, tiny_plan, traces, trials, turn, wait_until,
 };
 
 pub const NOBODY: u32 = 65534;
@@ -56,9 +56,7 @@ fn below(directory: &Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
-    if !root_or_skip("root_by_itself_writes_nothing_where_another_user_could_exchange_it") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
@@ -90,9 +88,7 @@ fn root_by_itself_writes_nothing_where_another_user_could_exchange_it() {
 
 #[test]
 fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
-    if !root_or_skip("under_sudo_results_are_the_callers_and_what_was_planted_stays") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
@@ -139,9 +135,7 @@ fn under_sudo_results_are_the_callers_and_what_was_planted_stays() {
 
 #[test]
 fn a_results_directory_that_is_exchanged_all_the_time_leads_nowhere() {
-    if !root_or_skip("a_results_directory_that_is_exchanged_all_the_time_leads_nowhere") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
@@ -171,10 +165,8 @@ fn a_results_directory_that_is_exchanged_all_the_time_leads_nowhere() {
 
 #[test]
 fn a_real_run_under_sudo_in_a_users_home() {
-    let name = "a_real_run_under_sudo_in_a_users_home";
-    if !root_or_skip(name) || !program_or_skip(name, "mkfs.ext4") {
-        return;
-    }
+    needs_root();
+    needs_program("mkfs.ext4");
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -267,9 +259,7 @@ fn a_run_directory_that_is_deleted_is_made_again() {
 
 #[test]
 fn reports_follow_nothing_that_others_planted() {
-    if !root_or_skip("reports_follow_nothing_that_others_planted") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     fast_plan(scratch.path());
@@ -298,9 +288,7 @@ fn reports_follow_nothing_that_others_planted() {
 
 #[test]
 fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
-    if !root_or_skip("front_ends_work_in_anothers_directory_with_that_users_rights_alone") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let home = home(scratch.path());
@@ -351,9 +339,7 @@ fn front_ends_work_in_anothers_directory_with_that_users_rights_alone() {
 
 #[test]
 fn root_uses_no_kernels_that_another_user_may_change() {
-    if !root_or_skip("root_uses_no_kernels_that_another_user_may_change") {
-        return;
-    }
+    needs_root();
     let scratch = scratch();
     let home = home(scratch.path());
     let cache = |directory: &Path| {

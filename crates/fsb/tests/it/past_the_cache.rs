@@ -53,19 +53,14 @@ fn outcomes(target: &str) -> Vec<(String, String)> {
     measured.into_iter().map(|(_, outcome, error)| (outcome, error)).collect()
 }
 
-fn ready(test: &str, program: &str) -> bool {
-    root_or_skip(test) && program_or_skip(test, program)
-}
-
 fn is_exposed((outcome, error): &(String, String)) -> bool {
     outcome == "invalid" && error.starts_with("buffered despite O_DIRECT")
 }
 
 #[test(machine)]
 fn ext4_and_xfs_go_past_the_page_cache() {
-    if !ready("ext4_and_xfs_go_past_the_page_cache", "mkfs.ext4") || !ready("and xfs", "mkfs.xfs") {
-        return;
-    }
+    needs_root();
+    ["mkfs.ext4", "mkfs.xfs"].into_iter().for_each(needs_program);
     let _turn = turn();
     for target in ["ext4", "xfs"] {
         for (outcome, error) in outcomes(target) {
@@ -76,9 +71,8 @@ fn ext4_and_xfs_go_past_the_page_cache() {
 
 #[test(machine)]
 fn a_full_journal_goes_through_it_and_is_exposed() {
-    if !ready("a_full_journal_goes_through_it_and_is_exposed", "mkfs.ext3") {
-        return;
-    }
+    needs_root();
+    needs_program("mkfs.ext3");
     let _turn = turn();
     let found = outcomes("ext3,data=journal");
     assert!(found.iter().all(is_exposed), "{found:?}");
@@ -87,9 +81,7 @@ fn a_full_journal_goes_through_it_and_is_exposed() {
 /// Older kernels refuse the flag there, which is no number either.
 #[test]
 fn a_file_system_in_memory_is_exposed_or_refuses() {
-    if !root_or_skip("a_file_system_in_memory_is_exposed_or_refuses") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     for found in outcomes("tmpfs") {
         let refused = found.0 == "failed" && found.1.contains("cannot go past the page cache");
@@ -100,9 +92,8 @@ fn a_file_system_in_memory_is_exposed_or_refuses() {
 /// With checksums btrfs writes through the page cache on newer kernels, and empties it before the call returns.
 #[test(machine)]
 fn writes_with_checksums_are_exposed_where_the_kernel_buffers_them() {
-    if !ready("writes_with_checksums_are_exposed_where_the_kernel_buffers_them", "mkfs.btrfs") {
-        return;
-    }
+    needs_root();
+    needs_program("mkfs.btrfs");
     let _turn = turn();
     let found = outcomes("btrfs");
     assert_eq!(found[0].0, "ok", "reads are direct: {found:?}");

@@ -39,9 +39,8 @@ macro_rules! real {
     ($name:ident, $target:literal, $size:literal, $driver:expr, [$($program:literal),*]) => {
         #[test]
         fn $name() {
-            if !root_or_skip(stringify!($name)) $(|| !program_or_skip(stringify!($name), $program))* {
-                return;
-            }
+            needs_root();
+            $(needs_program($program);)*
             let _turn = turn();
             expect_measured($target, $size, $driver);
         }
@@ -60,9 +59,7 @@ real!(an_image_in_memory_is_measured_and_gone, "ext4@ram", "64M", None, ["mkfs.e
 
 #[test]
 fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
-    if !root_or_skip("tmpfs_is_measured") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let (_scratch, trials) = tiny_run("tmpfs", &["--size", "64M"], 0);
     let outcome = |needle: &str| {
@@ -79,9 +76,7 @@ fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
 
 #[test]
 fn mkfs_arguments_and_mount_options_reach_the_file_system() {
-    if !root_or_skip("mkfs_arguments_and_mount_options") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let (scratch, _) = tiny_run("small=ext4,noatime,mkfs=\"-b 1024 -O ^has_journal\"", &["--size", "64M"], 0);
     let record = record(&scratch.path().join("run"));
@@ -124,9 +119,7 @@ impl Drop for Disk {
 
 #[test]
 fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
-    if !root_or_skip("a_block_device") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     tiny_plan(scratch.path());

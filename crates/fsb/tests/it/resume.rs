@@ -1,6 +1,8 @@
 //! `--resume`: the unfinished block is made again whole, nothing else is.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use crate::common::*;
 
@@ -10,14 +12,18 @@ fn interrupted(keep: usize) -> tempfile::TempDir {
     fast_plan(scratch.path());
     let arguments = ["run", "fast.toml", "a=null", "b=null", "--blocks", "3", "--seed", "5", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &arguments), 0);
-    let run = scratch.path().join("run");
+    cut(&scratch.path().join("run"), keep);
+    scratch
+}
+
+/// Cuts off what came after so many trials, within a line.
+fn cut(run: &Path, keep: usize) {
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap();
     let lines: Vec<_> = text.lines().take(keep).collect();
     fs::write(run.join("trials.jsonl"), lines.join("\n") + "\n{\"schema\":\"fsben").unwrap();
-    let mut record = record(&run);
+    let mut record = record(run);
     record["finished"] = serde_json::Value::Null;
     fs::write(run.join("run.json"), record.to_string()).unwrap();
-    scratch
 }
 
 #[test]
@@ -82,4 +88,30 @@ fn a_complete_run_and_another_kernel_are_refused() {
     let other = fsb(cut.path(), &["run", "--resume", "run"]);
     expect_code(&other, 2);
     assert!(stderr(&other).contains("2.6.18"), "{}", stderr(&other));
+}
+
+/// The image is a new one, so that its parts are others: effects of places must not be carried over.
+#[test(machine)]
+fn a_resumed_run_has_parts_of_its_own() {
+    needs_root();
+    needs_program("mkfs.ext4");
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let arguments = ["run", "tiny.toml", "ext4", "ext2", "--blocks", "2", "--size", "256M", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let run = scratch.path().join("run");
+    // One trial of block 2 is left.
+    let until_block_2 = trials(&run).iter().take_while(|trial| trial["block"] != 2).count();
+    cut(&run, until_block_2 + 1);
+    expect_code(&fsb(scratch.path(), &["run", "--resume", "run", "-q"]), 0);
+    let parts = |block: u64, superseded: bool| -> BTreeSet<u64> {
+        let of_block =
+            |trial: &&serde_json::Value| trial["block"] == block && (trial["superseded"] == true) == superseded;
+        trials(&run).iter().filter(of_block).map(|trial| trial["part"].as_u64().unwrap()).collect()
+    };
+    assert_eq!((parts(1, false), parts(2, false)), ([0, 1].into(), [2, 3].into()));
+    assert!(parts(2, true).is_subset(&[0, 1].into()));
+    expect_no_traces(&before);
 }

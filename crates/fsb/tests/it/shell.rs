@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{FSB, expect_code, fsb, program_or_skip, scratch, stderr, stdout};
+use crate::common::{FSB, expect_code, fsb, needs_program, scratch, stderr, stdout};
 
 /// What a shell does with a script.
 fn shell(program: &str, arguments: &[&str], script: &str) -> Output {
@@ -18,9 +18,7 @@ fn shell(program: &str, arguments: &[&str], script: &str) -> Output {
 
 #[test]
 fn bash_completes_commands_options_and_their_values() {
-    if !program_or_skip("bash_completes_commands_options_and_their_values", "bash") {
-        return;
-    }
+    needs_program("bash");
     let directory = scratch();
     let script = stdout(&fsb(directory.path(), &["completions", "bash"]));
     expect_code(&shell("bash", &["-n"], &script), 0);
@@ -76,9 +74,7 @@ fn every_command_has_a_manual_page_that_troff_takes() {
     for needle in ["\\-\\-theta", "sudo fsb run ext4 xfs btrfs", "[NAME=]TARGET… | PLAN.toml"] {
         assert!(run.contains(needle), "{needle} in {run}");
     }
-    if !program_or_skip("every_command_has_a_manual_page_that_troff_takes", "groff") {
-        return;
-    }
+    needs_program("groff");
     for page in fs::read_dir(&pages).unwrap() {
         let page = page.unwrap().path();
         let output = Command::new("groff").args(["-man", "-Kutf8", "-Tutf8", "-ww"]).arg(&page).output().unwrap();

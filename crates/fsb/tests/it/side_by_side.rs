@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::{
-    expect_code, expect_no_traces, fsb, program_or_skip, record, root_or_skip, scratch, stderr, stdout, tiny_plan,
-    traces, trials, turn,
+    expect_code, expect_no_traces, fsb, needs_program, needs_root, record, scratch, stderr, stdout, tiny_plan, traces,
+    trials, turn,
 };
 
 fn run(directory: &Path, targets: &[&str], more: &[&str]) -> std::process::Output {
@@ -32,10 +32,9 @@ fn parts(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
 
 #[test(machine)]
 fn parts_rotate_and_every_stretch_is_kept() {
-    let name = "parts_rotate_and_every_stretch_is_kept";
-    if !root_or_skip(name) || !program_or_skip(name, "mkfs.ext4") || !program_or_skip(name, "mkfs.btrfs") {
-        return;
-    }
+    needs_root();
+    needs_program("mkfs.ext4");
+    needs_program("mkfs.btrfs");
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -91,10 +90,8 @@ fn parts_rotate_and_every_stretch_is_kept() {
 
 #[test(machine)]
 fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
-    let name = "targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise";
-    if !root_or_skip(name) || !program_or_skip(name, "mkfs.ext4") {
-        return;
-    }
+    needs_root();
+    needs_program("mkfs.ext4");
     let _turn = turn();
     for (targets, more, why) in [
         (["ext4", "ext2"], "--one-at-a-time", "--one-at-a-time"),
@@ -110,10 +107,8 @@ fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
 
 #[test(machine)]
 fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
-    let name = "a_part_that_is_too_small_is_refused_with_the_size_that_would_do";
-    if !root_or_skip(name) || !program_or_skip(name, "mkfs.xfs") {
-        return;
-    }
+    needs_root();
+    needs_program("mkfs.xfs");
     let _turn = turn();
     let scratch = scratch();
     let refused = run(scratch.path(), &["xfs", "xfs"], &["--size", "512M"]);
@@ -169,10 +164,9 @@ fn stretches_of_seconds_are_visits() {
 /// the next: without emptying them again some stretches read nothing.
 #[test(machine)]
 fn every_stretch_that_begins_cold_reads_its_files() {
-    let name = "every_stretch_that_begins_cold_reads_its_files";
-    if !root_or_skip(name) || !program_or_skip(name, "mkfs.ext4") || !program_or_skip(name, "mkntfs") {
-        return;
-    }
+    needs_root();
+    needs_program("mkfs.ext4");
+    needs_program("mkntfs");
     let _turn = turn();
     let scratch = scratch();
     std::fs::write(

@@ -7,7 +7,7 @@ use std::process::Output;
 use fsb_report::visible::is_hidden;
 
 use crate::common::{
-    FSB, command, expect_code, fast_plan, fsb, program_or_skip, scratch, stderr, stdout, tiny_plan, turn,
+    FSB, command, expect_code, fast_plan, fsb, needs_program, scratch, stderr, stdout, tiny_plan, turn,
 };
 
 /// An escape sequence, a control of the second range, an override of the direction, and something without width.
@@ -84,10 +84,7 @@ fn progress_and_first_screen_name_targets_visibly() {
 /// are given at looks and at the end.
 #[test]
 fn the_table_fills_in_while_the_run_goes_on() {
-    let name = "the_table_fills_in_while_the_run_goes_on";
-    if !program_or_skip(name, "script") {
-        return;
-    }
+    needs_program("script");
     let _turn = turn();
     let directory = scratch();
     tiny_plan(directory.path());

@@ -16,8 +16,7 @@ pub(super) const MOST: u64 = 200;
 
 /// The compiler that the system calls cc.
 pub(super) fn find() -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file();
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|directory| directory.join("cc")).find(is_program)
+    which::which("cc").ok()
 }
 
 /// The name of what a source becomes.

@@ -59,9 +59,7 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
 
 #[test]
 fn what_one_run_set_the_other_leaves_alone() {
-    if !root_or_skip("what_one_run_set") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let (scratch, before) = (scratch(), vm("dirty_expire_centisecs"));
     let directory = scratch.path();

@@ -10,9 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test(machine)]
 fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
-    if !ready("the_machine_is_as_asked") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     // Not what the kernel would choose, so that it shows who restores it.
@@ -62,9 +60,7 @@ fn btrfs_read_ahead(disk: &Disk) -> Option<String> {
 
 #[test]
 fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
-    if !root_or_skip("one_target_without_barriers") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let targets = "targets = ['ext4', { target = 'ext4', controls = { barriers = 'off' } }]\nsize = '320M'\n";
@@ -100,8 +96,9 @@ fn one_target_without_barriers_differs_from_the_other_in_that_alone() {
 
 #[test]
 fn what_the_machine_lacks_is_recorded_and_said() {
-    if !root_or_skip("what_the_machine_lacks") || Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
-        return;
+    needs_root();
+    if Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {
+        fsb_testkit::skip_everywhere("there is a governor");
     }
     let _turn = turn();
     let scratch = scratch();

@@ -63,9 +63,7 @@ fn kill_within(case: &Case, disk: &Disk) {
 
 #[test(machine)]
 fn a_killed_run_leaves_no_setting_behind() {
-    if !ready("a_killed_run_leaves_no_setting_behind") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let disk = Disk::new(320);
     let sysctl = |file: &str| PathBuf::from("/proc/sys/vm").join(file);
@@ -99,9 +97,7 @@ fn start_group(directory: &std::path::Path, disk: &Disk) -> std::process::Child 
 
 #[test(machine)]
 fn what_a_killed_run_set_comes_back_without_another_fsb() {
-    if !ready("what_a_killed_run_set") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     let before = traces();
@@ -126,9 +122,7 @@ fn what_a_killed_run_set_comes_back_without_another_fsb() {
 
 #[test(machine)]
 fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
-    if !ready("a_watcher_holds_nothing") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     let before = traces();
@@ -160,9 +154,7 @@ fn a_watcher_holds_nothing_of_its_run_and_ends_with_it() {
 
 #[test(machine)]
 fn swap_comes_back_with_its_priority() {
-    if !ready("swap_comes_back") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, disk, area) = (scratch(), Disk::new(320), Disk::new(32));
     let call = |program: &str, arguments: &[&str]| {
@@ -214,9 +206,7 @@ fn swap_comes_back_with_its_priority() {
 
 #[test]
 fn a_ledger_of_another_boot_is_discarded_and_said() {
-    if !root_or_skip("a_ledger_of_another_boot") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let scratch = scratch();
     let victim = PathBuf::from("/proc/sys/vm/dirty_ratio");

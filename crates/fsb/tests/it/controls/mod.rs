@@ -34,8 +34,9 @@ cache = "cold"
 "#;
 
 /// What must be there for tests with a device of their own.
-fn ready(test: &str) -> bool {
-    root_or_skip(test) && ["losetup", "mkswap"].iter().all(|program| program_or_skip(test, program))
+fn needs_disks() {
+    needs_root();
+    ["losetup", "mkswap"].into_iter().for_each(needs_program);
 }
 
 /// A small disk of the test's own, which goes with it.

@@ -75,9 +75,7 @@ fn barriers_stay_where_others_would_lose_data() {
 
 #[test(machine)]
 fn a_scheduler_that_the_device_does_not_know_is_refused() {
-    if !ready("a_scheduler_that_the_device_does_not_know") {
-        return;
-    }
+    needs_disks();
     let _turn = turn();
     let (scratch, disk) = (scratch(), Disk::new(320));
     let target = format!("ext4@{}", disk.path.display());

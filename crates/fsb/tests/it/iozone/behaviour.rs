@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::{done, iozone, listing};
-use crate::common::{Running, expect_code, program_or_skip, root_or_skip, scratch, stderr, stdout, turn, wait_until};
+use crate::common::{Running, expect_code, needs_program, needs_root, scratch, stderr, stdout, turn, wait_until};
 
 fn stopped_by(signal: Signal, code: i32, line: &str, file: &str) {
     let directory = scratch();
@@ -154,15 +154,17 @@ impl Drop for Mounted {
     }
 }
 
-fn can_mount(test: &str) -> bool {
-    root_or_skip(test) && program_or_skip(test, "mkfs.ext4") && Path::new("/dev/loop-control").exists()
+fn needs_mounts() {
+    needs_root();
+    needs_program("mkfs.ext4");
+    if !Path::new("/dev/loop-control").exists() {
+        fsb_testkit::skip("needs loop devices");
+    }
 }
 
 #[test(machine)]
 fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
-    if !can_mount("the_file_system_is_mounted_anew") {
-        return;
-    }
+    needs_mounts();
     let _turn = turn();
     let mounted = Mounted::new(16);
     let options = mounted.options();
@@ -177,9 +179,7 @@ fn the_file_system_is_mounted_anew_between_tests_with_the_same_options() {
 
 #[test(machine)]
 fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
-    if !can_mount("a_file_system_that_is_too_small") {
-        return;
-    }
+    needs_mounts();
     let _turn = turn();
     let mounted = Mounted::new(16);
     let output = iozone(&mounted.point(), "-s 100m -r 1m -i 0 -f f");
@@ -190,9 +190,7 @@ fn a_file_system_that_is_too_small_is_found_out_before_anything_is_written() {
 
 #[test(machine)]
 fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
-    if !can_mount("a_directory_that_cannot_be_written") {
-        return;
-    }
+    needs_mounts();
     let _turn = turn();
     let mounted = Mounted::new(16);
     let point = mounted.point();
@@ -217,9 +215,7 @@ fn a_directory_that_cannot_be_written_is_found_out_before_anything_is_done() {
 /// signal, which must not end the program with the file in its place.
 #[test(machine)]
 fn a_disk_that_fills_up_ends_the_test_and_is_emptied() {
-    if !can_mount("a_disk_that_fills_up") {
-        return;
-    }
+    needs_mounts();
     let _turn = turn();
     for (means, files) in [
         ("", "-s 8m -f f"),

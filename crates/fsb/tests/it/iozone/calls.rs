@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::testdata;
 use super::trace::{Call, Event, in_time, parse, sort_random};
-use crate::common::{FSB, program_or_skip, scratch, turn};
+use crate::common::{FSB, needs_program, scratch, turn};
 
 const TRACED: &str = "trace=open,openat,creat,read,write,pread64,pwrite64,lseek,fsync,fdatasync,ftruncate,close,unlink,\
                       unlinkat,mmap,munmap,msync";
@@ -38,9 +38,7 @@ fn ours(directory: &Path, command: &str) -> String {
 }
 
 fn agree(name: &str) {
-    if !program_or_skip(name, "strace") {
-        return;
-    }
+    needs_program("strace");
     let _turn = turn();
     let (command, text) = theirs(name);
     let directory = scratch();
@@ -123,9 +121,7 @@ fn members(text: &str, root: &str) -> (Vec<Member>, Vec<String>) {
 #[test]
 fn options_without_a_trace_agree_with_the_tool_itself() {
     let tool = Path::new("/usr/bin/iozone");
-    if !program_or_skip("options_without_a_trace", "strace") {
-        return;
-    }
+    needs_program("strace");
     if !tool.exists() {
         fsb_testkit::skip_everywhere("IOzone is not installed");
     }
@@ -193,9 +189,7 @@ fn transfers(log: &str, record: &str) -> Vec<(bool, u64)> {
 #[test]
 fn asynchronous_modes_move_what_the_tool_itself_moves() {
     let tool = Path::new("/usr/bin/iozone");
-    if !program_or_skip("asynchronous_modes", "strace") {
-        return;
-    }
+    needs_program("strace");
     let _turn = turn();
     for mode in ["-H 4", "-k 4"] {
         let directory = scratch();
@@ -237,9 +231,7 @@ fn asynchronous_modes_move_what_the_tool_itself_moves() {
 
 #[test]
 fn throughput_mode() {
-    if !program_or_skip("throughput_mode", "strace") {
-        return;
-    }
+    needs_program("strace");
     let _turn = turn();
     let (command, text) = theirs("throughput.strace");
     let directory = scratch();
@@ -269,9 +261,7 @@ fn throughput_mode() {
 
 #[test]
 fn a_random_order_visits_each_record_once_and_is_not_the_order_of_the_file() {
-    if !program_or_skip("a_random_order", "strace") {
-        return;
-    }
+    needs_program("strace");
     let _turn = turn();
     let (command, _) = theirs("02-random-read-write.strace");
     let directory = scratch();

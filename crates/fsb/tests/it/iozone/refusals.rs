@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileTypeExt;
 
 use super::{iozone, listing};
-use crate::common::{expect_code, root_or_skip, scratch, stderr, turn};
+use crate::common::{expect_code, needs_root, scratch, stderr, turn};
 
 /// Options, the exit code, and what the message must hold.
 #[rustfmt::skip] // a table reads as one
@@ -154,9 +154,7 @@ fn o_direct_is_refused_where_it_cannot_be() {
 /// Every file in it would be gone, those of others too.
 #[test]
 fn a_file_system_in_memory_is_never_unmounted() {
-    if !root_or_skip("a_file_system_in_memory_is_never_unmounted") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).status().unwrap();
@@ -173,9 +171,7 @@ fn a_file_system_in_memory_is_never_unmounted() {
 
 #[test]
 fn unmounting_needs_a_mount_point_that_holds_the_file() {
-    if !root_or_skip("unmounting_needs_a_mount_point") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     for (line, expected) in [

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::{listing, script};
-use crate::common::{Running, expect_code, root_or_skip, scratch, stderr, stdout, turn, wait_until};
+use crate::common::{Running, expect_code, needs_root, scratch, stderr, stdout, turn, wait_until};
 
 /// Takes minutes.
 const ENDLESS: &str = "set number 300\nset transactions 2000000000\nset subdirectories 3\nrun\nset number 1\nrun\n";
@@ -146,9 +146,7 @@ fn a_file_with_other_bytes_is_found_out_where_that_is_asked_for() {
 /// Somebody else takes the space after it was looked at.
 #[test]
 fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
-    if !root_or_skip("a_disk_that_fills_up_ends_the_run") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     let mount = |arguments: &[&str]| assert!(Command::new("mount").args(arguments).status().unwrap().success());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{FSB, program_or_skip, scratch, turn};
+use crate::common::{FSB, needs_program, scratch, turn};
 
 const TRACED: &str = "trace=open,openat,read,write,lseek,close,unlink,unlinkat,mkdir,mkdirat,rmdir,fsync";
 
@@ -91,11 +91,8 @@ fn of_process(lines: &[String], root: &str) -> Vec<String> {
 
 #[test]
 fn the_calls_are_those_of_postmark() {
-    if !program_or_skip("the_calls_are_those_of_postmark", "strace")
-        || !program_or_skip("the_calls_are_those_of_postmark", "postmark")
-    {
-        return;
-    }
+    needs_program("strace");
+    needs_program("postmark");
     let _turn = turn();
     for settings in [
         "set number 20\nset transactions 100",

@@ -1,6 +1,6 @@
 //! The workload in plans: suites, and the tables of published runs.
 
-use crate::common::{expect_code, expect_no_traces, fsb, root_or_skip, scratch, stdout, traces, trials, turn};
+use crate::common::{expect_code, expect_no_traces, fsb, needs_root, scratch, stdout, traces, trials, turn};
 
 /// On the null file system everything but the calls is as on real ones, to the last digit.
 #[test]
@@ -63,9 +63,7 @@ fn parameters_that_make_no_sense_are_refused() {
 
 #[test]
 fn a_mail_server_runs_on_real_file_systems_and_leaves_nothing() {
-    if !root_or_skip("a_mail_server_runs_on_real_file_systems") {
-        return;
-    }
+    needs_root();
     let _turn = turn();
     let directory = scratch();
     let before = traces();

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use super::{listing, pipe, script, theirs};
-use crate::common::{command, expect_code, fsb, program_or_skip, scratch, stderr, stdout, turn};
+use crate::common::{command, expect_code, fsb, needs_program, scratch, stderr, stdout, turn};
 
 /// Without the banner, and with what time decides taken out.
 fn timeless(text: &str) -> Vec<String> {
@@ -23,9 +23,7 @@ fn timeless(text: &str) -> Vec<String> {
 
 #[test]
 fn everything_but_times_is_as_postmark_prints_it() {
-    if !program_or_skip("everything_but_times_is_as_postmark_prints_it", "postmark") {
-        return;
-    }
+    needs_program("postmark");
     let _turn = turn();
     for lines in [
         "run\nquit\n",

@@ -31,7 +31,7 @@ file_size = "4K"
 
 #[test]
 fn a_disk_that_fails_costs_its_own_trials_and_says_why() {
-    let Some(kernel) = kernel_or_skip("disks that fail in a guest") else { return };
+    let kernel = needs_kernel();
     let _turn = turn();
     let scratch = scratch();
     std::fs::write(scratch.path().join("faults.toml"), FAULTS).unwrap();

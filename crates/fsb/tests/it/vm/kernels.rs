@@ -7,10 +7,9 @@ use serde_json::Value;
 use super::*;
 
 /// Another kernel than `first`, and the image that names it.
-fn another(test: &str, first: &str) -> Option<(String, PathBuf)> {
-    let release = fetched(&other_cache()).map_or_else(|| fetch_another(first), Ok);
-    let release = had_or_skip(test, release)?;
-    Some((release.clone(), other_cache().join("fsb/kernels").join(release).join("vmlinuz")))
+fn another(first: &str) -> (String, PathBuf) {
+    let release = or_skip(fetched(&other_cache()).map_or_else(|| fetch_another(first), Ok));
+    (release.clone(), other_cache().join("fsb/kernels").join(release).join("vmlinuz"))
 }
 
 /// Debian's backported kernel, where the archive has it; else any other one that it has.
@@ -31,12 +30,10 @@ fn fetch_another(first: &str) -> Result<String, String> {
 
 #[test]
 fn two_kernels_take_turns_and_each_makes_what_it_can() {
-    let test = "two kernels";
-    let Some(kernel) = kernel_or_skip(test) else { return };
-    let Some((other, image)) = another(test, &kernel) else { return };
-    if !program_or_skip(test, "mkfs.xfs") || !program_or_skip(test, "mkfs.jfs") {
-        return;
-    }
+    let kernel = needs_kernel();
+    let (other, image) = another(&kernel);
+    needs_program("mkfs.xfs");
+    needs_program("mkfs.jfs");
     let _turn = turn();
     let before = traces();
     let scratch = scratch();

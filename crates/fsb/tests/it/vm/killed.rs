@@ -41,7 +41,7 @@ fn send(pid: i32, signal: Signal) {
 
 #[test]
 fn a_killed_front_takes_the_guest_and_its_disk_along() {
-    let Some(kernel) = kernel_or_skip("a killed front") else { return };
+    let kernel = needs_kernel();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -58,7 +58,7 @@ fn a_killed_front_takes_the_guest_and_its_disk_along() {
 
 #[test]
 fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_front() {
-    let Some(kernel) = kernel_or_skip("no namespaces") else { return };
+    let kernel = needs_kernel();
     let _turn = turn();
     let before = traces();
     let (home, binary) = (super::runs::home_of_nobody(), public_copy());
@@ -91,18 +91,18 @@ fn where_an_ordinary_user_may_make_no_namespaces_a_guest_runs_and_dies_with_its_
 
 #[test(machine)]
 fn a_guest_whose_qemu_is_killed_costs_the_rest_of_its_block() {
-    lose_qemu("a killed QEMU", Signal::KILL, "guest stopped: QEMU was killed by signal 9");
+    lose_qemu(Signal::KILL, "guest stopped: QEMU was killed by signal 9");
 }
 
 /// It says nothing and answers nothing, as a guest does whose processors all wait for each other.
 #[test(machine)]
 fn a_guest_that_stands_still_is_ended_and_costs_the_rest_of_its_block() {
-    lose_qemu("a guest that stands still", Signal::STOP, "guest stopped: it hangs: no sign of life for ");
+    lose_qemu(Signal::STOP, "guest stopped: it hangs: no sign of life for ");
 }
 
 /// Sends QEMU a signal after the first measured trial, and expects the run to go on with another guest.
-fn lose_qemu(test: &str, signal: Signal, expected: &str) {
-    let Some(kernel) = kernel_or_skip(test) else { return };
+fn lose_qemu(signal: Signal, expected: &str) {
+    let kernel = needs_kernel();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
@@ -127,7 +127,7 @@ fn lose_qemu(test: &str, signal: Signal, expected: &str) {
 
 #[test]
 fn a_guest_that_panics_says_so_and_the_next_block_gets_another() {
-    let Some(kernel) = kernel_or_skip("a guest that panics") else { return };
+    let kernel = needs_kernel();
     let _turn = turn();
     let before = traces();
     let scratch = scratch();

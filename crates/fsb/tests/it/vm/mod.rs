@@ -51,19 +51,18 @@ fn other_cache() -> PathBuf {
 
 /// The release of a kernel that guests can boot; fetched where there is none yet. Elsewhere than in CI a machine without
 /// QEMU or without Debian's archive skips the test, and says so.
-pub fn kernel_or_skip(test: &str) -> Option<String> {
+pub fn needs_kernel() -> String {
     static KERNEL: OnceLock<Result<String, String>> = OnceLock::new();
-    if !root_or_skip(test) || !program_or_skip(test, "qemu-system-x86_64") {
-        return None;
-    }
+    needs_root();
+    needs_program("qemu-system-x86_64");
     // A package that is here already can be named instead.
     let package = || std::env::var("FSB_TEST_KERNEL_PACKAGE").unwrap_or_else(|_| "linux-image-amd64".to_owned());
-    had_or_skip(test, KERNEL.get_or_init(|| fetched(&cache()).map_or_else(|| fetch(&package(), &cache()), Ok)).clone())
+    or_skip(KERNEL.get_or_init(|| fetched(&cache()).map_or_else(|| fetch(&package(), &cache()), Ok)).clone())
 }
 
 /// The release, or a skipped test. CI skips nothing.
-fn had_or_skip(_test: &str, kernel: Result<String, String>) -> Option<String> {
-    kernel.inspect_err(|why| fsb_testkit::skip(format!("needs a kernel: {why}"))).ok()
+fn or_skip(kernel: Result<String, String>) -> String {
+    kernel.unwrap_or_else(|why| fsb_testkit::skip(format!("needs a kernel: {why}")))
 }
 
 fn fetched(cache: &Path) -> Option<String> {

@@ -12,7 +12,7 @@ fn expect(output: &Output, code: i32, words: &[&str]) {
 
 #[test]
 fn a_missing_program_names_its_package() {
-    let Some(kernel) = kernel_or_skip("missing programs") else { return };
+    let kernel = needs_kernel();
     let scratch = scratch();
     let arguments = ["run", "ext4", "--in", "vm", "--kernel", &kernel, "--size", "64M", "--out", "run"];
     let refused = without("qemu-system-x86_64", scratch.path(), &arguments);
@@ -24,7 +24,7 @@ fn a_missing_program_names_its_package() {
 
 #[test]
 fn a_kernel_that_cannot_serve_is_refused() {
-    let Some(kernel) = kernel_or_skip("kernels that cannot serve") else { return };
+    let kernel = needs_kernel();
     let scratch = scratch();
     let refused = |kernel: &str, targets: &[&str]| {
         run(scratch.path(), kernel, &[targets, &["--out", "run"]].concat()).output().unwrap()
@@ -42,7 +42,7 @@ fn a_kernel_that_cannot_serve_is_refused() {
 
 #[test]
 fn a_printed_plan_names_the_kernel_that_was_found() {
-    let Some(kernel) = kernel_or_skip("kernels of printed plans") else { return };
+    let kernel = needs_kernel();
     let scratch = scratch();
     let printed = |kernel: &str| run(scratch.path(), kernel, &["ext4", "--print-plan"]).output().unwrap();
     let begun = kernel.split('-').next().unwrap();
@@ -62,7 +62,7 @@ fn a_printed_plan_names_the_kernel_that_was_found() {
 
 #[test]
 fn memory_that_is_not_there_or_not_enough_is_refused() {
-    let Some(kernel) = kernel_or_skip("memory of a guest") else { return };
+    let kernel = needs_kernel();
     let scratch = scratch();
     let refused = |memory: &str| run(scratch.path(), &kernel, &["ext4", "--out", "run", "--memory", memory]).output();
     expect(&refused("1P").unwrap(), 3, &["too little memory", "smaller --memory"]);

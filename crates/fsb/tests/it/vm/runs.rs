@@ -31,10 +31,9 @@ fn as_nobody(home: &Path, binary: &Path, arguments: &[&str]) -> std::process::Ou
 
 #[test]
 fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_after_an_interruption() {
-    let Some(kernel) = kernel_or_skip("file systems in a guest") else { return };
-    if !program_or_skip("jfs", "mkfs.jfs") || !program_or_skip("reiserfs", "mkfs.reiserfs") {
-        return;
-    }
+    let kernel = needs_kernel();
+    needs_program("mkfs.jfs");
+    needs_program("mkfs.reiserfs");
     let _turn = turn();
     let before = traces();
     let (home, binary) = (home_of_nobody(), public_copy());
@@ -85,11 +84,8 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
 
 #[test]
 fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
-    let test = "file systems of cards and flash";
-    let Some(kernel) = kernel_or_skip(test) else { return };
-    if !["mkfs.vfat", "mkfs.exfat", "mkfs.minix", "mkfs.f2fs"].iter().all(|program| program_or_skip(test, program)) {
-        return;
-    }
+    let kernel = needs_kernel();
+    ["mkfs.vfat", "mkfs.exfat", "mkfs.minix", "mkfs.f2fs"].into_iter().for_each(needs_program);
     let _turn = turn();
     let scratch = scratch();
     let sets: String =
@@ -137,7 +133,7 @@ fn build_tree(kernel: &str) -> tempfile::TempDir {
 
 #[test]
 fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_lie_where_it_was_built() {
-    let Some(release) = kernel_or_skip("a block device in a guest") else { return };
+    let release = needs_kernel();
     let _turn = turn();
     let (scratch, tree) = (scratch(), build_tree(&release));
     let kernel = tree.path().to_str().unwrap();

@@ -46,9 +46,7 @@ fn write_old_run(directory: &Path) {
 
 #[test]
 fn an_unpacking_that_is_interrupted_leaves_nothing_and_a_killed_one_until_the_next_use() {
-    if !program_or_skip("a package", "dpkg-deb") {
-        return;
-    }
+    needs_program("dpkg-deb");
     let scratch = scratch();
     let (file, home) = (package(scratch.path(), MODULES), scratch.path().join("cache"));
     let kernels = home.join("fsb/kernels");
@@ -90,9 +88,7 @@ fn an_unpacking_that_is_interrupted_leaves_nothing_and_a_killed_one_until_the_ne
 
 #[test]
 fn once_a_package_is_unpacked_a_signal_ends_a_run_that_has_not_begun() {
-    if !program_or_skip("a signal after an unpacking", "dpkg-deb") {
-        return;
-    }
+    needs_program("dpkg-deb");
     let scratch = scratch();
     let file = package(scratch.path(), 1);
     // The checks ask it for its version, and it keeps them waiting.

@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use fsb_engine::{Profile, Sizing, Unit, mix, workload};
+use fsb_engine::{Profile, Sizing, mix};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{BlockOrder, Placement};
-use fsb_model::{Amount, Cell, Outcome, Plan, RunRecord, Target, Trial, WorkloadSpec};
+use fsb_model::{Amount, Cell, Outcome, Plan, RunRecord, Target, Trial};
 use fsb_testbed::{Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
@@ -23,6 +23,7 @@ use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
 use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
 use crate::rounds::UnitSample;
+use crate::work::{CellUnit, Work};
 use crate::{injected, order, placement, resume};
 
 pub use repeat::REPEATS;
@@ -63,8 +64,8 @@ pub struct Run<'a> {
     pub record: RunRecord,
     /// Trials so far: of earlier segments, when resuming.
     pub trials: Vec<Trial>,
-    /// Hardware threads.
-    pub cpus: u32,
+    /// What it measures.
+    pub work: Work,
     /// Whether block 0 is made. The 2023 tool's front end warms up inside its trial.
     pub warmup: bool,
     /// When the budget began.
@@ -100,19 +101,6 @@ struct Schedule<'a> {
     done: u32,
     /// When the trial that is being made began.
     trial_started: Timestamp,
-}
-
-/// The unit of a cell.
-struct CellUnit {
-    workload: WorkloadSpec,
-    own_files: bool,
-    /// With caches emptied a unit is what it was before.
-    only_warmed: bool,
-    operations: u64,
-    /// Bytes that it needs on the target.
-    space: u64,
-    /// Files and directories that it needs on the target.
-    inodes: u64,
 }
 
 /// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
@@ -166,40 +154,15 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     schedule.make()
 }
 
-fn profiles(run: &Run<'_>) -> BTreeMap<String, Profile> {
-    let sizing = placement::sizing(&run.record, run.cpus);
-    let profile = |cell: &Cell| Some((cell.label.clone(), workload::parse(&cell.workload, &sizing).ok()?.profile()));
-    run.record.cells.iter().filter_map(profile).collect()
-}
-
-/// The units of all cells that have one.
-fn units(record: &RunRecord, sizing: &Sizing) -> BTreeMap<String, CellUnit> {
-    let unit = |cell: &Cell| {
-        let unit = workload::parse(&cell.workload, sizing).ok()?.unit()?;
-        let workload = WorkloadSpec { name: cell.workload.name.clone(), params: unit.params };
-        let Profile { space, inodes, .. } = workload::parse(&workload, sizing).ok()?.profile();
-        let Unit { own_files, only_warmed, operations, .. } = unit;
-        let unit = CellUnit { workload, own_files, only_warmed, operations, space, inodes };
-        Some((cell.label.clone(), unit))
-    };
-    record.cells.iter().filter_map(unit).collect()
-}
-
 impl<'a> Schedule<'a> {
     fn new(run: Run<'a>) -> Self {
-        let (cells, profiles) = (run.record.cells.clone(), profiles(&run));
-        let done = run.trials.len() as u32;
-        let sizing = placement::sizing(&run.record, run.cpus);
-        let side_by_side = matches!(run.record.placement, Some(Placement::SideBySide { .. }));
-        let units = if placement::in_rounds(&run.record) { units(&run.record, &sizing) } else { BTreeMap::new() };
         Schedule {
-            run,
-            cells,
-            profiles,
-            sizing,
-            side_by_side,
+            cells: run.record.cells.clone(),
+            profiles: run.work.profiles(),
+            sizing: run.work.sizing,
+            side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),
             settled: BTreeSet::new(),
-            units,
+            units: run.work.units(&run.record),
             unit_samples: Vec::new(),
             row_seconds: BTreeMap::new(),
             free: (u64::MAX, u64::MAX),
@@ -208,8 +171,9 @@ impl<'a> Schedule<'a> {
             samples: Vec::new(),
             expected: BTreeMap::new(),
             visit_seconds: BTreeMap::new(),
-            done,
+            done: run.trials.len() as u32,
             trial_started: Timestamp::now(),
+            run,
         }
     }
 

@@ -1,0 +1,95 @@
+//! What a run measures: its cells, with what their workloads say of themselves. A request's parameters are parsed here, and
+//! what follows from them is handed on.
+
+use std::collections::BTreeMap;
+
+use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
+use fsb_model::{Cell, RunRecord, WorkloadSpec};
+
+use crate::placement;
+
+/// A cell and what its workload says of itself.
+#[derive(Debug, Clone)]
+pub struct ParsedCell {
+    /// Its label, and its parameters with all that was left to defaults.
+    pub cell: Cell,
+    /// What the runner must know of the whole.
+    pub profile: Profile,
+    /// What rounds are made of; absent where only the whole tells something.
+    pub unit: Option<CellUnit>,
+}
+
+/// The unit of a cell.
+#[derive(Debug, Clone)]
+pub struct CellUnit {
+    /// The workload of one unit.
+    pub workload: WorkloadSpec,
+    /// Each unit has files of its own.
+    pub own_files: bool,
+    /// With caches emptied a unit is what it was before.
+    pub only_warmed: bool,
+    /// Operations of a unit.
+    pub operations: u64,
+    /// Bytes that it needs on the target.
+    pub space: u64,
+    /// Files and directories that it needs on the target.
+    pub inodes: u64,
+}
+
+impl ParsedCell {
+    /// Parses the parameters.
+    pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<ParsedCell, ParamError> {
+        let job = workload::parse(spec, sizing)?;
+        let profile = job.profile();
+        let workload = WorkloadSpec { name: spec.name.clone(), params: job.params() };
+        let unit = job.unit().map(|unit| CellUnit::parse(&spec.name, unit, sizing)).transpose()?;
+        Ok(ParsedCell { cell: Cell { label: profile.label.clone(), workload }, profile, unit })
+    }
+}
+
+impl CellUnit {
+    fn parse(name: &str, unit: Unit, sizing: &Sizing) -> Result<CellUnit, ParamError> {
+        let Unit { params, own_files, only_warmed, operations } = unit;
+        let workload = WorkloadSpec { name: name.to_owned(), params };
+        let Profile { space, inodes, .. } = workload::parse(&workload, sizing)?.profile();
+        Ok(CellUnit { workload, own_files, only_warmed, operations, space, inodes })
+    }
+}
+
+/// All cells of a run.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// In the plan's order.
+    pub cells: Vec<ParsedCell>,
+    /// What sizes of files refer to.
+    pub sizing: Sizing,
+}
+
+impl Work {
+    /// The work of a run that was begun before; `cpus` are hardware threads.
+    pub fn of(record: &RunRecord, cpus: u32) -> Result<Work, ParamError> {
+        let sizing = placement::sizing(record, cpus);
+        let parsed = |cell: &Cell| {
+            let parsed = ParsedCell::parse(&cell.workload, &sizing)?;
+            // Its trials are known by this label.
+            Ok(ParsedCell { cell: cell.clone(), ..parsed })
+        };
+        Ok(Work { cells: record.cells.iter().map(parsed).collect::<Result<_, ParamError>>()?, sizing })
+    }
+
+    /// The cells alone.
+    pub fn cells(&self) -> Vec<Cell> {
+        self.cells.iter().map(|parsed| parsed.cell.clone()).collect()
+    }
+
+    pub(crate) fn profiles(&self) -> BTreeMap<String, Profile> {
+        self.cells.iter().map(|parsed| (parsed.cell.label.clone(), parsed.profile.clone())).collect()
+    }
+
+    /// The units of all cells that have one, where a run is measured in rounds.
+    pub(crate) fn units(&self, record: &RunRecord) -> BTreeMap<String, CellUnit> {
+        let in_rounds = placement::in_rounds(record);
+        let cells = self.cells.iter().filter(|_| in_rounds);
+        cells.filter_map(|parsed| Some((parsed.cell.label.clone(), parsed.unit.clone()?))).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! What is written of a run: its record, new or read again, and its segments.
+
+use std::path::Path;
+
+use fsb_model::run::{SCHEMA, Segment};
+use fsb_model::{Place, Plan, RunRecord, TargetKind, Trial};
+use fsb_runner::plan_file::Resolved;
+use fsb_runner::resume as resuming;
+use fsb_runner::vm;
+use fsb_runner::work::Work;
+use fsb_store::RunDirectory;
+use fsb_testbed::{host, medium};
+
+use super::run_name;
+use crate::author;
+use crate::exit;
+
+/// A run may be resumed from another working directory: what it names must stay what it was.
+pub(super) fn make_absolute(plan: &mut Plan) -> anyhow::Result<()> {
+    let absolute = |path: &Path| {
+        let path = author::absolute(path)?;
+        // run.json is text; a path that is none could not be found again.
+        path.to_str().ok_or_else(|| exit::request(format!("{}: the path is not UTF-8", path.display())))?;
+        anyhow::Ok(path)
+    };
+    plan.dir = absolute(&plan.dir)?;
+    for path in &mut plan.wipe {
+        *path = absolute(path)?;
+    }
+    for target in &mut plan.targets {
+        if let TargetKind::Directory(path) = &mut target.kind {
+            *path = absolute(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The record, the trials with those of the unfinished block marked, and how many were marked; or why the run cannot be
+/// resumed.
+pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::Result<(RunRecord, Vec<Trial>, usize)> {
+    let (record, mut trials) = (contents.record, contents.trials);
+    let again = resuming::supersede(&record, &mut trials);
+    if resuming::complete(&record, &trials) {
+        return Err(exit::request(format!("{}: the run is complete; 'fsb report' shows it", path.display())));
+    }
+    resuming::same_kernel(&record, &kernel(&record.plan)?).map_err(exit::request)?;
+    Ok((record, trials, again))
+}
+
+/// The record of a run that begins, and what it measures.
+pub(super) fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
+    let Resolved { plan, work, placement } = resolved;
+    let record = RunRecord {
+        schema: SCHEMA.to_owned(),
+        name: format!("{} · {}", run_name(&plan), plan.name),
+        segments: vec![segment(&plan)?],
+        devices: medium::named_devices(&plan.targets, &plan.wipe),
+        plan,
+        cells: work.cells(),
+        amounts: Default::default(),
+        blocks_planned: None,
+        stopping_rule: None,
+        placement: Some(placement),
+        rounds: Default::default(),
+        looks: Vec::new(),
+        order: Vec::new(),
+        host: Default::default(),
+        media: Default::default(),
+        targets: Default::default(),
+        controls: Default::default(),
+        warnings: Vec::new(),
+        vm: None,
+        emulated: false,
+        finished: None,
+        extra: Default::default(),
+    };
+    Ok((record, work))
+}
+
+/// A stretch of the run that begins now, on this boot.
+pub(super) fn segment(plan: &Plan) -> anyhow::Result<Segment> {
+    Ok(Segment {
+        boot_id: host::boot_id(),
+        kernel: kernel(plan)?,
+        fsb_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: now(),
+        ended: None,
+    })
+}
+
+/// The kernel that targets are measured on, or the kernels: those of the virtual machine, where it is one.
+fn kernel(plan: &Plan) -> anyhow::Result<String> {
+    match plan.place {
+        Place::Host => Ok(rustix::system::uname().release().to_string_lossy().into_owned()),
+        Place::Vm => Ok(vm::releases(&plan.kernels)?.join(" and ")),
+    }
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Notes that the segment is over.
+pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
+    if let Some(segment) = record.segments.last_mut() {
+        segment.ended = Some(now());
+    }
+    Ok(directory.write_record(record)?)
+}
