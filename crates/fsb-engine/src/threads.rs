@@ -333,7 +333,7 @@ mod tests {
 
     fn run_fated(fates: &[Fate], gate: &mut Counted) -> Result<Outcome<u32>, EngineError> {
         let params = BTreeMap::from([("threads".to_owned(), fates.len().into())]);
-        let spec = WorkloadSpec { name: "read".to_owned(), params };
+        let spec = WorkloadSpec::new("read", params);
         let profile = workload::parse(&spec, &SIZING).unwrap().profile();
         let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.05, stretch: 0 };
         let task = Task { clock, ..task(Step::Measure, &spec, "/nowhere".as_ref(), 1) };

@@ -108,6 +108,23 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Duration::try_from_secs_f64(number * factor).map_err(|_| bad())
 }
 
+/// A length of time in seconds. Written as `250ms`, `10s`, `5m`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Seconds(pub f64);
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&format!("{}s", self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_duration(&text).map(|time| Seconds(time.as_secs_f64())).map_err(serde::de::Error::custom)
+    }
+}
+
 /// Reads `3%` (or `3`) as 0.03.
 pub fn parse_percent(text: &str) -> Result<f64, UnitError> {
     let bad = || UnitError::Percent(text.to_owned());

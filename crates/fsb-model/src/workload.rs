@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::units::Seconds;
+
 /// Parameters by name. Only the member of the registry that they are for reads them, and it refuses unknown ones.
 pub type Params = BTreeMap<String, Value>;
 
@@ -13,9 +15,20 @@ pub type Params = BTreeMap<String, Value>;
 pub struct WorkloadSpec {
     /// Its name in the registry of workloads.
     pub name: String,
+    /// How long a timed stretch of it should last, where that is another time than its plan's: of a second or more, it is
+    /// measured in visits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<Seconds>,
     /// Its parameters.
     #[serde(flatten)]
     pub params: Params,
+}
+
+impl WorkloadSpec {
+    /// A workload whose stretches last as long as its plan says.
+    pub fn new(name: impl Into<String>, params: Params) -> WorkloadSpec {
+        WorkloadSpec { name: name.into(), stretch: None, params }
+    }
 }
 
 /// When data must be on the device. It is part of a cell's name, for the three differ by factors of 10 to 100.

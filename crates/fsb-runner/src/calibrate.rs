@@ -33,6 +33,17 @@ const MARGIN: f64 = 1.1;
 /// As [`MARGIN`], where warm-up measured the cell's neighbours only.
 const MARGIN_BETWEEN: f64 = 2.0;
 
+/// A cell that is measured in visits.
+#[derive(Debug, Clone)]
+pub struct Visited {
+    /// Its label.
+    pub label: String,
+    /// What its workload says of itself.
+    pub profile: Profile,
+    /// Seconds that a stretch should last where the device works.
+    pub stretch: f64,
+}
+
 /// What warm-up saw of one cell on one target.
 #[derive(Debug, Clone)]
 pub struct Sample {
@@ -66,19 +77,17 @@ pub struct Calibration {
 }
 
 /// Everything that the decision depends on.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Basis<'a> {
     /// Cells in the plan's order.
-    pub cells: &'a [(String, Profile)],
+    pub cells: &'a [Visited],
     /// Warm-up trials that ended well.
     pub samples: &'a [Sample],
     /// Seconds of making ready and taking down all targets once.
     pub visits: f64,
     /// What was asked for.
     pub repetition: Repetition,
-    /// Seconds that a stretch should last where the device works.
-    pub stretch: f64,
-    /// Its length was asked for.
+    /// The lengths of stretches were asked for.
     pub asked: bool,
     /// Seconds of the budget that are left.
     pub left: f64,
@@ -88,6 +97,7 @@ pub struct Basis<'a> {
 struct Case<'a> {
     label: &'a str,
     profile: &'a Profile,
+    stretch: f64,
     samples: Vec<&'a Sample>,
 }
 
@@ -99,7 +109,7 @@ impl Basis<'_> {
 
     /// Seconds that each cell takes in a block, on all targets together, where stretches last as long as they should.
     pub(crate) fn seconds_of_cells(&self) -> BTreeMap<&str, f64> {
-        self.cases().iter().map(|case| (case.label, case.expected(case.amount(self.stretch, 1.0)))).collect()
+        self.cases().iter().map(|case| (case.label, case.expected(case.amount(1.0)))).collect()
     }
 
     /// Seconds of the budget that blocks may fill.
@@ -119,9 +129,10 @@ impl Basis<'_> {
         }
         self.cells
             .iter()
-            .map(|(label, profile)| Case {
+            .map(|Visited { label, profile, stretch }| Case {
                 label,
                 profile,
+                stretch: *stretch,
                 samples: samples.remove(label.as_str()).unwrap_or_default(),
             })
             .collect()
@@ -170,7 +181,7 @@ impl Decision<'_> {
         let mut trials = 0.0;
         let mut amounts = BTreeMap::new();
         for case in &self.cases {
-            let amount = case.amount(self.basis.stretch, scale);
+            let amount = case.amount(scale);
             trials += case.expected(amount);
             amounts.insert(case.label.to_owned(), amount);
         }
@@ -185,11 +196,11 @@ impl Decision<'_> {
 }
 
 impl Case<'_> {
-    fn amount(&self, stretch: f64, scale: f64) -> Amount {
+    fn amount(&self, scale: f64) -> Amount {
         let profile = self.profile;
         let samples = || self.samples.iter().filter(|sample| sample.seconds > 0.0);
         let rate = |sample: &&&Sample| sample.operations as f64 / sample.seconds;
-        let seconds = seconds(profile, stretch, scale);
+        let seconds = seconds(profile, self.stretch, scale);
         let pass = profile.operations.max(1);
         let Some(fastest) = samples().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {
             return Amount { repetitions: 1, operations: pass };
@@ -287,7 +298,7 @@ mod tests {
     use serde_json::json;
 
     fn profile(name: &str, params: serde_json::Value) -> Profile {
-        let spec = WorkloadSpec { name: name.to_owned(), params: serde_json::from_value(params).unwrap() };
+        let spec = WorkloadSpec::new(name, serde_json::from_value(params).unwrap());
         workload::parse(&spec, &Sizing { size: 2 << 30, cpus: 2 }).unwrap().profile()
     }
 
@@ -296,16 +307,12 @@ mod tests {
         Sample { target: target.into(), label: label.into(), operations, seconds, spent, between: false }
     }
 
-    fn basis<'a>(cells: &'a [(String, Profile)], samples: &'a [Sample], left: f64) -> Basis<'a> {
-        Basis {
-            cells,
-            samples,
-            visits: 1.0,
-            repetition: Repetition::Budget { seconds: left },
-            stretch: 2.0,
-            asked: false,
-            left,
-        }
+    fn visited(label: &str, profile: Profile) -> Visited {
+        Visited { label: label.to_owned(), profile, stretch: 2.0 }
+    }
+
+    fn basis<'a>(cells: &'a [Visited], samples: &'a [Sample], left: f64) -> Basis<'a> {
+        Basis { cells, samples, visits: 1.0, repetition: Repetition::Budget { seconds: left }, asked: false, left }
     }
 
     #[test]
@@ -314,7 +321,7 @@ mod tests {
             "write",
             json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"}),
         );
-        let cells = [("w".to_owned(), random)];
+        let cells = [visited("w", random)];
         let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 5_000, 1.0)];
         let decided = basis(&cells, &samples, 3600.0).decide();
         assert_eq!(decided.amounts["w"], Amount { repetitions: 1, operations: 22_000 });
@@ -328,7 +335,7 @@ mod tests {
     #[test]
     fn a_small_budget_makes_shorter_stretches_rather_than_fewer_blocks() {
         let create = profile("create", json!({"files": 1000, "file_size": "4K", "durability": "end"}));
-        let cells = [("c".to_owned(), create)];
+        let cells = [visited("c", create)];
         let samples = [sample("c", "a", 1000, 0.1), sample("c", "b", 1000, 0.1)];
         let rich = basis(&cells, &samples, 600.0).decide();
         // Two seconds would be 22 repetitions, but each takes half a second: five times the stretch is 20 of them.
@@ -345,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_exactly_is_made_exactly() {
-        let cells = [("r".to_owned(), profile("read", json!({"file_size": "8M", "cache": "warm"})))];
+        let cells = [visited("r", profile("read", json!({"file_size": "8M", "cache": "warm"})))];
         let samples = [sample("r", "a", 8, 0.001)];
         let basis = Basis { repetition: Repetition::Blocks { blocks: 7 }, ..basis(&cells, &samples, 1.0) };
         let decided = basis.decide();
@@ -355,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_cell_that_failed_everywhere_still_has_an_amount() {
-        let cells = [("r".to_owned(), profile("rename", json!({"files": 10})))];
+        let cells = [visited("r", profile("rename", json!({"files": 10})))];
         let decided = basis(&cells, &[], 100.0).decide();
         assert_eq!(decided.amounts["r"], Amount { repetitions: 1, operations: 10 });
     }
@@ -363,7 +370,7 @@ mod tests {
     proptest! {
         #[test]
         fn more_budget_never_means_less_work(left in 1.0f64..2000.0, more in 1.0f64..2000.0, rate in 100u64..1_000_000) {
-            let cells = [("c".to_owned(), profile("create", json!({"files": 1000, "durability": "end"})))];
+            let cells = [visited("c", profile("create", json!({"files": 1000, "durability": "end"})))];
             let samples = [sample("c", "a", rate, 1.0)];
             let little = basis(&cells, &samples, left).decide();
             let much = basis(&cells, &samples, left + more).decide();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fsb_engine::Sizing;
 use fsb_model::run::Placement;
-use fsb_model::{Plan, RunRecord};
+use fsb_model::{Cell, Plan, RunRecord};
 
 use crate::rounds::LONGEST;
 use crate::run;
@@ -41,10 +41,14 @@ pub(crate) fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
     Sizing { size, cpus }
 }
 
-/// Whether workloads are measured in rounds of short stretches, where they have units.
-pub(crate) fn in_rounds(record: &RunRecord) -> bool {
-    // A run of an earlier version says how long a visit is even where it has rounds.
-    let visits = record.plan.stretch.is_some_and(|seconds| seconds >= LONGEST) && record.rounds.is_empty();
+/// Whether a cell is measured in rounds of short stretches, where it has units.
+pub(crate) fn in_rounds(record: &RunRecord, cell: &Cell) -> bool {
+    if !record.amounts.is_empty() {
+        // That was decided before the run was interrupted.
+        return record.rounds.contains_key(&cell.label);
+    }
+    let stretch = cell.workload.stretch.map(|stretch| stretch.0).or(record.plan.stretch);
+    let visits = stretch.is_some_and(|seconds| seconds >= LONGEST);
     matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
 }
 

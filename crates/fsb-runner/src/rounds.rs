@@ -1,7 +1,8 @@
 //! How a cell is measured in rounds, and how many blocks are made: fixed once, after the warm-up block, the same for all
 //! targets.
 //!
-//! A stretch is as many units as the fastest target does in [`STRETCH`], or in the time that a plan says. Rounds a block are as many as the time of a
+//! A stretch is as many units as the fastest target does in [`STRETCH`], or in the time that its
+//! plan says. Rounds a block are as many as the time of a
 //! block holds, the same for all cells; an interval comes from blocks, so that there are [`BLOCKS`] of them before there
 //! are many rounds. Blocks are whole rotations of the parts among the targets.
 
@@ -66,6 +67,8 @@ pub struct Row {
     pub revisit: bool,
     /// Units that a part has room for.
     pub room: u32,
+    /// Seconds that a stretch should last.
+    pub stretch: f64,
 }
 
 /// Everything that the decision depends on.
@@ -82,8 +85,6 @@ pub struct Basis<'a> {
     pub rotation: u32,
     /// What was asked for.
     pub repetition: Repetition,
-    /// Seconds that a stretch should last.
-    pub stretch: f64,
     /// Seconds of the budget that are left.
     pub left: f64,
     /// The machine is emulated: nothing is judged, and everything is slow.
@@ -170,7 +171,7 @@ impl Basis<'_> {
     fn units(&self, row: &Row) -> u32 {
         let samples = || self.samples_of(row).filter(|sample| sample.timed > 0.0);
         let fastest = samples().map(|sample| sample.timed).fold(f64::MAX, f64::min);
-        let wanted = (self.stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
+        let wanted = (row.stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
         if !row.own_files {
             return wanted;
         }
@@ -235,7 +236,13 @@ mod tests {
 
     fn rows(count: usize) -> Vec<Row> {
         (0..count)
-            .map(|at| Row { label: at.to_string(), own_files: at % 2 == 0, revisit: at % 4 == 0, room: 100 })
+            .map(|at| Row {
+                label: at.to_string(),
+                own_files: at % 2 == 0,
+                revisit: at % 4 == 0,
+                room: 100,
+                stretch: STRETCH,
+            })
             .collect()
     }
 
@@ -251,7 +258,7 @@ mod tests {
     }
 
     fn of(rows: &[Row], samples: &[UnitSample], rotation: u32, repetition: Repetition, left: f64) -> Decision {
-        Basis { rows, samples, base: 1.0, rotation, repetition, stretch: STRETCH, left, emulated: false }.decide()
+        Basis { rows, samples, base: 1.0, rotation, repetition, left, emulated: false }.decide()
     }
 
     fn decide(unit: f64, left: f64, rotation: u32) -> Decision {
@@ -282,7 +289,13 @@ mod tests {
 
     #[test]
     fn files_that_are_visited_again_make_longer_stretches_possible() {
-        let row = |label: &str, revisit| Row { label: label.to_owned(), own_files: true, revisit, room: 100 };
+        let row = |label: &str, revisit| Row {
+            label: label.to_owned(),
+            own_files: true,
+            revisit,
+            room: 100,
+            stretch: STRETCH,
+        };
         let rows = [row("own", false), row("again", true)];
         let sample =
             |label: &str| UnitSample { label: label.to_owned(), timed: 0.005, wall: 0.006, prepare: 0.03, fixed: 0.05 };

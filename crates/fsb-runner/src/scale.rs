@@ -84,7 +84,7 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
         Value::String(text) => expression::evaluate(text, scope.size).ok(),
         value => value.as_u64(),
     };
-    let WorkloadSpec { name, mut params } = spec;
+    let WorkloadSpec { name, stretch, mut params } = spec;
     // What is no size, the workload itself refuses.
     if let Some(file) = params.get(FILE).and_then(evaluated) {
         let file = scaled(file, scale);
@@ -107,7 +107,7 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
             params.insert(TREE_SCALE.to_owned(), (known * scale).into());
         }
     }
-    Some(WorkloadSpec { name, params })
+    Some(WorkloadSpec { name, stretch, params })
 }
 
 /// Workloads of many threads on sets of files.
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn files_image_and_limit_keep_their_ratios_and_records_stay() {
         let scope = Scope { size: 6 << 30, memory: 1 << 30 };
-        let spec = |params| WorkloadSpec { name: "read".into(), params: serde_json::from_value(params).unwrap() };
+        let spec = |params| WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
         let file = |params, scale| of_workload(spec(params), scale, scope).map(|spec| spec.params["file_size"].clone());
         let swept = json!({"file_size": 2u64 << 30, "block_size": 65536, "matrix": true});
         assert_eq!(file(swept.clone(), 0.125), Some(json!(256 << 20)));
@@ -173,7 +173,7 @@ mod tests {
         let pool = of_workload(spec(pool), 0.125, scope).unwrap().params;
         assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 6250, 1000]);
         let tree = |params: Value| {
-            let spec = WorkloadSpec { name: "filetree".into(), params: serde_json::from_value(params).unwrap() };
+            let spec = WorkloadSpec::new("filetree", serde_json::from_value(params).unwrap());
             of_workload(spec, 0.125, scope).unwrap().params["scale"].clone()
         };
         assert_eq!(
@@ -181,7 +181,7 @@ mod tests {
             [json!(0.125), json!(0.0625), json!("?")]
         );
         let served = |name: &str, params: Value| {
-            let spec = WorkloadSpec { name: name.into(), params: serde_json::from_value(params).unwrap() };
+            let spec = WorkloadSpec::new(name, serde_json::from_value(params).unwrap());
             let params = of_workload(spec, 0.125, scope).unwrap().params;
             [&params["files"], &params["file_size"]].map(|value| value.as_u64().unwrap())
         };

@@ -60,7 +60,7 @@ fn expand_sizes(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, 
     let (files, records) = (sizes(&spec.params, FILE, scope)?, sizes(&spec.params, RECORD, scope)?);
     if !files.swept && !records.swept {
         let params = spec.params.iter().map(|(key, value)| (key.clone(), with_memory(value, scope))).collect();
-        return Ok(vec![WorkloadSpec { name: spec.name.clone(), params }]);
+        return Ok(vec![WorkloadSpec { params, ..spec.clone() }]);
     }
     let every = match spec.params.get(EVERY) {
         None => false,
@@ -95,7 +95,7 @@ fn one(spec: &WorkloadSpec, file: Option<u64>, record: Option<u64>) -> WorkloadS
             params.insert(key.to_owned(), size.into());
         }
     }
-    WorkloadSpec { name: spec.name.clone(), params }
+    WorkloadSpec { params, ..spec.clone() }
 }
 
 /// The sizes that a parameter names; none where it is not there.
@@ -162,7 +162,7 @@ mod tests {
     const SCOPE: Scope = Scope { size: 2 << 30, memory: 3 << 30 };
 
     fn spec(params: Value) -> WorkloadSpec {
-        WorkloadSpec { name: "write".to_owned(), params: serde_json::from_value(params).unwrap() }
+        WorkloadSpec::new("write", serde_json::from_value(params).unwrap())
     }
 
     fn pairs(params: Value) -> Vec<(u64, u64)> {

@@ -37,11 +37,16 @@ pub struct CellUnit {
 }
 
 impl ParsedCell {
+    /// Seconds that a timed stretch of it should last, where that is another time than its plan's.
+    pub fn stretch(&self) -> Option<f64> {
+        self.cell.workload.stretch.map(|stretch| stretch.0)
+    }
+
     /// Parses the parameters.
     pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<ParsedCell, ParamError> {
         let job = workload::parse(spec, sizing)?;
         let profile = job.profile();
-        let workload = WorkloadSpec { name: spec.name.clone(), params: job.params() };
+        let workload = WorkloadSpec { params: job.params(), ..spec.clone() };
         let unit = job.unit().map(|unit| CellUnit::parse(&spec.name, unit, sizing)).transpose()?;
         Ok(ParsedCell { cell: Cell { label: profile.label.clone(), workload }, profile, unit })
     }
@@ -50,7 +55,7 @@ impl ParsedCell {
 impl CellUnit {
     fn parse(name: &str, unit: Unit, sizing: &Sizing) -> Result<CellUnit, ParamError> {
         let Unit { params, own_files, only_warmed, operations } = unit;
-        let workload = WorkloadSpec { name: name.to_owned(), params };
+        let workload = WorkloadSpec::new(name, params);
         let Profile { space, inodes, .. } = workload::parse(&workload, sizing)?.profile();
         Ok(CellUnit { workload, own_files, only_warmed, operations, space, inodes })
     }
@@ -82,14 +87,18 @@ impl Work {
         self.cells.iter().map(|parsed| parsed.cell.clone()).collect()
     }
 
+    /// Seconds that a timed stretch of a cell should last, by the cell's label, where that is another time than the plan's.
+    pub(crate) fn stretches(&self) -> BTreeMap<String, f64> {
+        self.cells.iter().filter_map(|parsed| Some((parsed.cell.label.clone(), parsed.stretch()?))).collect()
+    }
+
     pub(crate) fn profiles(&self) -> BTreeMap<String, Profile> {
         self.cells.iter().map(|parsed| (parsed.cell.label.clone(), parsed.profile.clone())).collect()
     }
 
-    /// The units of all cells that have one, where a run is measured in rounds.
+    /// The units of all cells that are measured in rounds.
     pub(crate) fn units(&self, record: &RunRecord) -> BTreeMap<String, CellUnit> {
-        let in_rounds = placement::in_rounds(record);
-        let cells = self.cells.iter().filter(|_| in_rounds);
+        let cells = self.cells.iter().filter(|parsed| placement::in_rounds(record, &parsed.cell));
         cells.filter_map(|parsed| Some((parsed.cell.label.clone(), parsed.unit.clone()?))).collect()
     }
 }

@@ -14,6 +14,7 @@ mod isolate;
 use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Instant;
 
 pub use fsb_testkit_macros::test;
 #[doc(hidden)]
@@ -118,8 +119,11 @@ fn trial(case: Case) -> Trial {
 
 /// In a thread of its own, as libtest does: what a test sets for its thread is not the next one's.
 fn perform(name: &str, run: fn()) -> Result<Completion, Failed> {
+    let began = Instant::now();
     let thread = std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| error.to_string())?;
-    match thread.join() {
+    let ended = thread.join();
+    line("FSB_TESTS_TOOK", &format!("{:.1} {name}", began.elapsed().as_secs_f64()));
+    match ended {
         Ok(()) => Ok(Completion::Completed),
         Err(payload) => match payload.downcast::<Skipped>() {
             Ok(skipped) => {
@@ -132,11 +136,16 @@ fn perform(name: &str, run: fn()) -> Result<Completion, Failed> {
     }
 }
 
-/// Leaves a line in the file `FSB_TESTS_LEFT_OUT`, which `make test` shows when all test programs have ended.
+/// Says that a test was left out, to whoever reads when all test programs have ended.
 fn note(name: &str, reason: &str) {
-    let Some(path) = std::env::var_os("FSB_TESTS_LEFT_OUT") else { return };
+    line("FSB_TESTS_LEFT_OUT", &format!("{name}: {reason}"));
+}
+
+/// Leaves a line in the file that `variable` names; `make test` shows both such files at its end.
+fn line(variable: &str, text: &str) {
+    let Some(path) = std::env::var_os(variable) else { return };
     let file = File::options().create(true).append(true).open(&path);
-    let written = file.and_then(|mut file| file.write_all(format!("{name}: {reason}\n").as_bytes()));
+    let written = file.and_then(|mut file| file.write_all(format!("{text}\n").as_bytes()));
     if let Err(error) = written {
         eprintln!("{}: {error}", path.display());
     }

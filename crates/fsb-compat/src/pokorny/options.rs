@@ -214,7 +214,7 @@ impl Options {
             params["random"] = json!(self.random);
         }
         let params = params.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), value.clone()));
-        Ok(WorkloadSpec { name: name.to_owned(), params: params.collect() })
+        Ok(WorkloadSpec::new(name, params.collect()))
     }
 }
 

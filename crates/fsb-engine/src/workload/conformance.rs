@@ -28,7 +28,7 @@ fn run(
 }
 
 fn example(workload: &dyn Workload) -> WorkloadSpec {
-    WorkloadSpec { name: workload.name().to_owned(), params: workload.example() }
+    WorkloadSpec::new(workload.name(), workload.example())
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn only_many_names_are_visited_again() {
         let only_warmed = |files: u64| {
             let params = [("cache", "cold".into()), ("files", files.into()), ("file_size", 0.into())];
             let params: Params = params.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
-            let spec = WorkloadSpec { name: name.to_owned(), params };
+            let spec = WorkloadSpec::new(name, params);
             parse(&spec, &SIZING).unwrap_or_else(|error| panic!("{name}: {error}")).unit().unwrap().only_warmed
         };
         assert!(only_warmed(1000) && !only_warmed(100), "{name}");
@@ -328,7 +328,7 @@ fn units_begin_in_the_state_that_the_workload_defines() {
         if unit.only_warmed {
             only_warmed.push(name);
         }
-        let spec = WorkloadSpec { name: name.to_owned(), params: unit.params.clone() };
+        let spec = WorkloadSpec::new(name, unit.params.clone());
         let profile = parse(&spec, &SIZING).unwrap().profile();
         assert!(unit.operations <= profile.operations || profile.repeats_in_place, "{name}");
         let root = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ pub(crate) type Pairs<'a> = &'a [(&'a str, serde_json::Value)];
 /// A workload with parameters.
 pub(crate) fn with(name: &str, pairs: Pairs<'_>) -> WorkloadSpec {
     let params = pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-    WorkloadSpec { name: name.to_owned(), params }
+    WorkloadSpec::new(name, params)
 }
 
 /// What the workload is called in reports, or why it is refused.

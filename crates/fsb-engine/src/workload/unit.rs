@@ -11,8 +11,12 @@ use super::Job;
 use super::spec::Spec;
 use crate::profile::{Profile, Renewal};
 
-/// Files of a unit that has files of its own.
+/// A unit that has files of its own has as many directories as hold so many files.
 const FILES: u64 = 500;
+/// Of larger directories a unit has one with so many files.
+const LARGEST_DIRECTORY: u64 = 1000;
+/// Fewer names may lie in the memory that a mounted file system holds beside its own tables.
+const HELD_NAMES: u64 = 500;
 /// Bytes of a unit's own file.
 const FILE_BYTES: u64 = 16 << 20;
 /// Operations of a unit that waits for the device after each of them.
@@ -63,7 +67,7 @@ pub(super) fn of_set<J: Job>(
         || !profile.repeats_in_place;
     // A mounted file system holds the memory beside its own tables, and the first inodes in it: some 100 KB of ext2 and
     // ext4. Of a few names nothing would be read after the first round.
-    let held = profile.metadata_only && spec.layout.files < FILES;
+    let held = profile.metadata_only && spec.layout.files < HELD_NAMES;
     let only_warmed = own_files && change == Change::Nothing && profile.renewal == Renewal::Remount && !held;
     // What is done at the end of a pass must not be done at the end of a large one.
     let passes = profile.renewal == Renewal::Inside || profile.durability == Durability::End;
@@ -76,11 +80,15 @@ pub(super) fn of_set<J: Job>(
     Some(Unit { operations: operations(&profile, passes), params, own_files, only_warmed })
 }
 
-/// Fewer files, or a smaller one.
+/// Fewer files, or a smaller one. Directories stay as large as the workload's: how a file system stores one depends on that,
+/// and between two forms it may cost several times as much (xfs forces its log at each block that a directory of 500 files
+/// gives up and takes again while all are renamed).
 fn smaller(params: &mut Params, spec: &Spec) {
     let layout = &spec.layout;
     if layout.files > 1 {
-        let files = FILES.max(u64::from(spec.threads)).min(layout.files);
+        let directory = layout.files_per_directory.min(LARGEST_DIRECTORY);
+        let whole = FILES.div_ceil(directory) * directory;
+        let files = whole.max(u64::from(spec.threads)).min(layout.files);
         params.insert("files".to_owned(), files.into());
     } else {
         let record = spec.block_size.max(1);

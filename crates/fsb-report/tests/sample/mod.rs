@@ -253,10 +253,8 @@ fn encoded(nanoseconds: impl Iterator<Item = f64>) -> String {
 
 fn record(targets: &[&str], blocks: u32) -> RunRecord {
     let targets: Vec<fsb_model::Target> = targets.iter().map(|text| text.parse().expect("a good target")).collect();
-    let cell = |work: &Work| Cell {
-        label: work.label.to_owned(),
-        workload: WorkloadSpec { name: work.name.to_owned(), params: Params::new() },
-    };
+    let cell =
+        |work: &Work| Cell { label: work.label.to_owned(), workload: WorkloadSpec::new(work.name, Params::new()) };
     let found = |target: &fsb_model::Target| {
         let fs = target.file_system().map_or("directory", |spec| spec.fs.as_str()).to_owned();
         let record = TargetRecord {

@@ -111,11 +111,11 @@ mod tests {
             let least = if file < 32 << 20 { 4 << 10 } else { 64 << 10 };
             for record in (12..25).map(|power| 1u64 << power).filter(|record| (least..=file).contains(record)) {
                 let params = json!({"file_size": file, "block_size": record, "matrix": true});
-                let spec = WorkloadSpec { name: "read".into(), params: serde_json::from_value(params).unwrap() };
+                let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
                 let job = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap();
                 let profile = job.profile();
                 sizes.push((profile.label.clone(), file, record));
-                let workload = WorkloadSpec { name: spec.name, params: job.params() };
+                let workload = WorkloadSpec::new(spec.name, job.params());
                 cells.push(Cell { label: profile.label.clone(), workload });
                 profiles.insert(profile.label.clone(), profile);
             }

@@ -1,7 +1,7 @@
 //! How often everything is measured, as people write it.
 
 use fsb_model::plan::{BLOCK_LIMIT, Repetition};
-use fsb_model::units::{parse_duration, parse_percent};
+use fsb_model::units::{Seconds, parse_duration, parse_percent};
 use serde::{Deserialize, Serialize};
 
 use super::PlanError;
@@ -25,6 +25,14 @@ pub struct RepetitionFile {
     /// instead of in rounds of short stretches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<String>,
+}
+
+/// Refuses a length of stretches that nobody can mean.
+pub(super) fn check_stretch(stretch: Seconds) -> Result<(), String> {
+    if (0.001..=3600.0).contains(&stretch.0) {
+        return Ok(());
+    }
+    Err(format!("stretch {}s: give between 1 millisecond and an hour", stretch.0))
 }
 
 impl RepetitionFile {
@@ -60,12 +68,9 @@ impl RepetitionFile {
 
     pub(super) fn resolve_stretch(&self) -> Result<Option<f64>, PlanError> {
         let Some(text) = &self.stretch else { return Ok(None) };
-        let seconds = parse_duration(text).map_err(|error| PlanError::Request(error.to_string()))?.as_secs_f64();
-        if (0.001..=3600.0).contains(&seconds) {
-            Ok(Some(seconds))
-        } else {
-            Err(PlanError::Request(format!("stretch {text}: give between 1 millisecond and an hour")))
-        }
+        let time = parse_duration(text).map_err(|error| PlanError::Request(error.to_string()))?;
+        check_stretch(Seconds(time.as_secs_f64())).map_err(PlanError::Request)?;
+        Ok(Some(time.as_secs_f64()))
     }
 
     /// `blocks` replaces the other two ways of saying how many blocks are made, and they replace it.
@@ -80,6 +85,40 @@ impl RepetitionFile {
             budget: self.budget.or(under.budget),
             precision: self.precision.or(under.precision),
             stretch,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan_file;
+
+    fn plan(stretch: &str) -> String {
+        format!(
+            "targets = ['null']\n[[workload]]\nname = 'write'\nfile_size = '1M'\n[[workload]]\nname = 'rename'\n\
+             files = 10\nstretch = {stretch}\n"
+        )
+    }
+
+    #[test]
+    fn a_workload_may_have_a_stretch_of_its_own_which_a_printed_plan_keeps() {
+        let resolved = plan_file::parse(&plan("'10s'"), "p").unwrap().resolve(2, 7).unwrap();
+        let stretches: Vec<_> = resolved.work.cells.iter().map(|parsed| parsed.stretch()).collect();
+        assert_eq!(stretches, [None, Some(10.0)]);
+        let printed = plan_file::print(&resolved.plan).unwrap();
+        assert_eq!(
+            plan_file::parse(&printed, "printed").unwrap().resolve(2, 7).unwrap().plan,
+            resolved.plan,
+            "{printed}"
+        );
+    }
+
+    #[test]
+    fn a_stretch_that_nobody_can_mean_is_refused_where_it_stands() {
+        for (wrong, word) in [("'10us'", "not a duration"), ("'2h'", "an hour"), ("10", "string")] {
+            let error =
+                plan_file::parse(&plan(wrong), "p").and_then(|plan| plan.resolve(2, 7)).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains("line "), "{wrong}: {error}");
         }
     }
 }

@@ -12,6 +12,7 @@ use fsb_model::units::parse_percent;
 use fsb_model::{Place, Target, WorkloadSpec};
 use toml::Spanned;
 
+use super::repetition::check_stretch;
 use super::{DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PlanError, PlanFile, place};
 use crate::suite;
 use crate::sweep::{self, Scope};
@@ -132,6 +133,10 @@ impl PlanFile {
         let swept = if self.verify { verified(swept, sizing)? } else { swept };
         for (index, spec) in swept {
             let parsed = ParsedCell::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
+            if let Some(stretch) = spec.stretch {
+                let here = |why: String| self.error_at(self.workload_span(index, Some("stretch")), &why);
+                check_stretch(stretch).map_err(here)?;
+            }
             let label = &parsed.cell.label;
             match known.get(label) {
                 // All threads of a machine with one processor are one thread: the same cell, once.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
-use fsb_model::{Amount, Plan, Repetition};
+use fsb_model::{Amount, Cell, Repetition};
 use fsb_testbed::LocalTestbed;
 
 use super::{Run, Schedule, setup, stopping};
-use crate::calibrate::{Basis, Calibration, expected_seconds, shortened, shortest};
+use crate::calibrate::{Basis, Calibration, Visited, expected_seconds, shortened, shortest};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
@@ -18,7 +18,7 @@ use crate::rounds::{self, Row};
 /// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
 /// yet.
 pub(super) fn say_estimate(run: &mut Run<'_>) {
-    let (profiles, units) = (run.work.profiles(), run.work.units(&run.record));
+    let (profiles, units, own) = (run.work.profiles(), run.work.units(&run.record), run.work.stretches());
     let chooses = !Grid::of(&run.record.cells, &profiles).is_empty();
     let plan = &run.record.plan;
     // Of a matrix fewer cells come before shorter stretches; otherwise a budget makes stretches as short as they may be.
@@ -26,7 +26,7 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
     let visit = plan.visit_seconds() * if shortens { shortest(plan.stretch.is_some()) } else { 1.0 };
     let of_cell = |(label, profile): (&String, &Profile)| match units.get(label) {
         Some(_) => estimate::ROW,
-        None => estimate::trial_seconds(profile, visit),
+        None => estimate::trial_seconds(profile, own.get(label).copied().unwrap_or(visit)),
     };
     let trials: f64 = profiles.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
@@ -62,11 +62,13 @@ impl Schedule<'_> {
         if left.is_finite() && !grid.is_empty() {
             self.thin_out(&grid, left);
         }
-        let cells = self.profiled();
-        let decided = self.basis(&cells, left).decide();
+        let cells = self.visited();
+        let basis = self.basis(&cells, left);
+        let decided = basis.decide();
+        let warning = self.short_stretches(&basis, &decided);
+        self.run.record.warnings.extend(warning);
         self.run.record.amounts.clone_from(&decided.amounts);
         self.expect();
-        self.warn_of_short_stretches(&decided, left);
         let scale = if decided.too_short { decided.scale } else { 1.0 };
         self.plan_blocks(decided.blocks, decided.block_seconds, scale, left);
     }
@@ -95,26 +97,27 @@ impl Schedule<'_> {
         });
     }
 
-    /// Fixes rounds, blocks and looks. Cells that are measured as wholes get their share of the time, by their number.
+    /// Fixes rounds, blocks and looks. Cells that are measured as wholes get their share of the time, by their number; or what
+    /// the fewest blocks of them need, where the length of their visits was asked for.
     fn calibrate_rounds(&mut self) {
         let left = self.seconds_of_budget_left();
         let (rows, wholes): (Vec<_>, Vec<_>) =
-            self.profiled().into_iter().partition(|(label, _)| self.units.contains_key(label));
-        let share = wholes.len() as f64 / (rows.len() + wholes.len()).max(1) as f64;
-        let decided = self.basis(&wholes, left * share).decide();
+            self.visited().into_iter().partition(|visited| self.units.contains_key(&visited.label));
+        let rotation = placement::parts(&self.run.record);
+        let basis = self.basis(&wholes, left);
+        let basis = Basis { left: left_for(&basis, rows.len(), rotation), ..basis };
+        let decided = basis.decide();
+        let warning = self.short_stretches(&basis, &decided);
+        self.run.record.warnings.extend(warning);
         let seconds_of_wholes = if wholes.is_empty() { 0.0 } else { decided.block_seconds };
-        if !wholes.is_empty() {
-            self.warn_of_short_stretches(&decided, left * share);
-        }
         let mut amounts = decided.amounts;
-        let rows: Vec<Row> = rows.into_iter().map(|(label, _)| self.row_of(label)).collect();
+        let rows: Vec<Row> = rows.into_iter().map(|visited| self.row_of(visited.label)).collect();
         let basis = rounds::Basis {
             rows: &rows,
             samples: &self.unit_samples,
             base: self.block_base + seconds_of_wholes,
-            rotation: placement::parts(&self.run.record),
+            rotation,
             repetition: self.run.record.plan.repetition,
-            stretch: self.run.record.plan.stretch.unwrap_or(rounds::STRETCH),
             left,
             emulated: self.run.record.emulated,
         };
@@ -132,12 +135,24 @@ impl Schedule<'_> {
         self.plan_blocks(decided.blocks, decided.block_seconds, 1.0, left);
     }
 
-    /// `left`: seconds of the budget that were left for them.
-    fn warn_of_short_stretches(&mut self, decided: &Calibration, left: f64) {
-        if decided.too_short {
-            let warning = short_stretches(decided, &self.run.record.plan, left);
-            self.run.record.warnings.push(warning);
+    /// The warning that the budget made visits too short, where it did.
+    fn short_stretches(&self, basis: &Basis<'_>, decided: &Calibration) -> Option<String> {
+        let longest = basis.cells.iter().map(|visited| visited.stretch).max_by(f64::total_cmp)?;
+        if !decided.too_short {
+            return None;
         }
+        let Calibration { scale, block_seconds, .. } = *decided;
+        let budget = self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64();
+        let least = shortest(basis.asked);
+        // What was spent before block 1 stays; five blocks of stretches that are long enough would take the rest.
+        let longer = least / scale.max(least * 0.05);
+        let needed = block_seconds * f64::from(FEWEST_BLOCKS_JUDGED) * longer;
+        let minutes = ((budget - basis.left + needed) / 60.0).ceil();
+        let (now, wanted) = (show_duration_of(shortened(longest, scale)), show_duration_of(shortened(longest, least)));
+        Some(format!(
+            "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
+             --budget {minutes:.0}m would be enough"
+        ))
     }
 
     fn row_of(&self, label: String) -> Row {
@@ -147,28 +162,35 @@ impl Schedule<'_> {
         let (bytes, inodes) = self.free;
         let fits = |room: u64, needed: u64| (room as f64 * FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         let room = fits(bytes, unit.space).min(fits(inodes, unit.inodes));
-        Row { own_files: unit.own_files, revisit: self.revisits(&label), room, label }
+        let stretch = self.stretches.get(&label).copied().or(self.run.record.plan.stretch).unwrap_or(rounds::STRETCH);
+        Row { own_files: unit.own_files, revisit: self.revisits(&label), room, stretch, label }
     }
 
-    fn profiled(&self) -> Vec<(String, Profile)> {
-        self.cells.iter().map(|cell| (cell.label.clone(), self.profiles[&cell.label].clone())).collect()
+    fn visited(&self) -> Vec<Visited> {
+        let visit = self.run.record.plan.visit_seconds();
+        let visited = |cell: &Cell| Visited {
+            label: cell.label.clone(),
+            profile: self.profiles[&cell.label].clone(),
+            stretch: self.stretches.get(&cell.label).copied().unwrap_or(visit),
+        };
+        self.cells.iter().map(visited).collect()
     }
 
-    fn basis<'b>(&'b self, cells: &'b [(String, Profile)], left: f64) -> Basis<'b> {
+    fn basis<'b>(&'b self, cells: &'b [Visited], left: f64) -> Basis<'b> {
         Basis {
             cells,
             samples: &self.samples,
             visits: self.visit_seconds.values().sum(),
             repetition: self.run.record.plan.repetition,
-            stretch: self.run.record.plan.visit_seconds(),
-            asked: self.run.record.plan.stretch.is_some(),
+            asked: self.run.record.plan.stretch.is_some()
+                || cells.iter().any(|visited| self.stretches.contains_key(&visited.label)),
             left,
         }
     }
 
     /// Leaves out what the budget does not hold: sizes of a matrix, evenly, so that there is time for enough blocks.
     fn thin_out(&mut self, grid: &Grid, left: f64) {
-        let cells = self.profiled();
+        let cells = self.visited();
         let basis = self.basis(&cells, left);
         let seconds = basis.seconds_of_cells();
         let whole: f64 = grid.spots().iter().filter_map(|spot| seconds.get(spot.label.as_str())).sum();
@@ -195,19 +217,17 @@ impl Schedule<'_> {
     }
 }
 
-fn short_stretches(decided: &Calibration, plan: &Plan, left: f64) -> String {
-    let Calibration { scale, block_seconds, .. } = *decided;
-    let budget = plan.repetition.budget().unwrap_or_default().as_secs_f64();
-    let least = shortest(plan.stretch.is_some());
-    // What was spent before block 1 stays; five blocks of stretches that are long enough would take the rest.
-    let longer = least / scale.max(least * 0.05);
-    let minutes = ((budget - left + block_seconds * f64::from(FEWEST_BLOCKS_JUDGED) * longer) / 60.0).ceil();
-    let visit = plan.visit_seconds();
-    let (now, wanted) = (show_duration_of(shortened(visit, scale)), show_duration_of(shortened(visit, least)));
-    format!(
-        "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
-         --budget {minutes:.0}m would be enough"
-    )
+/// Seconds of the budget that are for cells that are measured as wholes, beside so many rows.
+fn left_for(wholes: &Basis<'_>, rows: usize, rotation: u32) -> f64 {
+    /// Rows get the rest at least.
+    const MOST: f64 = 0.7;
+    let share = wholes.cells.len() as f64 / (rows + wholes.cells.len()).max(1) as f64;
+    if !wholes.asked || !wholes.left.is_finite() {
+        return wholes.left * share;
+    }
+    let whole = Basis { left: f64::INFINITY, ..*wholes }.decide().block_seconds;
+    let needed = wholes.to_hold(whole * f64::from(rounds::fewest_blocks(rotation)));
+    (wholes.left * share).max(needed.min(wholes.left * MOST))
 }
 
 fn show_duration_of(seconds: f64) -> String {

@@ -83,6 +83,8 @@ struct Schedule<'a> {
     side_by_side: bool,
     /// Cells that need no more blocks.
     settled: BTreeSet<String>,
+    /// Seconds of a timed stretch, by cell, of those that do not go by the plan.
+    stretches: BTreeMap<String, f64>,
     /// What stretches are made of, by cell; empty where targets take turns.
     units: BTreeMap<String, CellUnit>,
     unit_samples: Vec<UnitSample>,
@@ -162,6 +164,7 @@ impl<'a> Schedule<'a> {
             sizing: run.work.sizing,
             side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),
             settled: BTreeSet::new(),
+            stretches: run.work.stretches(),
             units: run.work.units(&run.record),
             unit_samples: Vec::new(),
             row_seconds: BTreeMap::new(),

@@ -181,7 +181,7 @@ fn setup() -> Setup {
 fn trial() -> TrialRequest {
     TrialRequest {
         seat: 0,
-        workload: WorkloadSpec { name: "read".to_owned(), params: Default::default() },
+        workload: WorkloadSpec::new("read", Default::default()),
         sizing: Sizing { size: 1, cpus: 1 },
         seed: 1,
         trial_seed: 1,

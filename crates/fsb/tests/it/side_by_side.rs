@@ -160,6 +160,31 @@ fn stretches_of_seconds_are_visits() {
     assert!(!rounds && shortest > 1.0, "{shortest}");
 }
 
+/// Beside rows of short stretches, one workload in visits: as long as it says, where the budget holds that.
+#[test]
+fn one_workload_of_a_plan_may_be_measured_in_visits() {
+    let _turn = turn();
+    let scratch = scratch();
+    let workload = "[[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\ndurability = 'each'\n";
+    std::fs::write(
+        scratch.path().join("mixed.toml"),
+        format!("{workload}access = 'random'\nstretch = '1500ms'\n{workload}"),
+    )
+    .unwrap();
+    let arguments = ["run", "mixed.toml", "a=null", "b=null", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &[&arguments[..], &["--blocks", "2"]].concat()), 0);
+    let record = record(&scratch.path().join("run"));
+    let rounds: Vec<&String> = record["rounds"].as_object().unwrap().keys().collect();
+    assert_eq!(rounds, ["write 4K, durable each"]);
+    let visits: Vec<Value> =
+        measured(scratch.path()).into_iter().filter(|trial| trial["workload"] != "write 4K, durable each").collect();
+    assert_eq!(visits.len(), 4);
+    for visit in visits {
+        let seconds = visit["workers"][0]["timed_ns"].as_f64().unwrap() * 1e-9;
+        assert!(visit["stretches"].is_null() && (1.0..4.0).contains(&seconds), "{seconds} s: {visit}");
+    }
+}
+
 /// A FUSE server reads through the device's own pages, which are read ahead beyond the files of one unit into those of
 /// the next: without emptying them again some stretches read nothing.
 #[test(machine)]

@@ -133,7 +133,7 @@ fn members_run_on_every_backend_that_fits_and_verify_their_bytes() {
             let params = serde_json::from_value(params).unwrap();
             let Ok(job) = member.parse(&params, &SIZING) else { continue };
             let root = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR").to_owned() + "/../..").unwrap();
-            let spec = WorkloadSpec { name: member.name().to_owned(), params };
+            let spec = WorkloadSpec::new(member.name(), params);
             let passes = if job.profile().repeats_in_place { 2 } else { 1 };
             let context = context(&spec, root.path(), 16 * passes);
             worker::prepare(&*job, &context).unwrap();

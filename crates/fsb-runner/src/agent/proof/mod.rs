@@ -199,7 +199,7 @@ mod tests {
     /// What is said of direct reads of 1 MiB when so many bytes lay in the page cache afterwards.
     fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
         let params = json!({"file_size": "1M", "backend": "direct", "cache": "any"});
-        let spec = WorkloadSpec { name: "read".to_owned(), params: serde_json::from_value(params).unwrap() };
+        let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
         let profile = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile();
         let direct = Direct { alignment: None, buffered };
         let seen = Seen { resident_after: Some(resident), direct: Some(direct), ..Seen::default() };

@@ -42,7 +42,7 @@ impl Request {
         }
         let params = params.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
-        (WorkloadSpec { name: "flow".to_owned(), params }, Sizing { size: 0, cpus })
+        (WorkloadSpec::new("flow", params), Sizing { size: 0, cpus })
     }
 
     fn task(&self, run: &Run, step: Step, root: &Path) -> Task {

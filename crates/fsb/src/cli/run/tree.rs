@@ -30,7 +30,7 @@ pub(super) fn workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, Bytes
     let one = |operation: &str, copy: Option<&str>| {
         let params = [("operation", Some(operation)), ("copy", copy), ("tree", Some(&name)), ("shape", Some(&text))];
         let params = params.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
-        WorkloadSpec { name: WORKLOAD.to_owned(), params: params.collect() }
+        WorkloadSpec::new(WORKLOAD, params.collect())
     };
     let workloads = vec![
         one("copy-into", None),
