@@ -309,6 +309,40 @@ fn only_many_names_are_visited_again() {
     }
 }
 
+/// Two passes give all files their names back, so that units share their files: one after another finds them as they were.
+#[test]
+fn renames_go_there_and_back() {
+    let unit = |threads: u64| {
+        let params = [("files", 40.into()), ("file_size", 0.into()), ("threads", threads.into())];
+        let params: Params = params.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
+        let spec = WorkloadSpec::new("rename", params);
+        let unit = parse(&spec, &SIZING).unwrap_or_else(|error| panic!("{error}")).unit().unwrap();
+        (WorkloadSpec::new("rename", unit.params.clone()), unit)
+    };
+    for threads in [1, 2] {
+        let (spec, unit) = unit(threads);
+        assert_eq!((unit.own_files, unit.operations), (false, 80));
+        let root = tempfile::tempdir().unwrap();
+        let perform = |step: Step, operations: u64| {
+            worker::perform(&task(step, &spec, root.path(), operations), &mut Open::default()).unwrap()
+        };
+        let names = || {
+            let directories = std::fs::read_dir(root.path().join("fsb-set")).unwrap().flatten();
+            let files = directories.flat_map(|directory| std::fs::read_dir(directory.path()).unwrap().flatten());
+            files.map(|file| file.path()).collect::<std::collections::BTreeSet<_>>()
+        };
+        perform(Step::Prepare, 1);
+        let before = names();
+        assert_eq!(before.len(), 40);
+        for units in [1, 3] {
+            perform(Step::Measure, units * unit.operations);
+            assert_eq!(names(), before, "{threads} threads, {units} units");
+        }
+    }
+    // Not where a thread would not do whole passes over its share.
+    assert!(unit(3).1.own_files);
+}
+
 /// Units of every workload, as in its example and cold: the parameters parse, each with files of its own finds what the
 /// workload defines, whatever was done before, one that was only warmed can be measured again, and nothing is left.
 #[test]

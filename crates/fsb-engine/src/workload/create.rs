@@ -8,6 +8,7 @@ use super::measure::{Subject, measure_set};
 use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules, Spec};
+use super::unit::Change;
 use crate::EngineError;
 use crate::backend::{Flush, Purpose, Verb};
 use crate::fileset::{Content, Interest};
@@ -28,6 +29,7 @@ pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
     about: "create files with their data: open, write, close, and fsync where each is durable",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
     content: Content::Directories,
+    change: Change::Nothing,
     profile: |spec| Profile {
         renewal: Renewal::Recreate,
         repeats_in_place: false,

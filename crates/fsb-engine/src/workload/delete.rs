@@ -4,6 +4,7 @@ use fsb_model::{Access, CacheState, Durability};
 
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
+use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
@@ -24,6 +25,7 @@ pub(super) static DELETE: SimpleWorkload = SimpleWorkload {
     about: "remove every file; where each is durable, with fsync of its directory",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "end".into())]),
     content: Content::Full,
+    change: Change::Nothing,
     profile: |spec| {
         let profile = spec.profile("delete", spec.files_label("delete"));
         Profile { renewal: Renewal::Recreate, repeats_in_place: false, ..profile }

@@ -7,6 +7,7 @@ use super::listing::{self, Unit};
 use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
+use super::unit::Change;
 use crate::fileset::Content;
 use crate::profile::Profile;
 
@@ -24,6 +25,7 @@ pub(super) static READDIR: SimpleWorkload = SimpleWorkload {
     about: "read every directory to its end, names only; an operation is a directory",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
     content: Content::Full,
+    change: Change::Nothing,
     profile: |spec| {
         let layout = &spec.layout;
         let entries = layout.files.min(layout.files_per_directory);

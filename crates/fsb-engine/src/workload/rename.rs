@@ -4,6 +4,7 @@ use fsb_model::{Access, CacheState, Durability};
 
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
+use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::{Content, Names};
@@ -24,6 +25,7 @@ pub(super) static RENAME: SimpleWorkload = SimpleWorkload {
     about: "give every file another name in its directory; where each is durable, with fsync of the directory",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("durability", "each".into())]),
     content: Content::Full,
+    change: Change::Renamed,
     profile: |spec| {
         let profile = spec.profile("rename", spec.files_label("rename"));
         // Whatever the number of operations was, the next repetition must find the first names.

@@ -6,6 +6,7 @@ use super::listing::{self, Unit};
 use super::params;
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
+use super::unit::Change;
 use crate::fileset::Content;
 
 /// The member.
@@ -22,6 +23,7 @@ pub(super) static SCAN: SimpleWorkload = SimpleWorkload {
     about: "read every directory and ask for the attributes of each entry, as ls -l does",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("file_size", 0.into())]),
     content: Content::Full,
+    change: Change::Nothing,
     profile: |spec| spec.profile("scan", "readdir + stat".to_owned()),
     measure: |spec, profile, context, gate| listing::measure(spec, Unit::Entry, profile, context, gate),
 };

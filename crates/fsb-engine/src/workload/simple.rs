@@ -20,6 +20,8 @@ pub(super) struct SimpleWorkload {
     pub(super) example: fn() -> Params,
     /// What is there before the clock starts.
     pub(super) content: Content,
+    /// What measuring does to the files that are there.
+    pub(super) change: Change,
     pub(super) profile: fn(&Spec) -> Profile,
     pub(super) measure: fn(&Spec, &Profile, &Context, &mut dyn Gate) -> Result<Measurement, EngineError>,
 }
@@ -61,7 +63,7 @@ impl Job for SimpleJob {
     }
 
     fn unit(&self) -> Option<Unit> {
-        unit::of_set(self, &self.spec, Change::Nothing, |params| {
+        unit::of_set(self, &self.spec, self.member.change, |params| {
             let sizing = Sizing { size: 0, cpus: 1 };
             Some(SimpleJob { member: self.member, spec: Spec::parse(self.member.rules, params, &sizing).ok()? })
         })

@@ -16,6 +16,7 @@ use fsb_model::{Access, CacheState, Durability};
 
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
+use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
@@ -41,6 +42,7 @@ pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("threads", 2.into())]),
     // What must be there before the clock starts: directories, empty files or full ones.
     content: Content::Full,
+    change: Change::Nothing,
     // The spec knows most of it; what differs is replaced. The label names everything that makes it another cell.
     profile: |spec| Profile { cold_bytes_per_operation: 64, ..spec.profile("skeleton", spec.files_label("look at")) },
     // Nothing in the inner closure may allocate, lock or log. An error names the call and the file.

@@ -4,6 +4,7 @@ use fsb_model::{Access, CacheState, Durability};
 
 use super::simple::SimpleWorkload;
 use super::spec::{Records, Rules};
+use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
 use crate::fileset::Content;
@@ -23,6 +24,7 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     about: "ask for the attributes of every file by its name",
     example: || params::of([("files", 12.into()), ("files_per_directory", 5.into()), ("access", "random".into())]),
     content: Content::Full,
+    change: Change::Nothing,
     profile: |spec| spec.profile("stat", spec.files_label("stat")),
     measure: |spec, profile, context, gate| {
         let act = |set: &OpenFileSet, file: u64, _pass: u64| {

@@ -46,6 +46,8 @@ pub(super) enum Change {
     Overwritten,
     /// They grow.
     Grown,
+    /// Each has another name, and after the next pass its own again.
+    Renamed,
 }
 
 /// The unit of a job over a file set; `parse` makes a job of other parameters. Absent where only the whole tells
@@ -61,9 +63,10 @@ pub(super) fn of_set<J: Job>(
         return None;
     }
     let mut params = job.params();
+    let there_and_back = change == Change::Renamed && comes_back(&profile, spec);
     let own_files = change == Change::Grown
         || profile.cache.begins_cold()
-        || profile.renewal == Renewal::Recreate
+        || profile.renewal == Renewal::Recreate && !there_and_back
         || !profile.repeats_in_place;
     // A mounted file system holds the memory beside its own tables, and the first inodes in it: some 100 KB of ext2 and
     // ext4. Of a few names nothing would be read after the first round.
@@ -71,13 +74,21 @@ pub(super) fn of_set<J: Job>(
     let only_warmed = own_files && change == Change::Nothing && profile.renewal == Renewal::Remount && !held;
     // What is done at the end of a pass must not be done at the end of a large one.
     let passes = profile.renewal == Renewal::Inside || profile.durability == Durability::End;
-    let profile = if own_files || passes {
+    let profile = if own_files || passes || there_and_back {
         smaller(&mut params, spec);
         parse(&params)?.profile()
     } else {
         profile
     };
-    Some(Unit { operations: operations(&profile, passes), params, own_files, only_warmed })
+    let operations = if there_and_back { 2 * profile.operations } else { operations(&profile, passes) };
+    Some(Unit { operations, params, own_files, only_warmed })
+}
+
+/// Whether two passes over a unit give all its files their names back: each thread does as many whole passes over its
+/// share of them.
+fn comes_back(profile: &Profile, spec: &Spec) -> bool {
+    let shared = unit_files(spec).is_multiple_of(u64::from(spec.threads));
+    shared && profile.repeats_in_place && profile.durability != Durability::Each
 }
 
 /// Fewer files, or a smaller one. Directories stay as large as the workload's: how a file system stores one depends on that,
@@ -86,10 +97,7 @@ pub(super) fn of_set<J: Job>(
 fn smaller(params: &mut Params, spec: &Spec) {
     let layout = &spec.layout;
     if layout.files > 1 {
-        let directory = layout.files_per_directory.min(LARGEST_DIRECTORY);
-        let whole = FILES.div_ceil(directory) * directory;
-        let files = whole.max(u64::from(spec.threads)).min(layout.files);
-        params.insert("files".to_owned(), files.into());
+        params.insert("files".to_owned(), unit_files(spec).into());
     } else {
         let record = spec.block_size.max(1);
         // Threads share the records of the file.
@@ -97,6 +105,12 @@ fn smaller(params: &mut Params, spec: &Spec) {
         let bytes = (FILE_BYTES / record * record).max(least).min(layout.file_size);
         params.insert("file_size".to_owned(), bytes.into());
     }
+}
+
+fn unit_files(spec: &Spec) -> u64 {
+    let directory = spec.layout.files_per_directory.min(LARGEST_DIRECTORY);
+    let whole = FILES.div_ceil(directory) * directory;
+    whole.max(u64::from(spec.threads)).min(spec.layout.files)
 }
 
 fn operations(profile: &Profile, passes: bool) -> u64 {

@@ -48,6 +48,26 @@ fn without_root_a_directory_is_measured_and_cold_is_proved_or_not_claimed() {
     expect_no_traces(&before);
 }
 
+/// What a budget will not hold is said before anything is touched, and again when it is known how long a block takes.
+#[test(machine)]
+fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    fs::create_dir(scratch.path().join("data")).unwrap();
+    let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--budget", "1s", "--out", "run"]);
+    expect_code(&output, 0);
+    let said = stderr(&output).replace("\n  ", " ");
+    let estimate = said.find("1.0 s hold fewer blocks than can be judged, and may be exceeded").expect(&said);
+    assert!(estimate < said.find("warm-up").expect(&said), "{said}");
+    assert!(
+        said.contains(", beyond the budget, of which ") && said.contains(" are left: these are the fewest"),
+        "{said}"
+    );
+    expect_no_traces(&before);
+}
+
 #[test]
 fn a_directory_that_cannot_be_written_is_refused() {
     needs_root();
