@@ -115,13 +115,6 @@ pub struct Plan {
     pub vm: Option<VmSize>,
 }
 
-impl Plan {
-    /// Seconds that the timed part of a visit should last where something reaches the device.
-    pub fn visit_seconds(&self) -> f64 {
-        self.stretch.unwrap_or(VISIT)
-    }
-}
-
 /// The user that workers run as.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {

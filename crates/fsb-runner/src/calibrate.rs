@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use fsb_engine::{Profile, Renewal};
-use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
+use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS, VISIT};
 use fsb_model::{Amount, Durability, Plan, Repetition};
 
 use crate::agent::Spent;
@@ -40,7 +40,7 @@ pub struct Visited {
     pub label: String,
     /// What its workload says of itself.
     pub profile: Profile,
-    /// Seconds that a stretch should last where the device works.
+    /// Seconds that a stretch should last.
     pub stretch: f64,
 }
 
@@ -258,10 +258,6 @@ pub(crate) fn expected_seconds(profile: &Profile, amount: Amount, sample: &Sampl
 }
 
 fn seconds(profile: &Profile, stretch: f64, scale: f64) -> f64 {
-    let memory = MEMORY_SECONDS.min(stretch);
-    if !profile.reaches_device {
-        return memory;
-    }
     let floor = if profile.durability == Durability::Each { EACH_SECONDS.min(stretch) } else { 0.0 };
     shortened(stretch, scale).max(floor)
 }
@@ -276,17 +272,18 @@ pub fn shortened(stretch: f64, scale: f64) -> f64 {
     (stretch * scale).max(MEMORY_SECONDS.min(stretch))
 }
 
-/// Seconds that a stretch of this job should last, where those that reach the device last `stretch`.
-pub(crate) fn stretch_seconds(profile: &Profile, stretch: f64) -> f64 {
-    seconds(profile, stretch, 1.0)
+/// Seconds that a visit's stretch of this job should last where its workload does not say so itself: as long as the plan
+/// says, and otherwise less where nothing reaches the device.
+pub(crate) fn stretch_seconds(profile: &Profile, plan: &Plan) -> f64 {
+    plan.stretch.unwrap_or(if profile.reaches_device { VISIT } else { MEMORY_SECONDS })
 }
 
 /// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
 pub(crate) fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
-    let visit = plan.visit_seconds();
-    seconds(profile, visit, 1.0).min(share).max(MEMORY_SECONDS.min(visit))
+    let visit = stretch_seconds(profile, plan);
+    visit.min(share).max(MEMORY_SECONDS.min(visit))
 }
 
 #[cfg(test)]

@@ -5,8 +5,6 @@
 
 use fsb_engine::{Profile, Renewal};
 
-use crate::calibrate::stretch_seconds;
-
 /// Three processes, and waiting until the target is quiet.
 const AROUND: f64 = 0.12;
 /// Bytes that are written and made durable in a second, when files are prepared.
@@ -22,10 +20,9 @@ pub(crate) const VISIT: f64 = 1.5;
 /// disk of these years.
 pub(crate) const ROW: f64 = 0.35;
 
-/// Seconds that one trial should take.
-pub(crate) fn trial_seconds(profile: &Profile, stretch: f64) -> f64 {
+/// Seconds that one trial should take whose stretch lasts `timed` seconds.
+pub(crate) fn trial_seconds(profile: &Profile, timed: f64) -> f64 {
     let bytes = (profile.files * profile.file_size) as f64;
-    let timed = stretch_seconds(profile, stretch);
     let around = if profile.renewal == Renewal::Inside { timed * RESTORED } else { 0.0 };
     // A cold pass is over when the file is read.
     let pass = bytes / DEVICE;

@@ -9,7 +9,7 @@ use fsb_model::{Amount, Cell, Repetition};
 use fsb_testbed::LocalTestbed;
 
 use super::{Run, Schedule, setup, stopping};
-use crate::calibrate::{Basis, Calibration, Visited, expected_seconds, shortened, shortest};
+use crate::calibrate::{Basis, Calibration, Visited, expected_seconds, shortened, shortest, stretch_seconds};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
@@ -23,10 +23,13 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
     let plan = &run.record.plan;
     // Of a matrix fewer cells come before shorter stretches; otherwise a budget makes stretches as short as they may be.
     let shortens = !chooses && plan.repetition.budget().is_some();
-    let visit = plan.visit_seconds() * if shortens { shortest(plan.stretch.is_some()) } else { 1.0 };
+    let scale = if shortens { shortest(plan.stretch.is_some()) } else { 1.0 };
     let of_cell = |(label, profile): (&String, &Profile)| match units.get(label) {
         Some(_) => estimate::ROW,
-        None => estimate::trial_seconds(profile, own.get(label).copied().unwrap_or(visit)),
+        None => {
+            let usual = || shortened(stretch_seconds(profile, plan), scale);
+            estimate::trial_seconds(profile, own.get(label).copied().unwrap_or_else(usual))
+        }
     };
     let trials: f64 = profiles.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
@@ -167,11 +170,11 @@ impl Schedule<'_> {
     }
 
     fn visited(&self) -> Vec<Visited> {
-        let visit = self.run.record.plan.visit_seconds();
-        let visited = |cell: &Cell| Visited {
-            label: cell.label.clone(),
-            profile: self.profiles[&cell.label].clone(),
-            stretch: self.stretches.get(&cell.label).copied().unwrap_or(visit),
+        let visited = |cell: &Cell| {
+            let profile = self.profiles[&cell.label].clone();
+            let usual = stretch_seconds(&profile, &self.run.record.plan);
+            let stretch = self.stretches.get(&cell.label).copied().unwrap_or(usual);
+            Visited { label: cell.label.clone(), profile, stretch }
         };
         self.cells.iter().map(visited).collect()
     }
