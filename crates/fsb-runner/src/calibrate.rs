@@ -77,7 +77,7 @@ pub struct Calibration {
 }
 
 /// Everything that the decision depends on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Basis<'a> {
     /// Cells in the plan's order.
     pub cells: &'a [Visited],
