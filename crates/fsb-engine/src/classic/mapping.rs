@@ -66,10 +66,10 @@ impl<'p> MappedFile<'p> {
     }
 }
 
-/// A load or store has no result: the same by a call tells why it failed, most likely.
+/// A load or store has no result: the same by a call tells why it failed, unless the cause is gone by then.
 #[cold]
 fn failed(call: &'static str, moved: Result<usize, Errno>, length: usize) -> Fault {
-    Fault::whole(call, moved, length).err().unwrap_or(Fault::Call(call, Errno::IO))
+    Fault::whole(call, moved, length).err().unwrap_or(Fault::Mapping(call))
 }
 
 impl Records for MappedFile<'_> {

@@ -15,6 +15,8 @@ pub(super) enum Fault {
     Call(&'static str, Errno),
     /// Fewer bytes were moved than a record has.
     Short(&'static str, usize),
+    /// A load or store was refused by a signal, and the call that should tell why was not.
+    Mapping(&'static str),
     /// What was read is wrong.
     Corrupt(Box<Corruption>),
 }
@@ -36,6 +38,11 @@ impl Fault {
             }
             Fault::Short(call, moved) => EngineError::new(format!(
                 "{call} {}: {moved} of {record} bytes at {offset}; the file is shorter than its tests need, or the file system is full",
+                path.display()
+            ))
+            .into(),
+            Fault::Mapping(call) => EngineError::new(format!(
+                "{call} {}: the kernel refused it through the mapping (SIGBUS; record of {record} bytes at {offset}) and allowed it by a call right after; the device fails at times, or the file system is full",
                 path.display()
             ))
             .into(),
