@@ -115,6 +115,13 @@ pub struct Plan {
     pub vm: Option<VmSize>,
 }
 
+impl Plan {
+    /// Seconds that a timed stretch of a workload was asked to last, by itself or by the plan.
+    pub fn stretch_of(&self, workload: &WorkloadSpec) -> Option<f64> {
+        workload.stretch.map(|stretch| stretch.0).or(self.stretch)
+    }
+}
+
 /// The user that workers run as.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Identity {

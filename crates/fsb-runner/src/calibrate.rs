@@ -272,17 +272,17 @@ pub fn shortened(stretch: f64, scale: f64) -> f64 {
     (stretch * scale).max(MEMORY_SECONDS.min(stretch))
 }
 
-/// Seconds that a visit's stretch of this job should last where its workload does not say so itself: as long as the plan
-/// says, and otherwise less where nothing reaches the device.
-pub(crate) fn stretch_seconds(profile: &Profile, plan: &Plan) -> f64 {
-    plan.stretch.unwrap_or(if profile.reaches_device { VISIT } else { MEMORY_SECONDS })
+/// Seconds that a visit's stretch of this job should last: what was `asked` for, and otherwise less where nothing reaches
+/// the device.
+pub(crate) fn stretch_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
+    asked.unwrap_or(if profile.reaches_device { VISIT } else { MEMORY_SECONDS })
 }
 
 /// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
 pub(crate) fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
-    let visit = stretch_seconds(profile, plan);
+    let visit = stretch_seconds(profile, plan.stretch);
     visit.min(share).max(MEMORY_SECONDS.min(visit))
 }
 

@@ -47,8 +47,7 @@ pub(crate) fn in_rounds(record: &RunRecord, cell: &Cell) -> bool {
         // That was decided before the run was interrupted.
         return record.rounds.contains_key(&cell.label);
     }
-    let stretch = cell.workload.stretch.map(|stretch| stretch.0).or(record.plan.stretch);
-    let visits = stretch.is_some_and(|seconds| seconds >= LONGEST);
+    let visits = record.plan.stretch_of(&cell.workload).is_some_and(|seconds| seconds >= LONGEST);
     matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
 }
 

@@ -1,10 +1,9 @@
 //! How a cell is measured in rounds, and how many blocks are made: fixed once, after the warm-up block, the same for all
 //! targets.
 //!
-//! A stretch is as many units as the fastest target does in [`STRETCH`], or in the time that its
-//! plan says. Rounds a block are as many as the time of a
-//! block holds, the same for all cells; an interval comes from blocks, so that there are [`BLOCKS`] of them before there
-//! are many rounds. Blocks are whole rotations of the parts among the targets.
+//! A stretch is as many units as the fastest target does in [`STRETCH`], or in the time that its plan says. Rounds a block
+//! are as many as the time of a block holds, the same for all cells; an interval comes from blocks, so that there are
+//! [`BLOCKS`] of them before there are many rounds. Blocks are whole rotations of the parts among the targets.
 
 use std::collections::BTreeMap;
 

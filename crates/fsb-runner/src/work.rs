@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
-use fsb_model::{Cell, RunRecord, WorkloadSpec};
+use fsb_model::{Cell, Plan, RunRecord, WorkloadSpec};
 
 use crate::placement;
 
@@ -37,11 +37,6 @@ pub struct CellUnit {
 }
 
 impl ParsedCell {
-    /// Seconds that a timed stretch of it should last, where that is another time than its plan's.
-    pub fn stretch(&self) -> Option<f64> {
-        self.cell.workload.stretch.map(|stretch| stretch.0)
-    }
-
     /// Parses the parameters.
     pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<ParsedCell, ParamError> {
         let job = workload::parse(spec, sizing)?;
@@ -87,9 +82,10 @@ impl Work {
         self.cells.iter().map(|parsed| parsed.cell.clone()).collect()
     }
 
-    /// Seconds that a timed stretch of a cell should last, by the cell's label, where that is another time than the plan's.
-    pub(crate) fn stretches(&self) -> BTreeMap<String, f64> {
-        self.cells.iter().filter_map(|parsed| Some((parsed.cell.label.clone(), parsed.stretch()?))).collect()
+    /// Seconds that a timed stretch of a cell was asked to last, by the cell's label.
+    pub(crate) fn stretches(&self, plan: &Plan) -> BTreeMap<String, f64> {
+        let asked = |cell: &Cell| Some((cell.label.clone(), plan.stretch_of(&cell.workload)?));
+        self.cells.iter().filter_map(|parsed| asked(&parsed.cell)).collect()
     }
 
     pub(crate) fn profiles(&self) -> BTreeMap<String, Profile> {

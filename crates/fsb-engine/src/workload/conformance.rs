@@ -300,9 +300,7 @@ fn an_unknown_backend_or_workload_gets_the_nearest_name() {
 fn only_many_names_are_visited_again() {
     for name in ["scan", "stat", "readdir"] {
         let only_warmed = |files: u64| {
-            let params = [("cache", "cold".into()), ("files", files.into()), ("file_size", 0.into())];
-            let params: Params = params.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
-            let spec = WorkloadSpec::new(name, params);
+            let spec = with(name, &[("cache", "cold".into()), ("files", files.into()), ("file_size", 0.into())]);
             parse(&spec, &SIZING).unwrap_or_else(|error| panic!("{name}: {error}")).unit().unwrap().only_warmed
         };
         assert!(only_warmed(1000) && !only_warmed(100), "{name}");
@@ -313,9 +311,7 @@ fn only_many_names_are_visited_again() {
 #[test]
 fn renames_go_there_and_back() {
     let unit = |threads: u64| {
-        let params = [("files", 40.into()), ("file_size", 0.into()), ("threads", threads.into())];
-        let params: Params = params.map(|(key, value)| (key.to_owned(), value)).into_iter().collect();
-        let spec = WorkloadSpec::new("rename", params);
+        let spec = with("rename", &[("files", 40.into()), ("file_size", 0.into()), ("threads", threads.into())]);
         let unit = parse(&spec, &SIZING).unwrap_or_else(|error| panic!("{error}")).unit().unwrap();
         (WorkloadSpec::new("rename", unit.params.clone()), unit)
     };

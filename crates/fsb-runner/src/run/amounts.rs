@@ -18,17 +18,17 @@ use crate::rounds::{self, Row};
 /// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
 /// yet.
 pub(super) fn say_estimate(run: &mut Run<'_>) {
-    let (profiles, units, own) = (run.work.profiles(), run.work.units(&run.record), run.work.stretches());
-    let chooses = !Grid::of(&run.record.cells, &profiles).is_empty();
     let plan = &run.record.plan;
+    let (profiles, units, asked) = (run.work.profiles(), run.work.units(&run.record), run.work.stretches(plan));
+    let chooses = !Grid::of(&run.record.cells, &profiles).is_empty();
     // Of a matrix fewer cells come before shorter stretches; otherwise a budget makes stretches as short as they may be.
     let shortens = !chooses && plan.repetition.budget().is_some();
-    let scale = if shortens { shortest(plan.stretch.is_some()) } else { 1.0 };
+    let scale = |asked: Option<f64>| if shortens { shortest(asked.is_some()) } else { 1.0 };
     let of_cell = |(label, profile): (&String, &Profile)| match units.get(label) {
         Some(_) => estimate::ROW,
         None => {
-            let usual = || shortened(stretch_seconds(profile, plan), scale);
-            estimate::trial_seconds(profile, own.get(label).copied().unwrap_or_else(usual))
+            let asked = asked.get(label).copied();
+            estimate::trial_seconds(profile, shortened(stretch_seconds(profile, asked), scale(asked)))
         }
     };
     let trials: f64 = profiles.iter().map(of_cell).sum();
@@ -165,15 +165,14 @@ impl Schedule<'_> {
         let (bytes, inodes) = self.free;
         let fits = |room: u64, needed: u64| (room as f64 * FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         let room = fits(bytes, unit.space).min(fits(inodes, unit.inodes));
-        let stretch = self.stretches.get(&label).copied().or(self.run.record.plan.stretch).unwrap_or(rounds::STRETCH);
+        let stretch = self.stretches.get(&label).copied().unwrap_or(rounds::STRETCH);
         Row { own_files: unit.own_files, revisit: self.revisits(&label), room, stretch, label }
     }
 
     fn visited(&self) -> Vec<Visited> {
         let visited = |cell: &Cell| {
             let profile = self.profiles[&cell.label].clone();
-            let usual = stretch_seconds(&profile, &self.run.record.plan);
-            let stretch = self.stretches.get(&cell.label).copied().unwrap_or(usual);
+            let stretch = stretch_seconds(&profile, self.stretches.get(&cell.label).copied());
             Visited { label: cell.label.clone(), profile, stretch }
         };
         self.cells.iter().map(visited).collect()
@@ -185,8 +184,7 @@ impl Schedule<'_> {
             samples: &self.samples,
             visits: self.visit_seconds.values().sum(),
             repetition: self.run.record.plan.repetition,
-            asked: self.run.record.plan.stretch.is_some()
-                || cells.iter().any(|visited| self.stretches.contains_key(&visited.label)),
+            asked: cells.iter().any(|visited| self.stretches.contains_key(&visited.label)),
             left,
         }
     }

@@ -164,7 +164,7 @@ impl<'a> Schedule<'a> {
             sizing: run.work.sizing,
             side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),
             settled: BTreeSet::new(),
-            stretches: run.work.stretches(),
+            stretches: run.work.stretches(&run.record.plan),
             units: run.work.units(&run.record),
             unit_samples: Vec::new(),
             row_seconds: BTreeMap::new(),
