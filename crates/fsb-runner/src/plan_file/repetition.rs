@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn a_workload_may_have_a_stretch_of_its_own_which_a_printed_plan_keeps() {
         let resolved = plan_file::parse(&plan("'10s'"), "p").unwrap().resolve(2, 7).unwrap();
-        let stretches: Vec<_> = resolved.plan.workloads.iter().map(|workload| resolved.plan.stretch_of(workload)).collect();
+        let stretches: Vec<_> =
+            resolved.plan.workloads.iter().map(|workload| resolved.plan.stretch_of(workload)).collect();
         assert_eq!(stretches, [None, Some(10.0)]);
         let printed = plan_file::print(&resolved.plan).unwrap();
         assert_eq!(

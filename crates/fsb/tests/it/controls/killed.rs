@@ -19,39 +19,51 @@ fn is_set(case: &Case) -> bool {
     read(&case.file).contains(case.set)
 }
 
-/// Kills a run and its watcher in which the control is set; what a living run set is left alone, what a dead one set is undone.
-fn survives(case: &Case, disk: &Disk, restorer: &[&str]) {
+fn name(case: &Case) -> &str {
+    case.control.split('=').next().unwrap()
+}
+
+/// Kills a run and its watcher in which the controls are set; what a living run set is left alone, what a dead one set is
+/// undone by the next fsb.
+fn survive(cases: &[Case], disk: &Disk, restorer: &[&str]) {
     let scratch = scratch();
-    let was = read(&case.file);
+    let were: Vec<String> = cases.iter().map(|case| read(&case.file)).collect();
     // An agent that sees the front die may undo it before it dies itself: then nothing is left to see here.
     let left = (0..5).any(|_| {
-        assert!(!is_set(case), "{}: {was}", case.control);
-        kill_within(case, disk);
-        is_set(case)
+        for (case, was) in cases.iter().zip(&were) {
+            assert!(!is_set(case), "{}: {was}", case.control);
+        }
+        kill_within(cases, disk);
+        cases.iter().all(is_set)
     });
-    assert!(left, "{}: the kernel took it back, and needs no ledger", case.control);
-    let name = case.control.split('=').next().unwrap();
+    assert!(left, "the kernel took them back, and they need no ledger");
     let next = fsb(scratch.path(), restorer);
     expect_code(&next, 0);
     let said = stdout(&next) + &stderr(&next);
-    let undone = format!("undone after a killed run: {name}: ");
-    assert!(said.lines().any(|line| line.starts_with(&undone)), "{}: {said}", case.control);
-    assert_eq!(read(&case.file), was, "{}", case.control);
+    for (case, was) in cases.iter().zip(were) {
+        let undone = format!("undone after a killed run: {}: ", name(case));
+        assert!(said.lines().any(|line| line.starts_with(&undone)), "{}: {said}", case.control);
+        assert_eq!(read(&case.file), was, "{}", case.control);
+    }
 }
 
-/// Kills a run as soon as the control is set.
-fn kill_within(case: &Case, disk: &Disk) {
+/// Kills a run as soon as the controls are set.
+fn kill_within(cases: &[Case], disk: &Disk) {
     let scratch = scratch();
     let target = format!("ext4@{}", disk.path.display());
-    let run = start(scratch.path(), &[&target], &[case.control], &disk.path);
-    wait_until(case.control, Duration::from_secs(60), || is_set(case));
-    let name = case.control.split('=').next().unwrap();
+    let controls: Vec<&str> = cases.iter().map(|case| case.control).collect();
+    let run = start(scratch.path(), &[&target], &controls, &disk.path);
+    for case in cases {
+        wait_until(case.control, Duration::from_secs(60), || is_set(case));
+    }
     let doctor = stdout(&fsb(scratch.path(), &["doctor"]));
-    let line = doctor.lines().find(|line| line.split_whitespace().nth(1) == Some(name)).unwrap();
-    assert!(line.contains(&format!("set by a running fsb (process {})", run.id())), "{line}");
+    for case in cases {
+        let line = doctor.lines().find(|line| line.split_whitespace().nth(1) == Some(name(case))).unwrap();
+        assert!(line.contains(&format!("set by a running fsb (process {})", run.id())), "{line}");
+    }
     let cleaned = fsb(scratch.path(), &["clean"]);
-    assert_eq!(stdout(&cleaned), "nothing to undo\n", "{}: a living run's ledger was replayed", case.control);
-    assert!(is_set(case), "{}", case.control);
+    assert_eq!(stdout(&cleaned), "nothing to undo\n", "a living run's ledger was replayed");
+    assert!(cases.iter().all(is_set), "{controls:?}");
 
     let front = run.id();
     kill_watcher(front);
@@ -67,21 +79,23 @@ fn a_killed_run_leaves_no_setting_behind() {
     let _turn = turn();
     let disk = Disk::new(320);
     let sysctl = |file: &str| PathBuf::from("/proc/sys/vm").join(file);
-    for case in [
+    let bytes = [
         Case { control: "dirty-bytes=64M", file: sysctl("dirty_bytes"), set: "67108864" },
         Case { control: "dirty-background-bytes=32M", file: sysctl("dirty_background_bytes"), set: "33554432" },
-        Case { control: "dirty-ratio=7%", file: sysctl("dirty_ratio"), set: "7" },
-        Case { control: "dirty-background-ratio=3%", file: sysctl("dirty_background_ratio"), set: "3" },
         Case { control: "dirty-expire=7s", file: sysctl("dirty_expire_centisecs"), set: "700" },
-        Case { control: "dirty-writeback=7s", file: sysctl("dirty_writeback_centisecs"), set: "700" },
-        Case { control: "scheduler=mq-deadline", file: disk.setting("scheduler"), set: "[mq-deadline]" },
         Case { control: "read-ahead=1M", file: disk.setting("read_ahead_kb"), set: "1024" },
         Case { control: "barriers=off", file: disk.setting("write_cache"), set: "write through" },
-    ] {
-        survives(&case, &disk, &["clean"]);
-    }
-    let case = Case { control: "dirty-bytes=64M", file: sysctl("dirty_bytes"), set: "67108864" };
-    survives(&case, &disk, &["run", "null", "--blocks", "1"]);
+    ];
+    // Each of a pair replaces the other.
+    let ratios = [
+        Case { control: "dirty-ratio=7%", file: sysctl("dirty_ratio"), set: "7" },
+        Case { control: "dirty-background-ratio=3%", file: sysctl("dirty_background_ratio"), set: "3" },
+        Case { control: "dirty-writeback=7s", file: sysctl("dirty_writeback_centisecs"), set: "700" },
+        Case { control: "scheduler=mq-deadline", file: disk.setting("scheduler"), set: "[mq-deadline]" },
+    ];
+    survive(&bytes, &disk, &["clean"]);
+    survive(&ratios, &disk, &["clean"]);
+    survive(&bytes[..1], &disk, &["run", "null", "--blocks", "1"]);
 }
 
 /// A run with a setting of the machine and one of its device, in a process group of its own, as a shell would start it.
