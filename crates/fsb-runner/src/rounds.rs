@@ -2,8 +2,9 @@
 //! targets.
 //!
 //! A stretch is as many units as the fastest target does in [`STRETCH`], or in the time that its plan says. Rounds a block
-//! are as many as the time of a block holds, the same for all cells; an interval comes from blocks, so that there are
-//! [`BLOCKS`] of them before there are many rounds. Blocks are whole rotations of the parts among the targets.
+//! are as many as the time of a block holds, and more for cells whose rounds cost little beside what is done once; an
+//! interval comes from blocks, so that there are [`BLOCKS`] of them before there are many rounds. Blocks are whole rotations
+//! of the parts among the targets.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,8 @@ const FEWEST_ROUNDS: u32 = 3;
 const MOST_ROUNDS: u32 = 24;
 /// Rounds of a run whose number of blocks was asked for.
 const USUAL_ROUNDS: u32 = 8;
+/// So many times the rounds of other cells at most.
+const MOST_WEIGHT: f64 = 3.0;
 /// Seconds of a stretch beside its work: the conversation with the worker, counters, a sync.
 const AROUND: f64 = 0.006;
 /// Shares of the time left that blocks may fill; the rest is for what warm-up could not foresee.
@@ -180,8 +183,9 @@ impl Basis<'_> {
         wanted.min(most).max(1)
     }
 
-    /// Rounds of one row: as many as there is room for.
+    /// Rounds of one row where others have so many: as many as there is room for.
     fn rounds_of(&self, row: &Row, units: u32, rounds: u32) -> u32 {
+        let rounds = (f64::from(rounds) * self.weight(row, units)).round().min(f64::from(MOST_ROUNDS)) as u32;
         if !row.own_files {
             return rounds;
         }
@@ -189,9 +193,27 @@ impl Basis<'_> {
         (1..=rounds).rev().find(fits).unwrap_or(1)
     }
 
+    /// How many rounds of this row are worth one of a row that costs twice a round once. The best number of rounds within a
+    /// block goes with the root of what a block costs by what a round costs, and with the noise of rounds by that of blocks
+    /// (Cochran, Sampling Techniques, 3rd edition, section 10.6), which is not known before and taken as equal in all
+    /// rows. Where the number of blocks was asked for, no time decides, so that such runs repeat exactly.
+    fn weight(&self, row: &Row, units: u32) -> f64 {
+        if matches!(self.repetition, Repetition::Blocks { .. }) {
+            return 1.0;
+        }
+        let (few, more) = (FEWEST_ROUNDS, FEWEST_ROUNDS + 1);
+        let round = (self.seconds_of(row, units, more) - self.seconds_of(row, units, few)).max(1e-9);
+        let once = self.seconds_of(row, units, few) - f64::from(few) * round;
+        (once / (2.0 * round)).max(0.0).sqrt().clamp(1.0, MOST_WEIGHT)
+    }
+
+    /// Seconds of one row in a block where other rows have so many rounds.
     fn row_seconds(&self, row: &Row, rounds: u32) -> f64 {
         let units = self.units(row);
-        let rounds = self.rounds_of(row, units, rounds);
+        self.seconds_of(row, units, self.rounds_of(row, units, rounds))
+    }
+
+    fn seconds_of(&self, row: &Row, units: u32, rounds: u32) -> f64 {
         let (made, done) = (f64::from(made(row, rounds, units)), f64::from(rounds * units + 1));
         let around = f64::from(rounds + 1) * AROUND;
         let of =
@@ -314,6 +336,31 @@ mod tests {
                 assert!(looks.contains(&blocks) && looks.iter().all(|look| look.is_multiple_of(rotation)));
             }
         }
+    }
+
+    /// Half a second of making files before rounds of some hundredths is spread over more of them.
+    #[test]
+    fn what_is_done_once_is_worth_more_rounds() {
+        let row = |label: &str| Row {
+            label: label.to_owned(),
+            own_files: false,
+            revisit: false,
+            room: 100,
+            stretch: STRETCH,
+        };
+        let rows = [row("cheap"), row("dear")];
+        let sample =
+            |label: &str, fixed| UnitSample { label: label.to_owned(), timed: 0.03, wall: 0.03, prepare: 0.0, fixed };
+        let samples = [sample("cheap", 0.01), sample("dear", 0.5)];
+        let rounds = |repetition, left| {
+            let decided = of(&rows, &samples, 2, repetition, left);
+            assert!(decided.block_seconds * f64::from(decided.blocks) <= left, "{decided:?}");
+            (decided.rounds["cheap"].rounds, decided.rounds["dear"].rounds)
+        };
+        let (cheap, dear) = rounds(Repetition::Budget { seconds: 30.0 }, 30.0);
+        assert!(cheap >= FEWEST_ROUNDS && dear >= 2 * cheap, "{cheap} {dear}");
+        assert_eq!(rounds(Repetition::Budget { seconds: 900.0 }, 900.0), (MOST_ROUNDS, MOST_ROUNDS));
+        assert_eq!(rounds(Repetition::Blocks { blocks: 3 }, 30.0), (USUAL_ROUNDS, USUAL_ROUNDS));
     }
 
     proptest! {

@@ -56,7 +56,7 @@ fn kill_within(cases: &[Case], disk: &Disk) {
     for case in cases {
         wait_until(case.control, Duration::from_secs(60), || is_set(case));
     }
-    let doctor = stdout(&fsb(scratch.path(), &["doctor"]));
+    let doctor = stdout(&fsb(scratch.path(), &["doctor", "--quick"]));
     for case in cases {
         let line = doctor.lines().find(|line| line.split_whitespace().nth(1) == Some(name(case))).unwrap();
         assert!(line.contains(&format!("set by a running fsb (process {})", run.id())), "{line}");
