@@ -17,10 +17,12 @@ mod lines;
 mod number;
 pub mod pokorny;
 pub mod postmark;
+mod registry;
 #[cfg(test)]
 mod skeleton;
 mod tool;
 
 pub use error::{Problem, ReadError};
 pub use iozone::operation;
-pub use tool::{TOOLS, Tool, read_file};
+pub use registry::{TOOLS, read_file};
+pub use tool::Tool;

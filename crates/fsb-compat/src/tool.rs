@@ -1,16 +1,10 @@
-//! The registry of tools whose results can be read.
+//! What the registry knows of a tool.
 
-use std::io::{BufRead, BufReader, Cursor, Read};
-use std::path::Path;
+use std::io::BufRead;
 
-use fsb_input::{Bounded, LARGEST_RESULT, too_large};
 use fsb_model::set::Run;
 
-use crate::error::{Problem, ReadError};
-use crate::{bonnie, filebench, fio, iozone, postmark};
-
-/// How much of a file decides which tool wrote it.
-const HEAD: usize = 64 * 1024;
+use crate::error::ReadError;
 
 /// A tool whose results can be read.
 pub struct Tool {
@@ -27,53 +21,4 @@ pub struct Tool {
     /// # Errors
     /// An input without a single result is refused, with what was missing.
     pub read: fn(&mut dyn BufRead) -> Result<Vec<Run>, ReadError>,
-}
-
-/// Every tool. The first that recognises a file reads it.
-pub static TOOLS: &[Tool] = &[iozone::TOOL, fio::TOOL, bonnie::TOOL, postmark::TOOL, filebench::TOOL];
-
-/// Reads the results in a file, or in a pipe of the shell, whichever tool wrote them: one run for each execution that it
-/// holds, each with the path as given.
-///
-/// # Errors
-/// [`ReadError`] names the file and what was tried.
-pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
-    let mut runs = read_path(path).map_err(|error| error.of(path))?;
-    for run in &mut runs {
-        run.path = path.to_string_lossy().into_owned();
-    }
-    Ok(runs)
-}
-
-fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
-    let mut file = fsb_input::open_or_pipe(path)?;
-    let mut head = Vec::new();
-    (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
-    let tool = recognise(&head)?;
-    if head.len() < HEAD {
-        // It has been read already; asking the kernel again whether more has come would cost a call a file.
-        return (tool.read)(&mut Cursor::new(head));
-    }
-    // A sparse file of a terabyte would take its time before its end was found.
-    if file.metadata()?.len() > LARGEST_RESULT {
-        return Err(too_large(LARGEST_RESULT).into());
-    }
-    let whole = Bounded::new(Cursor::new(head).chain(file), LARGEST_RESULT);
-    (tool.read)(&mut BufReader::with_capacity(HEAD, whole))
-}
-
-/// The tool that a file starting like this is from.
-fn recognise(head: &[u8]) -> Result<&'static Tool, Problem> {
-    if head.is_empty() {
-        return Err(Problem::Empty);
-    }
-    if let Some(tool) = TOOLS.iter().find(|tool| (tool.recognise)(head)) {
-        return Ok(tool);
-    }
-    if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
-        return Err(Problem::Utf16);
-    }
-    let kind = if head.contains(&0) { "binary data" } else { "text" };
-    let tried: Vec<String> = TOOLS.iter().map(|tool| format!("{} ({})", tool.name, tool.looks_for)).collect();
-    Err(Problem::Unknown { kind, tried: tried.join(", ") })
 }

@@ -16,6 +16,7 @@ pub mod resume;
 mod rounds;
 pub mod run;
 pub mod scale;
+mod setup;
 pub mod shipped_plan;
 pub mod suite;
 pub mod sweep;

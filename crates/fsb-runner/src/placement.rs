@@ -7,19 +7,19 @@ use fsb_model::run::Placement;
 use fsb_model::{Cell, Plan, RunRecord};
 
 use crate::rounds::LONGEST;
-use crate::run;
-use crate::work::ParsedCell;
+use crate::setup::setup_of;
 
-/// Where the targets of a plan are, as far as it is known before anything is touched.
-pub(crate) fn placement(plan: &Plan, cells: &[ParsedCell]) -> Placement {
+/// Where the targets of a plan are, as far as it is known before anything is touched; `has_units` is whether any of its cells
+/// can be measured in rounds.
+pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
     let in_turn = |why: &str| Placement::InTurn { why: why.to_owned() };
     if plan.one_at_a_time {
         return in_turn("--one-at-a-time");
     }
-    if cells.iter().all(|cell| cell.unit.is_none()) {
+    if !has_units {
         return in_turn("its workloads are measured as wholes");
     }
-    let setup = run::setup_of(plan, &BTreeMap::new(), 1);
+    let setup = setup_of(plan, &BTreeMap::new(), 1);
     match fsb_testbed::side_by_side(&setup) {
         Ok(parts) if parts > 1 => {
             // Of a large device no more is used than of an image; a small one says what there is.

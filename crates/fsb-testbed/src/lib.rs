@@ -15,6 +15,7 @@ mod local;
 pub mod lock;
 pub mod medium;
 pub mod optional;
+mod progress;
 pub mod sandbox;
 mod sys;
 mod testbed;
@@ -26,7 +27,8 @@ pub use error::{Kind, Refusal, TestbedError};
 pub use identity::worker_identity;
 pub use local::{LocalTestbed, part_size, side_by_side};
 pub use medium::part_bytes;
+pub use progress::Progress;
 pub use sys::Roots;
 pub use testbed::{
-    Abilities, ColdMethod, Counters, Fake, Opened, OpenedPart, Progress, Provisioned, Quiet, Seat, Setup, Testbed,
+    Abilities, ColdMethod, Counters, Fake, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed,
 };

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::control::Held;
 use crate::error::TestbedError;
 use crate::medium::Part;
+use crate::progress::Progress;
 use crate::watch::Watch;
 
 /// The place of a target that is ready, numbered by whoever provisions: several targets can be ready at once.
@@ -89,17 +90,6 @@ pub struct OpenedPart {
     pub device: PathBuf,
     /// Where it lies on the medium.
     pub place: Part,
-}
-
-/// How far a long preparation is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// What is being done: `filling the image`.
-    pub what: String,
-    /// Bytes done.
-    pub done: u64,
-    /// Bytes in all.
-    pub total: u64,
 }
 
 /// A target that is ready for workers.

@@ -6,7 +6,8 @@ use super::table::Table;
 use crate::comparison::Difference;
 use crate::error::AnalysisError;
 use crate::interval::Interval;
-use crate::ranking::{Ranking, Sample};
+use crate::ranking::Ranking;
+use crate::sample::Sample;
 use crate::verdict::Verdict;
 use crate::{LEVEL, interval::exp};
 
@@ -101,7 +102,7 @@ impl Single<'_> {
 
 /// The cells, for charts and tables; with every single value where that is asked for.
 pub(super) fn detailed(frame: &Frame, table: &Table, looks: &[(usize, Looks)], single: bool) -> Vec<Cell> {
-    let cell = |(place, size): (usize, &super::table::Size)| {
+    let cell = |(place, size): (usize, &super::key::Size)| {
         let against = looks.iter().filter_map(|(set, looks)| Some((frame.names[*set].to_owned(), looks[place]?)));
         let column = |set: usize| {
             let matrix = table.sets[set].iter();

@@ -9,9 +9,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use fsb_model::set::{GapReason, Histogram, Run, Series, Set};
 use fsb_model::{Better, Unit};
 
-use super::table::{Key, Size};
-use super::warnings::{FEW_TICKS, FEW_VALUES, NAMED};
+use super::key::{Key, Size};
 use crate::error::{AnalysisError, logarithm};
+
+/// A time of fewer ticks than this is known to no better than a percent.
+pub(super) const FEW_TICKS: f64 = 100.0;
+/// Runs of fewer values than this may agree by chance.
+pub(super) const FEW_VALUES: usize = 10;
+/// So many things of one kind are named, then counted.
+pub(super) const NAMED: usize = 3;
 
 /// A set whose runs were read one by one, and dropped.
 #[derive(Debug, Default)]

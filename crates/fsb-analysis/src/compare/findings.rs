@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use rayon::prelude::*;
 
 use super::document::Finding;
+use super::key::Size;
 use super::rectangle::{Layout, Rectangle, Sums};
 use super::region::{Complete, Frame};
 use super::search::{Ground, Hit, search};
 use super::sentence::sentence;
-use super::table::{Size, Table, primary};
+use super::table::{Table, primary};
 use super::weights::Weights;
 use crate::comparison::Difference;
 use crate::{FEWEST_JUDGED, LEVEL};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::document::{BySet, LatencyQuantile};
+use super::key::Key;
 use super::region::Frame;
-use super::table::Key;
 
 /// The quantiles that are shown.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];

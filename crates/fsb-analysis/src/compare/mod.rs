@@ -10,6 +10,7 @@ mod classic;
 mod collected;
 mod document;
 mod findings;
+mod key;
 mod latency;
 mod rectangle;
 mod region;
@@ -30,8 +31,9 @@ use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
 use classic::classic;
 pub use collected::Collected;
 pub use document::*;
+use key::Size;
 use region::Frame;
-use table::{Size, Table, primary, tables};
+use table::{Table, primary, tables};
 
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";

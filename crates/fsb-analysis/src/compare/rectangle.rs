@@ -1,6 +1,6 @@
 //! Rectangles of a grid, and sums over them.
 
-use super::table::Size;
+use super::key::Size;
 
 /// Beyond this number of file sizes, or record sizes, rectangles have coarser edges. (IOzone's longest grid has 21.)
 const MOST_SIZES: usize = 24;

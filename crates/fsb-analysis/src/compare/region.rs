@@ -6,7 +6,8 @@ use super::table::{Matrix, Table};
 use crate::comparison::{BlockValue, Comparison};
 use crate::error::AnalysisError;
 use crate::interval::exp;
-use crate::ranking::{Ranking, Sample};
+use crate::ranking::Ranking;
+use crate::sample::Sample;
 use crate::{FEWEST_JUDGED, LEVEL};
 
 /// A run that has less than this share of a region's cells would cost the other runs their cells: it stays out.

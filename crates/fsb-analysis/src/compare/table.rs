@@ -2,38 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use fsb_model::Better;
 use fsb_model::metric::{self, Role};
-use fsb_model::set::Series;
-use fsb_model::{Better, Unit};
 
 use super::collected::{Collected, Column};
-
-/// File size and record size in bytes, where the tool has them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Size {
-    pub file: Option<u64>,
-    pub record: Option<u64>,
-}
-
-/// What a table is about. Values with equal keys are compared.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
-    pub workload: Option<String>,
-    pub operation: String,
-    pub metric: String,
-    pub unit: Unit,
-}
-
-impl Key {
-    pub fn of(series: &Series) -> Key {
-        Key {
-            workload: series.workload.clone(),
-            operation: series.operation.clone(),
-            metric: series.metric.clone(),
-            unit: series.unit,
-        }
-    }
-}
+use super::key::{Key, Size};
 
 /// The values of one operation over the cells that all sets with this operation have.
 #[derive(Debug)]

@@ -2,17 +2,11 @@
 
 use fsb_model::units;
 
-use super::collected::{Collected, GAPS};
+use super::collected::{Collected, FEW_TICKS, GAPS, NAMED};
+use super::key::Key;
 use super::region::{Complete, ENOUGH};
-use super::table::{Key, Table};
+use super::table::Table;
 use crate::FEWEST_JUDGED;
-
-/// A time of fewer ticks than this is known to no better than a percent.
-pub(super) const FEW_TICKS: f64 = 100.0;
-/// Runs of fewer values than this may agree by chance.
-pub(super) const FEW_VALUES: usize = 10;
-/// So many things of one kind are named, then counted.
-pub(super) const NAMED: usize = 3;
 
 /// All warnings, what concerns whole sets first.
 pub(super) fn warnings(sets: &[Collected], tables: &[Table]) -> Vec<String> {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::comparison::{Difference, by_block};
 use crate::error::AnalysisError;
 use crate::matrix::{Matrix, dot};
-use crate::ranking::Sample;
+use crate::sample::Sample;
 
 /// What is left of numbers of this relative size is rounding.
 const ROUNDING: f64 = 1e-12;

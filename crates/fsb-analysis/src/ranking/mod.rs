@@ -17,6 +17,7 @@ use crate::comparison::{BlockValue, Comparison, Difference, by_block};
 use crate::error::AnalysisError;
 use crate::letters::letters;
 use crate::model::Model;
+use crate::sample::Sample;
 use crate::sequential::Boundary;
 use crate::verdict::Verdict;
 
@@ -37,37 +38,6 @@ pub struct Pair {
     /// The standard deviation of one block's difference of logarithms; absent where they are not paired or not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<f64>,
-}
-
-/// The values of one target, one a block or run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
-    /// Samples with the same number here took turns in the same blocks and are compared block by block; others are
-    /// independent and compared by Welch's method.
-    pub shares_blocks: Option<usize>,
-    /// The values; `block` tells the runs apart.
-    pub values: Vec<BlockValue>,
-}
-
-impl Sample {
-    /// Whether the two are compared block by block.
-    pub(crate) fn is_paired_with(&self, other: &Sample) -> bool {
-        self.shares_blocks.is_some() && self.shares_blocks == other.shares_blocks
-    }
-
-    /// Whether its targets exchange parts of the medium, and each value says which it was.
-    pub(crate) fn has_parts(&self) -> bool {
-        !self.values.is_empty() && self.values.iter().all(|value| value.part.is_some())
-    }
-
-    /// The mean difference of logarithms of `candidate` from this sample.
-    pub(crate) fn difference(&self, candidate: &Sample) -> Result<Option<Difference>, AnalysisError> {
-        if self.is_paired_with(candidate) {
-            return Difference::paired(&self.values, &candidate.values);
-        }
-        let plain = |sample: &Sample| sample.values.iter().map(|value| value.value).collect::<Vec<_>>();
-        Difference::welch(&plain(self), &plain(candidate))
-    }
 }
 
 /// What can be said about a row as a whole.

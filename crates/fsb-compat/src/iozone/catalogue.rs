@@ -8,7 +8,7 @@ use fsb_model::nearest::nearest;
 use lexopt::Parser;
 
 use super::options::{BannerLine, CACHE_LINE, CACHE_SIZE, Check, OptionsError, Typed, Unit};
-use super::sequence::Test;
+use super::test::Test;
 use super::value::Value;
 
 /// What `-V 0` stands for.

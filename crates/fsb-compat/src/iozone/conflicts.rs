@@ -1,7 +1,8 @@
 //! Which options exclude each other, and which need another.
 
 use super::options::{Check, Means, Msync, Options, OptionsError, Sizes, Typed, Unit};
-use super::sequence::{self, Test};
+use super::sequence;
+use super::test::Test;
 
 /// What was typed, once it is known to make sense together.
 pub(super) fn settle(typed: Typed) -> Result<Options, OptionsError> {

@@ -7,11 +7,13 @@ mod excel;
 mod layout;
 mod names;
 pub mod options;
+mod parse;
 pub mod print;
 mod reader;
 pub mod sequence;
 mod sheet;
 mod table;
+mod test;
 mod throughput;
 mod value;
 
@@ -24,8 +26,10 @@ use crate::lines::holds;
 use crate::tool::Tool;
 
 pub use names::operation;
-pub use options::{Options, OptionsError, Request, parse};
+pub use options::{Options, OptionsError};
+pub use parse::{Request, parse};
 pub use sheet::{SheetError, table_sheet, throughput_sheet};
+pub use test::{Test, TestSet};
 
 /// Reads IOzone's text output.
 pub(crate) const TOOL: Tool = Tool {

@@ -95,7 +95,7 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::iozone::options::{Request, parse};
+    use crate::iozone::{Request, parse};
 
     #[test]
     fn a_command_that_looks_like_a_formula_stays_a_text() {

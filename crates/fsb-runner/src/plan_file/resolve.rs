@@ -78,7 +78,7 @@ impl PlanFile {
             kernels: self.kernels.iter().map(|text| text.get_ref().clone()).collect(),
             vm,
         };
-        let placement = placement(&plan, &cells);
+        let placement = placement(&plan, cells.iter().any(|cell| cell.unit.is_some()));
         let (cells, sizing) = match placement.divided() {
             Some((parts, part_bytes)) => {
                 let sizing = Sizing { size: part_bytes, ..sizing };

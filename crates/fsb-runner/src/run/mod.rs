@@ -8,13 +8,11 @@ mod side_by_side;
 mod stopping;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{Profile, Sizing, mix};
-use fsb_model::host::DeviceId;
 use fsb_model::run::{BlockOrder, Placement};
-use fsb_model::{Amount, Cell, Outcome, Plan, RunRecord, Target, Trial};
+use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial};
 use fsb_testbed::{Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
@@ -24,7 +22,7 @@ use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
 use crate::rounds::UnitSample;
 use crate::work::{CellUnit, Work};
-use crate::{injected, order, placement, resume};
+use crate::{injected, order, placement, resume, setup};
 
 pub use repeat::REPEATS;
 pub use stopping::{Look, Widest, WidestInterval};
@@ -107,26 +105,7 @@ struct Schedule<'a> {
 
 /// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
 pub fn setup(record: &RunRecord) -> Setup {
-    setup_of(&record.plan, &record.devices, placement::parts(record))
-}
-
-/// As [`setup`], of a plan whose media are divided into so many parts.
-pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts: u32) -> Setup {
-    Setup {
-        targets: plan.targets.clone(),
-        size: plan.size.0,
-        dir: plan.dir.clone(),
-        wipe: plan.wipe.clone(),
-        devices: devices.clone(),
-        controls: plan.controls.clone(),
-        identity: plan.identity.clone(),
-        seed: plan.seed,
-        vm: plan.vm,
-        kernels: plan.kernels.clone(),
-        oldest_kernel: None,
-        fault: None,
-        parts,
-    }
+    setup::setup_of(&record.plan, &record.devices, placement::parts(record))
 }
 
 /// Makes the run. Returns the record and all trials, those of earlier segments included.

@@ -7,8 +7,8 @@ use fsb_model::run::ControlRecord;
 use super::{Context, Control, Held, Place, REGISTRY, Scope, value_of};
 use crate::error::TestbedError;
 use crate::ledger::{EntryHandle, Ledger};
+use crate::progress::Progress;
 use crate::sys::Roots;
-use crate::testbed::Progress;
 
 /// The controls of a run or of a visit, set; they are restored by [`ActiveControls::restore`] alone.
 #[derive(Default)]

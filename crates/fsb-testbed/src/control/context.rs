@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::memory_limit::MemoryHold;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, EntryHandle, Ledger};
+use crate::progress::Progress;
 use crate::sys::{Roots, read_trimmed};
-use crate::testbed::Progress;
 
 /// Where a target lives, as far as controls act on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

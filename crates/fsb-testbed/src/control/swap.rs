@@ -5,9 +5,9 @@ use fsb_model::units::show_bytes;
 use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, EntryHandle, Ledger};
+use crate::progress::Progress;
 use crate::sys::swap::{self, SwapArea};
 use crate::sys::{Roots, memory};
-use crate::testbed::Progress;
 
 pub(super) struct Swap;
 

@@ -7,14 +7,14 @@ use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Target};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::file_system::is_about_discard;
+use super::media::media;
 use super::{foreign, place, side_by_side};
 use crate::control;
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Home};
 use crate::host;
 use crate::identity::worker_identity;
-use crate::medium::{self, GRANULE, MediumRequest};
+use crate::medium;
 use crate::sys::{Roots, block, magic, memory, program};
 use crate::testbed::Setup;
 
@@ -106,28 +106,6 @@ pub(super) fn touches_something(setup: &Setup) -> bool {
 /// Whether a target must be mounted.
 pub(super) fn mounts_something(setup: &Setup) -> bool {
     homes(setup).any(|home| home != Home::Nowhere)
-}
-
-/// The media of the run, each once, by their text. All targets with the same text share one.
-pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
-    let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
-    for spec in setup.targets.iter().filter_map(Target::file_system) {
-        if !fs::find(&spec.fs).is_ok_and(|member| member.home() == Home::Device) {
-            continue;
-        }
-        let discards = spec.options.iter().any(|option| is_about_discard(option) && !option.starts_with("no"));
-        media
-            .entry(spec.medium.to_string())
-            .or_insert_with(|| MediumRequest {
-                size: setup.size / GRANULE * GRANULE,
-                seed: setup.seed,
-                wipe: &setup.wipe,
-                devices: (!setup.devices.is_empty()).then_some(&setup.devices),
-                ..MediumRequest::new(&spec.medium, &setup.dir)
-            })
-            .keep_discard |= discards;
-    }
-    media
 }
 
 /// Two names of one device would be formatted over each other.

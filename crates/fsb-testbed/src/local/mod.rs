@@ -4,6 +4,7 @@ mod check;
 mod directory;
 mod file_system;
 mod foreign;
+mod media;
 mod mounts;
 mod null;
 mod place;
@@ -18,10 +19,11 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::{Target, TargetKind};
 
-pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
+pub(crate) use self::check::{check_same_device, check_sizes, naming};
 use self::directory::DirectoryVisit;
 use self::file_system::FileSystemVisit;
 pub(crate) use self::foreign::check as check_foreign;
+pub(crate) use self::media::media;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
 use self::seat::{Media, Seated, Visit};
@@ -35,8 +37,9 @@ use crate::identity::worker_identity;
 use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
+use crate::progress::Progress;
 use crate::sys::{Roots, block};
-use crate::testbed::{Counters, Opened, OpenedPart, Progress, Provisioned, Quiet, Seat, Setup, Testbed};
+use crate::testbed::{Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed};
 use crate::watch::{self, Watch};
 
 /// Makes targets ready on this machine.
@@ -107,7 +110,7 @@ impl LocalTestbed {
     fn open_media(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
         let mut opened = Opened::default();
         let Some(ledger) = &self.ledger else { return Ok(opened) };
-        for (text, mut request) in check::media(setup) {
+        for (text, mut request) in media(setup) {
             request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
             request.outside = Some(&self.outside);
             let kind = medium::find(&request.medium.name)?;

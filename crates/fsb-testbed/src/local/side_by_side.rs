@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Target, TargetKind};
 
-use super::check::media;
+use super::media::media;
 use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::error::TestbedError;
 use crate::fs::{self, Home};

@@ -6,7 +6,6 @@ use std::io::{Read, Seek};
 
 use serde::{Deserialize, Serialize};
 
-use super::place::{MACHINE, Place, candidates};
 use crate::ledger::Owner;
 
 /// At most so much is read of what runs said of themselves.
@@ -71,15 +70,6 @@ pub(super) fn read(file: &mut File) -> Vec<Holder> {
     let _ = file.rewind();
     let _ = file.take(LARGEST).read_to_end(&mut text);
     String::from_utf8_lossy(&text).lines().filter_map(Holder::of_line).collect()
-}
-
-/// Runs that can be believed, but `own`: root's by what only root can have written, and this user's in whatever place.
-pub(super) fn elsewhere(own: &Holder) -> Vec<Holder> {
-    let user = rustix::process::geteuid().as_raw();
-    let machine = MACHINE.iter().map(|path| (path.into(), 0));
-    let places = machine.chain(candidates().into_iter().map(|path| (path, user)));
-    let living = places.filter_map(|(path, user)| Some(Place::open(&path, user).ok()?.living()));
-    living.flatten().filter(|holder| holder.owner != own.owner).collect()
 }
 
 /// Runs of other users, by their supervisors. Anybody can call a process so: that is worth a warning, and no more.

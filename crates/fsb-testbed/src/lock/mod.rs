@@ -83,7 +83,7 @@ impl RunLock {
         }
         let mut others = Vec::new();
         poll_until(GLANCE, || {
-            others = holder::elsewhere(&lock.own);
+            others = place::elsewhere(&lock.own);
             others.is_empty() || !alone
         });
         if let Some(rival) = others.first().filter(|_| alone) {
@@ -107,7 +107,7 @@ impl RunLock {
             let own = names.iter().position(|name| *name == self.own);
             add(&mut all, names.into_iter().skip(own.map_or(0, |at| at + 1)).collect());
         }
-        add(&mut all, holder::elsewhere(&self.own));
+        add(&mut all, place::elsewhere(&self.own));
         add(&mut all, holder::users(&self.own));
         all.iter().map(Holder::to_string).collect()
     }
@@ -204,7 +204,7 @@ fn busy(holder: Option<&Holder>, tried: &str) -> TestbedError {
 /// Who measures on this machine now; absent where nobody does.
 pub(crate) fn current_holder() -> Option<String> {
     let nobody = Holder::current("");
-    let mut all = holder::elsewhere(&nobody);
+    let mut all = place::elsewhere(&nobody);
     add(&mut all, holder::users(&nobody));
     all.first().map(Holder::to_string)
 }

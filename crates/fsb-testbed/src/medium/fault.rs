@@ -6,16 +6,16 @@ use std::path::Path;
 use fsb_model::Medium;
 use fsb_model::run::MediumRecord;
 
-use super::device::OpenDevice;
+use super::open_device::OpenDevice;
 use super::raid0::member;
 use super::{GRANULE, MediumKind, MediumRequest, OpenMedium};
 use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Ledger;
+use crate::progress::Progress;
 use crate::sys::Roots;
 use crate::sys::block;
 use crate::sys::dm::{Line, Mapped};
-use crate::testbed::Progress;
 
 /// `fault:KIND+MEDIUM`; for the kind that logs a second medium.
 pub(super) struct Fault;

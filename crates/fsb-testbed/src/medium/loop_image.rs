@@ -13,11 +13,11 @@ use crate::caller::Caller;
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Ledger;
+use crate::progress::Progress;
 use crate::sys::block::DeviceNumber;
 use crate::sys::loopdev::Mode;
 use crate::sys::magic;
 use crate::sys::{fill, mountinfo};
-use crate::testbed::Progress;
 
 pub(super) struct LoopImage;
 

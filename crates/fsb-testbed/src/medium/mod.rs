@@ -5,6 +5,7 @@ mod device;
 mod fault;
 mod image;
 mod loop_image;
+mod open_device;
 mod partitions;
 mod parts;
 mod raid0;
@@ -22,8 +23,8 @@ use fsb_model::run::MediumRecord;
 
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Ledger;
+use crate::progress::Progress;
 use crate::sys::Roots;
-use crate::testbed::Progress;
 
 /// Every medium that fsb can make.
 pub static REGISTRY: &[&dyn MediumKind] =

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use fsb_model::run::MediumRecord;
 
-use super::device::OpenDevice;
+use super::open_device::OpenDevice;
 use super::{Divided, MediumRequest, OpenMedium, layout};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;

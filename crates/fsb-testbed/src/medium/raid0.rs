@@ -8,14 +8,14 @@ use fsb_model::host::DeviceManifest;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
-use super::device::OpenDevice;
+use super::open_device::OpenDevice;
 use super::{GRANULE, MediumKind, MediumRequest, OpenMedium};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
+use crate::progress::Progress;
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::{Roots, md, read_trimmed};
-use crate::testbed::Progress;
 
 pub(super) struct Raid0;
 

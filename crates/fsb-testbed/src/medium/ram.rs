@@ -9,9 +9,9 @@ use super::image::AttachedImage;
 use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{Refusal, TestbedError, describe};
 use crate::ledger::Ledger;
+use crate::progress::Progress;
 use crate::sys::loopdev::Mode;
 use crate::sys::{Roots, fill, memory};
-use crate::testbed::Progress;
 
 pub(super) struct Ram;
 

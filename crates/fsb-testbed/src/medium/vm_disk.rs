@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 
-use super::device::OpenDevice;
+use super::open_device::OpenDevice;
 use super::{Divided, MediumKind, MediumRequest, OpenMedium, partitions};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
+use crate::progress::Progress;
 use crate::sys::block::{self, DeviceNumber};
 use crate::sys::pinned::Pinned;
 use crate::sys::{Roots, read_trimmed};
-use crate::testbed::Progress;
 
 pub(super) struct VmDisk;
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{HOST_PROC, LIFELINE, PROTOCOL, lifeline_is_cut};
+use super::{HOST_PROC, LIFELINE, PROTOCOL, exit_code, lifeline_is_cut};
 use crate::error::{Refusal, TestbedError, describe};
 
 /// What stands between the run and the rest of the machine.
@@ -104,10 +104,6 @@ impl Drop for Launched {
             self.kill(REAP);
         }
     }
-}
-
-pub(super) fn exit_code(status: libc::c_int) -> i32 {
-    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) }
 }
 
 /// Starts this program anew with `arguments` (without the program's own name) as the supervisor of new namespaces.

@@ -77,6 +77,11 @@ pub fn host_proc() -> Option<OwnedFd> {
     (rustix::fs::fstatfs(&owned).ok()?.f_type as u64 == magic::PROC).then_some(owned)
 }
 
+/// What a shell would say of a process that ended so.
+fn exit_code(status: libc::c_int) -> i32 {
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) }
+}
+
 fn set_close_on_exec(fd: RawFd) -> std::io::Result<()> {
     // SAFETY: changes only the flag of a descriptor that the caller holds.
     match unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } {

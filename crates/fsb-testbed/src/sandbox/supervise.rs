@@ -6,8 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::launch::exit_code;
-use super::{LIFELINE, PROTOCOL, lifeline_is_cut, set_close_on_exec};
+use super::{LIFELINE, PROTOCOL, exit_code, lifeline_is_cut, set_close_on_exec};
 use crate::error::{TestbedError, describe};
 use crate::lock;
 

@@ -14,8 +14,9 @@ use crate::error::TestbedError;
 use crate::host;
 use crate::local;
 use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
+use crate::progress::Progress;
 use crate::sys::Roots;
-use crate::testbed::{Opened, Progress, Provisioned, Setup};
+use crate::testbed::{Opened, Provisioned, Setup};
 
 /// A disk to lend to a guest.
 #[derive(Debug)]

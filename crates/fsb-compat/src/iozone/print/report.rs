@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::throughput::{ThroughputTest, unit_name};
 use crate::iozone::options::{Options, Unit};
-use crate::iozone::sequence::{Column, Operation, Row, Test, report_records};
+use crate::iozone::sequence::{Column, Operation, Row, report_records};
+use crate::iozone::test::Test;
 
 /// What a cell of a table is worth: the number printed, and the share of the time that the processor worked.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,8 @@
 //! The table: a row for each pair of sizes, a column for each operation.
 
 use crate::iozone::options::{Means, Options};
-use crate::iozone::sequence::{Column, Row, Test};
+use crate::iozone::sequence::{Column, Row};
+use crate::iozone::test::Test;
 
 /// The widths of the thirteen columns.
 const WIDTHS: [usize; 13] = [9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9];

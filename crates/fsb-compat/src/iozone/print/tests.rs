@@ -1,6 +1,6 @@
 use super::*;
-use crate::iozone::options::{Options, Request, parse};
 use crate::iozone::sequence::{Operation, Piece, Row, pieces, rows};
+use crate::iozone::{Options, Request, parse};
 
 fn options(line: &str) -> Options {
     match parse(line.split_whitespace().map(Into::into), format!("iozone {line}")) {

@@ -1,4 +1,4 @@
-use super::super::options::{Request, parse};
+use super::super::parse::{Request, parse};
 use super::*;
 
 fn options(line: &str) -> Options {

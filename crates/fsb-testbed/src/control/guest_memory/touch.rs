@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::error::Refusal;
+use crate::progress::Progress;
 use crate::sys::{Roots, memory};
-use crate::testbed::Progress;
 
 /// What is mapped at a time; between two, the memory that is left is looked at again.
 const CHUNK: u64 = 256 << 20;

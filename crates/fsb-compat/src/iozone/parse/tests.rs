@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 
 use super::super::catalogue::{OPTIONS, find};
-use super::super::sequence::Test;
+use super::super::options::*;
+use super::super::test::Test;
 use super::*;
 
 fn read(line: &str) -> Result<Request, OptionsError> {

@@ -1,0 +1,31 @@
+//! What values are of: operation, workload and metric; file size and record size.
+
+use fsb_model::Unit;
+use fsb_model::set::Series;
+
+/// File size and record size in bytes, where the tool has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Size {
+    pub file: Option<u64>,
+    pub record: Option<u64>,
+}
+
+/// What a table is about. Values with equal keys are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub workload: Option<String>,
+    pub operation: String,
+    pub metric: String,
+    pub unit: Unit,
+}
+
+impl Key {
+    pub fn of(series: &Series) -> Key {
+        Key {
+            workload: series.workload.clone(),
+            operation: series.operation.clone(),
+            metric: series.metric.clone(),
+            unit: series.unit,
+        }
+    }
+}

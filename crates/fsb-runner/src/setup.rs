@@ -1,0 +1,27 @@
+//! From a plan to what the testbed is asked for.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fsb_model::Plan;
+use fsb_model::host::DeviceId;
+use fsb_testbed::Setup;
+
+/// What the testbed is asked for by a plan whose devices are known and whose media are divided into so many parts.
+pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts: u32) -> Setup {
+    Setup {
+        targets: plan.targets.clone(),
+        size: plan.size.0,
+        dir: plan.dir.clone(),
+        wipe: plan.wipe.clone(),
+        devices: devices.clone(),
+        controls: plan.controls.clone(),
+        identity: plan.identity.clone(),
+        seed: plan.seed,
+        vm: plan.vm,
+        kernels: plan.kernels.clone(),
+        oldest_kernel: None,
+        fault: None,
+        parts,
+    }
+}
