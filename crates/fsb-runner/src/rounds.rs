@@ -185,7 +185,9 @@ impl Basis<'_> {
 
     /// Rounds of one row where others have so many: as many as there is room for.
     fn rounds_of(&self, row: &Row, units: u32, rounds: u32) -> u32 {
-        let rounds = (f64::from(rounds) * self.weight(row, units)).round().min(f64::from(MOST_ROUNDS)) as u32;
+        // Fewer leave no choice.
+        let weight = if rounds < FEWEST_ROUNDS { 1.0 } else { self.weight(row, units) };
+        let rounds = (f64::from(rounds) * weight).round().min(f64::from(MOST_ROUNDS)) as u32;
         if !row.own_files {
             return rounds;
         }
