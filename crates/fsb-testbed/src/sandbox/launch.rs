@@ -121,9 +121,18 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
             Err(refusal) => refusals.push(refusal.to_string()),
         }
     }
-    Err(TestbedError::machine("cannot start the supervisor process")
-        .tried(refusals.join("; "))
-        .advice("check the limits on processes (ulimit -u) and the container's seccomp profile"))
+    let advice = match root_is_mounted() {
+        true => "check the limits on processes (ulimit -u) and the container's seccomp profile",
+        false => "mount the directory of this chroot over itself first: mount --bind DIR DIR && chroot DIR",
+    };
+    Err(TestbedError::machine("cannot start the supervisor process").tried(refusals.join("; ")).advice(advice))
+}
+
+/// In a chroot to a plain directory nothing can make mounts private: the kernel does that to mounts alone.
+fn root_is_mounted() -> bool {
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
+    let root = rustix::fs::statx(CWD, "/", AtFlags::empty(), StatxFlags::empty());
+    root.is_ok_and(|root| root.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refusal> {

@@ -157,3 +157,25 @@ fn a_run_directory_that_fills_up_stops_the_run() {
     assert!(stderr(&output).contains("could not be saved"), "{}", stderr(&output));
     expect_no_traces(&before);
 }
+
+#[test]
+fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
+    needs_root();
+    let _turn = turn();
+    let scratch = scratch();
+    let chrooted = |prepared: &str| {
+        let script = format!(
+            "set -e; mkdir -p proc; for file in $(ldd {FSB} | grep -o '/[^ ]*'); do \
+             mkdir -p .$(dirname $file); cp -L $file .$file; done; cp {FSB} fsb; \
+             {prepared}; mount -t proc proc proc; exec chroot . /fsb run null --blocks 1 --out /run"
+        );
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--mount", "--pid", "--fork", "/bin/sh", "-c", &script]).current_dir(scratch.path());
+        unshare.output().unwrap()
+    };
+    let refused = chrooted(":");
+    expect_code(&refused, 3);
+    assert!(stderr(&refused).contains("mount --bind DIR DIR"), "{}", stderr(&refused));
+    let measured = chrooted("mount --bind . . && cd $PWD");
+    assert!(!stderr(&measured).contains("supervisor"), "{}", stderr(&measured));
+}
