@@ -56,7 +56,7 @@ pub(crate) struct Name<'a> {
 
 /// Where a value stands.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub file_size: Option<u64>,
     pub record_size: Option<u64>,
     pub line: u32,
@@ -116,12 +116,12 @@ impl Draft {
     ///
     /// # Errors
     /// Where a run holds more values than any tool prints.
-    pub fn put(&mut self, series: usize, place: Place, value: Result<f64, GapReason>) -> Result<(), ReadError> {
+    pub fn put(&mut self, series: usize, place: Position, value: Result<f64, GapReason>) -> Result<(), ReadError> {
         self.values += 1;
         if self.values > MOST_VALUES {
             return Err(too_much(self.tool, MOST_VALUES, "values"));
         }
-        let Place { file_size, record_size, line } = place;
+        let Position { file_size, record_size, line } = place;
         match value {
             Ok(value) if believable(self.run.series[series].unit, value) => {
                 self.run.series[series].points.push(Point { file_size, record_size, value, line });
@@ -150,7 +150,7 @@ impl Draft {
         name: Name,
         metric: &MetricKind,
         found_unit: &str,
-        place: Place,
+        place: Position,
         value: Result<f64, GapReason>,
     ) -> Result<(), ReadError> {
         let series = self.series(name, metric, found_unit)?;

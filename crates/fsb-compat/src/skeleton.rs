@@ -8,7 +8,7 @@ use std::io::BufRead;
 use fsb_model::metric::THROUGHPUT;
 use fsb_model::set::Run;
 
-use crate::draft::{Draft, Name, Place, Runs, rate};
+use crate::draft::{Draft, Name, Position, Runs, rate};
 use crate::error::ReadError;
 use crate::lines::Lines;
 use crate::number::fixed;
@@ -43,7 +43,7 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
             };
             // Units are base units. What is zero, too fast or below the clock is a gap, never a number.
             let name = Name { workload: None, operation: "write" };
-            let place = Place { line: line.number, ..Place::default() };
+            let place = Position { line: line.number, ..Position::default() };
             draft.add(name, &THROUGHPUT, "MB/s", place, rate(number.value * 1e6))?;
         }
     }

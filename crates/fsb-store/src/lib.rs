@@ -30,7 +30,7 @@ pub use read::{Contents, Line, Reader, read};
 pub use trust::{check_private, check_trusted};
 
 use lock::{LOCK_FILE, Lock};
-use place::{Open, Place};
+use place::{HeldDirectory, Open};
 
 /// The record of the run.
 pub const RUN_FILE: &str = "run.json";
@@ -50,7 +50,7 @@ impl RunDirectory {
     /// Makes the directory, which must be new or empty, and writes the record. `holder` says who writes there, to others
     /// who would.
     pub fn create(path: &Path, record: &RunRecord, author: Author, holder: &str) -> Result<Self, StoreError> {
-        let claim = Claim::of(Place::open(path, author, Open::Making)?, holder)?;
+        let claim = Claim::of(HeldDirectory::open(path, author, Open::Making)?, holder)?;
         check_new(path, &claim.place.author())?;
         let journal_path = path.join(TRIALS_FILE);
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
@@ -143,7 +143,7 @@ impl RunDirectory {
             _ => path,
         };
         if self.claim.place.is_gone() {
-            self.claim = Claim::of(Place::open(&path, author, Open::Making)?, &self.claim.holder)?;
+            self.claim = Claim::of(HeldDirectory::open(&path, author, Open::Making)?, &self.claim.holder)?;
         }
         self.journal = self.claim.replace(TRIALS_FILE, &text)?;
         self.claim.replace(RUN_FILE, &self.record).map(drop)
@@ -153,7 +153,7 @@ impl RunDirectory {
 /// A run directory that nobody else writes to while this value lives.
 #[derive(Debug)]
 pub struct Claim {
-    place: Place,
+    place: HeldDirectory,
     lock: Lock,
     holder: String,
 }
@@ -161,7 +161,7 @@ pub struct Claim {
 impl Claim {
     /// Claims the directory of a run. `holder` says who writes there, to others who would.
     pub fn take(path: &Path, author: Author, holder: &str) -> Result<Claim, StoreError> {
-        let place = Place::open(path, author, Open::Existing).map_err(|error| match error {
+        let place = HeldDirectory::open(path, author, Open::Existing).map_err(|error| match error {
             StoreError::Io { source, .. } if no_directory(&source) => StoreError::NoRun(path.to_owned()),
             error => error,
         })?;
@@ -172,7 +172,7 @@ impl Claim {
         Claim::of(place, holder)
     }
 
-    fn of(place: Place, holder: &str) -> Result<Claim, StoreError> {
+    fn of(place: HeldDirectory, holder: &str) -> Result<Claim, StoreError> {
         let lock = Lock::take(&place, holder)?;
         Ok(Claim { place, lock, holder: holder.to_owned() })
     }
@@ -218,7 +218,7 @@ fn no_directory(error: &io::Error) -> bool {
 pub fn check_new(path: &Path, author: &Author) -> Result<(), StoreError> {
     let mut there = path;
     loop {
-        match Place::open(there, *author, Open::Existing) {
+        match HeldDirectory::open(there, *author, Open::Existing) {
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
             Ok(_) => break,

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat};
 use rustix::io::Errno;
 
 use crate::StoreError;
-use crate::place::Place;
+use crate::place::HeldDirectory;
 
 /// The file that is locked while a run writes.
 pub(crate) const LOCK_FILE: &str = ".lock";
@@ -26,7 +26,7 @@ pub(crate) struct Lock(File);
 
 impl Lock {
     /// Takes the lock of a run directory, or says who has it. `holder` is what the next one is told.
-    pub fn take(place: &Place, holder: &str) -> Result<Lock, StoreError> {
+    pub fn take(place: &HeldDirectory, holder: &str) -> Result<Lock, StoreError> {
         let name = OsStr::new(LOCK_FILE);
         let path = place.join(name);
         let fail = |what| {
@@ -65,7 +65,7 @@ impl Lock {
     }
 
     /// Gives the lock up and takes its file away.
-    pub fn release(&self, place: &Place) {
+    pub fn release(&self, place: &HeldDirectory) {
         let (Ok(own), Ok(Some(there))) = (fstat(&self.0), place.stat(OsStr::new(LOCK_FILE))) else { return };
         if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino) {
             let _ = place.remove(OsStr::new(LOCK_FILE));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags, Stat, fstat};
 use rustix::io::Errno;
 
-use crate::place::{Open, Place};
+use crate::place::{HeldDirectory, Open};
 use crate::{Author, StoreError, trust};
 
 /// So many links may lead to a file, as the kernel has it.
@@ -67,7 +67,7 @@ pub fn check_existing(path: &Path, author: &Author) -> Result<(), StoreError> {
 
 /// What a name leads to, links followed.
 struct Found {
-    place: Place,
+    place: HeldDirectory,
     name: OsString,
     stat: Option<Stat>,
 }
@@ -76,7 +76,7 @@ fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
     let fail = |error| StoreError::io("examine", path, error);
     let mut path_now = path.to_owned();
     // Root writes as root to what it was told. To what a link of others leads to nobody told it.
-    let mut open: fn(&Path, Author, Open) -> Result<Place, StoreError> = Place::open;
+    let mut open: fn(&Path, Author, Open) -> Result<HeldDirectory, StoreError> = HeldDirectory::open;
     for _ in 0..LINKS {
         let name = path_now.file_name().ok_or_else(|| fail(io::ErrorKind::IsADirectory.into()))?.to_owned();
         let parent = path_now.parent().unwrap_or(Path::new("."));
@@ -89,7 +89,7 @@ fn find(path: &Path, author: &Author) -> Result<Found, StoreError> {
             Some(stat) if kind(&stat) == FileType::Symlink => {
                 is_trusted(&place, &name, &stat)?;
                 if place.author().is_caller() {
-                    open = Place::open_as;
+                    open = HeldDirectory::open_as;
                 }
                 let target = place.link(&name).map_err(fail)?;
                 path_now = if target.is_absolute() { target } else { parent.join(target) };
@@ -105,7 +105,7 @@ fn kind(stat: &Stat) -> FileType {
 }
 
 /// Opens what is there already, and looks again at what was opened.
-fn special(place: &Place, name: &OsStr, flags: OFlags) -> Result<File, StoreError> {
+fn special(place: &HeldDirectory, name: &OsStr, flags: OFlags) -> Result<File, StoreError> {
     let path = place.join(name);
     let fail = |error| StoreError::io("open", &path, error);
     // A pipe of somebody else must not even be waited for.
@@ -121,7 +121,7 @@ fn special(place: &Place, name: &OsStr, flags: OFlags) -> Result<File, StoreErro
 
 /// Whether the author may be led by what stands there: as the kernel protects links, files and pipes in directories like
 /// `/tmp`, whatever its settings are.
-fn is_trusted(place: &Place, name: &OsStr, stat: &Stat) -> Result<(), StoreError> {
+fn is_trusted(place: &HeldDirectory, name: &OsStr, stat: &Stat) -> Result<(), StoreError> {
     let planted = || StoreError::Planted(place.join(name));
     let fail = |error| StoreError::io("examine", place.path(), error);
     let author = place.author();

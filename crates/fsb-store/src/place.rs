@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 16;
 
 /// A directory that is held open.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct HeldDirectory {
     fd: OwnedFd,
     path: PathBuf,
     author: Author,
@@ -32,24 +32,24 @@ pub(crate) enum Open {
     Making,
 }
 
-impl Place {
+impl HeldDirectory {
     /// Opens a directory. Where root works for somebody who may not write there, root does it as on its own: only where
     /// nobody else can interfere.
-    pub fn open(path: &Path, author: Author, how: Open) -> Result<Place, StoreError> {
+    pub fn open(path: &Path, author: Author, how: Open) -> Result<HeldDirectory, StoreError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        match Place::open_as(path, author, how) {
+        match HeldDirectory::open_as(path, author, how) {
             Err(StoreError::Io { source, .. })
                 if author.is_caller() && source.kind() == io::ErrorKind::PermissionDenied =>
             {
-                Place::open_as(path, Author::this_user(), how)
+                HeldDirectory::open_as(path, Author::this_user(), how)
             }
             opened => opened,
         }
     }
 
-    /// As [`Place::open`] where the author may write, and nowhere else.
-    pub fn open_as(path: &Path, author: Author, how: Open) -> Result<Place, StoreError> {
-        let place = |fd| Place { fd, path: path.to_owned(), author };
+    /// As [`HeldDirectory::open`] where the author may write, and nowhere else.
+    pub fn open_as(path: &Path, author: Author, how: Open) -> Result<HeldDirectory, StoreError> {
+        let place = |fd| HeldDirectory { fd, path: path.to_owned(), author };
         if author.is_root() {
             return trust::open(&absolute(path)?, how == Open::Making).map(place);
         }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use fsb_model::metric::{Better, MetricKind, OPERATION_RATE, Role, THROUGHPUT, Unit};
 use fsb_model::set::{GapReason, Remark, Run};
 
-use crate::draft::{CPU_UTILIZATION, Draft, Name, Place, Runs, rate, time};
+use crate::draft::{CPU_UTILIZATION, Draft, Name, Position, Runs, rate, time};
 use crate::error::ReadError;
 use crate::lines::{Line, Lines, holds};
 use crate::number::whole;
@@ -163,7 +163,7 @@ impl Row {
         latencies: usize,
         file_size: Option<u64>,
     ) -> Result<(), ReadError> {
-        let place = Place { file_size, record_size: None, line: self.line };
+        let place = Position { file_size, record_size: None, line: self.line };
         for (at, (operation, metric)) in tests.iter().enumerate() {
             let name = Name { workload: None, operation };
             let (unit, factor) = if metric.unit == Unit::BytesPerSecond { ("K/sec", 1024.0) } else { ("/sec", 1.0) };

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use fsb_model::metric::{LATENCY_MEAN, MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::set::Run;
 
-use crate::draft::{Draft, Name, Place, Runs, rate, time};
+use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::error::ReadError;
 use crate::lines::{Line, Lines, holds};
 use crate::number::{fixed, whole};
@@ -133,7 +133,7 @@ impl Summary {
             self.draft.remark_once(line.number, "numbers have a decimal comma; read as such");
         }
         let value = if metric.name == LATENCY_MEAN.name { time(value / factor) } else { rate(value * factor) };
-        let place = Place { line: line.number, ..Place::default() };
+        let place = Position { line: line.number, ..Position::default() };
         self.draft.add(Name { workload: self.workload.as_deref(), operation }, metric, unit, place, value)
     }
 }

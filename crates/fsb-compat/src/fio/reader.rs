@@ -8,7 +8,7 @@ use fsb_model::set::{Histogram, Run};
 use super::document::{self, Document};
 use super::job::{Measured, measured};
 use super::{TOOL, is_terse, is_text};
-use crate::draft::{Draft, Name, Place, Runs, rate, time};
+use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::error::ReadError;
 
 /// The largest text that is read. The json+ of a hundred jobs is a tenth of it.
@@ -110,7 +110,7 @@ fn run(document: &Document, text: &str, lines: &LineIndex, mut draft: Draft) -> 
 
 fn keep(one: Measured, lines: &LineIndex, draft: &mut Draft) -> Result<(), ReadError> {
     let name = Name { workload: Some(&one.workload), operation: one.operation };
-    let place = |offset| Place { file_size: one.file_size, record_size: one.record_size, line: lines.line(offset) };
+    let place = |offset| Position { file_size: one.file_size, record_size: one.record_size, line: lines.line(offset) };
     if one.processes > 1 {
         let text =
             format!("job '{}', {}: the rates of {} processes are added", one.workload, one.operation, one.processes);

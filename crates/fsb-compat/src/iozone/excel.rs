@@ -8,7 +8,7 @@ use fsb_model::set::{GapReason, Series};
 use super::banner::Mode;
 use super::layout::words;
 use super::names::operation;
-use crate::draft::{CPU_UTILIZATION, Draft, Name, Place};
+use crate::draft::{CPU_UTILIZATION, Draft, Name, Position};
 use crate::error::ReadError;
 use crate::lines::Line;
 use crate::number::whole;
@@ -123,7 +123,7 @@ impl Report {
                 // Record sizes that automatic mode leaves out for large files are zeros here, and no rows of the table.
                 (None, Err(_)) if table && self.content == Content::Results => {}
                 (None, value) => {
-                    let place = Place { file_size: Some(file), record_size: Some(*record), line: line.number };
+                    let place = Position { file_size: Some(file), record_size: Some(*record), line: line.number };
                     draft.put(self.series, place, value)?;
                     known.insert((self.series, file, *record), (value.unwrap_or(0.0), line.number));
                 }

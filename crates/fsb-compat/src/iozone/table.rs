@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::banner::Mode;
 use super::layout::{Layout, Word, words};
-use crate::draft::{Draft, Name, Place};
+use crate::draft::{Draft, Name, Position};
 use crate::error::ReadError;
 use crate::lines::Line;
 use crate::number::whole;
@@ -91,7 +91,7 @@ impl Table {
         }
         // A record size of 0 stands for records from a telemetry file.
         let record_size = Some(record << 10).filter(|bytes| *bytes > 0);
-        let place = Place { file_size: Some(file << 10), record_size, line: line.number };
+        let place = Position { file_size: Some(file << 10), record_size, line: line.number };
         for (series, value) in self.series.iter().zip(&cells[1..]) {
             if let (Some(series), Some(value)) = (series, value) {
                 draft.put(*series, place, mode.quantity.value(*value as f64))?;

@@ -3,7 +3,7 @@
 use fsb_model::metric::{Better, MetricKind, OPERATION_RATE, Role, THROUGHPUT, Unit};
 
 use super::names::operation;
-use crate::draft::{CPU_UTILIZATION, Draft, Name, Place, rate, time};
+use crate::draft::{CPU_UTILIZATION, Draft, Name, Position, rate, time};
 use crate::error::ReadError;
 use crate::lines::Line;
 use crate::number::{fixed, split_unit, whole};
@@ -28,7 +28,7 @@ const fn of(name: &'static str, unit: Unit) -> MetricKind {
 pub(super) struct Throughput {
     /// `throughput, 2 processes`.
     workload: String,
-    place: Place,
+    place: Position,
     operation: Option<&'static str>,
 }
 
@@ -61,7 +61,8 @@ impl Throughput {
     /// `Each process writes a 32768 kByte file in 64 kByte records`.
     fn sizes(&mut self, text: &str) {
         let mut sizes = text.split_whitespace().filter_map(|word| whole(word.as_bytes())?.checked_mul(1024));
-        self.place = Place { file_size: sizes.next(), record_size: sizes.next().filter(|bytes| *bytes > 0), line: 0 };
+        self.place =
+            Position { file_size: sizes.next(), record_size: sizes.next().filter(|bytes| *bytes > 0), line: 0 };
     }
 
     /// IOzone announces one number of processes, whether one or several follow: the blocks say how many there were.
@@ -105,7 +106,7 @@ impl Throughput {
             draft.remark_once(line.number, "numbers have a decimal comma; read as such");
         }
         let name = Name { workload: Some(&self.workload), operation };
-        draft.add(name, metric, unit, Place { line: line.number, ..self.place }, rate(value))?;
+        draft.add(name, metric, unit, Position { line: line.number, ..self.place }, rate(value))?;
         Ok(true)
     }
 
@@ -115,7 +116,7 @@ impl Throughput {
             text.rsplit_once("CPU utilization").and_then(|(_, right)| fixed(split_unit(right.trim()).0, 2..=2));
         let (Some(operation), Some(percent)) = (self.operation, percent) else { return Ok(()) };
         let name = Name { workload: Some(&self.workload), operation };
-        let place = Place { line: line.number, ..self.place };
+        let place = Position { line: line.number, ..self.place };
         draft.add(name, &CPU_UTILIZATION, "%", place, time(percent.value / 100.0))
     }
 }

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT};
 use fsb_model::set::Run;
 
-use crate::draft::{Draft, Name, Place, Runs, rate};
+use crate::draft::{Draft, Name, Position, Runs, rate};
 use crate::error::ReadError;
 use crate::lines::{Line, Lines, holds};
 use crate::number::{Decimal, fixed, whole};
@@ -163,6 +163,6 @@ fn number(text: &str) -> Option<f64> {
     whole(text.as_bytes()).map(|number| number as f64).or_else(|| fixed(text, 2..=2).map(|Decimal { value, .. }| value))
 }
 
-fn place(line: &Line) -> Place {
-    Place { line: line.number, ..Place::default() }
+fn place(line: &Line) -> Position {
+    Position { line: line.number, ..Position::default() }
 }

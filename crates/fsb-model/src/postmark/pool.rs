@@ -8,19 +8,19 @@ use super::{Act, Draw, FileName, OFF, Operation, Shape, Tally};
 
 /// A place in the table. A file of no bytes is none.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct TableEntry {
     size: u32,
     file: FileName,
 }
 
-const FREE: Place = Place { size: 0, file: FileName { number: 0, location: 0, subdirectory: 0 } };
+const FREE: TableEntry = TableEntry { size: 0, file: FileName { number: 0, location: 0, subdirectory: 0 } };
 
 /// The files that exist, and what happens to them next.
 #[derive(Debug)]
 pub struct Pool<D> {
     shape: Shape,
     draw: D,
-    places: Vec<Place>,
+    places: Vec<TableEntry>,
     /// The place behind the one that was taken last.
     next: usize,
     /// No place before this one is free.
@@ -35,7 +35,7 @@ pub struct Pool<D> {
 impl<D: Draw> Pool<D> {
     /// An empty pool. All memory that it will ever need is reserved and touched.
     pub fn new(shape: Shape, draw: D) -> Pool<D> {
-        let places = vec![Place { size: 0, ..FREE }; 2 * shape.number as usize];
+        let places = vec![TableEntry { size: 0, ..FREE }; 2 * shape.number as usize];
         let weight = shape.weights.iter().sum();
         Pool { shape, draw, places, next: 0, first_free: 0, removing: 0, weight, tally: Tally::default() }
     }
@@ -70,7 +70,7 @@ impl<D: Draw> Pool<D> {
         self.tally.created += 1;
         let bytes = self.shape.size_low + self.draw.below(self.shape.size_high - self.shape.size_low);
         let file = FileName { number: self.tally.created as u32, location, subdirectory };
-        self.places[index] = Place { size: bytes, file };
+        self.places[index] = TableEntry { size: bytes, file };
         self.tally.writes(bytes);
         Some(Operation { act: Act::Create, file, bytes })
     }
@@ -84,7 +84,7 @@ impl<D: Draw> Pool<D> {
         }
         let reads = (self.draw.below(10) as i32) < self.shape.bias_read;
         let index = self.taken_place();
-        let Place { size, file } = self.places[index];
+        let TableEntry { size, file } = self.places[index];
         if reads {
             self.tally.reads(size);
             return Some(Operation { act: Act::Read, file, bytes: size });
@@ -127,7 +127,7 @@ impl<D: Draw> Pool<D> {
     }
 
     fn delete(&mut self, index: usize) -> Operation {
-        let Place { size, file } = std::mem::replace(&mut self.places[index], FREE);
+        let TableEntry { size, file } = std::mem::replace(&mut self.places[index], FREE);
         self.first_free = self.first_free.min(index);
         self.tally.deleted += 1;
         Operation { act: Act::Delete, file, bytes: size }
@@ -135,7 +135,7 @@ impl<D: Draw> Pool<D> {
 
     #[inline]
     fn free_place(&mut self) -> Option<usize> {
-        let free = |place: &Place| place.size == 0;
+        let free = |place: &TableEntry| place.size == 0;
         let index = match self.places.get(self.next) {
             Some(place) if free(place) => self.next,
             _ => {
@@ -238,7 +238,7 @@ mod tests {
     /// The budget is 64 bytes a file, and the pool has two places for each.
     #[test]
     fn a_file_costs_few_bytes() {
-        assert!(2 * size_of::<Place>() <= 64);
+        assert!(2 * size_of::<TableEntry>() <= 64);
     }
 
     #[test]

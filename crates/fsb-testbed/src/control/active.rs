@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::run::ControlRecord;
 
-use super::{Context, Control, Held, Place, REGISTRY, Scope, value_of};
+use super::{Context, Control, Held, REGISTRY, Scope, TargetDevice, value_of};
 use crate::error::TestbedError;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::progress::Progress;
@@ -29,7 +29,7 @@ impl ActiveControls {
         &mut self,
         scope: Scope,
         requested: &BTreeMap<String, String>,
-        place: &Place,
+        place: &TargetDevice,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {
@@ -42,7 +42,7 @@ impl ActiveControls {
         &mut self,
         controls: impl Iterator<Item = &'static dyn Control>,
         requested: &BTreeMap<String, String>,
-        place: &Place,
+        place: &TargetDevice,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {
@@ -56,7 +56,7 @@ impl ActiveControls {
         &mut self,
         control: &'static dyn Control,
         value: &str,
-        place: &Place,
+        place: &TargetDevice,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), TestbedError> {

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value, read_ahead};
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, read_ahead};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -70,7 +70,7 @@ impl Control for Barriers {
         ]
     }
 
-    fn check_place(&self, value: &str, place: &Place, _: &Roots) -> Result<(), TestbedError> {
+    fn check_place(&self, value: &str, place: &TargetDevice, _: &Roots) -> Result<(), TestbedError> {
         match &place.shared_with {
             Some(others) if value == OFF => {
                 let what = format!("barriers=off would put others' data at risk: the device is shared with {others}");
@@ -101,7 +101,7 @@ impl Control for Barriers {
         true
     }
 
-    fn observe(&self, _: &Roots, place: &Place) -> String {
+    fn observe(&self, _: &Roots, place: &TargetDevice) -> String {
         let device = match place.device() {
             Ok(device) => device,
             Err(why) => return why.to_string(),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn others_on_the_device_are_not_put_at_risk() {
-        let place = Place { shared_with: Some("sda1 in use".to_owned()), ..Place::default() };
+        let place = TargetDevice { shared_with: Some("sda1 in use".to_owned()), ..TargetDevice::default() };
         let refused = Barriers.check_place(OFF, &place, &Roots::default()).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
         assert!(refused.to_string().contains("sda1 in use"), "{refused}");

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -82,7 +82,7 @@ impl Control for Boost {
         })
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let Some((path, [on, _])) = switch(roots) else { return LACKING.to_owned() };
         let is_on = read_trimmed(&path).as_deref() == Some(on);
         if is_on { ON.to_owned() } else { OFF.to_owned() }

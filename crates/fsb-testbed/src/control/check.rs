@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Control, Place, Scope, find};
+use super::{Control, Scope, TargetDevice, find};
 use crate::error::TestbedError;
 use crate::sys::Roots;
 
@@ -51,7 +51,7 @@ pub(crate) fn check_target(requested: &BTreeMap<String, String>, roots: &Roots) 
 /// Refuses values that a target's own device does not take, as far as it is there.
 pub(crate) fn check_place(
     requested: &BTreeMap<String, String>,
-    place: &Place,
+    place: &TargetDevice,
     roots: &Roots,
 ) -> Result<(), TestbedError> {
     for (name, value) in requested {

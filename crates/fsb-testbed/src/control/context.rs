@@ -14,7 +14,7 @@ use crate::sys::{Roots, read_trimmed};
 
 /// Where a target lives, as far as controls act on it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct TargetDevice {
     /// The directory of the device below /sys/devices: the loop device of an image, the whole disk of a partition.
     /// Absent where there is none, or none yet.
     pub device: Option<PathBuf>,
@@ -26,7 +26,7 @@ pub struct Place {
     pub why_none: String,
 }
 
-impl Place {
+impl TargetDevice {
     /// The device's directory, or why there is none.
     pub fn device(&self) -> Result<&Path, Refusal> {
         self.device.as_deref().ok_or_else(|| match self.why_none.as_str() {
@@ -67,7 +67,7 @@ pub struct Context<'a> {
     /// Told of what takes long.
     pub progress: &'a mut dyn FnMut(Progress),
     /// The target's device; empty for [`Scope::Run`](super::Scope::Run).
-    pub place: &'a Place,
+    pub place: &'a TargetDevice,
     /// How workers will be held; of no effect for [`Scope::Run`](super::Scope::Run).
     pub held: &'a mut Held,
     control: &'static str,
@@ -102,7 +102,7 @@ impl<'a> Context<'a> {
         roots: &'a Roots,
         ledger: &'a Ledger,
         progress: &'a mut dyn FnMut(Progress),
-        place: &'a Place,
+        place: &'a TargetDevice,
         held: &'a mut Held,
     ) -> Context<'a> {
         Context { roots, ledger, progress, place, held, control, handles: Vec::new() }

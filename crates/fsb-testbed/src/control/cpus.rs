@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Value, list};
+use super::{Applied, Context, Control, KEEP, Scope, TargetDevice, Value, list};
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 
@@ -69,7 +69,7 @@ impl Control for Cpus {
         Ok(Applied::so(format!("workers on {}", list::show(&context.held.cpus))))
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         match online(roots) {
             Some(online) => format!("workers on any of {}", list::show(&online)),
             None => "workers on any processor".to_owned(),

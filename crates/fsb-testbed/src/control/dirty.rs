@@ -10,7 +10,7 @@ use fsb_model::Bytes;
 use fsb_model::units::{parse_duration, show_bytes, show_seconds};
 
 use super::check::exclude;
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -225,7 +225,7 @@ impl Control for Dirty {
             .is_some_and(|written| [self.file, other].map(|file| path(roots, file)).contains(&written.into()))
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let in_force = self.in_force(roots);
         match number(roots, self.file) {
             None => format!("{} cannot be read", path(roots, self.file).display()),

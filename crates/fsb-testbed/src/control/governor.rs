@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
-use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -119,7 +119,7 @@ impl Control for Governor {
         })
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let mut governors: Vec<String> = policies(roots).iter().filter_map(|policy| current(policy)).collect();
         governors.sort();
         governors.dedup();

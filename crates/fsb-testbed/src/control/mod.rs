@@ -29,7 +29,7 @@ use fsb_model::nearest;
 
 pub(crate) use active::ActiveControls;
 pub(crate) use check::{check, check_place, check_target, value_of};
-pub use context::{Context, Held, Place, Stop};
+pub use context::{Context, Held, Stop, TargetDevice};
 pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
@@ -149,7 +149,7 @@ pub trait Control: Sync {
         one_of(self.name(), self.values(), value)
     }
     /// Whether it takes `value` where a target will live, as far as that is there already. Only for [`Scope::Visit`].
-    fn check_place(&self, value: &str, place: &Place, roots: &Roots) -> Result<(), TestbedError> {
+    fn check_place(&self, value: &str, place: &TargetDevice, roots: &Roots) -> Result<(), TestbedError> {
         let _ = (value, place, roots);
         Ok(())
     }
@@ -169,7 +169,7 @@ pub trait Control: Sync {
     /// the machine lacks is [`Applied::unavailable`].
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
     /// How the condition is now; of the device of `place`, where it concerns one.
-    fn observe(&self, roots: &Roots, place: &Place) -> String;
+    fn observe(&self, roots: &Roots, place: &TargetDevice) -> String;
     /// Whether `action` is a way back that this control itself records. The undo ledger carries out no other in its name,
     /// so whatever [`Control::set`] records must be one of these.
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

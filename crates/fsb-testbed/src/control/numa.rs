@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::cpus::processors_of;
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value, list};
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, list};
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 
@@ -117,7 +117,7 @@ impl Control for Numa {
         Applied::of(self.name(), value, apply(value, context))
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         match online(roots) {
             Some(nodes) if nodes.len() > 1 => format!("memory of any of {} nodes", nodes.len()),
             Some(_) => "one node".to_owned(),

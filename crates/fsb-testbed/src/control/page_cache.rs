@@ -2,7 +2,7 @@
 //!
 //! Nothing is changed for the length of a run: the control decides what the testbed does before each cold repetition.
 
-use super::{Applied, Context, Control, Place, Scope, Value};
+use super::{Applied, Context, Control, Scope, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::sys::Roots;
 use crate::testbed::ColdMethod;
@@ -50,7 +50,7 @@ impl Control for PageCache {
         Ok(Applied { effective, ..Applied::so(self.observe(context.roots, context.place)) })
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         self.probe(roots).map_or_else(|why| why.to_string(), |()| "drop_caches can be written".to_owned())
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use fsb_model::Bytes;
 use fsb_model::units::show_bytes;
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::fs;
 use crate::ledger::Action;
@@ -120,7 +120,7 @@ impl Control for ReadAhead {
         true
     }
 
-    fn observe(&self, _: &Roots, place: &Place) -> String {
+    fn observe(&self, _: &Roots, place: &TargetDevice) -> String {
         let device = match place.device() {
             Ok(device) => device,
             Err(why) => return why.to_string(),

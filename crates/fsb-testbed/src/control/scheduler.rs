@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::{Roots, read_trimmed};
@@ -71,7 +71,7 @@ impl Control for Scheduler {
             .advice("choose one that the device knows, such as mq-deadline"))
     }
 
-    fn check_place(&self, value: &str, place: &Place, roots: &Roots) -> Result<(), TestbedError> {
+    fn check_place(&self, value: &str, place: &TargetDevice, roots: &Roots) -> Result<(), TestbedError> {
         let device = place.device.clone().or_else(|| some_loop(roots).filter(|_| place.is_image));
         let Some(text) = device.and_then(|device| read_trimmed(&file(&device))) else { return Ok(()) };
         let mut known = parse(&text).0;
@@ -102,7 +102,7 @@ impl Control for Scheduler {
         true
     }
 
-    fn observe(&self, _: &Roots, place: &Place) -> String {
+    fn observe(&self, _: &Roots, place: &TargetDevice) -> String {
         match place.device() {
             Ok(device) => match read_trimmed(&file(device)) {
                 Some(text) => parse(&text).1.unwrap_or(&text).to_owned(),
@@ -139,9 +139,9 @@ mod tests {
         assert!(refused.to_string().contains("none, mq-deadline, kyber"), "{refused}");
         Scheduler.check_place("kyber", &bench.place, &bench.roots).unwrap();
         bench.write("sys/block/loop0/queue/scheduler", "[none]");
-        let image = Place { is_image: true, ..Place::default() };
+        let image = TargetDevice { is_image: true, ..TargetDevice::default() };
         assert!(Scheduler.check_place("kyber", &image, &bench.roots).is_err());
-        Scheduler.check_place("kyber", &Place::default(), &bench.roots).unwrap();
+        Scheduler.check_place("kyber", &TargetDevice::default(), &bench.roots).unwrap();
     }
 
     #[test]

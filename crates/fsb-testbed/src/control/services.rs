@@ -2,7 +2,7 @@
 //!
 //! Untested on machines with systemd: tests of whole runs bring a program that answers like `systemctl`.
 
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::Roots;
@@ -115,7 +115,7 @@ impl Control for Services {
         matches!(action, Action::StartUnit { unit } if names(unit).is_ok_and(|names| names.len() == 1))
     }
 
-    fn observe(&self, _: &Roots, _: &Place) -> String {
+    fn observe(&self, _: &Roots, _: &TargetDevice) -> String {
         systemd::present().map_or_else(|why| why.to_string(), |()| "all run".to_owned())
     }
 }

@@ -2,7 +2,7 @@
 
 use fsb_model::units::show_bytes;
 
-use super::{Applied, Context, Control, Disturbance, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::progress::Progress;
@@ -112,7 +112,7 @@ impl Control for Swap {
         })
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let areas = swap::active(roots);
         let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
         match areas[..] {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Applied, Context, Control, Held, Place};
+use super::{Applied, Context, Control, Held, TargetDevice};
 use crate::ledger::{EntryHandle, Ledger, Owner, leftovers};
 use crate::sys::{Roots, read_trimmed};
 
@@ -10,7 +10,7 @@ use crate::sys::{Roots, read_trimmed};
 pub(crate) struct Bench {
     tree: tempfile::TempDir,
     pub roots: Roots,
-    pub place: Place,
+    pub place: TargetDevice,
     pub ledger: Ledger,
 }
 
@@ -19,14 +19,17 @@ impl Bench {
         let tree = tempfile::tempdir().unwrap();
         let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
         let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap().of_machine(&roots);
-        Bench { roots, place: Place::default(), ledger, tree }
+        Bench { roots, place: TargetDevice::default(), ledger, tree }
     }
 
     /// A machine whose target has a disk of its own.
     pub fn with_disk() -> Bench {
         let bench = Bench::new();
         bench.write("sys/devices/disk/size", "2048");
-        Bench { place: Place { device: Some(bench.path("sys/devices/disk")), ..Place::default() }, ..bench }
+        Bench {
+            place: TargetDevice { device: Some(bench.path("sys/devices/disk")), ..TargetDevice::default() },
+            ..bench
+        }
     }
 
     pub fn path(&self, path: &str) -> PathBuf {

@@ -23,7 +23,7 @@ fn members_are_unique_and_described() {
         check(&asked(&[(name, default.name)]), &roots).unwrap();
         assert_eq!(value_of(*control, &BTreeMap::new()), default.name);
         assert_eq!(value_of(*control, &asked(&[(name, "other")])), "other");
-        assert!(!control.observe(&roots, &Place::default()).is_empty(), "{name}");
+        assert!(!control.observe(&roots, &TargetDevice::default()).is_empty(), "{name}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Finding, State, finding};
-use crate::control::{self, Control, Place, Scope};
+use crate::control::{self, Control, Scope, TargetDevice};
 use crate::ledger::{self, Entry};
 use crate::local::place_of_directory;
 use crate::sys::Roots;
@@ -17,14 +17,14 @@ pub(super) fn examine(dir: &Path, roots: &Roots) -> Vec<Finding> {
     control::REGISTRY.iter().map(|member| look(*member, &disk, &live, roots)).collect()
 }
 
-fn look(member: &dyn Control, disk: &Place, live: &[Entry], roots: &Roots) -> Finding {
+fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots) -> Finding {
     let name = member.name();
     let now = match member.scope() {
         Scope::Visit if disk.device.is_some() && member.concerns_device() => {
             format!("{} under --dir; set on the target's own device", member.observe(roots, disk))
         }
         Scope::Visit if member.concerns_device() => "set on the target's own device".to_owned(),
-        _ => member.observe(roots, &Place::default()),
+        _ => member.observe(roots, &TargetDevice::default()),
     };
     if let Some(entry) = live.iter().find(|entry| entry.control.as_deref() == Some(name)) {
         let text = format!("set by a running fsb (process {}): {now}", entry.owner.pid);
@@ -59,17 +59,17 @@ mod tests {
         let owner = Owner { pid: 7, start_time: 1 };
         let entry = Entry { boot_id: "b".to_owned(), owner, control: Some("dirty-ratio".to_owned()), action };
         let control = control::find("dirty-ratio").unwrap();
-        let found = look(control, &Place::default(), &[entry], &Roots::default());
+        let found = look(control, &TargetDevice::default(), &[entry], &Roots::default());
         assert!(found.text.starts_with("set by a running fsb (process 7): "), "{found:?}");
         assert_eq!(found.state, State::Ok);
-        let found = look(control, &Place::default(), &[], &Roots::default());
+        let found = look(control, &TargetDevice::default(), &[], &Roots::default());
         assert!(found.text.contains("available: "), "{found:?}");
     }
 
     #[test]
     fn what_the_machine_lacks_is_said_with_its_reason() {
         let nothing = Roots { proc: "/nonexistent".into(), sys: "/nonexistent".into() };
-        let found = look(control::find("governor").unwrap(), &Place::default(), &[], &nothing);
+        let found = look(control::find("governor").unwrap(), &TargetDevice::default(), &[], &nothing);
         assert!(found.text.starts_with("not available: no cpufreq"), "{found:?}");
         assert_ne!(found.state, State::Ok);
         assert!(found.advice.starts_with("nothing need be done"), "whoever asks: {found:?}");

@@ -10,7 +10,7 @@ use crate::error::Refusal;
 use crate::host;
 use crate::sys::{Roots, block, mountinfo};
 use crate::watch::threshold::{CPU_SHARE, DEVICE_RATE, IDLE_PRESSURE};
-use crate::watch::{self, AVAILABLE_CPU_SECONDS, Place, Seen, Watch, device, others, processes, steal, throttle};
+use crate::watch::{self, AVAILABLE_CPU_SECONDS, Seen, Watch, Watched, device, others, processes, steal, throttle};
 
 /// More processes than this are not named.
 const NAMED: usize = 3;
@@ -23,7 +23,7 @@ pub fn listen(dir: &Path, time: Duration) -> Vec<Finding> {
 }
 
 fn listen_at(roots: &Roots, dir: &Path, wait: &dyn Fn(), time: Duration) -> Vec<Finding> {
-    let place = Place { roots, front: std::process::id(), device: None, neighbours: &[] };
+    let place = Watched { roots, front: std::process::id(), device: None, neighbours: &[] };
     let disk = disk_under(roots, dir);
     let moved =
         || disk.as_ref().ok().and_then(|disk| block::activity(disk)).map(|now| now.read_bytes + now.write_bytes);
@@ -136,7 +136,7 @@ fn heat(seen: &Seen) -> Option<Finding> {
 }
 
 /// What a run will watch here. What a machine cannot tell is no defect of it.
-fn watched(place: &Place<'_>) -> Finding {
+fn watched(place: &Watched<'_>) -> Finding {
     let (mut can, mut cannot) = (Vec::new(), Vec::new());
     for source in watch::REGISTRY.iter().filter(|source| source.name() != "device") {
         match source.probe(place) {

@@ -29,7 +29,7 @@ pub(crate) use self::place::of_directory as place_of_directory;
 use self::seat::{Media, Seated, Visit};
 pub use self::side_by_side::{part_size, side_by_side};
 use self::visit_controls::DeviceControls;
-use crate::control::{self, ActiveControls, PAGE_CACHE, Place, Scope};
+use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};
 use crate::error::TestbedError;
 use crate::fs::{self, Home, Version};
 use crate::host;
@@ -144,12 +144,12 @@ impl LocalTestbed {
     }
 
     /// The target's device: that of its part of the medium, which is open by now.
-    fn place_of(&self, target: &Target, part: u32) -> Place {
+    fn place_of(&self, target: &Target, part: u32) -> TargetDevice {
         let medium = target.file_system().filter(|spec| fs::find(&spec.fs).is_ok_and(|m| m.home() == Home::Device));
         let parts = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
         match parts.and_then(|parts| parts.get(part as usize).zip(Some(parts.len() > 1))) {
             // Its neighbours on the disk are ours.
-            Some((medium, true)) => Place { shared_with: None, ..place::of_device(medium.device()) },
+            Some((medium, true)) => TargetDevice { shared_with: None, ..place::of_device(medium.device()) },
             Some((medium, false)) => place::of_device(medium.device()),
             None => place::of_target(target),
         }
@@ -257,7 +257,7 @@ impl Testbed for LocalTestbed {
         }
         let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner)?);
         // Memory before media: an image in memory must lie in memory that is backed.
-        let set = self.controls.set_all(Scope::Run, &setup.controls, &Place::default(), ledger, progress);
+        let set = self.controls.set_all(Scope::Run, &setup.controls, &TargetDevice::default(), ledger, progress);
         let result = set.and_then(|()| {
             self.mounts = MountRoot::make_if_needed(setup)?;
             self.open_media(setup, progress)
@@ -352,7 +352,7 @@ impl Testbed for LocalTestbed {
         let others = self.seats.iter().filter(|(other, _)| **other != seat);
         let neighbours: Vec<PathBuf> = others.filter_map(|(_, other)| Some(other.place()?.1?.to_owned())).collect();
         let front = self.owner.pid;
-        Some(Watch::begin(&watch::Place { roots: &self.outside, front, device, neighbours: &neighbours }))
+        Some(Watch::begin(&watch::Watched { roots: &self.outside, front, device, neighbours: &neighbours }))
     }
 
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::control::{ActiveControls, Control, Place, REGISTRY, Scope, value_of};
+use crate::control::{ActiveControls, Control, REGISTRY, Scope, TargetDevice, value_of};
 use crate::error::TestbedError;
 use crate::ledger::Ledger;
 use crate::testbed::Seat;
@@ -33,7 +33,7 @@ impl DeviceControls {
         seat: Seat,
         own: &mut ActiveControls,
         requested: &BTreeMap<String, String>,
-        place: &Place,
+        place: &TargetDevice,
         ledger: &Ledger,
     ) -> Result<(), TestbedError> {
         match &place.device {

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 
 use self::holder::Holder;
 pub use self::holder::mark_supervisor;
-use self::place::Place;
+use self::place::LockDirectory;
 use crate::error::{TestbedError, attempt};
 use crate::sys::poll_until;
 
@@ -47,7 +47,7 @@ pub struct RunLock {
 /// What is locked.
 #[derive(Debug)]
 struct Held {
-    place: Place,
+    place: LockDirectory,
     /// Held alone; absent for a run that insisted.
     _alone: Option<File>,
     /// Names of runs that insisted; locked by those.
@@ -126,7 +126,7 @@ impl Drop for RunLock {
     }
 }
 
-type Hold = fn(Place, &mut Vec<Holder>, &Holder) -> Result<Held, TestbedError>;
+type Hold = fn(LockDirectory, &mut Vec<Holder>, &Holder) -> Result<Held, TestbedError>;
 
 fn add(all: &mut Vec<Holder>, more: Vec<Holder>) {
     for one in more {
@@ -137,7 +137,7 @@ fn add(all: &mut Vec<Holder>, more: Vec<Holder>) {
 }
 
 impl Held {
-    fn alone(place: Place, _: &mut Vec<Holder>, _: &Holder) -> Result<Held, TestbedError> {
+    fn alone(place: LockDirectory, _: &mut Vec<Holder>, _: &Holder) -> Result<Held, TestbedError> {
         let first = open(&place, FIRST)?;
         let mut concurrent = open(&place, CONCURRENT)?;
         let lock = "lock what it holds";
@@ -154,7 +154,7 @@ impl Held {
         Ok(Held { place, _alone: Some(first), concurrent })
     }
 
-    fn beside(place: Place, before: &mut Vec<Holder>, own: &Holder) -> Result<Held, TestbedError> {
+    fn beside(place: LockDirectory, before: &mut Vec<Holder>, own: &Holder) -> Result<Held, TestbedError> {
         let first = open(&place, FIRST)?;
         let mut concurrent = open(&place, CONCURRENT)?;
         if glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
@@ -181,7 +181,7 @@ impl Held {
     }
 }
 
-fn open(place: &Place, name: &str) -> Result<File, TestbedError> {
+fn open(place: &LockDirectory, name: &str) -> Result<File, TestbedError> {
     place.lock_file(name).map_err(|error| {
         TestbedError::machine("the lock cannot be taken")
             .tried(attempt("use", &place.path().join(name), &error))

@@ -19,7 +19,7 @@ const HOLDER: (&str, &str) = ("holder-", ".json");
 
 /// A directory that only `uid` can write to.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct LockDirectory {
     directory: OwnedFd,
     path: PathBuf,
     uid: u32,
@@ -34,10 +34,10 @@ pub(super) fn candidates() -> Vec<PathBuf> {
 }
 
 /// The first of the directories that is ours, made where it is missing; else what is wrong with each.
-pub(super) fn find(candidates: &[PathBuf]) -> Result<Place, Vec<String>> {
+pub(super) fn find(candidates: &[PathBuf]) -> Result<LockDirectory, Vec<String>> {
     let mut refusals = Vec::new();
     for path in candidates {
-        match Place::make(path) {
+        match LockDirectory::make(path) {
             Ok(place) => return Ok(place),
             Err(error) => refusals.push(attempt("use", path, &error).to_string()),
         }
@@ -53,12 +53,12 @@ pub(super) fn elsewhere(own: &Holder) -> Vec<Holder> {
     let user = rustix::process::geteuid().as_raw();
     let machine = MACHINE.iter().map(|path| (path.into(), 0));
     let places = machine.chain(candidates().into_iter().map(|path| (path, user)));
-    let living = places.filter_map(|(path, user)| Some(Place::open(&path, user).ok()?.living()));
+    let living = places.filter_map(|(path, user)| Some(LockDirectory::open(&path, user).ok()?.living()));
     living.flatten().filter(|holder| holder.owner != own.owner).collect()
 }
 
-impl Place {
-    fn make(path: &Path) -> io::Result<Place> {
+impl LockDirectory {
+    fn make(path: &Path) -> io::Result<LockDirectory> {
         let uid = rustix::process::geteuid().as_raw();
         if MACHINE.iter().any(|machine| path == Path::new(machine)) {
             match std::fs::DirBuilder::new().mode(0o755).create(path) {
@@ -70,15 +70,15 @@ impl Place {
         } else {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         }
-        Place::open(path, uid)
+        LockDirectory::open(path, uid)
     }
 
     /// The directory, where only `uid` can write to it.
-    pub fn open(path: &Path, uid: u32) -> io::Result<Place> {
+    pub fn open(path: &Path, uid: u32) -> io::Result<LockDirectory> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         trust(&rustix::fs::fstat(&directory)?, FileType::Directory, uid)?;
-        Ok(Place { directory, path: path.to_owned(), uid })
+        Ok(LockDirectory { directory, path: path.to_owned(), uid })
     }
 
     /// Where it is.

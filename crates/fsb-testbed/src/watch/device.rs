@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Finish, Place, Seen, Source};
+use super::{Finish, Seen, Source, Watched};
 use crate::error::Refusal;
 use crate::sys::{Roots, block, mountinfo, read_trimmed};
 use crate::{fs, host};
@@ -30,12 +30,12 @@ impl Source for OtherDeviceUse {
         "Bytes that the disk under the target read and wrote for others."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
         let device = place.device.ok_or("the target has no device")?;
         bottom(place.roots, device).map(drop)
     }
 
-    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+    fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
         let device = place.device?.to_owned();
         let bottom = bottom(place.roots, &device).ok()?;
         let mut own = on_the_same_disk(place, &device, &bottom);
@@ -57,7 +57,7 @@ impl Source for OtherDeviceUse {
 }
 
 /// Devices of other targets whose bytes are among those of the disk: not the target's own, which others may be on, too.
-fn on_the_same_disk(place: &Place<'_>, own: &Path, bottom: &Bottom) -> Vec<PathBuf> {
+fn on_the_same_disk(place: &Watched<'_>, own: &Path, bottom: &Bottom) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = place.neighbours.iter().filter(|device| *device != own).cloned().collect();
     found.sort();
     found.dedup();

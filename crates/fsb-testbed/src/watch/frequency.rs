@@ -1,6 +1,6 @@
 //! How fast the processors say that they run.
 
-use super::{Finish, LEAST, Place, Source, one};
+use super::{Finish, LEAST, Source, Watched, one};
 use crate::error::Refusal;
 use crate::sys::Roots;
 
@@ -15,11 +15,11 @@ impl Source for Frequency {
         "Mean clock frequency of the processors before and after: the smaller of the two."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
         hertz(place.roots).map(drop).ok_or_else(|| "the kernel shows no frequencies (no cpufreq)".into())
     }
 
-    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+    fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
         let roots = place.roots.clone();
         let before = hertz(&roots)?;
         Some(Box::new(move || {

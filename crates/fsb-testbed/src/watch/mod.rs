@@ -45,7 +45,7 @@ pub(crate) const AVAILABLE_CPU_SECONDS: &str = "available_cpu_seconds";
 
 /// What is watched, and from where.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct Watched<'a> {
     /// Where the machine's own /proc and /sys are: the agent's /proc shows only its own processes.
     pub roots: &'a Roots,
     /// The process whose descendants are ours, as that /proc numbers it.
@@ -66,9 +66,9 @@ pub trait Source: Sync {
     /// One line for `fsb list disturbances`.
     fn about(&self) -> &'static str;
     /// Whether it can be watched here; why not.
-    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal>;
+    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal>;
     /// Reads it for the first time; nothing where it cannot be read.
-    fn begin(&self, place: &Place<'_>) -> Option<Finish>;
+    fn begin(&self, place: &Watched<'_>) -> Option<Finish>;
 }
 
 /// A measurement that is watched.
@@ -80,7 +80,7 @@ pub struct Watch {
 
 impl Watch {
     /// Reads everything for the first time.
-    pub fn begin(place: &Place<'_>) -> Watch {
+    pub fn begin(place: &Watched<'_>) -> Watch {
         let readings = REGISTRY.iter().filter_map(|source| source.begin(place)).collect();
         Watch { processors: processors(place.roots), readings, started: Instant::now() }
     }

@@ -1,6 +1,6 @@
 //! CPU time of processes that are neither ours nor the kernel's.
 
-use super::{Finish, Place, Source, one, processes, seconds};
+use super::{Finish, Source, Watched, one, processes, seconds};
 use crate::error::Refusal;
 
 pub(super) struct Others;
@@ -16,7 +16,7 @@ impl Source for Others {
         "CPU time of other processes, those that ended meanwhile included."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
         let here = processes::read(place.roots);
         match here.iter().any(|process| process.id == place.front) {
             true => Ok(()),
@@ -24,7 +24,7 @@ impl Source for Others {
         }
     }
 
-    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+    fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
         self.probe(place).ok()?;
         let (roots, front) = (place.roots.clone(), place.front);
         let before = processes::read(&roots);

@@ -2,7 +2,7 @@
 //!
 //! It describes and judges nothing: our own workload waits for its disk as anybody's would.
 
-use super::{Finish, Place, Seen, Source};
+use super::{Finish, Seen, Source, Watched};
 use crate::error::Refusal;
 use crate::sys::Roots;
 
@@ -19,14 +19,14 @@ impl Source for Pressure {
         "Time in which some work waited for processors, disks or memory, ours included."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
         match totals(place.roots)[..] {
             [] => Err("this kernel keeps no /proc/pressure (boot it with psi=1)".into()),
             _ => Ok(()),
         }
     }
 
-    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+    fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
         self.probe(place).ok()?;
         let roots = place.roots.clone();
         let before = totals(&roots);

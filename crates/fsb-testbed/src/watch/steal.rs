@@ -1,6 +1,6 @@
 //! Time that the hypervisor gave to somebody else while this machine had work.
 
-use super::{Finish, Place, Source, one, seconds};
+use super::{Finish, Source, Watched, one, seconds};
 use crate::error::Refusal;
 use crate::sys::Roots;
 
@@ -17,11 +17,11 @@ impl Source for Steal {
         "CPU time that the hypervisor gave to others while this machine had work."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
         ticks(place.roots).map(drop).ok_or_else(|| "/proc/stat does not tell".into())
     }
 
-    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+    fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
         let roots = place.roots.clone();
         let before = ticks(&roots)?;
         Some(Box::new(move || {

@@ -1,6 +1,6 @@
 //! Processors that were slowed down because they were too hot.
 
-use super::{Finish, Place, Source, one};
+use super::{Finish, Source, Watched, one};
 use crate::error::Refusal;
 use crate::sys::Roots;
 
@@ -17,11 +17,11 @@ impl Source for Throttle {
         "How often processors were slowed down because of heat."
     }
 
-    fn probe(&self, place: &Place<'_>) -> Result<(), Refusal> {
+    fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal> {
         events(place.roots).map(drop).ok_or_else(|| "the kernel counts no thermal throttling here".into())
     }
 
-    fn begin(&self, place: &Place<'_>) -> Option<Finish> {
+    fn begin(&self, place: &Watched<'_>) -> Option<Finish> {
         let roots = place.roots.clone();
         let before = events(&roots)?;
         Some(Box::new(move || {

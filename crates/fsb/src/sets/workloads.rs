@@ -9,7 +9,7 @@ use super::trials::OwnCell;
 
 /// Where a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place<'w> {
+pub(super) struct CellPlace<'w> {
     /// The name of the workload.
     pub(super) workload: &'w str,
     /// Bytes of a file.
@@ -45,10 +45,10 @@ impl Workloads {
     }
 
     /// The workload and the sizes of a cell.
-    pub(super) fn place<'w>(&'w self, cell: &'w OwnCell) -> Place<'w> {
+    pub(super) fn place<'w>(&'w self, cell: &'w OwnCell) -> CellPlace<'w> {
         let name = self.names.get(&cell.kind).and_then(Option::as_deref);
         let OwnCell { file_size, record_size, .. } = *cell;
-        Place { workload: name.unwrap_or(&cell.workload), file_size, record_size }
+        CellPlace { workload: name.unwrap_or(&cell.workload), file_size, record_size }
     }
 }
 

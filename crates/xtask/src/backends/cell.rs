@@ -2,7 +2,7 @@
 
 use fsb_model::Bytes;
 
-use super::place::Place;
+use super::place::BenchDirectory;
 
 /// Requests under way, and taken at once, of asynchronous backends.
 pub const DEPTH: u32 = 32;
@@ -48,7 +48,7 @@ pub fn all() -> impl Iterator<Item = Cell> {
 
 impl Cell {
     /// A file system in memory has nothing past its cache.
-    pub fn makes_sense_on(&self, place: &Place) -> bool {
+    pub fn makes_sense_on(&self, place: &BenchDirectory) -> bool {
         !self.direct || place.has_device()
     }
 

@@ -16,7 +16,7 @@ use crate::bench::{MISSED, Options, verdict};
 use crate::summary::Median;
 use cell::Cell;
 pub use ours::{STEP, step};
-use place::Place;
+use place::BenchDirectory;
 
 /// Pairs of each cell: the fewest whose interval leaves the extremes out.
 const PAIRS: u32 = 9;
@@ -63,7 +63,7 @@ fn settle(directory: &Path) -> anyhow::Result<()> {
 }
 
 /// One cell: as many operations as we do in a while, then pairs.
-fn compare(place: &Place, cell: &Cell, size: Bytes) -> anyhow::Result<[Median; 2]> {
+fn compare(place: &BenchDirectory, cell: &Cell, size: Bytes) -> anyhow::Result<[Median; 2]> {
     let ours = ours::Ours::prepare(place.directory(), cell, size)?;
     let most = if cell.one_pass() { size.0 / cell.block_size() } else { u64::MAX };
     let operations = ours.calibrate(most)?;

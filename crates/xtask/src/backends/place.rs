@@ -16,7 +16,7 @@ use crate::peers;
 
 /// A directory on a file system.
 #[derive(Debug)]
-pub struct Place {
+pub struct BenchDirectory {
     name: &'static str,
     directory: PathBuf,
     mounted: bool,
@@ -25,7 +25,7 @@ pub struct Place {
 
 /// Places, unmounted when dropped, before the directory that they are mounted in is removed.
 pub struct Places {
-    places: Vec<Place>,
+    places: Vec<BenchDirectory>,
     _directory: tempfile::TempDir,
 }
 
@@ -42,7 +42,7 @@ pub fn all(directory: &Path, size: Bytes) -> anyhow::Result<Places> {
     let path = directory.path();
     if !rustix::process::geteuid().is_root() {
         println!("not root: no ext4 on a loop device and no tmpfs, but {} as it is", path.display());
-        let place = Place { name: "here", directory: path.to_owned(), mounted: false, has_device: true };
+        let place = BenchDirectory { name: "here", directory: path.to_owned(), mounted: false, has_device: true };
         return Ok(Places { places: vec![place], _directory: directory });
     }
     // SAFETY: only the mount namespace is left, which no memory and no descriptor depends on.
@@ -56,7 +56,7 @@ pub fn all(directory: &Path, size: Bytes) -> anyhow::Result<Places> {
             "tmpfs" => drop(peers::run(Command::new("mount").args(["-t", "tmpfs", "tmpfs"]).arg(&directory))?),
             _ => mount_ext4(&directory, size)?,
         }
-        places.places.push(Place { name, directory, mounted: true, has_device: name != "tmpfs" });
+        places.places.push(BenchDirectory { name, directory, mounted: true, has_device: name != "tmpfs" });
     }
     Ok(places)
 }
@@ -84,7 +84,7 @@ fn mount_ext4(directory: &Path, size: Bytes) -> anyhow::Result<()> {
 }
 
 impl Places {
-    pub fn each(&self) -> impl Iterator<Item = &Place> {
+    pub fn each(&self) -> impl Iterator<Item = &BenchDirectory> {
         self.places.iter()
     }
 }
@@ -98,7 +98,7 @@ impl Drop for Places {
     }
 }
 
-impl Place {
+impl BenchDirectory {
     pub fn name(&self) -> &str {
         self.name
     }

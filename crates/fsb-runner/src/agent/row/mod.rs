@@ -50,12 +50,12 @@ pub fn conduct_row(
     let profile = job.profile();
     let units = if request.own_files { u64::from(request.units_made()) } else { 1 };
     let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
-    let places = request.seats.iter().filter_map(|trial| {
+    let targets = request.seats.iter().filter_map(|trial| {
         let post = posts.iter().find(|post| post.seat == trial.seat)?;
         let applicable = applicable(job.as_ref(), post.target).and_then(|()| fits(needed, post.target));
-        Some(Place { post, trial: *trial, tally: Tally::new(), worker: None, failed: applicable.err() })
+        Some(RowTarget { post, trial: *trial, tally: Tally::new(), worker: None, failed: applicable.err() })
     });
-    let mut row = Row { testbed, request, profile: &profile, places: places.collect(), tell };
+    let mut row = Row { testbed, request, profile: &profile, targets: targets.collect(), tell };
     let watched = row.conduct();
     row.replies(watched)
 }
@@ -79,12 +79,12 @@ struct Row<'a, 'p> {
     testbed: &'a mut dyn Testbed,
     request: &'a RowRequest,
     profile: &'a Profile,
-    places: Vec<Place<'a, 'p>>,
+    targets: Vec<RowTarget<'a, 'p>>,
     tell: &'a mut dyn FnMut(Progress),
 }
 
 /// One target of the row.
-struct Place<'a, 'p> {
+struct RowTarget<'a, 'p> {
     post: &'a SeatPost<'p>,
     trial: SeatTrial,
     tally: Tally,
@@ -107,7 +107,7 @@ impl Row<'_, '_> {
         self.each(|row, at| row.make_cold(at));
         self.each(|row, at| row.settle(at));
         self.each(|row, at| row.open(at));
-        let first = self.places.iter().find(|place| place.failed.is_none()).map(|place| place.trial.seat);
+        let first = self.targets.iter().find(|place| place.failed.is_none()).map(|place| place.trial.seat);
         let watch = first.and_then(|seat| self.testbed.watch(seat));
         self.rounds();
         let watched = watch.map(Watch::end);
@@ -117,7 +117,7 @@ impl Row<'_, '_> {
 
     /// Does a step on every target that is still in the row; one where it fails leaves.
     fn each(&mut self, mut step: impl FnMut(&mut Self, usize) -> Result<(), Failure>) {
-        for at in 0..self.places.len() {
+        for at in 0..self.targets.len() {
             if self.takes_part(at)
                 && let Err(failure) = step(self, at)
             {
@@ -127,21 +127,21 @@ impl Row<'_, '_> {
     }
 
     fn leave(&mut self, at: usize, failure: Failure) {
-        let place = &mut self.places[at];
+        let place = &mut self.targets[at];
         place.worker = None;
         place.failed = Some(failure);
     }
 
     fn is_fake(&self, at: usize) -> bool {
-        self.places[at].post.target.abilities.fake.is_some()
+        self.targets[at].post.target.abilities.fake.is_some()
     }
 
     fn takes_part(&self, at: usize) -> bool {
-        self.places[at].failed.is_none()
+        self.targets[at].failed.is_none()
     }
 
     fn evicts(&self, at: usize) -> bool {
-        self.places[at].post.target.abilities.cold == Some(ColdMethod::Evict)
+        self.targets[at].post.target.abilities.cold == Some(ColdMethod::Evict)
     }
 
     /// Round after round; the first one leads in with one unit and does not count. One in which a neighbour was not at rest is made
@@ -156,7 +156,7 @@ impl Row<'_, '_> {
                 unit += units;
                 if let Some(at) = restless.filter(|_| spares > 0 && round > 0) {
                     spares -= 1;
-                    self.places[at].tally.restless += 1;
+                    self.targets[at].tally.restless += 1;
                     continue;
                 }
                 if round > 0 {
@@ -170,13 +170,13 @@ impl Row<'_, '_> {
     /// One stretch of each target that is still in the row. The answer says, too, which one moved something within
     /// another one's stretch.
     fn round(&mut self, order: &[u32], units: (u32, u32)) -> (Vec<Option<Stretch>>, Option<usize>) {
-        let mut stretches: Vec<Option<Stretch>> = self.places.iter().map(|_| None).collect();
+        let mut stretches: Vec<Option<Stretch>> = self.targets.iter().map(|_| None).collect();
         let mut restless = None;
         if let Err(failure) = self.make_cold_again() {
             self.each(|_, _| Err(failure.clone()));
         }
         for seat in order {
-            let Some(at) = self.places.iter().position(|place| place.trial.seat == *seat) else { continue };
+            let Some(at) = self.targets.iter().position(|place| place.trial.seat == *seat) else { continue };
             if !self.takes_part(at) {
                 continue;
             }
@@ -192,7 +192,7 @@ impl Row<'_, '_> {
     }
 
     fn keep(&mut self, stretches: Vec<Option<Stretch>>) {
-        for (place, stretch) in self.places.iter_mut().zip(stretches) {
+        for (place, stretch) in self.targets.iter_mut().zip(stretches) {
             let Some(stretch) = stretch else { continue };
             let kept = &mut place.tally.stretches;
             (kept.units, kept.operations) = (self.request.units, stretch.operations);
@@ -214,14 +214,14 @@ impl Row<'_, '_> {
         let started = Instant::now();
         let counted = unit > 0;
         let task = self.task(at, Step::Measure, unit, units);
-        let seat = self.places[at].trial.seat;
-        let worker = worker_of(&mut self.places[at])?;
+        let seat = self.targets[at].trial.seat;
+        let worker = worker_of(&mut self.targets[at])?;
         worker.ask::<Steps>(&task)?;
         let ready = worker.ready::<Steps>()?;
         let before: Vec<_> = self.counters();
         let go = Instant::now();
-        worker_of(&mut self.places[at])?.go()?;
-        let report = worker_of(&mut self.places[at])?.result::<Steps>(&mut |_| {})?;
+        worker_of(&mut self.targets[at])?.go()?;
+        let report = worker_of(&mut self.targets[at])?.result::<Steps>(&mut |_| {})?;
         let measured = go.elapsed().as_secs_f64();
         let after: Vec<_> = self.counters();
         let fsb_engine::StepReport::Measured(found) = report else {
@@ -230,7 +230,7 @@ impl Row<'_, '_> {
         // The target is at rest while its neighbours are measured.
         self.testbed.sync(seat).map_err(lost)?;
         let later = self.testbed.counters(seat);
-        let place = &mut self.places[at];
+        let place = &mut self.targets[at];
         let tally = &mut place.tally;
         let stretch = Stretch {
             unit_ns: found.iter().map(|one| one.timed_ns).collect(),
@@ -247,20 +247,20 @@ impl Row<'_, '_> {
         }
         tally.spent.measure += measured;
         tally.spent.settle += started.elapsed().as_secs_f64() - measured;
-        let restless = (0..self.places.len())
+        let restless = (0..self.targets.len())
             .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
         Ok((stretch, restless))
     }
 
     fn counters(&self) -> Vec<Option<Counters>> {
-        self.places.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
+        self.targets.iter().map(|place| self.testbed.counters(place.trial.seat)).collect()
     }
 
     /// A step on units from `first` on; where units share their files, or are visited again, the first one tells in which
     /// order they are visited.
     fn task(&self, at: usize, step: Step, first: u32, count: u32) -> Task {
         let RowRequest { workload, sizing, own_files, operations, seed, attempt, .. } = self.request;
-        let Place { post, trial, .. } = &self.places[at];
+        let RowTarget { post, trial, .. } = &self.targets[at];
         let fake = post.target.abilities.fake;
         // The first unit leads in and is not visited again: its inodes lie beside the file system's own, in memory that a
         // mounted ext4 holds, so that the device would not be read for them.
@@ -289,8 +289,8 @@ impl Row<'_, '_> {
 
     fn replies(self, watched: Option<watch::Seen>) -> Vec<(u32, TrialReply)> {
         let (request, profile) = (self.request, self.profile);
-        let reply = |mut place: Place<'_, '_>| {
-            let Place { post, trial, .. } = place;
+        let reply = |mut place: RowTarget<'_, '_>| {
+            let RowTarget { post, trial, .. } = place;
             if let Some(watched) = &watched {
                 watch::add(&mut place.tally.watched, watched.clone());
             }
@@ -304,11 +304,11 @@ impl Row<'_, '_> {
             }
             (trial.seat, reply)
         };
-        self.places.into_iter().map(reply).collect()
+        self.targets.into_iter().map(reply).collect()
     }
 }
 
-fn worker_of<'w>(place: &'w mut Place<'_, '_>) -> Result<&'w mut Worker, Failure> {
+fn worker_of<'w>(place: &'w mut RowTarget<'_, '_>) -> Result<&'w mut Worker, Failure> {
     place.worker.as_mut().ok_or_else(|| Failure::Failed("it has no worker".to_owned()))
 }
 

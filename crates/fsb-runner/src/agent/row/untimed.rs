@@ -6,7 +6,7 @@ use fsb_engine::Step;
 
 use super::super::conduct::telling;
 use super::super::failure::Failure;
-use super::{Place, Row, lost};
+use super::{Row, RowTarget, lost};
 use crate::worker::{Steps, Worker, WorkerError};
 
 impl Row<'_, '_> {
@@ -14,10 +14,10 @@ impl Row<'_, '_> {
     pub(super) fn prepare(&mut self) {
         let started = Instant::now();
         let units = self.request.units_made();
-        let real: Vec<_> = (0..self.places.len()).filter(|at| self.takes_part(*at) && !self.is_fake(*at)).collect();
+        let real: Vec<_> = (0..self.targets.len()).filter(|at| self.takes_part(*at) && !self.is_fake(*at)).collect();
         self.together(&real, Step::Prepare, units, |place| Worker::open(&place.post.post));
         for at in &real {
-            self.places[*at].tally.spent.prepare += started.elapsed().as_secs_f64() / real.len() as f64;
+            self.targets[*at].tally.spent.prepare += started.elapsed().as_secs_f64() / real.len() as f64;
         }
     }
 
@@ -28,11 +28,11 @@ impl Row<'_, '_> {
         targets: &[usize],
         step: Step,
         units: u32,
-        worker: impl Fn(&mut Place<'_, '_>) -> Result<Worker, WorkerError>,
+        worker: impl Fn(&mut RowTarget<'_, '_>) -> Result<Worker, WorkerError>,
     ) {
         let ask = |at: usize| {
             let task = self.task(at, step, 0, units);
-            let mut worker = worker(&mut self.places[at])?;
+            let mut worker = worker(&mut self.targets[at])?;
             worker.ask::<Steps>(&task)?;
             Ok(worker)
         };
@@ -55,9 +55,9 @@ impl Row<'_, '_> {
         if !self.profile.cache.begins_cold() || self.evicts(at) {
             return Ok(());
         }
-        let (started, seat) = (Instant::now(), self.places[at].trial.seat);
+        let (started, seat) = (Instant::now(), self.targets[at].trial.seat);
         self.testbed.make_cold(seat).map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        self.targets[at].tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
 
@@ -65,19 +65,19 @@ impl Row<'_, '_> {
     /// share) must not warm the next one. For all targets at once, so that nobody's caches are emptied more often.
     pub(super) fn make_cold_again(&mut self) -> Result<(), Failure> {
         let emptied = |at: &usize| self.takes_part(*at) && !self.evicts(*at) && !self.is_fake(*at);
-        let Some(at) = (0..self.places.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
+        let Some(at) = (0..self.targets.len()).find(emptied).filter(|_| self.profile.cache.begins_cold()) else {
             return Ok(());
         };
         let started = Instant::now();
         self.testbed.drop_caches().map_err(lost)?;
-        self.places[at].tally.spent.settle += started.elapsed().as_secs_f64();
+        self.targets[at].tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
 
     pub(super) fn settle(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
-        let quiet = self.testbed.quiesce(self.places[at].trial.seat).map_err(lost)?;
-        let tally = &mut self.places[at].tally;
+        let quiet = self.testbed.quiesce(self.targets[at].trial.seat).map_err(lost)?;
+        let tally = &mut self.targets[at].tally;
         tally.settled &= quiet.settled;
         tally.settle_seconds += quiet.waited_seconds;
         tally.spent.settle += started.elapsed().as_secs_f64();
@@ -85,7 +85,7 @@ impl Row<'_, '_> {
     }
 
     pub(super) fn open(&mut self, at: usize) -> Result<(), Failure> {
-        let place = &mut self.places[at];
+        let place = &mut self.targets[at];
         place.tally.seen.limited(fsb_testbed::host::memory_bytes());
         place.worker = Some(Worker::open(&place.post.post)?);
         Ok(())
@@ -94,15 +94,15 @@ impl Row<'_, '_> {
     /// Whatever happened, the next row finds an empty target. It makes it quiet itself.
     pub(super) fn clean_up(&mut self) {
         let started = Instant::now();
-        let lost = |place: &Place<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
-        let there = |at: &usize| !self.is_fake(*at) && !lost(&self.places[*at]);
-        let there: Vec<_> = (0..self.places.len()).filter(there).collect();
+        let lost = |place: &RowTarget<'_, '_>| matches!(place.failed, Some(Failure::Lost(_)));
+        let there = |at: &usize| !self.is_fake(*at) && !lost(&self.targets[*at]);
+        let there: Vec<_> = (0..self.targets.len()).filter(there).collect();
         self.together(&there, Step::Cleanup, 0, |place| {
             place.worker.take().map_or_else(|| Worker::open(&place.post.post), Ok)
         });
         for at in &there {
-            self.places[*at].tally.spent.cleanup += started.elapsed().as_secs_f64() / there.len() as f64;
+            self.targets[*at].tally.spent.cleanup += started.elapsed().as_secs_f64() / there.len() as f64;
         }
-        self.places.iter_mut().for_each(|place| place.worker = None);
+        self.targets.iter_mut().for_each(|place| place.worker = None);
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use fsb_model::units::show_bytes;
 
-use super::{Applied, Context, Control, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
 use crate::host;
 use crate::ledger::Action;
@@ -87,7 +87,7 @@ impl Control for GuestMemory {
         action.written() == Some(order_file(roots).as_path())
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let free = memory::meminfo(roots, "MemFree").unwrap_or(0);
         let free = format!("{} of memory free", show_bytes(free as f64));
         match read_trimmed(&order_file(roots)) {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn reporting_stops_and_comes_back() {
         let (_keep, roots, ledger) = machine("flags : hypervisor\n");
-        let (place, mut held) = (Place::default(), Held::default());
+        let (place, mut held) = (TargetDevice::default(), Held::default());
         let mut progress = |_| {};
         let mut context = Context::new("guest-memory", &roots, &ledger, &mut progress, &place, &mut held);
         let applied = GuestMemory.set(AUTO, &mut context).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     fn real_machines_and_off_change_nothing() {
         for (cpuinfo, value) in [("flags : fpu\n", AUTO), ("flags : hypervisor\n", OFF)] {
             let (_keep, roots, ledger) = machine(cpuinfo);
-            let (place, mut held) = (Place::default(), Held::default());
+            let (place, mut held) = (TargetDevice::default(), Held::default());
             let mut progress = |_| {};
             let mut context = Context::new("guest-memory", &roots, &ledger, &mut progress, &place, &mut held);
             let applied = GuestMemory.set(value, &mut context).unwrap();

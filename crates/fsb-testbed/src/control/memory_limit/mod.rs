@@ -28,7 +28,7 @@ pub use usage::MemoryUse;
 
 use self::hierarchy::Hierarchy;
 use self::request::{Mechanism, Request};
-use super::{Applied, Context, Control, KEEP, Place, Scope, Stop, Value};
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
 use crate::sys::{Roots, memory, random_name};
@@ -116,7 +116,7 @@ impl Control for MemoryLimit {
         }
     }
 
-    fn observe(&self, roots: &Roots, _: &Place) -> String {
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let total = memory::meminfo(roots, "MemTotal").map(|bytes| show_bytes(bytes as f64));
         let total = total.unwrap_or_else(|| "an unknown amount".to_owned());
         let means = match Hierarchy::find(roots) {
