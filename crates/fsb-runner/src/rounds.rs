@@ -60,7 +60,7 @@ pub struct UnitSample {
 
 /// A cell that is measured in rounds.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct CellInRounds {
     /// Its label.
     pub label: String,
     /// Each unit has files of its own.
@@ -77,7 +77,7 @@ pub struct Row {
 #[derive(Debug)]
 pub struct Basis<'a> {
     /// Cells in the plan's order.
-    pub rows: &'a [Row],
+    pub rows: &'a [CellInRounds],
     /// What warm-up saw.
     pub samples: &'a [UnitSample],
     /// Seconds of a block that are for none of them: making all targets and taking them down, cells that are measured in
@@ -147,7 +147,7 @@ impl Basis<'_> {
     }
 
     fn decision(&self, blocks: u32, rounds: u32, looks: Vec<u32>) -> Decision {
-        let of_row = |row: &Row| {
+        let of_row = |row: &CellInRounds| {
             let units = self.units(row);
             Rounds { rounds: self.rounds_of(row, units, rounds), units }
         };
@@ -164,13 +164,13 @@ impl Basis<'_> {
         (self.base + self.rows.iter().map(|row| self.row_seconds(row, rounds)).sum::<f64>()).max(1e-3)
     }
 
-    fn samples_of(&self, row: &Row) -> impl Iterator<Item = &UnitSample> {
+    fn samples_of(&self, row: &CellInRounds) -> impl Iterator<Item = &UnitSample> {
         self.samples.iter().filter(|sample| sample.label == row.label)
     }
 
     /// Units of a stretch: the fastest target decides, so that no target's stretch is shorter. Where making the files of a
     /// unit takes much longer than its work, a stretch is one unit.
-    fn units(&self, row: &Row) -> u32 {
+    fn units(&self, row: &CellInRounds) -> u32 {
         let samples = || self.samples_of(row).filter(|sample| sample.timed > 0.0);
         let fastest = samples().map(|sample| sample.timed).fold(f64::MAX, f64::min);
         let wanted = (row.stretch / fastest).ceil().clamp(1.0, 1e6) as u32;
@@ -184,7 +184,7 @@ impl Basis<'_> {
     }
 
     /// Rounds of one row where others have so many: as many as there is room for.
-    fn rounds_of(&self, row: &Row, units: u32, rounds: u32) -> u32 {
+    fn rounds_of(&self, row: &CellInRounds, units: u32, rounds: u32) -> u32 {
         // Fewer leave no choice.
         let weight = if rounds < FEWEST_ROUNDS { 1.0 } else { self.weight(row, units) };
         let rounds = (f64::from(rounds) * weight).round().min(f64::from(MOST_ROUNDS)) as u32;
@@ -199,7 +199,7 @@ impl Basis<'_> {
     /// block goes with the root of what a block costs by what a round costs, and with the noise of rounds by that of blocks
     /// (Cochran, Sampling Techniques, 3rd edition, section 10.6), which is not known before and taken as equal in all
     /// rows. Where the number of blocks was asked for, no time decides, so that such runs repeat exactly.
-    fn weight(&self, row: &Row, units: u32) -> f64 {
+    fn weight(&self, row: &CellInRounds, units: u32) -> f64 {
         if matches!(self.repetition, Repetition::Blocks { .. }) {
             return 1.0;
         }
@@ -210,12 +210,12 @@ impl Basis<'_> {
     }
 
     /// Seconds of one row in a block where other rows have so many rounds.
-    fn row_seconds(&self, row: &Row, rounds: u32) -> f64 {
+    fn row_seconds(&self, row: &CellInRounds, rounds: u32) -> f64 {
         let units = self.units(row);
         self.seconds_of(row, units, self.rounds_of(row, units, rounds))
     }
 
-    fn seconds_of(&self, row: &Row, units: u32, rounds: u32) -> f64 {
+    fn seconds_of(&self, row: &CellInRounds, units: u32, rounds: u32) -> f64 {
         let (made, done) = (f64::from(made(row, rounds, units)), f64::from(rounds * units + 1));
         let around = f64::from(rounds + 1) * AROUND;
         let of =
@@ -236,7 +236,7 @@ pub(crate) fn sets(revisit: bool, rounds: u32, spares: u32, units: u32) -> u32 {
     stretches * units + 1
 }
 
-fn made(row: &Row, rounds: u32, units: u32) -> u32 {
+fn made(row: &CellInRounds, rounds: u32, units: u32) -> u32 {
     sets(row.revisit, rounds, spares(rounds), units)
 }
 
@@ -257,9 +257,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn rows(count: usize) -> Vec<Row> {
+    fn rows(count: usize) -> Vec<CellInRounds> {
         (0..count)
-            .map(|at| Row {
+            .map(|at| CellInRounds {
                 label: at.to_string(),
                 own_files: at % 2 == 0,
                 revisit: at % 4 == 0,
@@ -269,8 +269,8 @@ mod tests {
             .collect()
     }
 
-    fn samples(rows: &[Row], unit: f64) -> Vec<UnitSample> {
-        let of = |row: &Row| UnitSample {
+    fn samples(rows: &[CellInRounds], unit: f64) -> Vec<UnitSample> {
+        let of = |row: &CellInRounds| UnitSample {
             label: row.label.clone(),
             timed: unit,
             wall: unit * 1.2,
@@ -280,7 +280,7 @@ mod tests {
         rows.iter().flat_map(|row| [of(row), of(row)]).collect()
     }
 
-    fn of(rows: &[Row], samples: &[UnitSample], rotation: u32, repetition: Repetition, left: f64) -> Decision {
+    fn of(rows: &[CellInRounds], samples: &[UnitSample], rotation: u32, repetition: Repetition, left: f64) -> Decision {
         Basis { rows, samples, base: 1.0, rotation, repetition, left, emulated: false }.decide()
     }
 
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn files_that_are_visited_again_make_longer_stretches_possible() {
-        let row = |label: &str, revisit| Row {
+        let row = |label: &str, revisit| CellInRounds {
             label: label.to_owned(),
             own_files: true,
             revisit,
@@ -343,7 +343,7 @@ mod tests {
     /// Half a second of making files before rounds of some hundredths is spread over more of them.
     #[test]
     fn what_is_done_once_is_worth_more_rounds() {
-        let row = |label: &str| Row {
+        let row = |label: &str| CellInRounds {
             label: label.to_owned(),
             own_files: false,
             revisit: false,

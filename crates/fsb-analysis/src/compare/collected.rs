@@ -137,13 +137,13 @@ pub(super) struct Column {
     pub shapes: Vec<Vec<u32>>,
     shape_places: HashMap<Vec<u32>, u32>,
     /// In the order of the runs; a run that has an operation twice has two.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RunRow>,
     pub values: Vec<f64>,
 }
 
 /// The values of a run: as many as its shape has places.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(super) struct RunRow {
     pub run: u32,
     pub shape: u32,
     start: u64,
@@ -164,7 +164,7 @@ impl Column {
     }
 
     /// Places of sizes and values.
-    pub fn points(&self, row: &Row) -> impl Iterator<Item = (u32, f64)> + '_ {
+    pub fn points(&self, row: &RunRow) -> impl Iterator<Item = (u32, f64)> + '_ {
         let shape = &self.shapes[row.shape as usize];
         shape.iter().copied().zip(self.values[row.start as usize..].iter().copied())
     }
@@ -193,7 +193,7 @@ impl Column {
                 self.shapes.len() as u32 - 1
             })
         });
-        self.rows.push(Row { run, shape, start: self.values.len() as u64 });
+        self.rows.push(RunRow { run, shape, start: self.values.len() as u64 });
         for point in &series.points {
             logarithm(point.value)?;
             self.values.push(point.value);

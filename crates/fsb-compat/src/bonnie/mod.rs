@@ -99,7 +99,7 @@ fn versions(line: &[u8]) -> Option<(&str, &str)> {
 }
 
 /// A line of CSV while it is taken apart.
-struct Row {
+struct Fields {
     fields: csv::StringRecord,
     /// The columns of the first rate of a large file and of many files.
     large: usize,
@@ -109,7 +109,7 @@ struct Row {
 }
 
 /// The columns of a line, or what is wrong with it.
-fn fields(line: &Line) -> Result<Row, String> {
+fn fields(line: &Line) -> Result<Fields, String> {
     let text = line.bytes.trim_ascii_start();
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text);
     let mut fields = csv::StringRecord::new();
@@ -140,10 +140,10 @@ fn fields(line: &Line) -> Result<Row, String> {
     if !line.ended && (fields.len() < expected || !line.bytes.ends_with(b"s")) {
         fields.truncate(fields.len() - 1); // it may be cut
     }
-    Ok(Row { fields, large, small, line: line.number, draft })
+    Ok(Fields { fields, large, small, line: line.number, draft })
 }
 
-impl Row {
+impl Fields {
     fn read(mut self) -> Result<Draft, ReadError> {
         self.draft.run.version = self.fields.get(1).map(str::to_owned);
         let size = self.fields.get(5).and_then(bytes);

@@ -13,7 +13,7 @@ use crate::calibrate::{Basis, Calibration, Visited, expected_seconds, shortened,
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
-use crate::rounds::{self, Row};
+use crate::rounds::{self, CellInRounds};
 
 /// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
 /// yet.
@@ -114,7 +114,7 @@ impl Schedule<'_> {
         self.run.record.warnings.extend(warning);
         let seconds_of_wholes = if wholes.is_empty() { 0.0 } else { decided.block_seconds };
         let mut amounts = decided.amounts;
-        let rows: Vec<Row> = rows.into_iter().map(|visited| self.row_of(visited.label)).collect();
+        let rows: Vec<CellInRounds> = rows.into_iter().map(|visited| self.row_of(visited.label)).collect();
         let basis = rounds::Basis {
             rows: &rows,
             samples: &self.unit_samples,
@@ -158,7 +158,7 @@ impl Schedule<'_> {
         ))
     }
 
-    fn row_of(&self, label: String) -> Row {
+    fn row_of(&self, label: String) -> CellInRounds {
         /// Share of a target's room that units may fill.
         const FILLED: f64 = 0.6;
         let unit = &self.units[&label];
@@ -166,7 +166,7 @@ impl Schedule<'_> {
         let fits = |room: u64, needed: u64| (room as f64 * FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         let room = fits(bytes, unit.space).min(fits(inodes, unit.inodes));
         let stretch = self.stretches.get(&label).copied().unwrap_or(rounds::STRETCH);
-        Row { own_files: unit.own_files, revisit: self.revisits(&label), room, stretch, label }
+        CellInRounds { own_files: unit.own_files, revisit: self.revisits(&label), room, stretch, label }
     }
 
     fn visited(&self) -> Vec<Visited> {

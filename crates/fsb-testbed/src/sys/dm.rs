@@ -58,14 +58,14 @@ pub(crate) struct Line {
 
 /// What a call is made with: the head, then rows.
 #[repr(C)]
-struct Request {
+struct DmIoctl {
     head: Head,
-    rows: [Row; MOST],
+    rows: [TableLine; MOST],
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Row {
+struct TableLine {
     spec: Spec,
     parameters: [u8; PARAMETERS],
 }
@@ -118,11 +118,11 @@ fn call(control: &OwnedFd, opcode: rustix::ioctl::Opcode, name: &str, rows: &[Li
 }
 
 /// Nothing where the name, the rows or their parameters are too many.
-fn request(name: &str, rows: &[Line]) -> Option<Request> {
+fn request(name: &str, rows: &[Line]) -> Option<DmIoctl> {
     let head = Head {
         version: [4, 0, 0],
-        data_size: size_of::<Request>() as u32,
-        data_start: std::mem::offset_of!(Request, rows) as u32,
+        data_size: size_of::<DmIoctl>() as u32,
+        data_start: std::mem::offset_of!(DmIoctl, rows) as u32,
         target_count: rows.len() as u32,
         open_count: 0,
         flags: 0,
@@ -134,18 +134,18 @@ fn request(name: &str, rows: &[Line]) -> Option<Request> {
         data: [0; 7],
     };
     let none = Spec { sector_start: 0, length: 0, status: 0, next: 0, target_type: [0; 16] };
-    let mut all = [Row { spec: none, parameters: [0; PARAMETERS] }; MOST];
+    let mut all = [TableLine { spec: none, parameters: [0; PARAMETERS] }; MOST];
     for (place, line) in rows.iter().enumerate() {
         let spec = Spec {
             sector_start: line.start,
             length: line.length,
-            next: size_of::<Row>() as u32,
+            next: size_of::<TableLine>() as u32,
             target_type: text(line.target)?,
             ..none
         };
-        *all.get_mut(place)? = Row { spec, parameters: text(&line.parameters)? };
+        *all.get_mut(place)? = TableLine { spec, parameters: text(&line.parameters)? };
     }
-    Some(Request { head, rows: all })
+    Some(DmIoctl { head, rows: all })
 }
 
 /// With a zero behind it.
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn structures_have_the_sizes_of_the_kernels_header() {
         assert_eq!((size_of::<Head>(), size_of::<Spec>()), (312, 40));
-        assert_eq!(std::mem::offset_of!(Request, rows), 312);
+        assert_eq!(std::mem::offset_of!(DmIoctl, rows), 312);
         assert_eq!(CREATE, 0xc138_fd03);
     }
 

@@ -27,7 +27,7 @@ pub use request::LEAST;
 pub use usage::MemoryUse;
 
 use self::hierarchy::Hierarchy;
-use self::request::{Mechanism, Request};
+use self::request::{Limit, Mechanism};
 use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
@@ -46,12 +46,12 @@ enum Means {
 
 /// Bytes that a value of this control limits memory to; absent where it limits nothing, or is none.
 pub fn limit_of(value: &str) -> Option<u64> {
-    value.parse::<Request>().ok().map(|request| request.bytes)
+    value.parse::<Limit>().ok().map(|request| request.bytes)
 }
 
 /// `512M:cgroup` with so many times the bytes; nothing where the value is no limit.
 pub fn scaled(value: &str, scale: f64) -> Option<String> {
-    let request: Request = value.parse().ok()?;
+    let request: Limit = value.parse().ok()?;
     let bytes = fsb_model::Bytes((request.bytes as f64 * scale) as u64 >> 12 << 12);
     let mechanism = value.split_once(':').map(|(_, mechanism)| format!(":{mechanism}")).unwrap_or_default();
     Some(format!("{bytes}{mechanism}"))
@@ -87,13 +87,13 @@ impl Control for MemoryLimit {
             TestbedError::request(format!("control {MEMORY_LIMIT}={value}: {why}"))
                 .advice("write a size such as 512M, or keep")
         };
-        let request: Request = value.parse().map_err(wrong)?;
+        let request: Limit = value.parse().map_err(wrong)?;
         request.check(memory::meminfo(roots, "MemTotal").unwrap_or(u64::MAX)).map_err(wrong)?;
         means(&request, roots).map(drop).map_err(|why| cannot(value, why))
     }
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
-        let request = Request { bytes: request::LEAST, mechanism: None };
+        let request = Limit { bytes: request::LEAST, mechanism: None };
         means(&request, roots).map(drop)
     }
 
@@ -101,7 +101,7 @@ impl Control for MemoryLimit {
         if value == KEEP {
             return Ok(Applied::so(self.observe(context.roots, context.place)));
         }
-        let request: Request = value.parse().map_err(|why: Refusal| cannot(value, why))?;
+        let request: Limit = value.parse().map_err(|why: Refusal| cannot(value, why))?;
         match means(&request, context.roots).map_err(|why| cannot(value, why))? {
             Means::Cgroup(hierarchy) => set_cgroup(value, request.bytes, hierarchy, context),
             Means::Ballast => set_ballast(value, request.bytes, context),
@@ -134,7 +134,7 @@ fn cannot(value: &str, why: Refusal) -> TestbedError {
 }
 
 /// Who can hold it; why nobody can.
-fn means(request: &Request, roots: &Roots) -> Result<Means, Refusal> {
+fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
     if !rustix::process::geteuid().is_root() {
         return Err("only root can limit memory".into());
     }

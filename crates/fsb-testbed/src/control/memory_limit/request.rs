@@ -21,17 +21,17 @@ pub(super) enum Mechanism {
 
 /// A limit that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct Limit {
     /// Bytes.
     pub bytes: u64,
     /// The one that must hold it; any where none was named.
     pub mechanism: Option<Mechanism>,
 }
 
-impl FromStr for Request {
+impl FromStr for Limit {
     type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Request, Refusal> {
+    fn from_str(text: &str) -> Result<Limit, Refusal> {
         let (size, mechanism) = match text.split_once(':') {
             None => (text, None),
             Some((size, "cgroup")) => (size, Some(Mechanism::Cgroup)),
@@ -41,11 +41,11 @@ impl FromStr for Request {
             }
         };
         let Bytes(bytes) = size.parse().map_err(|error: fsb_model::units::UnitError| error.to_string())?;
-        Ok(Request { bytes, mechanism })
+        Ok(Limit { bytes, mechanism })
     }
 }
 
-impl Request {
+impl Limit {
     /// Whether a machine with so much memory can have it; why not.
     pub(super) fn check(&self, memory: u64) -> Result<(), Refusal> {
         let show = |bytes: u64| show_bytes(bytes as f64);
@@ -66,10 +66,10 @@ mod tests {
 
     #[test]
     fn a_size_and_who_holds_it() {
-        let request = |text: &str| text.parse::<Request>();
-        assert_eq!(request("512M"), Ok(Request { bytes: 512 << 20, mechanism: None }));
-        assert_eq!(request("1g:cgroup"), Ok(Request { bytes: 1 << 30, mechanism: Some(Mechanism::Cgroup) }));
-        assert_eq!(request("64M:eater"), Ok(Request { bytes: 64 << 20, mechanism: Some(Mechanism::Ballast) }));
+        let request = |text: &str| text.parse::<Limit>();
+        assert_eq!(request("512M"), Ok(Limit { bytes: 512 << 20, mechanism: None }));
+        assert_eq!(request("1g:cgroup"), Ok(Limit { bytes: 1 << 30, mechanism: Some(Mechanism::Cgroup) }));
+        assert_eq!(request("64M:eater"), Ok(Limit { bytes: 64 << 20, mechanism: Some(Mechanism::Ballast) }));
         for text in ["", "half", "512M:", "512M:cat", "-1", ":eater", "9999999999999G"] {
             assert!(request(text).is_err(), "{text}");
         }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn absurd_limits_are_refused() {
-        let check = |bytes| Request { bytes, mechanism: None }.check(1 << 30);
+        let check = |bytes| Limit { bytes, mechanism: None }.check(1 << 30);
         assert_eq!(check(LEAST), Ok(()));
         assert_eq!(check(1 << 30), Ok(()));
         assert!(check(LEAST - 1).unwrap_err().to_string().contains("too little"));
@@ -87,7 +87,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "[0-9kmgt:a-z-]{0,12}") {
-            let _ = text.parse::<Request>();
+            let _ = text.parse::<Limit>();
         }
     }
 }

@@ -7,13 +7,13 @@ use fsb_compat::filebench::wml::Run;
 use fsb_engine::{Job, workload};
 use rustix::fs::Access;
 
-use super::measure::Request;
+use super::measure::Choices;
 use crate::author::Rights;
 use crate::exit;
 use crate::space::{Need, Room};
 
 /// The directory, what the engine says to the flow, and the space.
-pub fn check(run: &Run, request: &Request) -> anyhow::Result<()> {
+pub fn check(run: &Run, request: &Choices) -> anyhow::Result<()> {
     let directory = &run.directory;
     check_directory(directory)?;
     Rights::below(directory)?;

@@ -23,7 +23,7 @@ use crate::signals::{Second, Signals};
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// What holds for all runs.
-pub struct Request {
+pub struct Choices {
     /// What is read is compared.
     pub verify: bool,
     /// Decides sizes, picks and contents.
@@ -32,7 +32,7 @@ pub struct Request {
     pub quiet: bool,
 }
 
-impl Request {
+impl Choices {
     /// The run as a workload of the engine's.
     pub fn workload(&self, run: &Run) -> (WorkloadSpec, Sizing) {
         let mut params = vec![("flow", run.flow.to_toml().into()), ("verify", self.verify.into())];
@@ -54,7 +54,7 @@ impl Request {
 
 /// What lasts from run to run.
 struct Session<'r> {
-    request: &'r Request,
+    request: &'r Choices,
     started: Instant,
     signals: Signals,
     told: Instant,
@@ -78,7 +78,7 @@ impl From<WorkerError> for Failed {
 }
 
 /// Makes all runs; the exit code.
-pub fn all(script: &Script, request: &Request) -> anyhow::Result<u8> {
+pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     let _lock = front::Turn::Alone.take("fsb filebench")?;
     front::replay().0.iter().for_each(|line| say(line));
     let _watcher = front::watcher();

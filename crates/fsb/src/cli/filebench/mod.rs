@@ -60,7 +60,7 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = script(arguments)?;
-    let request = measure::Request { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet };
+    let request = measure::Choices { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet };
     for run in &script.runs {
         check::check(run, &request)?;
     }
