@@ -9,6 +9,7 @@
 //!   [`Resolution`]: what it says where nobody wins; [`hold_over_page`]: all rows together.
 //! * [`row_state`]: whether a row needs more blocks, at a look planned beforehand.
 //! * [`scatter`] and [`stationarity`]: what the rounds within blocks tell.
+//! * [`knee`]: where a curve over threads or requests under way stops to gain.
 //! * [`overall`]: one ratio over many workloads.
 //! * [`blocks_to_scale`]: how much more work would narrow an interval.
 //!
@@ -23,6 +24,7 @@ mod error;
 mod estimate;
 pub mod histogram;
 mod interval;
+mod knee;
 mod letters;
 mod matrix;
 mod model;
@@ -43,6 +45,7 @@ pub use description::{Description, describe, quantile, t_interval};
 pub use error::AnalysisError;
 pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
 pub use interval::Interval;
+pub use knee::{Knee, knee};
 pub use overall::{Weighted, geometric_mean, overall};
 pub use page::hold_over_page;
 pub use planning::blocks_to_scale;

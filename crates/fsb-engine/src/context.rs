@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::EngineError;
 use crate::backend::{self, Backend};
+use crate::data::{DataSource, Mixture};
 use crate::hash::mix;
 use crate::progress::Progress;
 use crate::task::{ClockSpec, Task};
@@ -26,6 +27,8 @@ pub struct Context {
     pub root: PathBuf,
     /// Decides every byte of data and every order of visits.
     pub seed: u64,
+    /// How much of the data compression and deduplication save.
+    pub(crate) mixture: Mixture,
     /// Operations in this repetition.
     pub operations: u64,
     /// Which repetition, from 0.
@@ -53,6 +56,7 @@ impl Context {
         Ok(Context {
             root: task.root.clone(),
             seed: task.seed,
+            mixture: Mixture::default(),
             operations: task.operations,
             repetition: task.repetition,
             until_seconds: task.until_seconds,
@@ -68,6 +72,11 @@ impl Context {
     /// The same for one unit, whose files and data are its own.
     pub(crate) fn of_unit(&self, unit: u32) -> Context {
         Context { unit: Some(unit), seed: mix(self.seed ^ mix(u64::from(unit))), ..self.clone() }
+    }
+
+    /// What the bytes of its files are.
+    pub(crate) fn data(&self) -> DataSource {
+        DataSource { seed: self.seed, mixture: self.mixture }
     }
 
     /// The directory that holds all files of all units: the only thing ever made in the root.

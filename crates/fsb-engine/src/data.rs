@@ -1,10 +1,19 @@
-//! What files are filled with: bytes that no file system can compress, deduplicate or leave out.
+//! What files are filled with: bytes that no file system can compress, deduplicate or leave out, unless a plan asks for
+//! data of another [`Mixture`].
 //!
 //! The byte at an address is a function of the seed and the address alone, whatever the record size, the order and the
 //! thread. Addresses number all bytes of a file set. A pool of random bytes repeats every [`PERIOD`] bytes, further
 //! apart than any file system's compression looks; the first 8 bytes of every 512 are replaced by a number of their
 //! own, so no two sectors of a set are alike. In the timed loop a record therefore costs one store each 512 bytes and
 //! no copying: the kernel reads straight from the pool, which is small enough to stay in the processor's cache.
+//!
+//! Of compressible data each sector begins with random bytes and ends in a run of one byte. Duplicates are blocks of 4 KiB
+//! that have the numbers of the pool instead of their own: all duplicates with the same place in the pool are alike, and
+//! further apart than compression looks.
+
+mod mixture;
+
+pub use mixture::Mixture;
 
 use crate::hash::{Stream, hash, mix};
 pub(crate) use crate::memory::{Memory, PAGE};
@@ -14,23 +23,50 @@ const PERIOD: usize = 512 << 10;
 const SECTOR: usize = 512;
 /// Bytes of a sector that are its own.
 const STAMP: usize = 8;
+/// What is a duplicate is decided by blocks of this size, the smallest that file systems share.
+const BLOCK: usize = 4096;
+const SECTORS_A_BLOCK: u64 = (BLOCK / SECTOR) as u64;
+
+/// What decides every byte of a file set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DataSource {
+    pub(crate) seed: u64,
+    pub(crate) mixture: Mixture,
+}
+
+impl From<u64> for DataSource {
+    /// Incompressible data of a seed.
+    fn from(seed: u64) -> DataSource {
+        DataSource { seed, mixture: Mixture::default() }
+    }
+}
+
 /// One thread's source of data.
 #[derive(Debug)]
 pub(crate) struct Data {
     pool: Memory,
-    seed: u64,
+    stamps: Stamps,
 }
 
 impl Data {
     /// A source of records of up to `largest` bytes.
-    pub(crate) fn new(seed: u64, largest: usize) -> Data {
+    pub(crate) fn new(source: impl Into<DataSource>, largest: usize) -> Data {
+        let DataSource { seed, mixture } = source.into();
         let mut pool = Memory::new(PERIOD + largest.next_multiple_of(SECTOR) + SECTOR);
         let seed = hash(seed, Stream::Data, 0);
         for (index, word) in pool.as_mut().chunks_exact_mut(8).enumerate() {
             // Beyond the period it starts again, so that a record is in one piece wherever it begins.
             word.copy_from_slice(&mix(seed ^ mix((index % (PERIOD / 8)) as u64)).to_ne_bytes());
         }
-        Data { pool, seed }
+        let random = mixture.random_bytes(SECTOR, STAMP);
+        if random < SECTOR {
+            for sector in pool.as_mut().chunks_exact_mut(SECTOR) {
+                // No zeros, which some devices leave out.
+                let byte = sector[random] | 1;
+                sector[random..].fill(byte);
+            }
+        }
+        Data { pool, stamps: Stamps { seed, duplicates: mixture.duplicates() } }
     }
 
     /// All memory that windows lie in.
@@ -44,7 +80,7 @@ impl Data {
         let begin = address as usize % PERIOD;
         let lead = begin % SECTOR;
         let sectors = &mut self.pool.as_mut()[begin - lead..][..(lead + length).next_multiple_of(SECTOR)];
-        stamp(self.seed, address / SECTOR as u64, sectors);
+        self.stamps.stamp(address / SECTOR as u64, sectors);
         &mut sectors[lead..lead + length]
     }
 
@@ -83,30 +119,50 @@ impl Data {
         }
         let (first, lead) = (address / SECTOR as u64, begin % SECTOR);
         if lead == 0 {
-            stamp(self.seed, first, memory);
+            self.stamps.stamp(first, memory);
         } else {
             // The end of a sector, and whole ones after it.
             let (end, sectors) = memory.split_at_mut((SECTOR - lead).min(memory.len()));
             let covered = STAMP.saturating_sub(lead).min(end.len());
-            end[..covered].copy_from_slice(&number_of(self.seed, first)[lead.min(STAMP)..][..covered]);
-            stamp(self.seed, first + 1, sectors);
+            end[..covered].copy_from_slice(&self.stamps.number(first)[lead.min(STAMP)..][..covered]);
+            self.stamps.stamp(first + 1, sectors);
         }
         address
     }
 }
 
-/// Replaces the first bytes of sectors by numbers of their own; the last sector may be cut short.
-#[inline]
-fn stamp(seed: u64, first: u64, memory: &mut [u8]) {
-    let mut sectors = memory.chunks_exact_mut(SECTOR);
-    let mut number = first;
-    for sector in &mut sectors {
-        sector[..STAMP].copy_from_slice(&number_of(seed, number));
-        number += 1;
+/// The first bytes of sectors.
+#[derive(Debug)]
+struct Stamps {
+    seed: u64,
+    /// Of 2³² blocks so many are duplicates.
+    duplicates: u64,
+}
+
+impl Stamps {
+    /// Replaces the first bytes of sectors by numbers of their own; the last sector may be cut short.
+    #[inline]
+    fn stamp(&self, first: u64, memory: &mut [u8]) {
+        let mut sectors = memory.chunks_exact_mut(SECTOR);
+        let mut number = first;
+        for sector in &mut sectors {
+            sector[..STAMP].copy_from_slice(&self.number(number));
+            number += 1;
+        }
+        let rest = sectors.into_remainder();
+        let covered = rest.len().min(STAMP);
+        rest[..covered].copy_from_slice(&self.number(number)[..covered]);
     }
-    let rest = sectors.into_remainder();
-    let covered = rest.len().min(STAMP);
-    rest[..covered].copy_from_slice(&number_of(seed, number)[..covered]);
+
+    /// What a sector begins with.
+    #[inline]
+    fn number(&self, sector: u64) -> [u8; STAMP] {
+        if self.duplicates > 0 && mix(self.seed ^ mix(sector / SECTORS_A_BLOCK)) >> 32 < self.duplicates {
+            // The numbers of the first period, of another seed, so that no block of that period is one of them.
+            return number_of(!self.seed, sector % (PERIOD / SECTOR) as u64);
+        }
+        number_of(self.seed, sector)
+    }
 }
 
 /// Multiplication by an odd number is a bijection: different for every sector of the set.
@@ -181,6 +237,55 @@ mod tests {
                 assert!(sector.iter().any(|&byte| byte != 0));
                 assert!(seen.insert(sector.to_vec()), "block {block} repeats a sector");
             }
+        }
+    }
+
+    fn mixed(shares: serde_json::Value) -> DataSource {
+        DataSource { seed: 5, mixture: Mixture::parse(&shares).unwrap() }
+    }
+
+    #[test]
+    fn compression_saves_what_was_asked_for() {
+        use std::io::Write;
+        for percent in [10.0, 25.0, 60.0, 90.0, 100.0] {
+            let mut data = Data::new(mixed(serde_json::json!({"compressible": percent, "duplicate": 10})), 128 << 10);
+            let mut left = 0;
+            for chunk in 0..32u64 {
+                let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+                encoder.write_all(data.window(chunk * (128 << 10), 128 << 10)).unwrap();
+                left += encoder.finish().unwrap().len();
+            }
+            let saved = 100.0 - 100.0 * left as f64 / f64::from(32 * (128 << 10));
+            assert!((saved - percent).abs() < 3.0, "{percent} % were asked for, {saved:.1} % saved");
+        }
+    }
+
+    #[test]
+    fn duplicates_are_as_many_as_were_asked_for() {
+        for (compressible, duplicate) in [(0, 10), (60, 25), (0, 100)] {
+            let mixture = serde_json::json!({"compressible": compressible, "duplicate": duplicate});
+            let mut data = Data::new(mixed(mixture), BLOCK);
+            let blocks = 40_000u64;
+            let distinct: HashSet<Vec<u8>> =
+                (0..blocks).map(|block| data.window(block * BLOCK as u64, BLOCK).to_vec()).collect();
+            let saved = 100.0 - 100.0 * distinct.len() as f64 / blocks as f64;
+            assert!((saved - f64::from(duplicate)).abs() < 1.5, "{duplicate} % were asked for, {saved:.1} % saved");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn mixed_data_depend_on_their_address_alone(start in 0u64..2 << 20, cut in 1usize..9000, length in 9000usize..20_000) {
+            let source = mixed(serde_json::json!({"compressible": 60, "duplicate": 30}));
+            let whole = Data::new(source, 20_000).window(start, length).to_vec();
+            let mut pieces = Data::new(source, 20_000);
+            let head = pieces.window(start, cut).to_vec();
+            prop_assert_eq!(&whole[..cut], &head[..]);
+            let tail = pieces.window(start + cut as u64, length - cut).to_vec();
+            prop_assert_eq!(&whole[cut..], &tail[..]);
+            let mut memory = vec![0; length];
+            pieces.fill(&mut memory, start, None);
+            prop_assert_eq!(&whole, &memory);
         }
     }
 

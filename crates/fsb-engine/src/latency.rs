@@ -76,6 +76,11 @@ pub fn mean(text: &str) -> Option<f64> {
     decode(text).ok().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.mean() * 1e-9)
 }
 
+/// Seconds of the longest operation; `None` of an empty histogram.
+pub fn longest(text: &str) -> Option<f64> {
+    decode(text).ok().filter(|histogram| !histogram.is_empty()).map(|histogram| histogram.max() as f64 * 1e-9)
+}
+
 /// Number of values.
 pub fn count(text: &str) -> Option<u64> {
     decode(text).ok().map(|histogram| histogram.len())
@@ -117,7 +122,8 @@ mod tests {
         assert_eq!(count(&of([0, u64::MAX])), Some(2));
         assert!(decode("AAAA").is_err());
         assert!(decode("no base64!").is_err());
-        assert_eq!(mean(&of([])), None);
+        assert_eq!((mean(&of([])), longest(&of([]))), (None, None));
+        assert!((longest(&of([5, 1_000_000, 7])).unwrap() - 1e-3).abs() < 1e-5);
         assert_eq!(quantile("garbage", 0.5), None);
     }
 

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::profile::Profile;
 use crate::shared_memory::SharedMemory;
 use crate::task::{Gate, Ready};
-use crate::thread_recorder::ThreadRecorder;
+use crate::thread_recorder::{Recording, ThreadRecorder};
 use crate::threads::{Outcome, ThreadJob};
 use crate::{EngineError, latency, usage};
 
@@ -39,6 +39,7 @@ enum ProcessMessage {
     Done {
         span: WorkerSpan,
         histogram: String,
+        syncs: String,
         usage: [f64; 2],
         /// The report of the job, as text.
         report: Option<String>,
@@ -68,15 +69,14 @@ pub(crate) fn run<C: ThreadJob>(
     // The only error is an address that is none.
     let _ = futex::wake(&start.signal, futex::Flags::empty(), i32::MAX as u32);
     for output in children.receive_all() {
-        let ProcessMessage::Done { span, histogram, usage: [user, system], report } = output? else {
+        let ProcessMessage::Done { span, histogram, syncs, usage: [user, system], report } = output? else {
             return Err(EngineError::new("a process said that it was ready, twice"));
         };
-        outcome.spans.push(span);
         if let Some(report) = report {
             outcome.reports.extend(job.decode_report(&report)?);
         }
-        let histogram = latency::decode(&histogram).map_err(|error| EngineError::new(error.to_string()))?;
-        outcome.histogram.add(histogram).expect("histograms of one size add up");
+        let decode = |text: &str| latency::decode(text).map_err(|error| EngineError::new(error.to_string()));
+        outcome.add(Recording { span, histogram: decode(&histogram)?, syncs: decode(&syncs)? });
         outcome.user_seconds += user;
         outcome.system_seconds += system;
     }
@@ -107,10 +107,11 @@ fn process_main<C: ThreadJob>(
     start.failed.fetch_or(result.is_err(), Ordering::Relaxed);
     result?;
     let (after, untimed) = (usage::of_process(), recorder.untimed_usage());
-    let (span, histogram) = recorder.finish();
+    let Recording { span, histogram, syncs } = recorder.finish();
     let usage = [0, 1].map(|mode| (after[mode] - before[mode] - untimed[mode]).max(0.0));
     let report = job.encode_report(job.report(state));
-    Ok(ProcessMessage::Done { span, histogram: latency::encode(&histogram), usage, report })
+    let [histogram, syncs] = [histogram, syncs].map(|histogram| latency::encode(&histogram));
+    Ok(ProcessMessage::Done { span, histogram, syncs, usage, report })
 }
 
 fn send(to: &mut File, output: &ProcessMessage) {

@@ -63,4 +63,9 @@ pub struct Profile {
     pub inodes: u64,
     /// Bytes that the device must read for each operation of a cold repetition, for it to be believed.
     pub cold_bytes_per_operation: u64,
+    /// All bytes that it moves are written by it.
+    pub only_writes: bool,
+    /// The share of its bytes that reach a device however well the file system compresses them: 1 unless the plan asks for
+    /// data that compression or deduplication save.
+    pub device_share: f64,
 }

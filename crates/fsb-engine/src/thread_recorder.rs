@@ -14,6 +14,8 @@ pub(crate) struct ThreadRecorder<'t> {
     pub(crate) rank: u32,
     clock: Clock,
     histogram: Histogram<u64>,
+    /// Durations of the syncs that end what is timed.
+    syncs: Histogram<u64>,
     started: Option<u64>,
     /// When the stretch that is timed now began.
     stretch: u64,
@@ -33,6 +35,16 @@ pub(crate) struct ThreadRecorder<'t> {
     progress: Option<&'t AtomicU64>,
 }
 
+/// What a thread recorded.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) span: WorkerSpan,
+    /// Durations of its operations.
+    pub(crate) histogram: Histogram<u64>,
+    /// Durations of the syncs that ended what was timed.
+    pub(crate) syncs: Histogram<u64>,
+}
+
 impl<'t> ThreadRecorder<'t> {
     /// `failed` tells that another thread has failed, and that it is no use to go on. `progress` is shown to others.
     pub(crate) fn new(
@@ -47,6 +59,7 @@ impl<'t> ThreadRecorder<'t> {
             rank,
             clock,
             histogram: latency::touched(),
+            syncs: latency::touched(),
             started: None,
             stretch: 0,
             running: false,
@@ -113,6 +126,16 @@ impl<'t> ThreadRecorder<'t> {
         self.last = self.clock.after(kind, bytes);
     }
 
+    /// Brings what was done onto the device, inside the clock: no operation of its own, but its duration is recorded.
+    pub(crate) fn sync<E>(&mut self, bytes: u64, act: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        // The thread may have waited for others since it read the clock.
+        let begun = self.clock.now().max(self.last);
+        act()?;
+        self.tick(Kind::Sync, bytes);
+        self.syncs.saturating_record(self.last.saturating_sub(begun));
+        Ok(())
+    }
+
     /// Records an operation that began at `started` and ended when the clock was last read; returns whether to go on.
     #[inline]
     pub(crate) fn complete(&mut self, started: u64, bytes: u64) -> bool {
@@ -171,12 +194,13 @@ impl<'t> ThreadRecorder<'t> {
     /// Forgets what was recorded so far: it was warm-up.
     pub(crate) fn forget(&mut self) {
         self.histogram.reset();
+        self.syncs.reset();
         (self.operations, self.bytes, self.started) = (0, 0, None);
         (self.timed, self.running) = (0, false);
     }
 
     /// What was recorded.
-    pub(crate) fn finish(self) -> (WorkerSpan, Histogram<u64>) {
+    pub(crate) fn finish(self) -> Recording {
         let start_ns = self.started.unwrap_or(self.last);
         let stop_ns = self.last.max(start_ns);
         let span = WorkerSpan {
@@ -188,7 +212,7 @@ impl<'t> ThreadRecorder<'t> {
             operations: self.operations,
             bytes: self.bytes,
         };
-        (span, self.histogram)
+        Recording { span, histogram: self.histogram, syncs: self.syncs }
     }
 }
 
@@ -217,7 +241,7 @@ mod tests {
         recorder.start();
         let more = (0..500).all(|_| recorder.lap(Kind::Read, 4096));
         assert!(more);
-        let (span, histogram) = recorder.finish();
+        let Recording { span, histogram, .. } = recorder.finish();
         assert_eq!((span.rank, span.operations, span.bytes), (3, 500, 500 * 4096));
         assert_eq!(histogram.len(), 500);
         let sum = histogram.mean() * 500.0;
@@ -238,6 +262,21 @@ mod tests {
     }
 
     #[test]
+    fn a_sync_is_timed_and_no_operation() {
+        let failed = AtomicBool::new(false);
+        let mut recorder = recorder(&failed, None);
+        recorder.start();
+        recorder.lap(Kind::Write, 4096);
+        let before = recorder.last();
+        recorder.sync(4096, || Ok::<(), ()>(())).unwrap();
+        recorder.sync(4096, || Err(())).unwrap_err();
+        let took = recorder.last() - before;
+        let Recording { span, histogram, syncs } = recorder.finish();
+        assert_eq!((span.operations, histogram.len(), syncs.len()), (1, 1, 1));
+        assert!((syncs.mean() / took as f64 - 1.0).abs() < 0.01);
+    }
+
+    #[test]
     fn pauses_are_not_timed() {
         let (failed, progress) = (AtomicBool::new(false), AtomicU64::new(0));
         let mut recorder = ThreadRecorder { progress: Some(&progress), ..recorder(&failed, None) };
@@ -248,7 +287,7 @@ mod tests {
             recorder.tick(Kind::Sync, 0);
         }
         assert_eq!(progress.load(Ordering::Relaxed), 3 * 4096);
-        let (span, histogram) = recorder.finish();
+        let Recording { span, histogram, .. } = recorder.finish();
         assert!((histogram.mean() * 3.0 / span.timed_ns as f64 - 1.0).abs() < 0.01);
         assert!(span.stop_ns - span.start_ns > 10 * span.timed_ns);
     }
@@ -256,7 +295,7 @@ mod tests {
     #[test]
     fn a_lane_that_never_started_spans_nothing() {
         let failed = AtomicBool::new(false);
-        let (span, _) = recorder(&failed, None).finish();
+        let span = recorder(&failed, None).finish().span;
         assert_eq!((span.start_ns, span.stop_ns), (0, 0));
     }
 }

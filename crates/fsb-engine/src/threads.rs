@@ -18,9 +18,12 @@ use crate::context::Context;
 use crate::profile::Profile;
 use crate::progress::{self, Live};
 use crate::task::{ClockSpec, Gate, Measurement, Ready};
-use crate::thread_recorder::ThreadRecorder;
+use crate::thread_recorder::{Recording, ThreadRecorder};
 use crate::thread_sync::{DoneGuard, ReadyGuard, StartSignal, ThreadSync};
 use crate::{EngineError, clock, latency, usage};
+
+/// The name of the syncs that end what is timed, among operations.
+const SYNC: &str = "sync";
 
 /// What a job's threads do.
 pub(crate) trait ThreadJob: Sync {
@@ -80,6 +83,7 @@ pub(crate) trait ThreadJob: Sync {
 pub(crate) struct Outcome<R> {
     pub(crate) spans: Vec<WorkerSpan>,
     pub(crate) histogram: Histogram<u64>,
+    pub(crate) syncs: Histogram<u64>,
     pub(crate) reports: Vec<R>,
     pub(crate) user_seconds: f64,
     pub(crate) system_seconds: f64,
@@ -90,7 +94,23 @@ impl<R> Outcome<R> {
     /// An outcome that nobody has added to yet.
     pub(crate) fn new(clock_cost_ns: f64) -> Outcome<R> {
         let (spans, reports) = (Vec::new(), Vec::new());
-        Outcome { spans, histogram: latency::empty(), reports, user_seconds: 0.0, system_seconds: 0.0, clock_cost_ns }
+        Outcome {
+            spans,
+            histogram: latency::empty(),
+            syncs: latency::empty(),
+            reports,
+            user_seconds: 0.0,
+            system_seconds: 0.0,
+            clock_cost_ns,
+        }
+    }
+
+    /// Adds what a thread recorded.
+    pub(crate) fn add(&mut self, recording: Recording) {
+        let Recording { span, histogram, syncs } = recording;
+        self.spans.push(span);
+        self.histogram.add(histogram).expect("histograms of one size add up");
+        self.syncs.add(syncs).expect("histograms of one size add up");
     }
 
     /// On a fake clock real CPU time would be the only number that differs from run to run.
@@ -107,13 +127,17 @@ impl<R> Outcome<R> {
     pub(crate) fn measurement(&self, operation: &str) -> Measurement {
         let first = self.spans.iter().filter(|span| span.operations > 0).map(|span| span.start_ns).min();
         let last = self.spans.iter().map(|span| span.stop_ns).max();
+        let mut latency = BTreeMap::from([(operation.to_owned(), latency::encode(&self.histogram))]);
+        if !self.syncs.is_empty() {
+            latency.insert(SYNC.to_owned(), latency::encode(&self.syncs));
+        }
         Measurement {
             workers: self.spans.clone(),
             timed_ns: first.zip(last).map_or(0, |(first, last)| last - first),
             operations: self.spans.iter().map(|span| span.operations).sum(),
             bytes: self.spans.iter().map(|span| span.bytes).sum(),
             stonewall: None,
-            latency: [(operation.to_owned(), latency::encode(&self.histogram))].into(),
+            latency,
             user_seconds: self.user_seconds,
             system_seconds: self.system_seconds,
             resident_after: None,
@@ -183,8 +207,7 @@ pub(crate) fn run<C: ThreadJob>(
             used[mode] = used[mode].max(recorded.usage[mode] - before[mode]);
             untimed[mode] += recorded.untimed[mode];
         }
-        outcome.spans.push(recorded.span);
-        outcome.histogram.add(recorded.histogram).expect("histograms of one size add up");
+        outcome.add(recorded.recording);
         outcome.reports.push(recorded.report);
     }
     [outcome.user_seconds, outcome.system_seconds] = [0, 1].map(|mode| (used[mode] - untimed[mode]).max(0.0));
@@ -207,8 +230,7 @@ fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
 
 /// What one thread recorded.
 struct Recorded<R> {
-    span: WorkerSpan,
-    histogram: Histogram<u64>,
+    recording: Recording,
     report: R,
     /// CPU seconds of the process when the thread was done: before its files are closed and its memory is freed, which
     /// is no part of the work.
@@ -249,8 +271,7 @@ fn thread_main<C: ThreadJob>(
     }
     result?;
     let (usage, untimed) = (usage::of_process(), recorder.untimed_usage());
-    let (span, histogram) = recorder.finish();
-    Ok(Some(Recorded { span, histogram, report: job.report(state), usage, untimed }))
+    Ok(Some(Recorded { recording: recorder.finish(), report: job.report(state), usage, untimed }))
 }
 
 /// Gives this thread a descriptor table of its own. In a shared one each call that takes a descriptor counts the file's

@@ -62,6 +62,19 @@ pub struct DeviceId {
     pub sequence: Option<u64>,
 }
 
+/// What a raw device did, one request at a time, past the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRates {
+    /// Bytes a second, read in 1 MiB one after the other.
+    pub read: f64,
+    /// Bytes a second, written in 1 MiB one after the other, not flushed.
+    pub write: f64,
+    /// Reads of 4 KiB a second, anywhere.
+    pub random_reads: f64,
+    /// Writes of 4 KiB a second, anywhere, each flushed.
+    pub flushed_writes: f64,
+}
+
 /// A block device and what it stands on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -116,10 +116,22 @@ metrics! {
     LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";
     LATENCY_P99 = "latency_p99", Seconds, Lower, Latency, "Time within which 99 of 100 operations finished.";
     LATENCY_P999 = "latency_p999", Seconds, Lower, Latency, "Time within which 999 of 1000 operations finished.";
+    LATENCY_MAX = "latency_max", Seconds, Lower, Latency, "Time of the longest operation: the longest stall that a caller saw.";
     CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, user and system, an operation.";
     DEVICE_BYTES_PER_OPERATION = "device_bytes_per_operation", Bytes, Lower, Cost, "Bytes the device read and wrote, an operation.";
+    DEFERRED_BYTES_PER_OPERATION = "deferred_bytes_per_operation", Bytes, Lower, Cost, "Bytes the device wrote from the clock's stop until the target was at rest, an operation.";
+    DEFERRED_FLUSHES_PER_OPERATION = "deferred_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served from the clock's stop until the target was at rest, an operation.";
+    DEFERRED_TIME_PER_OPERATION = "deferred_time_per_operation", Seconds, Lower, Cost, "Seconds from the clock's stop until the target was at rest, an operation, beyond those that the same calls take on a target at rest.";
+    THROUGHPUT_WITH_DEFERRED = "throughput_with_deferred", BytesPerSecond, Higher, Rate, "Bytes moved, per second until the target was at rest.";
+    OPERATION_RATE_WITH_DEFERRED = "operation_rate_with_deferred", OperationsPerSecond, Higher, Rate, "Operations finished, per second until the target was at rest.";
+    TREE_TIME_WITH_DEFERRED = "tree_time_with_deferred", Seconds, Lower, Rate, "Time of one pass over a tree of files until the target was at rest.";
+    SHARE_OF_DEVICE = "share_of_device", Count, Higher, Cost, "The rate as a share of what the raw device beneath did, one request at a time, just before it was formatted: 1 is as fast.";
+    WRITE_AMPLIFICATION = "write_amplification", Count, Lower, Cost, "Bytes the device wrote, what was left for later included, for each byte written.";
     DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
 }
+
+/// How the name of a rate ends that goes on until the target is at rest, after that of the same rate inside the clock.
+pub const WITH_DEFERRED: &str = "_with_deferred";
 
 /// A measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::host::{DeviceId, DeviceManifest, HostManifest};
+use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest};
 use crate::place::VmRecord;
 use crate::plan::Plan;
 use crate::target::Target;
@@ -61,6 +61,9 @@ pub struct RunRecord {
     /// What the media were, by their text.
     #[serde(default)]
     pub media: BTreeMap<String, MediumRecord>,
+    /// What the raw devices beneath did just before they were formatted, by block and target.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub devices_probed: BTreeMap<u32, BTreeMap<String, DeviceRates>>,
     /// What the targets turned out to be, by name.
     #[serde(default)]
     pub targets: BTreeMap<String, TargetRecord>,

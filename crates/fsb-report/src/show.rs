@@ -35,6 +35,11 @@ pub fn some_of(items: &[String], most: usize) -> String {
     format!("{}; and {} more", items[..most].join("; "), items.len() - most)
 }
 
+/// Rows as a line below the table names them: all of a suite that people read row by row, a part of a longer one.
+pub(crate) fn some_rows(rows: &[String]) -> String {
+    some_of(rows, 12)
+}
+
 /// A share as a percentage without needless digits: `3 %`, `2.5 %`.
 pub fn percent(share: f64) -> String {
     let value = (share * 1e4).round() / 100.0;

@@ -12,6 +12,7 @@ use crate::compare::{self, operation::OperationRow};
 use crate::judged::Judged;
 use crate::paragraph::Paragraph;
 use crate::run::published::Published;
+use crate::run::scaling::Scaling;
 use crate::run::summary::Workload;
 
 /// A run or a comparison, ready to be shown.
@@ -38,6 +39,8 @@ pub(crate) struct View<'a> {
     pub(crate) in_detail: bool,
     /// Regions of sizes where columns differ, the widest first; absent where none were looked for.
     pub(crate) findings: Option<Vec<&'a Finding>>,
+    /// Rows that are curves over threads or requests under way.
+    pub(crate) scaling: Vec<&'a Scaling>,
     /// Published values, where the run was made to stand beside them.
     pub(crate) published: Option<&'a Published>,
     /// What was shown, in a line, part by part.

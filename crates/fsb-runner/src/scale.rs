@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn files_image_and_limit_keep_their_ratios_and_records_stay() {
-        let scope = Scope { size: 6 << 30, memory: 1 << 30 };
+        let scope = Scope { size: 6 << 30, memory: 1 << 30, cpus: 2 };
         let spec = |params| WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
         let file = |params, scale| of_workload(spec(params), scale, scope).map(|spec| spec.params["file_size"].clone());
         let swept = json!({"file_size": 2u64 << 30, "block_size": 65536, "matrix": true});

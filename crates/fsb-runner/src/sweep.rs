@@ -3,7 +3,8 @@
 //! `file_size` and `block_size` may be lists (`["64K", "1M"]`) or ranges of doublings (`"64K..512M"`). Combinations are
 //! those that IOzone's automatic mode visits: no record is larger than its file, and files of 32 MiB and more get no
 //! records below 64 KiB unless `every_record` asks for them. The word `memory` in a size is that of the machine.
-//! `threads` may be a list of numbers too: `[1, 4, 16]`.
+//! `threads` and `depth` may be lists of numbers too, `[1, 4, 16]`, or ranges of doublings: `"1..4*cpus"`, where `cpus` are the
+//! machine's processors.
 
 use fsb_model::{Params, WorkloadSpec, expression};
 use serde_json::Value;
@@ -20,6 +21,10 @@ const LONGEST: usize = 1000;
 const FILE: &str = "file_size";
 const RECORD: &str = "block_size";
 const THREADS: &str = "threads";
+const DEPTH: &str = "depth";
+/// Parameters that are counts, in the order in which they are swept.
+const COUNTS: [&str; 2] = [THREADS, DEPTH];
+const CPUS: &str = "cpus";
 const EVERY: &str = "every_record";
 const MEMORY: &str = "memory";
 
@@ -39,21 +44,41 @@ pub struct Scope {
     pub size: u64,
     /// Bytes of memory that the machine has.
     pub memory: u64,
+    /// Processors that it has.
+    pub cpus: u32,
 }
 
-/// All combinations, in the order of threads, files, records; the workload itself where nothing is swept.
+/// All combinations, in the order of threads, depths, files, records; the workload itself where nothing is swept.
 pub fn expand(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
-    let Some(Value::Array(threads)) = spec.params.get(THREADS) else { return expand_sizes(spec, scope) };
-    if threads.is_empty() || threads.len() > LONGEST {
-        return Err(wrong(THREADS, format!("{} numbers: a list has from 1 to {LONGEST}", threads.len())));
+    let mut all = vec![spec.clone()];
+    for key in COUNTS {
+        let Some(counts) = counts(&spec.params, key, scope)? else { continue };
+        let with = |one: &WorkloadSpec, count: &Value| {
+            let mut one = one.clone();
+            one.params.insert(key.to_owned(), count.clone());
+            one
+        };
+        all = all.iter().flat_map(|one| counts.iter().map(move |count| with(one, count))).collect();
     }
-    let mut all = Vec::new();
-    for count in threads {
-        let mut one = spec.clone();
-        one.params.insert(THREADS.to_owned(), count.clone());
-        all.extend(expand_sizes(&one, scope)?);
+    let each: Vec<Vec<WorkloadSpec>> =
+        all.iter().map(|one| expand_sizes(one, scope)).collect::<Result<_, SweepError>>()?;
+    Ok(each.into_iter().flatten().collect())
+}
+
+/// The counts that a parameter lists; absent where it is one count or none.
+fn counts(params: &Params, key: &'static str, scope: Scope) -> Result<Option<Vec<Value>>, SweepError> {
+    let counts: Vec<Value> = match params.get(key) {
+        Some(Value::Array(counts)) => counts.clone(),
+        Some(Value::String(text)) if text.contains("..") => {
+            let text = text.replace(CPUS, &scope.cpus.to_string());
+            range(&text, key, scope)?.into_iter().flatten().map(Value::from).collect()
+        }
+        _ => return Ok(None),
+    };
+    match counts.len() {
+        1..=LONGEST => Ok(Some(counts)),
+        wrong_number => Err(wrong(key, format!("{wrong_number} numbers: a list has from 1 to {LONGEST}"))),
     }
-    Ok(all)
 }
 
 fn expand_sizes(spec: &WorkloadSpec, scope: Scope) -> Result<Vec<WorkloadSpec>, SweepError> {
@@ -159,7 +184,7 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    const SCOPE: Scope = Scope { size: 2 << 30, memory: 3 << 30 };
+    const SCOPE: Scope = Scope { size: 2 << 30, memory: 3 << 30, cpus: 2 };
 
     fn spec(params: Value) -> WorkloadSpec {
         WorkloadSpec::new("write", serde_json::from_value(params).unwrap())
@@ -196,6 +221,17 @@ mod tests {
         assert_eq!(found, [(Some(1), small), (Some(1), large), (Some(4), small), (Some(4), large)]);
         assert_eq!(expand(&spec(json!({"threads": []})), SCOPE).unwrap_err().key, THREADS);
         assert_eq!(expand(&spec(json!({"threads": [2]})), SCOPE).unwrap(), [spec(json!({"threads": 2}))]);
+    }
+
+    #[test]
+    fn counts_may_be_doublings_up_to_a_multiple_of_the_processors() {
+        let found = |params: Value| -> Vec<(u64, u64)> {
+            let all = expand(&spec(params), SCOPE).unwrap();
+            all.iter().map(|one| (one.params[THREADS].as_u64().unwrap(), one.params[DEPTH].as_u64().unwrap())).collect()
+        };
+        assert_eq!(found(json!({"threads": "1..4*cpus", "depth": 1})), [(1, 1), (2, 1), (4, 1), (8, 1)]);
+        assert_eq!(found(json!({"threads": [1, 2], "depth": "1..4"})), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 4)]);
+        assert_eq!(expand(&spec(json!({"depth": "8..1"})), SCOPE).unwrap_err().key, DEPTH);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! From what a trial measured to its metrics.
 
 use fsb_engine::{Profile, latency};
-use fsb_model::Metric;
-use fsb_model::metric::{self, MetricKind};
+use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
+use fsb_model::host::DeviceRates;
+use fsb_model::{Better, Durability, Metric};
 use fsb_model::trial::Stretches;
 
-use crate::agent::Measured;
+use crate::agent::{Measured, write_amplification};
 
 /// The metrics of a trial; the first one is what targets are compared by.
 ///
@@ -16,10 +17,12 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
     }
     let mut metrics =
         vec![if stretches.is_empty() { primary(profile, measured) } else { typical(profile, measured, stretches) }];
+    metrics.extend(with_deferred(&metrics[0], measured));
     metrics.extend(rates(measured));
     metrics.extend(workers(measured));
     metrics.extend(latencies(profile, measured));
     metrics.extend(costs(measured));
+    metrics.extend(deferred(profile, measured));
     Ok(metrics)
 }
 
@@ -51,6 +54,30 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         _ => measured.operations as f64 / seconds,
     };
     kind.of(value)
+}
+
+/// The rate that targets are compared by, as if the clock had gone on until the target was at rest.
+fn with_deferred(primary: &Metric, measured: &Measured) -> Option<Metric> {
+    let [_, _, later] = measured.deferred?.per_operation()?;
+    // An operation takes so much longer.
+    let longer = 1.0 + later * measured.operations as f64 / (measured.timed_ns as f64 * 1e-9);
+    let value = if primary.better == Better::Higher { primary.value / longer } else { primary.value * longer };
+    Some(metric::find(&format!("{}{WITH_DEFERRED}", primary.name))?.of(value))
+}
+
+/// What was left for later.
+fn deferred(profile: &Profile, measured: &Measured) -> Vec<Metric> {
+    let Some([bytes, flushes, seconds]) = measured.deferred.and_then(|deferred| deferred.per_operation()) else {
+        return Vec::new();
+    };
+    let written = measured.device_written.filter(|_| profile.only_writes);
+    let amplification = written.and_then(|written| write_amplification(measured, written));
+    let left = [
+        metric::DEFERRED_BYTES_PER_OPERATION.of(bytes),
+        metric::DEFERRED_FLUSHES_PER_OPERATION.of(flushes),
+        metric::DEFERRED_TIME_PER_OPERATION.of(seconds),
+    ];
+    left.into_iter().chain(amplification.map(|times| metric::WRITE_AMPLIFICATION.of(times))).collect()
 }
 
 /// What a workload of several operations tells of each.
@@ -88,7 +115,23 @@ fn latencies(profile: &Profile, measured: &Measured) -> Vec<Metric> {
     ];
     let mean = latency::mean(histogram).map(|mean| metric::LATENCY_MEAN.of(mean));
     let known = quantiles.into_iter().filter_map(|(kind, q)| Some(kind.of(latency::quantile(histogram, q)?)));
-    mean.into_iter().chain(known).collect()
+    let longest = latency::longest(histogram).map(|longest| metric::LATENCY_MAX.of(longest));
+    mean.into_iter().chain(known).chain(longest).collect()
+}
+
+/// The rate as a share of what the raw device did that is most like it; absent of work that it cannot be set beside: in
+/// memory, of names alone, mixed.
+pub fn share_of_device(profile: &Profile, primary: &Metric, device: DeviceRates) -> Option<Metric> {
+    let bytes = primary.name == metric::THROUGHPUT.name;
+    let cold = profile.cache.begins_cold() && !profile.metadata_only && profile.cold_bytes_per_operation > 0;
+    let like = match profile.durability {
+        Durability::Each if profile.only_writes && !bytes => device.flushed_writes,
+        Durability::End if profile.only_writes && bytes => device.write,
+        Durability::None if cold && bytes => device.read,
+        Durability::None if cold && primary.name == metric::OPERATION_RATE.name => device.random_reads,
+        _ => return None,
+    };
+    (like > 0.0).then(|| metric::SHARE_OF_DEVICE.of(primary.value / like))
 }
 
 fn costs(measured: &Measured) -> Vec<Metric> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fsb_model::host::{DeviceId, HostManifest};
+use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
 use fsb_model::{Identity, Target};
@@ -105,6 +105,9 @@ pub struct Provisioned {
     pub free_bytes: u64,
     /// Files that can be made; `u64::MAX` where the file system sets no limit.
     pub free_inodes: u64,
+    /// What the raw device beneath did just before it was formatted; absent where there is none of its own.
+    #[serde(default)]
+    pub device: Option<DeviceRates>,
     /// How the processes that measure are to be held.
     #[serde(default)]
     pub held: Held,

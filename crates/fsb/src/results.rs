@@ -83,11 +83,23 @@ pub struct Output {
     /// Write it to a file; the name's ending implies the form
     #[arg(short = 'o', long = "output-file", value_name = "FILE", hide = true)]
     pub file: Option<PathBuf>,
+    /// Say how long the slowest operations took
+    #[arg(long, hide = true)]
+    pub tails: bool,
 }
 
 impl Output {
     /// The format that was asked for: by name, else by the file's ending, else text.
     pub fn resolve(&self) -> anyhow::Result<&'static Format> {
+        let found = self.named()?;
+        if self.tails && found.name != "text" {
+            let other = format!("--tails belongs to the first screen: {} holds all latencies as it is", found.name);
+            return Err(exit::request(other));
+        }
+        Ok(found)
+    }
+
+    fn named(&self) -> anyhow::Result<&'static Format> {
         let ending = self.file.as_deref().and_then(Path::extension).and_then(|ending| ending.to_str());
         match (&self.format, ending) {
             (Some(name), _) => format(name),
@@ -104,14 +116,15 @@ impl Output {
     /// Prints or writes the report.
     pub fn emit(&self, report: &Report<'_>) -> anyhow::Result<()> {
         let format = self.resolve()?;
+        let tails = if self.tails { text::tails(report, 0) } else { String::new() };
         if let Some(path) = &self.file {
-            let text = (format.render)(report);
+            let text = (format.render)(report) + &tails;
             return Ok(author::replace(path, text.as_bytes())?);
         }
         match format.name {
             "text" => {
                 let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-                print_exactly(&text::screen(report, 0, color))
+                print_exactly(&(text::screen(report, 0, color) + &tails))
             }
             _ => print_data(&(format.render)(report)),
         }

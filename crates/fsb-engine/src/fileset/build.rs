@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::tree_walk::remove;
 use crate::EngineError;
 use crate::backend::{Directory, KernelNamespace, Namespace};
-use crate::data::{Data, Memory};
+use crate::data::{Data, DataSource, Memory};
 use crate::progress::Progress;
 
 /// Bytes of one call when files are written or read outside the clock.
@@ -34,8 +34,8 @@ pub(crate) enum Content {
 }
 
 /// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
-pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool, seed: u64) -> Result<(), EngineError> {
-    make(set, layout, content, seed)?;
+pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool, data: DataSource) -> Result<(), EngineError> {
+    make(set, layout, content, data)?;
     sync(set)?;
     if settle {
         wait_for_access_times();
@@ -46,10 +46,10 @@ pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool,
 }
 
 /// Makes the set; nothing is waited for.
-pub(crate) fn make(set: &Path, layout: &Layout, content: Content, seed: u64) -> Result<(), EngineError> {
+pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSource) -> Result<(), EngineError> {
     make_anew(set)?;
     let largest = layout.file_size.min(CHUNK);
-    let mut data = Data::new(seed, if content == Content::Full { largest as usize } else { 0 });
+    let mut data = Data::new(data, if content == Content::Full { largest as usize } else { 0 });
     for directory in 0..layout.directories() {
         make_directory(&set.join(Layout::directory_name(directory)))?;
         if content != Content::Directories {

@@ -105,7 +105,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let layout = Layout { files: 20, file_size: 8192, files_per_directory: 8 };
         let set = directory.path().join("set");
-        build::build(&set, &layout, build::Content::Full, true, 1).unwrap();
+        build::build(&set, &layout, build::Content::Full, true, 1.into()).unwrap();
         let before = ready(&set, &layout, Interest::Data, CacheState::Warm, false).unwrap();
         assert_eq!((before.resident_bytes, before.file_bytes), (Some(16 * 8192), 16 * 8192));
         let on_memory = rustix::fs::statfs(&set).unwrap().f_type == libc::TMPFS_MAGIC;

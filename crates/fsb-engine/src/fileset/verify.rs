@@ -6,15 +6,15 @@ use std::path::Path;
 
 use super::layout::Layout;
 use crate::EngineError;
-use crate::data::{Data, Memory};
+use crate::data::{Data, DataSource, Memory};
 
 /// Bytes of one call.
 const CHUNK: u64 = 1 << 20;
 
-/// Compares all that the files hold with what is written to files of this seed. Files may be shorter than the layout
+/// Compares all that the files hold with what is written to them. Files may be shorter than the layout
 /// says: a workload that writes new files may end early.
-pub(crate) fn verify(set: &Path, layout: &Layout, seed: u64) -> Result<(), EngineError> {
-    let mut data = Data::new(seed, CHUNK as usize);
+pub(crate) fn verify(set: &Path, layout: &Layout, data: DataSource) -> Result<(), EngineError> {
+    let mut data = Data::new(data, CHUNK as usize);
     let mut memory = Memory::new(CHUNK as usize);
     for file in 0..layout.files {
         let path = set.join(layout.path(file));

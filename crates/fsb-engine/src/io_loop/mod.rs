@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::EngineError;
 use crate::backend::{Backend, Completion, Directory, Flush, IoRequest, Purpose, Queued, Session, Setup, Slot, Verb};
 use crate::clock::Kind;
-use crate::data::{Data, Memory};
+use crate::data::{Data, DataSource, Memory};
 use crate::fileset::{Layout, Names};
 use crate::order::Visits;
 use crate::thread_recorder::ThreadRecorder;
@@ -36,7 +36,7 @@ pub(crate) struct OpenFileSet {
     pub(crate) layout: Layout,
     pub(crate) names: Names,
     pub(crate) root: Directory,
-    pub(crate) seed: u64,
+    pub(crate) data: DataSource,
 }
 
 impl OpenFileSet {
@@ -45,10 +45,10 @@ impl OpenFileSet {
         backend: &'static dyn Backend,
         path: PathBuf,
         layout: Layout,
-        seed: u64,
+        data: DataSource,
     ) -> Result<OpenFileSet, EngineError> {
         let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
-        Ok(OpenFileSet { backend, names: Names::new(&layout), path, layout, root, seed })
+        Ok(OpenFileSet { backend, names: Names::new(&layout), path, layout, root, data })
     }
 
     /// A call on a file was refused.
@@ -132,8 +132,8 @@ impl<'s> IoLoop<'s> {
     pub(crate) fn new(set: &'s OpenFileSet, io_options: IoOptions) -> Result<IoLoop<'s>, EngineError> {
         let record = io_options.record_size as usize;
         let mut source = match io_options.verb {
-            _ if io_options.depth > 1 => Buffers::RequestQueue(RequestQueue::new(set.seed, &io_options)),
-            Verb::Write => Buffers::Pool(Data::new(set.seed, record)),
+            _ if io_options.depth > 1 => Buffers::RequestQueue(RequestQueue::new(set.data, &io_options)),
+            Verb::Write => Buffers::Pool(Data::new(set.data, record)),
             Verb::Read => Buffers::Buffer(Memory::new(record)),
         };
         let held = io_options.hold && io_options.files.count <= HELD_FILES;
@@ -146,7 +146,7 @@ impl<'s> IoLoop<'s> {
             io_options,
             records_per_file: set.layout.file_size / record_size.max(1),
             held: Vec::with_capacity(files),
-            expected: (io_options.verify && io_options.verb == Verb::Read).then(|| Data::new(set.seed, record)),
+            expected: (io_options.verify && io_options.verb == Verb::Read).then(|| Data::new(set.data, record)),
         };
         if held {
             session.hold()?;

@@ -11,7 +11,7 @@ use super::{IoOptions, SetSession, advance, call_of};
 use crate::EngineError;
 use crate::backend::{Completion, Flush, IoRequest, Queued, Slot, Verb};
 use crate::clock::Kind;
-use crate::data::{Data, Memory, PAGE};
+use crate::data::{Data, DataSource, Memory, PAGE};
 use crate::order::Visits;
 use crate::thread_recorder::ThreadRecorder;
 
@@ -48,11 +48,11 @@ struct RequestSlot {
 }
 
 impl RequestQueue {
-    pub(super) fn new(seed: u64, io_options: &IoOptions) -> RequestQueue {
+    pub(super) fn new(source: DataSource, io_options: &IoOptions) -> RequestQueue {
         let (depth, length) = (io_options.depth as usize, io_options.record_size as usize);
         let stride = length.next_multiple_of(PAGE);
         let mut arena = Memory::new(depth * stride);
-        let data = (io_options.verb == Verb::Write).then(|| Data::new(seed, length));
+        let data = (io_options.verb == Verb::Write).then(|| Data::new(source, length));
         let slots = arena.as_mut().chunks_exact_mut(stride).zip(0..io_options.depth).map(|(memory, tag)| {
             // Filled before the clock, for records of whole periods the copy is never needed again.
             let holds = data.as_ref().map(|data| data.fill(&mut memory[..length], 0, None));

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::names::PoolNames;
 use crate::EngineError;
 use crate::backend::{Backend, Directory, Flush, OpenFlags, Session, Setup, Slot};
-use crate::data::Data;
+use crate::data::{Data, DataSource};
 use crate::memory::Memory;
 
 /// What files are filled with.
@@ -31,10 +31,10 @@ pub(crate) enum FileContent<'c> {
 
 impl FileContent<'_> {
     /// Bytes by address, of files of up to `largest` bytes that are moved in blocks of up to `block`.
-    pub(crate) fn addressed(seed: u64, largest: u32, block: u32, rank: u32) -> FileContent<'static> {
-        let data = Data::new(seed, block.min(largest) as usize);
-        // Whole sectors, so that no two files share one; ranks are further apart than any number of files.
-        FileContent::Addressed { data, stride: u64::from(largest).next_multiple_of(512), first: u64::from(rank) << 50 }
+    pub(crate) fn addressed(source: DataSource, largest: u32, block: u32, rank: u32) -> FileContent<'static> {
+        let data = Data::new(source, block.min(largest) as usize);
+        // Whole blocks, so that no two files share one; ranks are further apart than any number of files.
+        FileContent::Addressed { data, stride: u64::from(largest).next_multiple_of(4096), first: u64::from(rank) << 50 }
     }
 
     /// The bytes of a file from `offset` on, of which an operation that began at `at` moves some.

@@ -112,7 +112,7 @@ pub fn run<D: Draw>(
     };
     let content = match options.text {
         Some(text) => FileContent::Text(text),
-        None => FileContent::addressed(0, largest, options.read_block.max(options.write_block), 0),
+        None => FileContent::addressed(0.into(), largest, options.read_block.max(options.write_block), 0),
     };
     let ops = FileOps::new(names, ops_options, content, largest)?;
     let mut run = Run { ops, pool, interrupted, last: None };

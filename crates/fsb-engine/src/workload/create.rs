@@ -35,6 +35,7 @@ pub(super) static CREATE: SimpleWorkload = SimpleWorkload {
         repeats_in_place: false,
         primary: &OPERATION_RATE,
         cold_bytes_per_operation: 0,
+        only_writes: true,
         ..spec.profile("create", spec.files_label("create"))
     },
     measure: |spec, profile, context, gate| {

@@ -200,7 +200,7 @@ impl Job for FallocateJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        fileset::build(&context.set(), &self.layout_before(), self.content(), false, context.seed)?;
+        fileset::build(&context.set(), &self.layout_before(), self.content(), false, context.data())?;
         self.probe(context)?;
         fileset::sync(&context.set())
     }

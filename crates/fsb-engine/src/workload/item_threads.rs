@@ -57,8 +57,6 @@ where
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        io.flush_all()?;
-        recorder.tick(Kind::Sync, bytes);
-        Ok(())
+        recorder.sync(bytes, || io.flush_all())
     }
 }

@@ -26,8 +26,8 @@ impl Spec {
         let settle = self.cache != CacheState::Any && content == Content::Full;
         let (set, layout) = (context.set(), &self.layout);
         match context.preparing {
-            Preparing::All => fileset::build(&set, layout, content, settle, context.seed),
-            Preparing::Files => fileset::make(&set, layout, content, context.seed),
+            Preparing::All => fileset::build(&set, layout, content, settle, context.data()),
+            Preparing::Files => fileset::make(&set, layout, content, context.data()),
             Preparing::Settling if settle => fileset::read_once(&set, layout),
             Preparing::Settling => Ok(()),
         }
@@ -35,7 +35,7 @@ impl Spec {
 
     /// The set that [`Spec::prepare`] made, open.
     pub(crate) fn open_set(&self, context: &Context) -> Result<OpenFileSet, EngineError> {
-        OpenFileSet::open(self.backend_for(context), context.set(), self.layout, context.seed)
+        OpenFileSet::open(self.backend_for(context), context.set(), self.layout, context.data())
     }
 
     /// The items that a thread visits.

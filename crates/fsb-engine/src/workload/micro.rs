@@ -204,6 +204,8 @@ impl Job for MicroJob {
             space: layout.files * layout.file_size.next_multiple_of(4096) + inodes * 2048,
             inodes,
             cold_bytes_per_operation: 0,
+            only_writes: false,
+            device_share: 1.0,
         }
     }
 
@@ -232,11 +234,11 @@ impl Job for MicroJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        fileset::build(&context.set(), &self.layout(), Content::Directories, false, context.seed)
+        fileset::build(&context.set(), &self.layout(), Content::Directories, false, context.data())
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
-        let set = OpenFileSet::open(context.backend(self.backend), context.set(), self.layout(), context.seed)?;
+        let set = OpenFileSet::open(context.backend(self.backend), context.set(), self.layout(), context.data())?;
         let threads = MicroThreads {
             job: self,
             set: &set,

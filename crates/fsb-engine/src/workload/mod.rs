@@ -9,6 +9,7 @@ mod cells;
 #[cfg(test)]
 mod conformance;
 mod create;
+mod data;
 mod delete;
 mod fallocate;
 mod filetree;
@@ -128,6 +129,12 @@ pub trait Job: Send + Sync {
     /// The backend that makes the calls, unless a task has one of its own.
     fn backend(&self) -> &'static dyn Backend;
 
+    /// Why the plan cannot say what its data are like: they are somebody's own, or there are none.
+    fn own_data(&self) -> Option<&'static str> {
+        let profile = self.profile();
+        (profile.file_size == 0).then_some("it moves no data")
+    }
+
     /// What stretches are made of. Absent where the work is measured as a whole, in visits.
     fn unit(&self) -> Option<Unit> {
         None
@@ -148,7 +155,7 @@ pub trait Job: Send + Sync {
 pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
     let known: Vec<_> = REGISTRY.iter().map(|workload| workload.name()).collect();
     match REGISTRY.iter().find(|workload| workload.name() == spec.name) {
-        Some(workload) => workload.parse(&spec.params, sizing),
+        Some(workload) => data::parse(*workload, &spec.params, sizing),
         None => {
             Err(ParamError { workload: spec.name.clone(), key: None, message: unknown("workload", &spec.name, known) })
         }

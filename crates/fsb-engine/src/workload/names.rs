@@ -85,9 +85,8 @@ impl ThreadJob for NameThreads<'_> {
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
         let OpenFileSet { backend, root, path, .. } = self.set;
-        backend.namespace().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", path, errno))?;
-        recorder.tick(Kind::Sync, bytes);
-        Ok(())
+        let synced = recorder.sync(bytes, || backend.namespace().sync_file_system(root));
+        synced.map_err(|errno| EngineError::call("syncfs of", path, errno))
     }
 }
 

@@ -286,6 +286,8 @@ impl Spec {
             inodes,
             // Smaller files and records share blocks, or lie in the inode.
             cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK { 64 } else { record_size },
+            only_writes: false,
+            device_share: 1.0,
         }
     }
 

@@ -15,6 +15,7 @@ mod medians;
 pub(crate) mod member;
 mod ratios;
 mod runs;
+mod scaling;
 mod scatter;
 mod surface;
 mod trials;
@@ -27,6 +28,7 @@ use crate::view::{Row, View};
 /// Every chart, in the order of the page.
 static CHARTS: &[ChartKind] = &[
     ratios::KIND,
+    scaling::KIND,
     boxes::KIND,
     trials::KIND,
     latency::KIND,

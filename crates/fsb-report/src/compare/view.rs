@@ -36,6 +36,7 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         explanation: None,
         in_detail: selection.detail.is_some(),
         findings: Some(findings).filter(|findings| !findings.is_empty()),
+        scaling: Vec::new(),
         published: None,
         facts: facts::facts(document, &sets),
         stopped: None,

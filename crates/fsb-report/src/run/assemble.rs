@@ -6,7 +6,7 @@ use fsb_model::{RunRecord, Trial};
 use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::Summary;
-use super::{beside, environment, facts, headline, method, rows, unjudged, warnings};
+use super::{beside, environment, facts, headline, method, rows, scaling, unjudged, warnings};
 
 impl Summary {
     /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
@@ -20,6 +20,7 @@ impl Summary {
         let rows = rows::rows(record, trials);
         let overall = rows::overall(&rows, &targets, record.plan.theta);
         let blocks = facts::blocks(trials);
+        let scaling = scaling::curves(&rows, &targets, trials, record.plan.theta);
         let mut summary = Summary {
             name: record.name.clone(),
             suite: record.plan.name.clone(),
@@ -40,6 +41,7 @@ impl Summary {
             environment: environment::tables(record),
             method: Vec::new(),
             published: None,
+            scaling,
             findings: None,
         };
         if summary.unjudged.is_some() {

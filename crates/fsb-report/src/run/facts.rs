@@ -9,7 +9,7 @@ use fsb_model::{Repetition, RunRecord, TargetKind};
 
 use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};
-use super::{placement, unjudged};
+use super::{beneath, device, placement, unjudged};
 use crate::show::{counted, percent, scale};
 
 pub(super) fn targets(record: &RunRecord) -> Vec<TargetSummary> {
@@ -46,6 +46,12 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
     if !media.is_empty() {
         facts.push(media.into_iter().collect::<Vec<_>>().join(" and "));
     }
+    let beneath: BTreeSet<String> =
+        record.media.values().filter_map(|medium| beneath::words(record, &medium.device)).collect();
+    if !beneath.is_empty() {
+        facts.push(beneath.into_iter().collect::<Vec<_>>().join(" and "));
+    }
+    facts.extend(device::fact(record));
     facts.extend(placement::fact(record));
     let kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.what.kernel.as_str()).collect();
     let own = Some(record.host.kernel.as_str());

@@ -1,8 +1,12 @@
 //! Runs: what one found, and what is said of it.
 
 mod assemble;
+mod beneath;
 mod beside;
 mod cell;
+mod costs;
+mod deferred;
+mod device;
 mod disturbed;
 pub(crate) mod environment;
 mod facts;
@@ -13,6 +17,7 @@ mod placement;
 pub(crate) mod published;
 pub(crate) mod resolution;
 mod rows;
+pub(crate) mod scaling;
 pub(crate) mod sections;
 pub(crate) mod short;
 mod shown;
@@ -25,6 +30,7 @@ mod warnings;
 
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
+pub use scaling::{By, Scaling};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use rows::{RowNow, row_states};
 pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times};

@@ -3,6 +3,7 @@
 use fsb_analysis::Resolution;
 
 use super::summary::{Summary, Workload};
+use crate::show::some_rows;
 
 /// A bound as people read it, rounded away from nothing: `6 %`, `0.8 %`.
 pub(crate) fn bound(change: f64) -> String {
@@ -27,7 +28,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
             let resolution = row.resolution.filter(|resolution| wanted(*resolution))?;
             Some(format!("{} at {}", bound(resolution.change()), row.workload))
         };
-        summary.rows.iter().filter_map(of).collect::<Vec<_>>().join("; ")
+        some_rows(&summary.rows.iter().filter_map(of).collect::<Vec<_>>())
     };
     let equal = said(|resolution| matches!(resolution, Resolution::EqualWithin(_)));
     let open = said(|resolution| matches!(resolution, Resolution::NoDifferenceAbove(_)));

@@ -26,6 +26,8 @@ pub struct ShownTrial {
     pub outcome: Outcome,
     /// It was made again.
     pub superseded: bool,
+    /// The target had come to rest before it was measured.
+    pub at_rest: bool,
     /// The part of the medium that the target had.
     pub part: Option<u32>,
     /// Seconds since 1970; absent where the record has no time.
@@ -126,6 +128,7 @@ impl ShownTrials {
             attempt: trial.attempt,
             outcome: trial.outcome,
             superseded: trial.superseded,
+            at_rest: trial.observed.get("settled") != Some(&serde_json::Value::Bool(false)),
             part: trial.part,
             started: seconds(&trial.started),
             error,

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
+use super::scaling::Scaling;
 use crate::paragraph::Paragraph;
 use crate::show::NOT_HERE;
 
@@ -54,6 +55,9 @@ pub struct Summary {
     pub method: Vec<Paragraph>,
     /// Published values beside ours.
     pub published: Option<Published>,
+    /// Rows that are curves over threads or requests under way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scaling: Vec<Scaling>,
     /// What a matrix of sizes shows of any two targets; absent where there is none, or nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,

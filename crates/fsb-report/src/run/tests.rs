@@ -213,8 +213,8 @@ fn findings_end_every_form() {
 fn side_by_side_is_told_with_its_looks_and_rounds() {
     let (record, trials) = sample::side_by_side(&["ext4", "xfs", "btrfs"], 9);
     let summary = Summary::of_run(&record, &trials);
-    assert_eq!(summary.facts[1], "side by side on 3 parts of 660 MiB, 9 rounds");
-    assert_eq!(summary.facts[3..5], ["9 blocks".to_owned(), "2 of 3 looks".to_owned()][..], "{:?}", summary.facts);
+    assert_eq!(summary.facts[2], "side by side on 3 parts of 660 MiB, 9 rounds");
+    assert_eq!(summary.facts[4..6], ["9 blocks".to_owned(), "2 of 3 looks".to_owned()][..], "{:?}", summary.facts);
     let pair = &summary.rows[0].ranking.pairs[0].comparison;
     assert_eq!(pair.method, fsb_analysis::Method::PairedOnParts);
     assert!(pair.nominal_level.is_some_and(|level| level > pair.level), "{pair:?}");

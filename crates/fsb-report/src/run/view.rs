@@ -3,8 +3,8 @@
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
 
-use super::resolution;
 use super::summary::{Measured, Summary, Workload};
+use super::{costs, deferred, resolution, scaling};
 use crate::judged::Judged;
 use crate::screen::Names;
 use crate::show::percent;
@@ -26,6 +26,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         explanation: explanation(summary),
         in_detail: false,
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
+        scaling: summary.scaling.iter().collect(),
         published: summary.published.as_ref(),
         facts: summary.facts.clone(),
         stopped: summary.stopped.as_deref(),
@@ -93,6 +94,9 @@ fn legend(summary: &Summary) -> Vec<String> {
         notes.push("Estimate and half-width of its 95 % interval.".to_owned());
     }
     notes.extend(resolution::lines(summary));
+    notes.extend(deferred::line(summary));
+    notes.extend(costs::lines(summary));
+    notes.extend(scaling::lines(summary));
     notes.extend(summary.advice.clone());
     notes
 }
@@ -106,7 +110,8 @@ fn explanation(summary: &Summary) -> Option<String> {
             }
             false => ".".to_owned(),
         };
-        let lines: String = resolution::lines(summary).iter().map(|line| format!(" {line}")).collect();
+        let lines = resolution::lines(summary).into_iter().chain(deferred::line(summary)).chain(costs::lines(summary)).chain(scaling::lines(summary));
+        let lines: String = lines.map(|line| format!(" {line}")).collect();
         format!("Change against {}{judged}{lines}", summary.reference_name())
     })
 }

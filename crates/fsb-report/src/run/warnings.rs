@@ -8,7 +8,7 @@ use fsb_model::{Outcome, Phase, RunRecord};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{disturbed, stretches};
+use super::{device, disturbed, stretches};
 use crate::show::{NOT_HERE, counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -29,6 +29,8 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
         warnings.extend(trends(summary));
     }
     warnings.extend(not_stationary(summary));
+    warnings.extend(device::warning(record));
+    warnings.extend(restless(trials));
     warnings.extend(disturbed::warning(trials));
     if record.finished.is_none() && summary.blocks > 0 {
         warnings.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
@@ -132,6 +134,22 @@ fn warm_up(trials: &[ShownTrial]) -> Option<String> {
     (!named.is_empty()).then(|| {
         format!(
             "{} of the warm-up did not end well; amounts and times were planned without: {}",
+            counted(named.len(), "trial"),
+            some_of(&named, NAMED)
+        )
+    })
+}
+
+/// Trials on targets that were still busy with something else.
+fn restless(trials: &[ShownTrial]) -> Option<String> {
+    let named: Vec<String> = trials
+        .iter()
+        .filter(|trial| trial.counts() && !trial.at_rest)
+        .map(|trial| format!("{} at {}, block {}", trial.what.target, trial.what.workload, trial.block))
+        .collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} on targets that did not come to rest within 10 s: {}; what they still wrote may be part of the numbers",
             counted(named.len(), "trial"),
             some_of(&named, NAMED)
         )

@@ -58,8 +58,8 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
     if let Err(failure) = applicable(job.as_ref(), stage.target) {
         return refused(failure);
     }
-    let mut conduct = Conduct { stage, request, profile: job.profile(), tally: Tally::new() };
-    let ended = conduct.limit().and_then(|()| conduct.repetitions());
+    let mut conduct = Conduct { request, profile: job.profile(), tally: Tally::new(stage.target), stage };
+    let ended = conduct.limit().and_then(|()| conduct.repetitions()).and_then(|()| conduct.rest());
     // Whatever happened, the next trial finds an empty target, and a quiet one.
     let cleaned = conduct.step(Step::Cleanup, 0);
     conduct.settle_afterwards();
@@ -107,6 +107,15 @@ impl Conduct<'_, '_> {
         Ok(())
     }
 
+    /// What the last repetition left for later is counted before its files are removed. What came before it was written
+    /// when the target was made quiet for the next one.
+    fn rest(&mut self) -> Result<(), Failure> {
+        let started = Instant::now();
+        let rested = self.tally.rest(self.stage.testbed, self.request.seat);
+        self.tally.spent.settle += started.elapsed().as_secs_f64();
+        rested.map_err(|error| Failure::Lost(error.to_string()))
+    }
+
     /// What this trial left must not be written out within the next one. A target that fails here fails the next trial.
     fn settle_afterwards(&mut self) {
         let started = Instant::now();
@@ -141,6 +150,9 @@ impl Conduct<'_, '_> {
             return Err(Failure::Failed("the worker measured nothing".to_owned()));
         };
         self.tally.count(before, after);
+        if let Some(leavings) = &mut self.tally.leavings {
+            leavings.repetition(measurement.operations, before, after);
+        }
         self.tally.seen.measured(&measurement);
         self.tally.add(measurement);
         Ok(())

@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 mod conduct;
+mod deferred;
 mod failure;
 pub(crate) mod lines;
 mod proof;
@@ -19,6 +20,7 @@ use fsb_testbed::{Kind, Progress, Provisioned, Setup, Testbed, TestbedError, wor
 pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
 use conduct::{Stage, conduct};
+pub use deferred::write_amplification;
 use lines::{LineError, Lines};
 pub use protocol::{Measured, RowRequest, SeatTrial, Spent, TrialReply, TrialRequest};
 use protocol::{Reply, Request, VERSION};

@@ -13,6 +13,7 @@ use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::deferred::Deferred;
 use crate::rounds;
 
 /// The version of the protocol that this program speaks.
@@ -192,6 +193,12 @@ pub struct Measured {
     pub device_bytes: Option<u64>,
     /// Flushes served by the device, where it can be told.
     pub device_flushes: Option<u64>,
+    /// Bytes written by the device, where it can be told.
+    #[serde(default)]
+    pub device_written: Option<u64>,
+    /// What was left for later; absent where nothing was written, or the device is not the target's own.
+    #[serde(default)]
+    pub deferred: Option<Deferred>,
     /// Seconds an iteration of each cycle, of the micro-benchmarks.
     pub samples: Vec<f64>,
     /// Rates beside the one that targets are compared by, by the name of their metric.

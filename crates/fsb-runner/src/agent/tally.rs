@@ -7,9 +7,10 @@ use fsb_model::Outcome;
 use fsb_model::trial::Stretches;
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
-use fsb_testbed::{Counters, Provisioned, watch};
+use fsb_testbed::{ColdMethod, Counters, Provisioned, Testbed, TestbedError, watch};
 use serde_json::{Map, Value, json};
 
+use super::deferred::Leavings;
 use super::failure::{Failure, for_want_of_memory, refused};
 use super::proof::{self, Seen};
 use super::protocol::{Measured, Spent, TrialReply};
@@ -31,12 +32,21 @@ pub(super) struct Tally {
     pub(super) killed_before: u64,
     /// Of a trial in rounds.
     pub(super) stretches: Stretches,
+    /// What is left for later; only of a target whose device is its own.
+    pub(super) leavings: Option<Leavings>,
     /// Rounds that were made again because this target moved something within a neighbour's stretch.
     pub(super) restless: u32,
 }
 
 impl Tally {
-    pub(super) fn new() -> Tally {
+    /// Of a trial on this target.
+    pub(super) fn new(target: &Provisioned) -> Tally {
+        // The device under a directory serves others too.
+        let private = target.abilities.fake.is_none() && target.abilities.cold == Some(ColdMethod::Remount);
+        Tally { leavings: private.then(Leavings::default), ..Tally::empty() }
+    }
+
+    fn empty() -> Tally {
         Tally {
             spent: Spent::default(),
             seen: Seen::default(),
@@ -50,8 +60,17 @@ impl Tally {
             memory: None,
             killed_before: 0,
             stretches: Stretches::default(),
+            leavings: None,
             restless: 0,
         }
+    }
+
+    /// The target comes to rest, and what it did for that is noted.
+    pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, seat: u32) -> Result<(), TestbedError> {
+        if let Some(leavings) = self.leavings.take() {
+            self.measured.deferred = leavings.rest(testbed, seat)?;
+        }
+        Ok(())
     }
 
     pub(super) fn count(&mut self, before: Option<Counters>, after: Option<Counters>) {
@@ -65,6 +84,7 @@ impl Tally {
         }
         *self.measured.device_bytes.get_or_insert(0) += read + write;
         *self.measured.device_flushes.get_or_insert(0) += flushes;
+        *self.measured.device_written.get_or_insert(0) += write;
         self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
     }
 
@@ -121,6 +141,9 @@ impl Tally {
         observed.insert("settled".to_owned(), Value::Bool(self.settled));
         if target.abilities.fake.is_none() {
             observed.insert("spent_seconds".to_owned(), json!(self.spent));
+        }
+        if let Some(deferred) = self.measured.deferred {
+            observed.insert("deferred".to_owned(), json!(deferred));
         }
         if !self.measured.counts.is_empty() {
             observed.insert("counts".to_owned(), json!(self.measured.counts));

@@ -50,7 +50,7 @@ impl PlanFile {
         let (place, vm) = self.resolved_place(cpus)?;
         let memory = vm.map_or_else(memory, |vm| vm.memory.0);
         let sizing = Sizing { size: size.0, cpus: place::processors(vm, &self.controls).unwrap_or(cpus) };
-        let cells = self.cells(&workloads, &sizing, Full { size: full.0, scale, memory })?;
+        let cells = self.cells(&workloads, &sizing, Full { size: full.0, scale, memory, cpus: sizing.cpus })?;
         let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
         let repetition = self.repetition.clone().over(under.repetition);
@@ -82,7 +82,7 @@ impl PlanFile {
         let (cells, sizing) = match placement.divided() {
             Some((parts, part_bytes)) => {
                 let sizing = Sizing { size: part_bytes, ..sizing };
-                let full = Full { size: full.0 / u64::from(parts), scale, memory };
+                let full = Full { size: full.0 / u64::from(parts), scale, memory, cpus: sizing.cpus };
                 (self.cells(&workloads, &sizing, full)?, sizing)
             }
             None => (cells, sizing),
@@ -155,7 +155,7 @@ impl PlanFile {
 
     /// Every combination of sizes, with the place of its workload in the plan.
     fn swept(&self, workloads: &[WorkloadSpec], full: Full) -> Result<Vec<(usize, WorkloadSpec)>, PlanError> {
-        let scope = Scope { size: full.size, memory: full.memory };
+        let scope = Scope { size: full.size, memory: full.memory, cpus: full.cpus };
         let mut swept = Vec::new();
         for (index, spec) in workloads.iter().enumerate() {
             let all = sweep::expand(spec, scope).map_err(|error| {
@@ -220,6 +220,8 @@ struct Full {
     scale: f64,
     /// Of the machine that is measured on.
     memory: u64,
+    /// Its processors.
+    cpus: u32,
 }
 
 /// Bytes of memory that this machine has.

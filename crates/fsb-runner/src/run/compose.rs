@@ -48,6 +48,9 @@ impl Schedule<'_> {
             }
             Outcome::Failed | Outcome::NotApplicable => Vec::new(),
         };
+        let mut metrics = metrics;
+        let rates = provisioned.and_then(|provisioned| provisioned.device);
+        metrics.extend(rates.and_then(|rates| values::share_of_device(profile, metrics.first()?, rates)));
         let mut observed = reply.observed;
         if let Some(provisioned) = provisioned {
             observed.insert("mount_options".to_owned(), json!(provisioned.record.mount_options));

@@ -50,6 +50,10 @@ impl Schedule<'_> {
             Err(error) => return Err(error.into()),
         };
         self.run.record.targets.insert(target.name.clone(), provisioned.record.clone());
+        if let Some(rates) = provisioned.device {
+            let block = self.run.record.devices_probed.entry(order.block).or_default();
+            block.insert(target.name.clone(), rates);
+        }
         for warning in &provisioned.warnings {
             self.warn_once(warning);
         }

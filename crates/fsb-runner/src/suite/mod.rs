@@ -114,6 +114,11 @@ pub static REGISTRY: &[Suite] = &[
         text: include_str!("videoserver.toml"),
     },
     Suite {
+        name: "scaling",
+        about: "Creating, deleting, appending, random reads and writes, a mail server: over threads and requests under way.",
+        text: include_str!("scaling.toml"),
+    },
+    Suite {
         name: "untar-build",
         about: "A source tree unpacked, looked at, read and removed: the Andrew benchmark, whole and phase by phase.",
         text: include_str!("untar-build.toml"),

@@ -157,6 +157,7 @@ fn provisioned() -> Provisioned {
         free_bytes: 1,
         free_inodes: 1,
         held: Held::default(),
+        device: None,
         warnings: Vec::new(),
     }
 }

@@ -120,6 +120,7 @@ impl DirectoryVisit {
             free_bytes: space.bytes,
             free_inodes: space.inodes,
             held: Held::default(),
+            device: None,
             warnings: Vec::new(),
         })
     }

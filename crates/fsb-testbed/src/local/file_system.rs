@@ -10,7 +10,7 @@ use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted, Version};
-use crate::medium::OpenMedium;
+use crate::medium::{OpenMedium, probe};
 use crate::sys::{Roots, block, mount as kernel, mountinfo};
 use crate::testbed::{Abilities, ColdMethod, Provisioned, Quiet};
 
@@ -60,6 +60,7 @@ impl FileSystemVisit {
         let VisitRequest { member, spec, point, size, user, page_cache, held, oldest } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
+        let probed = medium.as_deref().map(|medium| probe(medium.device()));
         let (formatted, inspection) = match medium.as_deref_mut() {
             Some(medium) => format(*member, spec, *oldest, medium)?,
             None => (Formatted::default(), member.inspect(&source)),
@@ -86,7 +87,14 @@ impl FileSystemVisit {
             .and_then(|()| visit.make_root())
             .and_then(|()| visit.describe(spec, formatted, inspection));
         match provisioned {
-            Ok(provisioned) => Ok((visit, provisioned)),
+            Ok(mut provisioned) => {
+                match probed {
+                    Some(Ok(rates)) => provisioned.device = Some(rates),
+                    Some(Err(error)) => provisioned.record.notes.push(format!("the raw device was not probed: {error}")),
+                    None => {}
+                }
+                Ok((visit, provisioned))
+            }
             Err(error) => {
                 // The first error is the one that explains.
                 let _ = visit.end(medium);
@@ -198,6 +206,7 @@ impl FileSystemVisit {
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,
+            device: None,
             held: Held::default(),
             warnings: Vec::new(),
         })

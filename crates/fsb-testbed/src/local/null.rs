@@ -37,6 +37,7 @@ pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provis
         free_bytes: u64::MAX,
         free_inodes: u64::MAX,
         held: Held::default(),
+        device: None,
         warnings: Vec::new(),
     })
 }

@@ -11,9 +11,12 @@ use crate::results::{self, Output};
 use crate::{exit, stored};
 
 const MORE: &str = "\
+Also: --format FORMAT (text, csv, json, markdown, html), -o FILE (its ending implies the form),
+  --tails (how long the slowest operations took)
 Examples:
   fsb report fsb-results/20261120T150405Z-ext4-xfs        the first screen again
   fsb report fsb-results/20261120T150405Z-ext4-xfs -o report.html
+  fsb report fsb-results/20261120T150405Z-ext4-xfs --tails
   fsb report fsb-results/20261120T150405Z-ext4-xfs --format csv | column -ts,";
 
 /// Show the run in DIR (text, csv, json, markdown, html), finished or not

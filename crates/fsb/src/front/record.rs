@@ -66,6 +66,7 @@ pub(super) fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)
         order: Vec::new(),
         host: Default::default(),
         media: Default::default(),
+        devices_probed: Default::default(),
         targets: Default::default(),
         controls: Default::default(),
         warnings: Vec::new(),

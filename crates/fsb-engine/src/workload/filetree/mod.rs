@@ -95,6 +95,8 @@ impl Job for FileTreeJob {
             space: data * trees + inodes * NOTE,
             inodes,
             cold_bytes_per_operation: 0,
+            only_writes: false,
+            device_share: 1.0,
         }
     }
 
@@ -115,7 +117,7 @@ impl Job for FileTreeJob {
         }
         if self.has_source() {
             let (leaves, _) = tree::leaves(&self.0.shape);
-            tree::build(&set, &TreeNames::new(&self.0.shape, TREES[0]), &leaves, context.seed)?;
+            tree::build(&set, &TreeNames::new(&self.0.shape, TREES[0]), &leaves, context.data())?;
         }
         fileset::sync(&set)
     }
@@ -133,7 +135,7 @@ impl Job for FileTreeJob {
         if real {
             match self.0.operation {
                 Operation::CopyInto => {
-                    let source = tree::in_memory(&leaves, whole, context.seed)?;
+                    let source = tree::in_memory(&leaves, whole, context.data())?;
                     ready = tree::prove_in_memory(&source, whole, &leaves)?;
                     memory = Some(source);
                 }
@@ -158,7 +160,7 @@ impl Job for FileTreeJob {
         if real {
             match self.0.operation {
                 Operation::Delete => fileset::expect_nothing(&set)?,
-                _ => tree::check(&set, &to, &leaves, context.seed, self.0.verify)?,
+                _ => tree::check(&set, &to, &leaves, context.data(), self.0.verify)?,
             }
         }
         let mut measurement = outcome.measurement(profile.operation);

@@ -202,9 +202,7 @@ impl ThreadJob for TreeThreads<'_> {
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        let synced = self.backend.namespace().sync_file_system(self.root);
-        synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
-        recorder.tick(Kind::Sync, bytes);
-        Ok(())
+        let synced = recorder.sync(bytes, || self.backend.namespace().sync_file_system(self.root));
+        synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))
     }
 }

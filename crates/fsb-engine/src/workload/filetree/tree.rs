@@ -12,7 +12,7 @@ use fsb_model::units::show_bytes;
 use rustix::fs::MemfdFlags;
 
 use crate::EngineError;
-use crate::data::{Data, Memory, PAGE};
+use crate::data::{Data, DataSource, Memory, PAGE};
 use crate::fileset::EXAMINED_FILES;
 use crate::memory::check_room;
 use crate::residency::resident_bytes;
@@ -79,12 +79,12 @@ fn c_string(text: String) -> CString {
 }
 
 /// Makes the tree with all its bytes.
-pub(super) fn build(set: &Path, names: &TreeNames, leaves: &[TreeFile], seed: u64) -> Result<(), EngineError> {
+pub(super) fn build(set: &Path, names: &TreeNames, leaves: &[TreeFile], source: DataSource) -> Result<(), EngineError> {
     for name in &names.directories {
         let path = TreeNames::path(set, name);
         fs::create_dir(&path).map_err(|error| EngineError::io("make directory", &path, &error))?;
     }
-    let mut data = Data::new(seed, CHUNK as usize);
+    let mut data = Data::new(source, CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
         let path = TreeNames::path(set, name);
         let file = File::create_new(&path).map_err(|error| EngineError::io("create", &path, &error))?;
@@ -105,13 +105,13 @@ fn write(file: &File, leaf: &TreeFile, offset: u64, data: &mut Data) -> std::io:
 }
 
 /// The bytes of all files in memory and nowhere else: a file without a name, of the kernel's own tmpfs.
-pub(super) fn in_memory(leaves: &[TreeFile], whole: u64, seed: u64) -> Result<File, EngineError> {
+pub(super) fn in_memory(leaves: &[TreeFile], whole: u64, source: DataSource) -> Result<File, EngineError> {
     check_room("the source", whole)?;
     let refused = |errno| EngineError::system("make a file in memory", errno);
     let file = File::from(rustix::fs::memfd_create(c"fsb-source", MemfdFlags::CLOEXEC).map_err(refused)?);
     let failed = |error: std::io::Error| EngineError::new(format!("write the source into memory: {error}"));
     file.set_len(whole).map_err(failed)?;
-    let mut data = Data::new(seed, CHUNK as usize);
+    let mut data = Data::new(source, CHUNK as usize);
     leaves.iter().try_for_each(|leaf| write(&file, leaf, leaf.address, &mut data)).map_err(failed)?;
     Ok(file)
 }
@@ -168,14 +168,14 @@ pub(super) fn check(
     set: &Path,
     names: &TreeNames,
     leaves: &[TreeFile],
-    seed: u64,
+    source: DataSource,
     verify: bool,
 ) -> Result<(), EngineError> {
     for name in &names.directories {
         let path = TreeNames::path(set, name);
         fs::symlink_metadata(&path).map_err(|error| EngineError::io("stat", &path, &error))?;
     }
-    let mut data = Data::new(seed, CHUNK as usize);
+    let mut data = Data::new(source, CHUNK as usize);
     let mut memory = Memory::new(CHUNK as usize);
     for (leaf, name) in leaves.iter().zip(&names.files) {
         let path = TreeNames::path(set, name);

@@ -13,7 +13,7 @@ use super::sets::Set;
 use super::tree::{LONGEST_PATH, PathBuffer};
 use crate::EngineError;
 use crate::backend::Directory;
-use crate::data::Data;
+use crate::data::{Data, DataSource};
 use crate::fileset;
 use crate::fileset::tree_walk::{self, FEW_FILES};
 use crate::progress::Progress;
@@ -22,7 +22,7 @@ use crate::progress::Progress;
 const CHUNK: u64 = 1 << 20;
 
 /// Makes all sets below `root`, and brings them onto the device.
-pub(super) fn build(root: &Path, sets: &[Set], seed: u64, progress: &Progress) -> Result<(), EngineError> {
+pub(super) fn build(root: &Path, sets: &[Set], source: DataSource, progress: &Progress) -> Result<(), EngineError> {
     fileset::make_anew(root)?;
     let open = fileset::open(root)?;
     for set in sets {
@@ -30,7 +30,7 @@ pub(super) fn build(root: &Path, sets: &[Set], seed: u64, progress: &Progress) -
     }
     for set in sets {
         directories(root, &open, set)?;
-        files(root, &open, set, seed, progress)?;
+        files(root, &open, set, source, progress)?;
     }
     fileset::sync_through(&open, root)
 }
@@ -56,7 +56,7 @@ fn directories(root: &Path, open: &Directory, set: &Set) -> Result<(), EngineErr
     Ok(())
 }
 
-fn files(root: &Path, open: &Directory, set: &Set, seed: u64, progress: &Progress) -> Result<(), EngineError> {
+fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress: &Progress) -> Result<(), EngineError> {
     // One thread makes few files in the order of their names: so their layout is the same each time.
     let threads = if set.files.len() < FEW_FILES { 1 } else { tree_walk::helpers() };
     let next = AtomicUsize::new(0);
@@ -64,7 +64,7 @@ fn files(root: &Path, open: &Directory, set: &Set, seed: u64, progress: &Progres
     // Directories of a million files are shared too: by pieces.
     let pieces = Pieces::of(set, threads);
     let maker = || {
-        let mut data = Data::new(seed, CHUNK as usize);
+        let mut data = Data::new(source, CHUNK as usize);
         let mut path_buffer = [0; LONGEST_PATH];
         while let (false, Some(piece)) =
             (stopped.load(Ordering::Relaxed), pieces.get(next.fetch_add(1, Ordering::Relaxed)))

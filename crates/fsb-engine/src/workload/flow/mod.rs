@@ -161,7 +161,7 @@ impl FlowJob {
     fn shared(&self, context: &Context) -> Result<FlowShared, EngineError> {
         let Options { flow, verify, backend, .. } = &self.0;
         let backend = context.backend(*backend);
-        let mut shared = FlowShared::new(flow, context.seed, context.set(), context.operations, backend)?;
+        let mut shared = FlowShared::new(flow, context.data(), context.set(), context.operations, backend)?;
         shared.repetition = context.repetition;
         shared.verify = *verify && backend.capabilities().real;
         Ok(shared)
@@ -201,6 +201,8 @@ impl Job for FlowJob {
             space: data + inodes * NOTE,
             inodes,
             cold_bytes_per_operation: 0,
+            only_writes: false,
+            device_share: 1.0,
         }
     }
 
@@ -213,7 +215,7 @@ impl Job for FlowJob {
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        build::build(&context.set(), &sets::of(&self.0.flow, context.seed), context.seed, &context.progress)
+        build::build(&context.set(), &sets::of(&self.0.flow, context.seed), context.data(), &context.progress)
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::program::{self, CompiledStep, Program};
 use super::sets::{self, Set};
 use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
+use crate::data::DataSource;
 use crate::EngineError;
 use crate::backend::{Backend, Directory};
 
@@ -23,7 +24,7 @@ pub(super) struct FlowShared {
     pub(super) rate_limiter: Option<RateLimiter>,
     pub(super) quit: Quit,
     pub(super) threads: u32,
-    pub(super) seed: u64,
+    pub(super) source: DataSource,
     pub(super) repetition: u32,
     pub(super) verify: bool,
     /// Makes the calls.
@@ -38,7 +39,7 @@ pub(super) struct FlowShared {
 impl FlowShared {
     pub(super) fn new(
         flow: &Flow,
-        seed: u64,
+        source: DataSource,
         path: PathBuf,
         operations: u64,
         backend: &'static dyn Backend,
@@ -53,7 +54,7 @@ impl FlowShared {
         let summed = flow.threads.iter().flat_map(|thread| &thread.steps).any(finishes);
         Ok(FlowShared {
             programs,
-            sets: sets::of(flow, seed),
+            sets: sets::of(flow, source.seed),
             semaphores: points.semaphores.into_iter().map(Semaphore::new).collect(),
             wake_events: (0..points.wakes).map(|_| WakeEvent::default()).collect(),
             budget: OperationBudget::new(operations),
@@ -61,7 +62,7 @@ impl FlowShared {
             rate_limiter: flow.rate.map(RateLimiter::new),
             quit: flow.quit,
             threads,
-            seed,
+            source,
             repetition: 0,
             verify: false,
             backend,

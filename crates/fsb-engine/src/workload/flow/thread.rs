@@ -101,12 +101,12 @@ impl FlowThread {
             starving_since: None,
             charged: vec![0; steps.len()],
             drawn: 0,
-            seed: hash(shared.seed, Stream::Draw, u64::from(shared.repetition) << 32 | u64::from(rank)),
+            seed: hash(shared.source.seed, Stream::Draw, u64::from(shared.repetition) << 32 | u64::from(rank)),
             session: shared.backend.session(&Setup::plain(files))?,
             slots: (0..=most).map(|_| FlowSlot::default()).collect(),
             rings: Vec::new(),
             aio: records.filter(|_| real).map(|record| AsyncWrites::new(*under_way, record)).transpose()?,
-            data: Data::new(shared.seed, *if shared.verify { write.max(read) } else { write } as usize),
+            data: Data::new(shared.source, *if shared.verify { write.max(read) } else { write } as usize),
             memory: Memory::new(*read as usize),
             listing: vec![
                 std::mem::MaybeUninit::uninit();

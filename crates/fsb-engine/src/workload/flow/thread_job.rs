@@ -11,7 +11,7 @@ use super::report::Report;
 use super::shared::FlowShared;
 use super::thread::{FlowThread, StepResult};
 use crate::EngineError;
-use crate::clock::{self, Circumstances, Clock, Kind};
+use crate::clock::{self, Circumstances, Clock};
 use crate::context::Context;
 use crate::profile::Profile;
 use crate::progress::Live;
@@ -59,10 +59,8 @@ impl ThreadJob for FlowThreads<'_> {
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
         let FlowShared { backend, root, path, .. } = self.shared;
-        let synced = backend.namespace().sync_file_system(root);
-        synced.map_err(|errno| EngineError::call("syncfs of", path, errno))?;
-        recorder.tick(Kind::Sync, bytes);
-        Ok(())
+        let synced = recorder.sync(bytes, || backend.namespace().sync_file_system(root));
+        synced.map_err(|errno| EngineError::call("syncfs of", path, errno))
     }
 
     fn live_progress(&self) -> Option<Live> {
@@ -118,9 +116,7 @@ impl FlowThreads<'_> {
             self.sync_at_end(thread, bytes, recorder)?;
         }
         for SimulatedThread { thread, recorder, .. } in threads {
-            let (span, histogram) = recorder.finish();
-            outcome.spans.push(span);
-            outcome.histogram.add(histogram).expect("histograms of one size add up");
+            outcome.add(recorder.finish());
             outcome.reports.push(self.report(thread));
         }
         Ok(outcome.simulate_usage(context.clock))

@@ -120,6 +120,8 @@ impl Job for PostmarkJob {
             space: files * workers * u64::from(shape.size_high).next_multiple_of(BLOCK) + inodes * NOTE,
             inodes,
             cold_bytes_per_operation: 0,
+            only_writes: false,
+            device_share: 1.0,
         }
     }
 

@@ -136,10 +136,8 @@ impl<'s> PostmarkThreads<'s> {
     /// Everything on the file system is on the device.
     fn sync(&self, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let set = self.context.set();
-        let synced = self.backend.namespace().sync_file_system(&self.root);
-        synced.map_err(|errno| EngineError::call("syncfs of", set, errno))?;
-        recorder.tick(Kind::Sync, 0);
-        Ok(())
+        let synced = recorder.sync(0, || self.backend.namespace().sync_file_system(&self.root));
+        synced.map_err(|errno| EngineError::call("syncfs of", set, errno))
     }
 }
 
@@ -158,7 +156,7 @@ impl ThreadJob for PostmarkThreads<'_> {
             verify: options.verify && self.backend.capabilities().real,
         };
         let seed = self.context.seed;
-        let content = FileContent::addressed(seed, shape.size_high, options.read.max(options.write), rank);
+        let content = FileContent::addressed(self.context.data(), shape.size_high, options.read.max(options.write), rank);
         let own = u64::from(self.context.repetition) << 32 | u64::from(rank);
         let numbers = Numbers { seed: hash(seed, Stream::Pool, own), drawn: 0 };
         Ok(ThreadState {

@@ -247,6 +247,7 @@ impl Job for RecordsJob {
         if !self.spec.has_own_label() {
             profile.label += &self.options.label();
         }
+        profile.only_writes = matches!(self.member.action, RecordAction::Write | RecordAction::Append);
         let restore = self.restore();
         let again_inside = self.options.close && self.member.again && !self.spec.cache.begins_cold();
         if restore != Restore::Nothing || again_inside {
@@ -308,7 +309,7 @@ impl Job for RecordsJob {
         measurement.timed_ns = rendezvous.timed_ns();
         measurement.stonewall = rendezvous.stonewall();
         if self.options.verify && verb == Verb::Write && set.backend.capabilities().real {
-            fileset::verify(&set.path, &set.layout, context.seed)?;
+            fileset::verify(&set.path, &set.layout, context.data())?;
         }
         Ok(measurement)
     }

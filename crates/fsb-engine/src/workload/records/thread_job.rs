@@ -127,8 +127,7 @@ impl<'s> RecordThreads<'s> {
         self.go(state, recorder)?;
         Self::each_loop(state, IoLoop::unlock_files)?;
         if spec.durability == Durability::End && spec.threads == 1 {
-            Self::each_writer(state, IoLoop::flush_all)?;
-            recorder.tick(Kind::Sync, recorder.bytes() - before);
+            recorder.sync(recorder.bytes() - before, || Self::each_writer(state, IoLoop::flush_all))?;
         }
         if self.job.options.close && spec.threads == 1 {
             self.close(state, recorder)?;
@@ -140,8 +139,7 @@ impl<'s> RecordThreads<'s> {
     /// onto the device, and each closes its files.
     fn finish_shared(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if self.job.spec.durability == Durability::End && recorder.rank == 0 {
-            Self::each_writer(state, IoLoop::flush_all)?;
-            recorder.tick(Kind::Sync, self.rendezvous.moved());
+            recorder.sync(self.rendezvous.moved(), || Self::each_writer(state, IoLoop::flush_all))?;
         }
         if self.job.options.close { self.close(state, recorder) } else { Ok(()) }
     }

@@ -86,7 +86,7 @@ impl UntarBuildJob {
                     "the archive",
                     planned.iter().map(|one| one.size.unwrap_or(0).next_multiple_of(512) + 512).sum(),
                 )?;
-                let mut data = Data::new(context.seed, 1 << 20);
+                let mut data = Data::new(context.data(), 1 << 20);
                 let (seed, mut address) = (hash(context.seed, Stream::Data, 1), 0);
                 let fill = |bytes: &mut Vec<u8>, number, size: u64| match content {
                     SourceContent::Text => recipe::write_source(bytes, seed, number, size),
@@ -97,8 +97,8 @@ impl UntarBuildJob {
                             bytes.extend_from_slice(data.window(address, length as usize));
                             (address, left) = (address + length, left - length);
                         }
-                        // The next file begins a sector of its own.
-                        address = address.next_multiple_of(512);
+                        // The next file begins a block of its own.
+                        address = address.next_multiple_of(4096);
                     }
                 };
                 let failed = |error| EngineError::new(format!("make the archive in memory: {error}"));
@@ -151,7 +151,14 @@ impl Job for UntarBuildJob {
             space: totals.blocks + inodes * NOTE + objects * OBJECT,
             inodes,
             cold_bytes_per_operation: 0,
+            only_writes: false,
+            device_share: 1.0,
         }
+    }
+
+    fn own_data(&self) -> Option<&'static str> {
+        let random = matches!(self.0.source, Source::Recipe { content: SourceContent::Random, .. });
+        (!random).then_some("its archive has a content of its own; content = \"random\" can be mixed")
     }
 
     fn params(&self) -> Params {

@@ -288,10 +288,8 @@ impl UntarThreads<'_> {
             return Ok(());
         }
         recorder.start();
-        let synced = self.backend.namespace().sync_file_system(self.root);
-        synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))?;
-        recorder.tick(clock::Kind::Sync, 0);
-        Ok(())
+        let synced = recorder.sync(0, || self.backend.namespace().sync_file_system(self.root));
+        synced.map_err(|errno| EngineError::call("syncfs of", self.set, errno))
     }
 }
 

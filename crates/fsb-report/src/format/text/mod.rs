@@ -2,6 +2,9 @@
 
 mod lines;
 mod published;
+mod tails;
+
+pub use tails::tails;
 
 use crate::report::Report;
 use crate::screen::{Names, WIDTH};

@@ -102,7 +102,7 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
     }
     if let Some(found) = seen.direct {
         direct(profile, seen, found)?;
-        direct_device(abilities, seen, measured)?;
+        direct_device(profile, abilities, seen, measured)?;
     }
     match profile.cache {
         CacheState::Any => Ok(()),
@@ -133,12 +133,18 @@ fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
 }
 
 /// Nor does it stay in another cache on its way: a FUSE server's, or that of the block device.
-fn direct_device(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
+fn direct_device(
+    profile: &Profile,
+    abilities: &Abilities,
+    seen: &Seen,
+    measured: &Measured,
+) -> Result<(), String> {
     // The device under a directory serves others too.
     let private = abilities.cold == Some(ColdMethod::Remount);
+    let asked = measured.bytes as f64 * profile.device_share;
     match seen.device {
-        Some((read, written)) if private && ((read + written) as f64) < measured.bytes as f64 * DIRECT_SHARE => {
-            let [moved, asked] = [read + written, measured.bytes].map(|bytes| show_bytes(bytes as f64));
+        Some((read, written)) if private && ((read + written) as f64) < asked * DIRECT_SHARE => {
+            let [moved, asked] = [(read + written) as f64, asked].map(show_bytes);
             Err(format!("buffered despite O_DIRECT: the device moved {moved} of {asked}"))
         }
         _ => Ok(()),
@@ -152,7 +158,7 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
         let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes as f64));
         return Err(format!("not cold: {found} of {all} were in memory before it began"));
     }
-    let asked = profile.cold_bytes_per_operation as f64 * measured.operations as f64;
+    let asked = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
     // A mount reads ahead in the very tables that hold the inodes: for metadata its reads count as well.
     let read = seen.since_cold.filter(|_| profile.metadata_only).or(seen.device.map(|(read, _)| read));
     match read {
@@ -196,11 +202,15 @@ mod tests {
     use fsb_model::WorkloadSpec;
     use serde_json::json;
 
-    /// What is said of direct reads of 1 MiB when so many bytes lay in the page cache afterwards.
-    fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
+    fn profile_of_reads() -> Profile {
         let params = json!({"file_size": "1M", "backend": "direct", "cache": "any"});
         let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
-        let profile = workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile();
+        workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile()
+    }
+
+    /// What is said of direct reads of 1 MiB when so many bytes lay in the page cache afterwards.
+    fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
+        let profile = profile_of_reads();
         let direct = Direct { alignment: None, buffered };
         let seen = Seen { resident_after: Some(resident), direct: Some(direct), ..Seen::default() };
         super::direct(&profile, &seen, direct)
@@ -220,7 +230,7 @@ mod tests {
                 why_not_cold,
                 why_not_durable,
             };
-            direct_device(&abilities, &Seen { device, ..Seen::default() }, &measured)
+            direct_device(&profile_of_reads(), &abilities, &Seen { device, ..Seen::default() }, &measured)
         };
         let private = Some(ColdMethod::Remount);
         assert_eq!(of(private, Some((1 << 20, 0))), Ok(()));

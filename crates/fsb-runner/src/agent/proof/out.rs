@@ -52,10 +52,10 @@ pub(super) fn proved(profile: &Profile, seen: &Seen, measured: &Measured) -> Res
     let Some((read, written)) = seen.device else {
         return Err("out of cache cannot be proved: the device under the directory is not known".to_owned());
     };
-    let reads = profile.cold_bytes_per_operation as f64 * measured.operations as f64;
+    let reads = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
     let (did, moved, asked) = match reads > 0.0 {
         true => ("read", read as f64, reads),
-        false => ("wrote", written as f64, measured.bytes as f64),
+        false => ("wrote", written as f64, measured.bytes as f64 * profile.device_share),
     };
     if moved < asked * MOVED {
         let (moved, asked) = (show(moved), show(asked));

@@ -21,7 +21,7 @@ use super::tally::Tally;
 use crate::worker::{Post, Steps, Worker};
 
 /// Bytes that a neighbour may move within a stretch: a superblock, a log record that says that all is quiet.
-const AT_REST: u64 = 64 << 10;
+pub(super) const AT_REST: u64 = 64 << 10;
 
 /// A target that is ready, and where its workers work.
 pub struct SeatPost<'a> {
@@ -53,7 +53,7 @@ pub fn conduct_row(
     let targets = request.seats.iter().filter_map(|trial| {
         let post = posts.iter().find(|post| post.seat == trial.seat)?;
         let applicable = applicable(job.as_ref(), post.target).and_then(|()| fits(needed, post.target));
-        Some(RowTarget { post, trial: *trial, tally: Tally::new(), worker: None, failed: applicable.err() })
+        Some(RowTarget { post, trial: *trial, tally: Tally::new(post.target), worker: None, failed: applicable.err() })
     });
     let mut row = Row { testbed, request, profile: &profile, targets: targets.collect(), tell };
     let watched = row.conduct();
@@ -111,6 +111,7 @@ impl Row<'_, '_> {
         let watch = first.and_then(|seat| self.testbed.watch(seat));
         self.rounds();
         let watched = watch.map(Watch::end);
+        self.each(|row, at| row.rest(at));
         self.clean_up();
         watched
     }
@@ -228,7 +229,9 @@ impl Row<'_, '_> {
             return Err(Failure::Failed("the worker measured nothing".to_owned()));
         };
         // The target is at rest while its neighbours are measured.
+        let synced = Instant::now();
         self.testbed.sync(seat).map_err(lost)?;
+        let synced = synced.elapsed().as_secs_f64();
         let later = self.testbed.counters(seat);
         let place = &mut self.targets[at];
         let tally = &mut place.tally;
@@ -237,6 +240,10 @@ impl Row<'_, '_> {
             operations: found.iter().map(|one| one.operations).sum(),
             device: device(before[at], after[at], later),
         };
+        if let Some(leavings) = &mut tally.leavings {
+            leavings.stretch(stretch.operations, before[at], after[at]);
+            leavings.synced(synced, after[at], later);
+        }
         if counted {
             tally.seen.ready(&ready);
             tally.count(before[at], after[at]);

@@ -84,6 +84,15 @@ impl Row<'_, '_> {
         Ok(())
     }
 
+    /// What this row left for later is counted before its files are removed.
+    pub(super) fn rest(&mut self, at: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        let RowTarget { trial, tally, .. } = &mut self.targets[at];
+        tally.rest(self.testbed, trial.seat).map_err(lost)?;
+        tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
     pub(super) fn open(&mut self, at: usize) -> Result<(), Failure> {
         let place = &mut self.targets[at];
         place.tally.seen.limited(fsb_testbed::host::memory_bytes());

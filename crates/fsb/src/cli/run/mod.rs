@@ -23,7 +23,7 @@ use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
 Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, \
---quiet, --format FORMAT, -o FILE, --uid ID, --gid ID, --force-root-user, --one-at-a-time, \
+--quiet, --tails, --format FORMAT, -o FILE, --uid ID, --gid ID, --force-root-user, --one-at-a-time, \
 --allow-concurrent
 Examples:
   sudo fsb run ext4 xfs btrfs                       which is faster, how surely

@@ -1,0 +1,101 @@
+//! What rows cost beside time, as far as the first screen tells it: which touch no device, and where processors are what
+//! differs.
+
+use super::summary::{Measured, Secondary, Summary, Workload};
+use crate::show::some_rows;
+
+/// Two lines below the table, where there is something to tell.
+pub(super) fn lines(summary: &Summary) -> Vec<String> {
+    in_memory(summary).into_iter().chain(processors(summary)).collect()
+}
+
+/// `In memory inside the clock, no device did anything: read 1M, warm; rename 4K files.`
+fn in_memory(summary: &Summary) -> Option<String> {
+    let idle = |cell: &Measured| {
+        let moved = secondary(cell, "device_bytes_per_operation").map(|found| found.description.max);
+        let flushed = secondary(cell, "device_flushes_per_operation").map(|found| found.description.max);
+        moved == Some(0.0) && flushed.is_none_or(|flushed| flushed == 0.0)
+    };
+    let rows: Vec<String> = summary
+        .rows
+        .iter()
+        .filter(|row| {
+            let mut measured = row.cells.iter().filter(|cell| cell.estimate.is_some()).peekable();
+            measured.peek().is_some() && measured.all(idle)
+        })
+        .map(|row| row.workload.clone())
+        .collect();
+    (!rows.is_empty()).then(|| format!("In memory inside the clock, no device did anything: {}.", some_rows(&rows)))
+}
+
+/// `CPU an operation differs where speed was not told apart: xfs +12 % [+8, +16] at read 1M, warm.`
+fn processors(summary: &Summary) -> Option<String> {
+    if !summary.compares() {
+        return None;
+    }
+    let rows: Vec<String> = summary.rows.iter().filter_map(|row| of_row(summary, row)).collect();
+    (!rows.is_empty()).then(|| format!("CPU an operation differs where speed was not told apart: {}.", some_rows(&rows)))
+}
+
+fn of_row(summary: &Summary, row: &Workload) -> Option<String> {
+    let reference = secondary(row.cells.get(summary.reference)?, CPU)?;
+    let base = reference.interval.as_ref()?;
+    let differing = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
+        let found = secondary(cell, CPU)?;
+        let own = found.interval.as_ref()?;
+        let ratio = found.description.mean / reference.description.mean;
+        // Intervals that do not meet are further apart than 95 % asks for.
+        let apart = own.lo > base.hi || own.hi < base.lo;
+        let verdict = cell.against.as_ref()?.verdict;
+        let even = !matches!(verdict, fsb_analysis::Verdict::Faster | fsb_analysis::Verdict::Slower);
+        let told = apart && even && base.lo > 0.0 && (ratio - 1.0).abs() > summary.theta;
+        told.then(|| format!("{} {:+.0} %", target.name, (ratio - 1.0) * 100.0))
+    });
+    let differing: Vec<String> = differing.collect();
+    (!differing.is_empty()).then(|| format!("{} at {}", differing.join(" and "), row.workload))
+}
+
+const CPU: &str = "cpu_per_operation";
+
+fn secondary<'c>(cell: &'c Measured, metric: &str) -> Option<&'c Secondary> {
+    cell.secondary.iter().find(|secondary| secondary.metric == metric)
+}
+
+#[cfg(test)]
+mod tests {
+    use fsb_model::metric::{CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION};
+
+    use super::*;
+    use crate::sample;
+
+    /// The first screen's lines of a run where each trial has these costs.
+    fn lines_of(cost: impl Fn(&str, u32) -> (f64, f64)) -> Vec<String> {
+        let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        for trial in &mut trials {
+            let (cpu, bytes) = cost(&trial.target, trial.block);
+            // Equal speeds, or there is nothing to tell of processors.
+            trial.metrics.truncate(1);
+            trial.metrics[0].value = 100.0 + f64::from(trial.block);
+            trial.metrics.push(CPU_PER_OPERATION.of(cpu));
+            trial.metrics.push(DEVICE_BYTES_PER_OPERATION.of(bytes));
+        }
+        let summary = Summary::of_run(&record, &trials);
+        lines(&summary)
+    }
+
+    #[test]
+    fn processors_are_told_where_they_alone_differ() {
+        let noise = |block: u32| 1.0 + f64::from(block % 3) * 0.01;
+        let told = lines_of(|target, block| (if target == "xfs" { 1.3e-6 } else { 1e-6 } * noise(block), 4096.0));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("CPU an operation differs where speed was not told apart: xfs +30 % at "), "{told:?}");
+        assert_eq!(lines_of(|_, block| (1e-6 * noise(block), 4096.0)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn rows_that_touch_no_device_say_so() {
+        let told = lines_of(|_, _| (1e-6, 0.0));
+        assert!(told[0].starts_with("In memory inside the clock, no device did anything: "), "{told:?}");
+        assert_eq!(lines_of(|_, block| (1e-6, f64::from(block == 3))), Vec::<String>::new(), "one byte is not nothing");
+    }
+}

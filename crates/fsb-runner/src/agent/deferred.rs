@@ -1,0 +1,134 @@
+//! Work that a file system leaves for later: what its device does from the clock's stop until the target is at rest.
+//!
+//! A clock stops when the calls have returned, or when the log is written. What then still goes home (dirty pages, ext4's
+//! checkpoint, the metadata that xfs logged, a btrfs commit) is paid by whatever comes next, and counted here.
+
+use std::time::Instant;
+
+use fsb_testbed::{Counters, Testbed, TestbedError};
+use serde::{Deserialize, Serialize};
+
+use super::protocol::Measured;
+use super::row::AT_REST;
+
+/// What was left for later by all stretches of a trial, those that lead in included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// Operations that left it.
+    pub operations: u64,
+    /// Bytes that the device wrote.
+    pub bytes: u64,
+    /// Flushes that the device served.
+    pub flushes: u64,
+    /// Seconds beyond those that the same calls take on a target that is at rest.
+    pub seconds: f64,
+}
+
+impl Deferred {
+    /// Adds what the device did between two readings.
+    fn count(&mut self, before: Option<Counters>, after: Option<Counters>) {
+        let (Some(before), Some(after)) = (before, after) else { return };
+        self.bytes += after.write_bytes.saturating_sub(before.write_bytes);
+        self.flushes += after.flushes.saturating_sub(before.flushes);
+    }
+
+    /// For one operation: bytes, flushes and seconds.
+    pub fn per_operation(&self) -> Option<[f64; 3]> {
+        let share = |amount: f64| amount / self.operations as f64;
+        (self.operations > 0).then(|| [share(self.bytes as f64), share(self.flushes as f64), share(self.seconds)])
+    }
+}
+
+/// Adds up what a target leaves while it is measured.
+#[derive(Debug, Default)]
+pub(super) struct Leavings {
+    sum: Deferred,
+    /// Seconds of each syncfs that followed a stretch.
+    syncs: Vec<f64>,
+    /// Bytes that the device wrote inside the clock.
+    written: u64,
+}
+
+impl Leavings {
+    /// A stretch has ended.
+    pub(super) fn stretch(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
+        self.sum.operations += operations;
+        if let (Some(before), Some(after)) = (before, after) {
+            self.written += after.write_bytes.saturating_sub(before.write_bytes);
+        }
+    }
+
+    /// A repetition of a visit has ended; what earlier ones left is written by now.
+    pub(super) fn repetition(&mut self, operations: u64, before: Option<Counters>, after: Option<Counters>) {
+        *self = Leavings::default();
+        self.stretch(operations, before, after);
+    }
+
+    /// The target was synced after a stretch.
+    pub(super) fn synced(&mut self, seconds: f64, before: Option<Counters>, after: Option<Counters>) {
+        self.syncs.push(seconds);
+        self.sum.count(before, after);
+    }
+
+    /// Brings the target to rest. The answer is absent where nothing was written at all, which costs nothing then.
+    pub(super) fn rest(mut self, testbed: &mut dyn Testbed, seat: u32) -> Result<Option<Deferred>, TestbedError> {
+        let in_rounds = !self.syncs.is_empty();
+        if self.sum.operations == 0 || in_rounds && !self.wrote() {
+            return Ok(None);
+        }
+        let before = testbed.counters(seat);
+        let first = testbed.quiesce(seat)?;
+        self.sum.count(before, testbed.counters(seat));
+        // The same once more, on a target that has nothing to do: what the calls themselves take.
+        let idle = testbed.quiesce(seat)?;
+        self.sum.seconds += (first.waited_seconds - idle.waited_seconds).max(0.0);
+        if in_rounds {
+            let started = Instant::now();
+            testbed.sync(seat)?;
+            let idle = started.elapsed().as_secs_f64();
+            self.sum.seconds += self.syncs.iter().map(|sync| (sync - idle).max(0.0)).sum::<f64>();
+        }
+        Ok(self.wrote().then_some(self.sum))
+    }
+
+    /// Whether more than a superblock or a log record that says that all is quiet was written: less is not the work's.
+    fn wrote(&self) -> bool {
+        self.written + self.sum.bytes > AT_REST
+    }
+}
+
+/// Bytes that the device wrote for each byte that the workload wrote, what it left for later included.
+pub fn write_amplification(measured: &Measured, device_written: u64) -> Option<f64> {
+    let deferred = measured.deferred?;
+    let later = deferred.per_operation()?[0] * measured.operations as f64;
+    (measured.bytes > 0).then(|| (device_written as f64 + later) / measured.bytes as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(write_bytes: u64, flushes: u64) -> Option<Counters> {
+        Some(Counters { write_bytes, flushes, ..Counters::default() })
+    }
+
+    #[test]
+    fn what_is_left_is_shared_by_all_operations() {
+        let mut left = Leavings::default();
+        left.stretch(100, counters(0, 0), counters(4096, 1));
+        left.synced(0.1, counters(4096, 1), counters(8192, 3));
+        assert_eq!((left.written, left.sum.bytes, left.sum.flushes), (4096, 4096, 2));
+        left.stretch(100, None, None);
+        let sum = Deferred { seconds: 0.5, ..left.sum };
+        assert_eq!(sum.per_operation(), Some([20.48, 0.01, 0.0025]));
+        assert_eq!(Deferred::default().per_operation(), None);
+    }
+
+    #[test]
+    fn amplification_counts_what_comes_later() {
+        let deferred = Some(Deferred { operations: 20, bytes: 4000, ..Deferred::default() });
+        let measured = Measured { operations: 10, bytes: 1000, deferred, ..Measured::default() };
+        assert_eq!(write_amplification(&measured, 500), Some(2.5));
+        assert_eq!(write_amplification(&Measured::default(), 500), None);
+    }
+}

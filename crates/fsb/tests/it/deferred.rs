@@ -1,0 +1,67 @@
+//! What a target does between the clock's stop and the moment at which it is at rest.
+
+use serde_json::Value;
+
+use crate::common::{
+    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stdout, traces, trials, turn,
+};
+
+fn metric(trial: &Value, name: &str) -> f64 {
+    let metrics = trial["metrics"].as_array().unwrap();
+    let found = metrics.iter().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("no {name}: {trial}"));
+    found["value"].as_f64().unwrap()
+}
+
+/// In stretches and in visits: what is written without a flush is written later, and what is flushed was written before.
+#[test(machine)]
+fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
+    needs_root();
+    for program in ["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"] {
+        needs_program(program);
+    }
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let row = |durability: &str, stretch: &str| {
+        format!(
+            "[[workload]]\nname = 'write'\nfile_size = '16M'\ndurability = '{durability}'\nstretch = '{stretch}'\n\
+             label = '{durability} {stretch}'\n"
+        )
+    };
+    let rows = [("none", "20ms"), ("end", "20ms"), ("none", "1s"), ("end", "1s")];
+    let plan: String = rows.iter().map(|(durability, stretch)| row(durability, stretch)).collect();
+    let reads = "[[workload]]\nname = 'read'\nfile_size = '16M'\ncache = 'warm'\n";
+    std::fs::write(scratch.path().join("plan.toml"), format!("{plan}{reads}[repetition]\nblocks = 2\n")).unwrap();
+    let run = ["run", "plan.toml", "ext4", "xfs", "btrfs", "--size", "1200M", "--out", "run", "--tails"];
+    let output = fsb(scratch.path(), &run);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let text = stdout(&output);
+    assert!(text.contains("Until all is at rest, what was left for later included:"), "{text}");
+    assert!(text.contains("longest") && text.contains("In memory inside the clock, no device did anything:"), "{text}");
+    let mut seen = 0;
+    for trial in trials(&scratch.path().join("run")).iter().filter(|trial| trial["phase"] == "measured") {
+        assert_eq!(trial["outcome"], "ok", "{trial}");
+        let label = trial["workload"].as_str().unwrap();
+        if trial["operation"] == "read" {
+            assert!(trial["observed"].get("deferred").is_none(), "a read leaves nothing: {trial}");
+            continue;
+        }
+        let (left, times) = (metric(trial, "deferred_bytes_per_operation"), metric(trial, "write_amplification"));
+        // Each byte is written once, whenever; metadata and logs beside it are little.
+        assert!((0.99..1.6).contains(&times), "{label} on {}: {times} times", trial["target"]);
+        match label.starts_with("none") {
+            true => assert!(left > 0.8e6, "{label} on {}: {left} bytes an operation", trial["target"]),
+            false => assert!(left < 0.3e6, "{label} on {}: {left} bytes an operation", trial["target"]),
+        }
+        let (rate, until_rest) = (metric(trial, "throughput"), metric(trial, "throughput_with_deferred"));
+        assert!(until_rest <= rate, "{trial}");
+        if label.starts_with("none") {
+            assert!(until_rest < rate * 0.9, "{label} on {}: {rate} and {until_rest}", trial["target"]);
+        } else {
+            assert!(trial["latency"].get("sync").is_some(), "the flush at the end has a duration: {trial}");
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 4 * 3 * 2);
+}

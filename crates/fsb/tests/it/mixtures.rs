@@ -1,0 +1,66 @@
+//! Data of which compression and deduplication save a part that the plan chose.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{
+    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, traces, trials, turn,
+};
+
+fn plan(directory: &Path, data: &str) {
+    let plan = format!(
+        "[[workload]]\nname = 'write'\nfile_size = '32M'\ndurability = 'end'\ndata = {data}\n\
+         [[workload]]\nname = 'read'\nfile_size = '32M'\ncache = 'cold'\ndata = {data}\n\
+         [repetition]\nblocks = 2\nstretch = '50ms'\n"
+    );
+    std::fs::write(directory.join("plan.toml"), plan).unwrap();
+}
+
+/// Bytes that the device wrote for each byte that the workload did.
+fn written(trial: &Value) -> f64 {
+    let moved: f64 =
+        trial["workers"].as_array().unwrap().iter().map(|worker| worker["bytes"].as_f64().unwrap()).sum();
+    trial["observed"]["device_write_bytes"].as_f64().unwrap() / moved
+}
+
+#[test(machine)]
+fn a_file_system_that_compresses_writes_and_reads_less() {
+    needs_root();
+    needs_program("mkfs.btrfs");
+    needs_program("mkfs.ext4");
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    plan(scratch.path(), "{ compressible = '60%' }");
+    let targets = ["btrfs,compress=zstd:3", "btrfs,compress=lzo", "ext4"];
+    let output = fsb(scratch.path(), &[&["run", "plan.toml", "--size", "1200M", "--out", "run"][..], &targets].concat());
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials: Vec<_> = trials(&scratch.path().join("run"));
+    for trial in trials.iter().filter(|trial| trial["phase"] == "measured") {
+        // Reads of what is stored compressed are proved cold by what must reach the device however well it compresses.
+        assert_eq!(trial["outcome"], "ok", "{trial}");
+        let label = trial["workload"].as_str().unwrap();
+        assert!(label.ends_with(", 60% compressible"), "{label}");
+        if trial["operation"] == "write" {
+            let share = written(trial);
+            let compresses = trial["target"].as_str().unwrap().starts_with("btrfs");
+            assert!(if compresses { (0.36..0.55).contains(&share) } else { share > 0.99 }, "{share}: {trial}");
+        }
+    }
+}
+
+#[test]
+fn shares_that_make_no_sense_are_refused() {
+    let scratch = scratch();
+    let refused = |data: &str, said: &str| {
+        plan(scratch.path(), data);
+        let output = fsb(scratch.path(), &["run", "plan.toml", "null", "--out", "run"]);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(said), "{data}: {}", stderr(&output));
+    };
+    refused("{ compressible = '160%' }", "data: compressible: \"160%\" is no share from \"0%\" to \"100%\"");
+    refused("'60%'", "data: \"60%\" is no table");
+    refused("{ compressable = '60%' }", "did you mean 'compressible'");
+}
