@@ -60,11 +60,10 @@ impl Data {
         }
         let random = mixture.random_bytes(SECTOR, STAMP);
         if random < SECTOR {
-            for sector in pool.as_mut().chunks_exact_mut(SECTOR) {
-                // No zeros, which some devices leave out.
-                let byte = sector[random] | 1;
-                sector[random..].fill(byte);
-            }
+            // The same everywhere: btrfs looks at samples first, and does not try where all bytes are about as frequent. No
+            // zeros, which some devices leave out.
+            let run = seed as u8 | 1;
+            pool.as_mut().chunks_exact_mut(SECTOR).for_each(|sector| sector[random..].fill(run));
         }
         Data { pool, stamps: Stamps { seed, duplicates: mixture.duplicates() } }
     }

@@ -23,7 +23,7 @@ use crate::thread_sync::{DoneGuard, ReadyGuard, StartSignal, ThreadSync};
 use crate::{EngineError, clock, latency, usage};
 
 /// The name of the syncs that end what is timed, among operations.
-const SYNC: &str = "sync";
+const SYNC: &str = "sync-at-end";
 
 /// What a job's threads do.
 pub(crate) trait ThreadJob: Sync {

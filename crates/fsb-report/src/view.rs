@@ -11,8 +11,8 @@ use fsb_model::Better;
 use crate::compare::{self, operation::OperationRow};
 use crate::judged::Judged;
 use crate::paragraph::Paragraph;
+use crate::run::curve::Scaling;
 use crate::run::published::Published;
-use crate::run::scaling::Scaling;
 use crate::run::summary::Workload;
 
 /// A run or a comparison, ready to be shown.

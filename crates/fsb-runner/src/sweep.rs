@@ -230,7 +230,10 @@ mod tests {
             all.iter().map(|one| (one.params[THREADS].as_u64().unwrap(), one.params[DEPTH].as_u64().unwrap())).collect()
         };
         assert_eq!(found(json!({"threads": "1..4*cpus", "depth": 1})), [(1, 1), (2, 1), (4, 1), (8, 1)]);
-        assert_eq!(found(json!({"threads": [1, 2], "depth": "1..4"})), [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 4)]);
+        assert_eq!(
+            found(json!({"threads": [1, 2], "depth": "1..4"})),
+            [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 4)]
+        );
         assert_eq!(expand(&spec(json!({"depth": "8..1"})), SCOPE).unwrap_err().key, DEPTH);
     }
 

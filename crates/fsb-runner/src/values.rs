@@ -1,10 +1,10 @@
 //! From what a trial measured to its metrics.
 
 use fsb_engine::{Profile, latency};
-use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
 use fsb_model::host::DeviceRates;
-use fsb_model::{Better, Durability, Metric};
+use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
 use fsb_model::trial::Stretches;
+use fsb_model::{Better, Durability, Metric};
 
 use crate::agent::{Measured, write_amplification};
 

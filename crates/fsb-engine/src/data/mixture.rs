@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn what_is_no_share_is_refused() {
-        for bad in [json!("60%"), json!({"compressible": "101%"}), json!({"duplicate": "-1%"}), json!({"compressible": "x"})]
+        for bad in
+            [json!("60%"), json!({"compressible": "101%"}), json!({"duplicate": "-1%"}), json!({"compressible": "x"})]
         {
             Mixture::parse(&bad).unwrap_err();
         }

@@ -34,7 +34,13 @@ pub(crate) enum Content {
 }
 
 /// Makes the set and brings all of it onto the device. With `settle`, what a later read would write is written now.
-pub(crate) fn build(set: &Path, layout: &Layout, content: Content, settle: bool, data: DataSource) -> Result<(), EngineError> {
+pub(crate) fn build(
+    set: &Path,
+    layout: &Layout,
+    content: Content,
+    settle: bool,
+    data: DataSource,
+) -> Result<(), EngineError> {
     make(set, layout, content, data)?;
     sync(set)?;
     if settle {

@@ -113,8 +113,7 @@ mod tests {
                     directories.push(entry.path());
                 } else {
                     // As file systems do: file by file.
-                    let mut encoder =
-                        flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+                    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
                     let content = std::fs::read(entry.path()).unwrap();
                     for sector in content.chunks(512).filter(|sector| sector.iter().any(|byte| *byte != 0)) {
                         bytes += sector.len() as u64;

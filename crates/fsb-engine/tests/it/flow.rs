@@ -52,6 +52,8 @@ fn counts_balance_and_every_operation_has_its_latency() {
         assert_eq!(measured.operations, 3000, "{name}");
         let mut latency = measured.latency.clone();
         assert_eq!(count(&latency.remove("operation").unwrap()), Some(3000), "{name}");
+        let syncs = latency.remove("sync-at-end").and_then(|text| count(&text));
+        assert!(syncs.is_none_or(|syncs| syncs == 1), "{name}: {syncs:?}");
         assert_eq!(latency.keys().map(String::as_str).collect::<Vec<_>>(), kinds, "{name}");
         assert_eq!(latency.values().map(|text| count(text).unwrap()).sum::<u64>(), 3000, "{name}");
         let counts = &measured.counts;

@@ -6,7 +6,7 @@ use super::axis;
 use super::figure::{beside, figure, short, value_axis};
 use super::look::{color, dash, key, mark, plain};
 use super::member::{Chart, ChartKind, Draw};
-use crate::run::scaling::Scaling;
+use crate::run::curve::Scaling;
 use crate::run::summary::Workload;
 use crate::view::View;
 
@@ -51,14 +51,7 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
     })
 }
 
-fn trace(
-    view: &View<'_>,
-    curve: &Scaling,
-    rows: &[&Workload],
-    target: usize,
-    divisor: f64,
-    unit: &str,
-) -> Value {
+fn trace(view: &View<'_>, curve: &Scaling, rows: &[&Workload], target: usize, divisor: f64, unit: &str) -> Value {
     let dodge = beside(target, view.names.len());
     let (mut x, mut y, mut up, mut down) = (vec![], vec![], vec![], vec![]);
     for (level, row) in rows.iter().enumerate() {

@@ -34,7 +34,8 @@ fn processors(summary: &Summary) -> Option<String> {
         return None;
     }
     let rows: Vec<String> = summary.rows.iter().filter_map(|row| of_row(summary, row)).collect();
-    (!rows.is_empty()).then(|| format!("CPU an operation differs where speed was not told apart: {}.", some_rows(&rows)))
+    (!rows.is_empty())
+        .then(|| format!("CPU an operation differs where speed was not told apart: {}.", some_rows(&rows)))
 }
 
 fn of_row(summary: &Summary, row: &Workload) -> Option<String> {
@@ -88,7 +89,10 @@ mod tests {
         let noise = |block: u32| 1.0 + f64::from(block % 3) * 0.01;
         let told = lines_of(|target, block| (if target == "xfs" { 1.3e-6 } else { 1e-6 } * noise(block), 4096.0));
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("CPU an operation differs where speed was not told apart: xfs +30 % at "), "{told:?}");
+        assert!(
+            told[0].starts_with("CPU an operation differs where speed was not told apart: xfs +30 % at "),
+            "{told:?}"
+        );
         assert_eq!(lines_of(|_, block| (1e-6 * noise(block), 4096.0)), Vec::<String>::new());
     }
 

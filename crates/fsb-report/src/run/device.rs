@@ -18,9 +18,9 @@ const KINDS: [Kind; 4] = [
 
 /// `raw device, one request at a time: 1.20 GiB/s read, 800 MiB/s written, 12.0 k/s random reads, 1.40 k/s flushed writes`.
 pub(super) fn fact(record: &RunRecord) -> Option<String> {
-    let said = KINDS.iter().filter_map(|(rate, what, show)| {
-        Some(format!("{}/s {what}", show(mean(record, |block| block > 0, *rate)?)))
-    });
+    let said = KINDS
+        .iter()
+        .filter_map(|(rate, what, show)| Some(format!("{}/s {what}", show(mean(record, |block| block > 0, *rate)?))));
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| format!("raw device, one request at a time: {}", said.join(", ")))
 }
@@ -43,7 +43,8 @@ pub(super) fn warning(record: &RunRecord) -> Option<String> {
 
 /// The geometric mean over the probes of some blocks.
 fn mean(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates) -> f64) -> Option<f64> {
-    let probes = record.devices_probed.iter().filter(|(block, _)| blocks(**block)).flat_map(|(_, probes)| probes.values());
+    let probes =
+        record.devices_probed.iter().filter(|(block, _)| blocks(**block)).flat_map(|(_, probes)| probes.values());
     let rates: Vec<f64> = probes.map(rate).filter(|rate| rate.is_finite() && *rate > 0.0).collect();
     let logs: f64 = rates.iter().map(|rate| rate.ln()).sum();
     (!rates.is_empty()).then(|| (logs / rates.len() as f64).exp())

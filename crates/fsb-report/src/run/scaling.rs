@@ -4,75 +4,22 @@ use std::collections::BTreeMap;
 
 use fsb_analysis::{Knee, knee};
 use fsb_model::{Better, Params};
-use serde::Serialize;
 
+use super::curve::{By, Scaling};
 use super::shown::ShownTrial;
 use super::summary::{Measured, Summary, TargetSummary, Workload};
-use crate::show::{counted, listed};
+use crate::show::listed;
 
 /// A curve has so many levels at least.
 const FEWEST: usize = 3;
 
-/// Rows of a page that are one curve a target.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Scaling {
-    /// What is done, without the number that varies: `create 4K files, durable`.
-    pub what: String,
-    /// What varies.
-    pub by: By,
-    /// Its values, rising.
-    pub levels: Vec<u64>,
-    /// The rows of the page, in the order of the levels.
-    pub rows: Vec<usize>,
-    /// Where each target's curve stops to gain, in the order of targets; absent where too little is known.
-    pub knees: Vec<Option<Knee>>,
-}
-
-/// What varies along a curve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// Threads.
-    Threads,
-    /// Requests under way.
-    Depth,
-}
-
-impl By {
-    const ALL: [By; 2] = [By::Threads, By::Depth];
-
-    fn key(self) -> &'static str {
-        match self {
-            By::Threads => "threads",
-            By::Depth => "depth",
-        }
-    }
-
-    /// `threads`, `requests under way`.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            By::Threads => "threads",
-            By::Depth => "requests under way",
-        }
-    }
-
-    fn counted(self, count: u64) -> String {
-        match self {
-            By::Threads => counted(count as usize, "thread"),
-            By::Depth => format!("{count} under way"),
-        }
-    }
-}
-
 /// All curves of a page.
-pub(super) fn curves(
-    rows: &[Workload],
-    targets: &[TargetSummary],
-    trials: &[ShownTrial],
-    theta: f64,
-) -> Vec<Scaling> {
+pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[ShownTrial], theta: f64) -> Vec<Scaling> {
     let params = |row: &Workload| -> Option<&Params> {
-        trials.iter().find(|trial| trial.counts() && trial.what.workload == row.workload).map(|trial| &trial.what.params)
+        trials
+            .iter()
+            .find(|trial| trial.counts() && trial.what.workload == row.workload)
+            .map(|trial| &trial.what.params)
     };
     let params: Vec<Option<&Params>> = rows.iter().map(params).collect();
     let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| of(by, rows, &params)).collect();
@@ -114,7 +61,8 @@ fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Opt
         return None;
     }
     let cells: Vec<&Measured> = curve.rows.iter().map(|row| &rows[*row].cells[target]).collect();
-    let value = |cell: &Measured, block: u32| cell.trials.iter().find(|point| point.block == block).map(|point| point.value);
+    let value =
+        |cell: &Measured, block: u32| cell.trials.iter().find(|point| point.block == block).map(|point| point.value);
     let blocks = cells.first()?.trials.iter().map(|point| point.block);
     let complete: Vec<Vec<f64>> =
         blocks.filter_map(|block| cells.iter().map(|cell| value(cell, block)).collect()).collect();
@@ -190,11 +138,11 @@ mod tests {
     fn curves_are_found_and_told() {
         let summary = scaled(6);
         let [curve] = summary.scaling.as_slice() else { panic!("{:?}", summary.scaling) };
-        assert_eq!((curve.what.as_str(), curve.by, &*curve.levels, &*curve.rows), ("create", By::Threads, &[1, 2, 4, 8][..], &[0, 1, 2, 3][..]));
         assert_eq!(
-            lines(&summary),
-            ["create: ext4 stops gaining at 2 threads, xfs gains to the last, 8 threads."]
+            (curve.what.as_str(), curve.by, &*curve.levels, &*curve.rows),
+            ("create", By::Threads, &[1, 2, 4, 8][..], &[0, 1, 2, 3][..])
         );
+        assert_eq!(lines(&summary), ["create: ext4 stops gaining at 2 threads, xfs gains to the last, 8 threads."]);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use fsb_analysis::{Comparison, Description, Estimate, Interval, NotStationary, R
 use fsb_model::{Better, Unit};
 use serde::Serialize;
 
+use super::curve::Scaling;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
-use super::scaling::Scaling;
 use crate::paragraph::Paragraph;
 use crate::show::NOT_HERE;
 

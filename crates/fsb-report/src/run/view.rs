@@ -110,7 +110,11 @@ fn explanation(summary: &Summary) -> Option<String> {
             }
             false => ".".to_owned(),
         };
-        let lines = resolution::lines(summary).into_iter().chain(deferred::line(summary)).chain(costs::lines(summary)).chain(scaling::lines(summary));
+        let lines = resolution::lines(summary)
+            .into_iter()
+            .chain(deferred::line(summary))
+            .chain(costs::lines(summary))
+            .chain(scaling::lines(summary));
         let lines: String = lines.map(|line| format!(" {line}")).collect();
         format!("Change against {}{judged}{lines}", summary.reference_name())
     })

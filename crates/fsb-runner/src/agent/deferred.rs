@@ -6,23 +6,11 @@
 use std::time::Instant;
 
 use fsb_testbed::{Counters, Testbed, TestbedError};
-use serde::{Deserialize, Serialize};
 
-use super::protocol::Measured;
-use super::row::AT_REST;
+use super::protocol::{Deferred, Measured};
 
-/// What was left for later by all stretches of a trial, those that lead in included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Deferred {
-    /// Operations that left it.
-    pub operations: u64,
-    /// Bytes that the device wrote.
-    pub bytes: u64,
-    /// Flushes that the device served.
-    pub flushes: u64,
-    /// Seconds beyond those that the same calls take on a target that is at rest.
-    pub seconds: f64,
-}
+/// Bytes that a target may write at rest: a superblock, a log record that says that all is quiet.
+pub(super) const AT_REST: u64 = 64 << 10;
 
 impl Deferred {
     /// Adds what the device did between two readings.
@@ -91,7 +79,7 @@ impl Leavings {
         Ok(self.wrote().then_some(self.sum))
     }
 
-    /// Whether more than a superblock or a log record that says that all is quiet was written: less is not the work's.
+    /// Whether more was written than at rest: less is not the work's.
     fn wrote(&self) -> bool {
         self.written + self.sum.bytes > AT_REST
     }

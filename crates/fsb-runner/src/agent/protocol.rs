@@ -13,7 +13,6 @@ use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::deferred::Deferred;
 use crate::rounds;
 
 /// The version of the protocol that this program speaks.
@@ -205,6 +204,19 @@ pub struct Measured {
     pub rates: BTreeMap<String, Rate>,
     /// What was done, counted, where that is more than operations.
     pub counts: BTreeMap<String, u64>,
+}
+
+/// What was left for later by all stretches of a trial, those that lead in included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// Operations that left it.
+    pub operations: u64,
+    /// Bytes that the device wrote.
+    pub bytes: u64,
+    /// Flushes that the device served.
+    pub flushes: u64,
+    /// Seconds beyond those that the same calls take on a target that is at rest.
+    pub seconds: f64,
 }
 
 /// Seconds a trial took outside and inside its clock.

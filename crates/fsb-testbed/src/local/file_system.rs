@@ -90,7 +90,9 @@ impl FileSystemVisit {
             Ok(mut provisioned) => {
                 match probed {
                     Some(Ok(rates)) => provisioned.device = Some(rates),
-                    Some(Err(error)) => provisioned.record.notes.push(format!("the raw device was not probed: {error}")),
+                    Some(Err(error)) => {
+                        provisioned.record.notes.push(format!("the raw device was not probed: {error}"))
+                    }
                     None => {}
                 }
                 Ok((visit, provisioned))

@@ -37,8 +37,8 @@ pub(crate) use device::{Claimed, claim};
 pub(crate) use fault::fault_members;
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use parts::{GRAIN, layout};
-pub(crate) use probe::probe;
 pub use parts::{Part, part_bytes, size_for};
+pub(crate) use probe::probe;
 pub(crate) use raid0::{Member, check_members, members, shared_disk, stands_on};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 

@@ -48,18 +48,18 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
             continue;
         }
         let (left, times) = (metric(trial, "deferred_bytes_per_operation"), metric(trial, "write_amplification"));
-        // Each byte is written once, whenever; metadata and logs beside it are little.
-        assert!((0.99..1.6).contains(&times), "{label} on {}: {times} times", trial["target"]);
-        match label.starts_with("none") {
-            true => assert!(left > 0.8e6, "{label} on {}: {left} bytes an operation", trial["target"]),
-            false => assert!(left < 0.3e6, "{label} on {}: {left} bytes an operation", trial["target"]),
-        }
+        let said = format!("{label} on {}: {left} bytes an operation, {times} times", trial["target"]);
         let (rate, until_rest) = (metric(trial, "throughput"), metric(trial, "throughput_with_deferred"));
         assert!(until_rest <= rate, "{trial}");
-        if label.starts_with("none") {
-            assert!(until_rest < rate * 0.9, "{label} on {}: {rate} and {until_rest}", trial["target"]);
-        } else {
-            assert!(trial["latency"].get("sync").is_some(), "the flush at the end has a duration: {trial}");
+        match label {
+            // Each byte is written once, whenever; metadata and logs beside it are little.
+            "none 20ms" => assert!(left > 0.8e6 && (0.99..1.6).contains(&times) && until_rest < rate * 0.9, "{said}"),
+            // What is written over again in memory is written out at most once.
+            "none 1s" => assert!(left > 0.0 && times < 1.6 && until_rest < rate, "{said}"),
+            _ => {
+                assert!(left < 0.3e6 && (0.99..1.6).contains(&times), "{said}");
+                assert!(trial["latency"].get("sync-at-end").is_some(), "the flush at the end has a duration: {trial}");
+            }
         }
         seen += 1;
     }

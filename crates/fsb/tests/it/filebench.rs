@@ -1,5 +1,6 @@
 //! `fsb filebench`: what a file says is done, printed as filebench prints it, and nothing is left.
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -191,7 +192,9 @@ fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
     let vanish: Harm = |path| drop(std::fs::remove_file(path));
     let change: Harm = |path| {
         if let Ok(length) = std::fs::metadata(path).map(|metadata| metadata.len()) {
-            drop(std::fs::write(path, vec![0x55; length as usize]));
+            // Not emptied first: what is read meanwhile would have ended early.
+            let open = std::fs::OpenOptions::new().write(true).open(path);
+            drop(open.and_then(|file| file.write_all_at(&vec![0x55; length as usize], 0)));
         }
     };
     for (harm, said) in [(vanish, "(ENOENT)"), (change, "corrupted: ")] {

@@ -19,8 +19,7 @@ fn plan(directory: &Path, data: &str) {
 
 /// Bytes that the device wrote for each byte that the workload did.
 fn written(trial: &Value) -> f64 {
-    let moved: f64 =
-        trial["workers"].as_array().unwrap().iter().map(|worker| worker["bytes"].as_f64().unwrap()).sum();
+    let moved: f64 = trial["workers"].as_array().unwrap().iter().map(|worker| worker["bytes"].as_f64().unwrap()).sum();
     trial["observed"]["device_write_bytes"].as_f64().unwrap() / moved
 }
 
@@ -34,7 +33,8 @@ fn a_file_system_that_compresses_writes_and_reads_less() {
     let scratch = scratch();
     plan(scratch.path(), "{ compressible = '60%' }");
     let targets = ["btrfs,compress=zstd:3", "btrfs,compress=lzo", "ext4"];
-    let output = fsb(scratch.path(), &[&["run", "plan.toml", "--size", "1200M", "--out", "run"][..], &targets].concat());
+    let output =
+        fsb(scratch.path(), &[&["run", "plan.toml", "--size", "1200M", "--out", "run"][..], &targets].concat());
     expect_code(&output, 0);
     expect_no_traces(&before);
     let trials: Vec<_> = trials(&scratch.path().join("run"));

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use super::program::{self, CompiledStep, Program};
 use super::sets::{self, Set};
 use super::sync::{CachePadded, OperationBudget, RateLimiter, Semaphore, StopFlag, WakeEvent};
-use crate::data::DataSource;
 use crate::EngineError;
 use crate::backend::{Backend, Directory};
+use crate::data::DataSource;
 
 /// Everything that threads see of each other: nothing of it is behind a lock.
 pub(super) struct FlowShared {

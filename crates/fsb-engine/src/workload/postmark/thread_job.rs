@@ -156,7 +156,8 @@ impl ThreadJob for PostmarkThreads<'_> {
             verify: options.verify && self.backend.capabilities().real,
         };
         let seed = self.context.seed;
-        let content = FileContent::addressed(self.context.data(), shape.size_high, options.read.max(options.write), rank);
+        let content =
+            FileContent::addressed(self.context.data(), shape.size_high, options.read.max(options.write), rank);
         let own = u64::from(self.context.repetition) << 32 | u64::from(rank);
         let numbers = Numbers { seed: hash(seed, Stream::Pool, own), drawn: 0 };
         Ok(ThreadState {

@@ -26,7 +26,7 @@ fn the_phases_follow_each_other_and_are_told_apart() {
         assert_eq!(measured.operations, 3 * 106 + 100);
         let ops = [("read", 100), ("remove", 106), ("stat", 106)];
         // Unpacking and removing end with a sync each.
-        let expected = [&ops[..], &[("sync", 2), ("unpack", 106), ("untar-build", 418)]].concat();
+        let expected = [&ops[..], &[("sync-at-end", 2), ("unpack", 106), ("untar-build", 418)]].concat();
         let expected: [_; 6] = expected.try_into().unwrap();
         assert_eq!(latencies(&measured), expected.map(|(name, count)| (name.to_owned(), count)));
         let rates = ["read_files_rate", "remove_rate", "stat_rate", "unpack_rate"];

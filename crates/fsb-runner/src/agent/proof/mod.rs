@@ -133,12 +133,7 @@ fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
 }
 
 /// Nor does it stay in another cache on its way: a FUSE server's, or that of the block device.
-fn direct_device(
-    profile: &Profile,
-    abilities: &Abilities,
-    seen: &Seen,
-    measured: &Measured,
-) -> Result<(), String> {
+fn direct_device(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), String> {
     // The device under a directory serves others too.
     let private = abilities.cold == Some(ColdMethod::Remount);
     let asked = measured.bytes as f64 * profile.device_share;

@@ -15,13 +15,11 @@ use fsb_testbed::{ColdMethod, Counters, Progress, Provisioned, Testbed, TestbedE
 use serde_json::json;
 
 use super::conduct::{clock, pretends, reasons};
+use super::deferred::AT_REST;
 use super::failure::{Failure, applicable, refused};
 use super::protocol::{RowRequest, SeatTrial, TrialReply};
 use super::tally::Tally;
 use crate::worker::{Post, Steps, Worker};
-
-/// Bytes that a neighbour may move within a stretch: a superblock, a log record that says that all is quiet.
-pub(super) const AT_REST: u64 = 64 << 10;
 
 /// A target that is ready, and where its workers work.
 pub struct SeatPost<'a> {
