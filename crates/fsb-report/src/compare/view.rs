@@ -40,6 +40,7 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         published: None,
         facts: facts::facts(document, &sets),
         stopped: None,
+        notes: Vec::new(),
         advice: None,
         problems: &[],
         warnings: &document.warnings,

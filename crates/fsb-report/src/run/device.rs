@@ -4,8 +4,10 @@ use fsb_model::RunRecord;
 use fsb_model::host::DeviceRates;
 use fsb_model::units::{show_bytes, show_count};
 
-/// A change of this share between warm-up and blocks is told.
+/// A change of this share between warm-up and blocks is told, where it is more than the probes scatter.
 const CHANGED: f64 = 0.15;
+/// Standard errors that a change must exceed: some 95 % of what scatter alone does lies within.
+const SURE: f64 = 2.0;
 
 /// The four rates, what they are called, and how they are shown.
 type Kind = (fn(&DeviceRates) -> f64, &'static str, fn(f64) -> String);
@@ -28,9 +30,11 @@ pub(super) fn fact(record: &RunRecord) -> Option<String> {
 /// A device that was another one in the warm-up than in the blocks: amounts were planned for the former.
 pub(super) fn warning(record: &RunRecord) -> Option<String> {
     let changed = KINDS.iter().filter_map(|(rate, what, _)| {
-        let (before, after) = (mean(record, |block| block == 0, *rate)?, mean(record, |block| block > 0, *rate)?);
-        let change = after / before - 1.0;
-        (change.abs() > CHANGED).then(|| format!("{what} {:+.0} %", change * 100.0))
+        let (before, after) = (logs(record, |block| block == 0, *rate), logs(record, |block| block > 0, *rate));
+        let difference = average(&after)? - average(&before)?;
+        let change = difference.exp() - 1.0;
+        let sure = difference.abs() > SURE * standard_error(&before, &after);
+        (sure && change.abs() > CHANGED).then(|| format!("{what} {:+.0} %", change * 100.0))
     });
     let changed: Vec<String> = changed.collect();
     (!changed.is_empty()).then(|| {
@@ -43,11 +47,29 @@ pub(super) fn warning(record: &RunRecord) -> Option<String> {
 
 /// The geometric mean over the probes of some blocks.
 fn mean(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates) -> f64) -> Option<f64> {
+    average(&logs(record, blocks, rate)).map(f64::exp)
+}
+
+fn average(logs: &[f64]) -> Option<f64> {
+    (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
+}
+
+/// Of the difference of two averages whose values scatter alike.
+fn standard_error(before: &[f64], after: &[f64]) -> f64 {
+    let squares = |logs: &[f64]| {
+        let average = average(logs).unwrap_or(0.0);
+        logs.iter().map(|log| (log - average).powi(2)).sum::<f64>()
+    };
+    let freedom = (before.len() + after.len()).saturating_sub(2).max(1) as f64;
+    let variance = (squares(before) + squares(after)) / freedom;
+    (variance * (1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64)).sqrt()
+}
+
+/// Logarithms of the rates of some blocks.
+fn logs(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates) -> f64) -> Vec<f64> {
     let probes =
         record.devices_probed.iter().filter(|(block, _)| blocks(**block)).flat_map(|(_, probes)| probes.values());
-    let rates: Vec<f64> = probes.map(rate).filter(|rate| rate.is_finite() && *rate > 0.0).collect();
-    let logs: f64 = rates.iter().map(|rate| rate.ln()).sum();
-    (!rates.is_empty()).then(|| (logs / rates.len() as f64).exp())
+    probes.map(rate).filter(|rate| rate.is_finite() && *rate > 0.0).map(f64::ln).collect()
 }
 
 #[cfg(test)]
@@ -76,5 +98,11 @@ mod tests {
         );
         let warned = warning(&record).unwrap();
         assert!(warned.contains("warm-up and blocks: written -25 %; "), "{warned}");
+        // Probes that scatter by a half say nothing of a quarter.
+        for block in 1..=5 {
+            let factor = if block % 2 == 0 { 0.4 } else { 1.1 };
+            record.devices_probed.insert(block, [("ext4".to_owned(), rates(factor))].into());
+        }
+        assert_eq!(warning(&record), None);
     }
 }

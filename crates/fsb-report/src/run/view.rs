@@ -30,6 +30,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         published: summary.published.as_ref(),
         facts: summary.facts.clone(),
         stopped: summary.stopped.as_deref(),
+        notes: beside_numbers(summary),
         advice: summary.advice.as_deref(),
         problems: &summary.problems,
         warnings: &summary.warnings,
@@ -94,11 +95,15 @@ fn legend(summary: &Summary) -> Vec<String> {
         notes.push("Estimate and half-width of its 95 % interval.".to_owned());
     }
     notes.extend(resolution::lines(summary));
-    notes.extend(deferred::line(summary));
-    notes.extend(costs::lines(summary));
-    notes.extend(scaling::lines(summary));
+    notes.extend(beside_numbers(summary));
     notes.extend(summary.advice.clone());
     notes
+}
+
+/// What rows hold beside their numbers: work left for later, no device, processors, curves.
+fn beside_numbers(summary: &Summary) -> Vec<String> {
+    let deferred = deferred::line(summary).into_iter();
+    deferred.chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
 }
 
 fn explanation(summary: &Summary) -> Option<String> {
@@ -110,11 +115,7 @@ fn explanation(summary: &Summary) -> Option<String> {
             }
             false => ".".to_owned(),
         };
-        let lines = resolution::lines(summary)
-            .into_iter()
-            .chain(deferred::line(summary))
-            .chain(costs::lines(summary))
-            .chain(scaling::lines(summary));
+        let lines = resolution::lines(summary).into_iter().chain(beside_numbers(summary));
         let lines: String = lines.map(|line| format!(" {line}")).collect();
         format!("Change against {}{judged}{lines}", summary.reference_name())
     })

@@ -82,6 +82,7 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
         let table = Table::of_columns(opening.caption, &first, &view.names, rows);
         blocks.push(Block::table("overview", Table { foot: opening.total, ..table }));
     }
+    blocks.extend(view.notes.iter().map(|note| Block::text("note", note)));
     blocks.extend(view.advice.map(|advice| Block::text("advice", advice)));
     blocks.push(Block::Charts(chart::overview(view)));
     Section::new("overview", "Overview", blocks)
