@@ -20,6 +20,7 @@ mod services;
 mod swap;
 #[cfg(test)]
 pub(crate) mod testing;
+mod wbt;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,6 +53,7 @@ pub static REGISTRY: &[&dyn Control] = &[
     &dirty::DIRTY_EXPIRE,
     &dirty::DIRTY_WRITEBACK,
     &scheduler::Scheduler,
+    &wbt::Wbt,
     // A change of the cache makes the kernel choose the read-ahead anew.
     &barriers::Barriers,
     &read_ahead::ReadAhead,

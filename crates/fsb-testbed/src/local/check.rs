@@ -15,7 +15,7 @@ use crate::fs::{self, FileSystem, Home};
 use crate::host;
 use crate::identity::worker_identity;
 use crate::medium;
-use crate::sys::{Roots, block, magic, memory, program};
+use crate::sys::{Roots, block, magic, memory, mount, program};
 use crate::testbed::Setup;
 
 /// Places that belong to fsb itself.
@@ -41,9 +41,13 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
     worker_identity(&setup.identity)?;
     setup.targets.iter().filter_map(Target::directory).try_for_each(check_directory)?;
     check_privileges(setup)?;
-    for (_, _, member) in file_systems(setup)? {
+    for (target, spec, member) in file_systems(setup)? {
         check_tools(member)?;
         check_kernel(member)?;
+        // A server reads its own options.
+        if member.driver() == Some(member.name()) {
+            mount::check_options(member.name(), &spec.options).map_err(|error| naming(target, error))?;
+        }
     }
     let sizes = media(setup)
         .into_iter()

@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{fsb, needs_root, scratch, stderr, stdout, traces, turn};
+use crate::common::{
+    expect_code, expect_no_traces, fsb, needs_program, needs_root, scratch, stderr, stdout, traces, turn,
+};
 
 /// Arguments, the exit code, and what the message must hold. `DIR` is a directory with the files made below.
 #[rustfmt::skip]
@@ -207,4 +209,27 @@ fn block_devices_that_are_none_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{target}: {}", stderr(&output));
         assert!(stderr(&output).contains(message), "{target}: {}", stderr(&output));
     }
+}
+
+/// The driver is asked before anything is made: no row of failures an hour later.
+#[test(machine)]
+fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
+    needs_root();
+    needs_program("mkfs.ext4");
+    needs_program("mkfs.xfs");
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    for (target, said) in [
+        ("ext4,noatme", "did you mean 'noatime'?"),
+        ("ext4,data=jornal", "did you mean 'data=journal'?"),
+        ("xfs,alocsize=64k", "did you mean 'allocsize'?"),
+    ] {
+        let output = fsb(scratch.path(), &["run", target, "xfs", "--out", "run"]);
+        expect_code(&output, 2);
+        let text = stderr(&output);
+        assert!(text.contains("refuses the mount option") && text.contains(said), "{target}: {text}");
+    }
+    assert!(!scratch.path().join("run").exists());
+    expect_no_traces(&before);
 }

@@ -31,7 +31,11 @@ fn what_the_clock_did_not_see_is_counted_until_the_target_is_at_rest() {
     let rows = [("none", "20ms"), ("end", "20ms"), ("none", "1s"), ("end", "1s")];
     let plan: String = rows.iter().map(|(durability, stretch)| row(durability, stretch)).collect();
     let reads = "[[workload]]\nname = 'read'\nfile_size = '16M'\ncache = 'warm'\n";
-    std::fs::write(scratch.path().join("plan.toml"), format!("{plan}{reads}[repetition]\nblocks = 2\n")).unwrap();
+    std::fs::write(
+        scratch.path().join("plan.toml"),
+        format!("{plan}{reads}[repetition]\nblocks = 2\n[controls]\nguest-memory = \"off\"\n"),
+    )
+    .unwrap();
     let run = ["run", "plan.toml", "ext4", "xfs", "btrfs", "--size", "1200M", "--out", "run", "--tails"];
     let output = fsb(scratch.path(), &run);
     expect_code(&output, 0);

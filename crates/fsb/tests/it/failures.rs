@@ -53,11 +53,13 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
     let _turn = turn();
     let before = traces();
     let scratch = scratch();
-    let targets = ["ext4,nonsense=1", "bad=ext4,mkfs=\"-O no_such_feature\"", "readonly=ext4,ro", "ext4"];
+    // Options that are right one by one, and not together.
+    let targets =
+        ["refused=ext4,data=journal,delalloc", "bad=ext4,mkfs=\"-O no_such_feature\"", "readonly=ext4,ro", "ext4"];
     let output = tiny(&targets, "run", scratch.path());
     expect_code(&output, 4);
     let run = scratch.path().join("run");
-    for (target, reason) in [("ext4,nonsense=1", "nonsense"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
+    for (target, reason) in [("refused", "delalloc"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
         let all = outcomes(&run, target);
         assert_eq!(all.len(), 7, "{target}");
         assert!(

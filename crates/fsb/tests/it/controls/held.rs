@@ -16,7 +16,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     // Not what the kernel would choose, so that it shows who restores it.
     fs::write(disk.setting("read_ahead_kb"), "512").unwrap();
     let sysctls = ["dirty_ratio", "dirty_bytes", "dirty_expire_centisecs", "dirty_background_ratio"];
-    let queue = ["scheduler", "read_ahead_kb", "write_cache"].map(|file| disk.setting(file));
+    let queue = ["scheduler", "wbt_lat_usec", "read_ahead_kb", "write_cache"].map(|file| disk.setting(file));
     let as_they_were: Vec<_> = sysctls.map(vm).into_iter().chain(queue.iter().map(read)).collect();
     let target = format!("btrfs@{}", disk.path.display());
     let controls = [
@@ -24,6 +24,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
         "dirty-expire=5s",
         "dirty-background-ratio=3%",
         "scheduler=mq-deadline",
+        "wbt=3ms",
         "read-ahead=1M",
         "barriers=off",
         "cpus=0",
@@ -37,6 +38,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     assert_eq!(vm("dirty_expire_centisecs"), "500");
     assert_eq!(vm("dirty_background_ratio"), "3");
     assert!(read(disk.setting("scheduler")).contains("[mq-deadline]"));
+    assert_eq!(read(disk.setting("wbt_lat_usec")), "3000");
     // btrfs takes no read-ahead from its device.
     wait_until("read-ahead of btrfs", PATIENCE, || btrfs_read_ahead(&disk).as_deref() == Some("1024"));
     let bound = |file: &str, word: &str| of_workers(file).iter().any(|text| text.contains(word));

@@ -1,0 +1,147 @@
+//! Writeback throttling: how far the device's queue holds background writes back so that reads stay quick.
+
+use std::path::{Path, PathBuf};
+
+use fsb_model::units::{parse_duration, show_seconds};
+
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use crate::error::{Refusal, TestbedError};
+use crate::ledger::Action;
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct Wbt;
+
+/// The value that turns it off.
+const OFF: &str = "off";
+
+fn file(device: &Path) -> PathBuf {
+    device.join("queue/wbt_lat_usec")
+}
+
+/// Microseconds, as the kernel takes them: 0 is off.
+fn parse(value: &str) -> Result<u64, String> {
+    if value == OFF {
+        return Ok(0);
+    }
+    let micros = parse_duration(value).map(|latency| latency.as_micros()).map_err(|error| error.to_string())?;
+    match u64::try_from(micros) {
+        Ok(micros @ 1..=10_000_000) => Ok(micros),
+        _ => Err("the latency lies between 1 µs and 10 s".to_owned()),
+    }
+}
+
+fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+    let asked = parse(value).map_err(|why| Stop::Lacks(why.into()))?.to_string();
+    let device = context.place.device()?;
+    let path = file(device);
+    // A queue without throttling refuses the read.
+    let before = read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device's queue throttles no writeback".into()))?;
+    if before != asked {
+        context.write_file(&path, &asked, &path, &before)?;
+    }
+    match read_trimmed(&path) {
+        Some(now) if now == asked => Ok(value.to_owned()),
+        now => Err(Stop::Lacks(format!("the kernel kept {} µs", now.unwrap_or_default()).into())),
+    }
+}
+
+impl Control for Wbt {
+    fn name(&self) -> &'static str {
+        "wbt"
+    }
+
+    fn about(&self) -> &'static str {
+        "How far the target's device holds writeback back for reads: the kernel's writeback throttling."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Visit
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is (default)" },
+            Value { name: OFF, about: "not at all" },
+            Value { name: "LATENCY", about: "so that reads take no longer, such as 2ms or 75ms" },
+        ]
+    }
+
+    fn check(&self, value: &str, _: &Roots) -> Result<(), TestbedError> {
+        if value == KEEP {
+            return Ok(());
+        }
+        parse(value).map(drop).map_err(|why| {
+            TestbedError::request(format!("wbt={value}: {why}")).advice("write off, or a latency such as 75ms")
+        })
+    }
+
+    fn probe(&self, _: &Roots) -> Result<(), Refusal> {
+        super::device_settings()
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(value, context))
+    }
+
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        super::is_device_setting(action, roots, file)
+    }
+
+    fn concerns_device(&self) -> bool {
+        true
+    }
+
+    fn observe(&self, _: &Roots, place: &TargetDevice) -> String {
+        match place.device() {
+            Ok(device) => match read_trimmed(&file(device)).and_then(|text| text.parse::<f64>().ok()) {
+                Some(0.0) => OFF.to_owned(),
+                Some(micros) => show_seconds(micros * 1e-6),
+                None => "none".to_owned(),
+            },
+            Err(why) => why.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    #[test]
+    fn it_is_turned_off_and_comes_back() {
+        let bench = Bench::with_disk();
+        bench.write("sys/devices/disk/queue/wbt_lat_usec", "75000");
+        assert_eq!(Wbt.observe(&bench.roots, &bench.place), "75.0 ms");
+        bench.set(&Wbt, "off", |applied, handles| {
+            assert!(applied.effective, "{applied:?}");
+            assert_eq!(bench.read("sys/devices/disk/queue/wbt_lat_usec"), "0");
+            assert!(handles[0].action().to_string().starts_with("write '75000' back"), "{handles:?}");
+        });
+        bench.set(&Wbt, "2ms", |_, _| assert_eq!(bench.read("sys/devices/disk/queue/wbt_lat_usec"), "2000"));
+    }
+
+    #[test]
+    fn values_that_are_no_latency_are_refused() {
+        let bench = Bench::new();
+        for bad in ["on", "-1", "0ms", "11s", ""] {
+            let refused = Wbt.check(bad, &bench.roots).unwrap_err();
+            assert_eq!(refused.kind, crate::Kind::Request, "{bad}");
+        }
+        for good in ["keep", "off", "2ms", "1s"] {
+            Wbt.check(good, &bench.roots).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_queue_without_it_says_so() {
+        let bench = Bench::with_disk();
+        bench.set(&Wbt, "off", |applied, _| {
+            assert!(!applied.effective && applied.observed.contains("throttles no writeback"), "{applied:?}");
+        });
+        assert_eq!(Wbt.observe(&bench.roots, &bench.place), "none");
+    }
+}
