@@ -6,7 +6,7 @@ use fsb_model::{RunRecord, Trial};
 use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::Summary;
-use super::{beside, environment, facts, headline, method, rows, scaling, unjudged, warnings};
+use super::{beside, disturbed, environment, facts, headline, method, rows, scaling, unjudged, warnings};
 
 impl Summary {
     /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
@@ -48,7 +48,7 @@ impl Summary {
             unjudged::strip(&mut summary);
         }
         headline::add_findings(&mut summary);
-        summary.headline = headline::headline(&summary);
+        summary.headline = disturbed::preface(trials).unwrap_or_default() + &headline::headline(&summary);
         summary.advice = facts::advice(&summary, facts::seconds(record, trials));
         summary.problems = warnings::problems(&summary);
         summary.warnings = warnings::warnings(&summary, record, trials);

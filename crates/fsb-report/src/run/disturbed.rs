@@ -39,6 +39,17 @@ pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     Some(format!("{}: {what}; fsb doctor says what to do", listed(&causes(&disturbed))))
 }
 
+/// What a headline begins with where more than half of what was analysed was disturbed: `On a disturbed machine (CPU steal 58 %;
+/// 86 of 96 trials): `.
+pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
+    let analysed: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
+    let disturbed: Vec<&ShownTrial> = analysed.iter().copied().filter(|trial| !trial.disturbed.is_empty()).collect();
+    (2 * disturbed.len() > analysed.len()).then(|| {
+        let (some, all) = (disturbed.len(), counted(analysed.len(), "trial"));
+        format!("On a disturbed machine ({}; {some} of {all}): ", listed(&causes(&disturbed)))
+    })
+}
+
 /// Each kind of disturbance once, with the largest of its numbers.
 fn causes(disturbed: &[&ShownTrial]) -> Vec<String> {
     let mut largest: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
@@ -91,6 +102,16 @@ mod tests {
         assert!(kept.contains(" disturbed, 1 of them repeated, 1 disturbed to the end and analysed"), "{kept}");
         let micro = with(&[(3, steal, false)]).unwrap();
         assert!(micro.contains("disturbed and not repeated"), "{micro}");
+    }
+
+    #[test]
+    fn a_headline_says_first_that_most_was_disturbed() {
+        let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        assert_eq!(preface(&ShownTrial::all(&trials)), None);
+        let n = trials.iter().filter(|trial| trial.counts()).count();
+        trials.iter_mut().for_each(|trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+        let said = preface(&ShownTrial::all(&trials)).unwrap();
+        assert_eq!(said, format!("On a disturbed machine (CPU steal 58 %; {n} of {n} trials): "));
     }
 
     /// A block that was interrupted, and that no resume has made anew yet.
