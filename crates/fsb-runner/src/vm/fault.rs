@@ -36,7 +36,7 @@ impl Fault {
     /// Called before each settling of a target.
     pub(super) fn strike_when_due(&mut self) {
         /// Settlings before a fault: the first trials end well.
-        const AFTER: u32 = 3;
+        const AFTER: u32 = 5;
         self.settled += 1;
         if self.settled >= AFTER && self.kind.as_deref() == Some("panic") {
             // Nothing comes back from it.
