@@ -19,19 +19,20 @@ fn file(device: &Path) -> PathBuf {
 }
 
 /// Microseconds, as the kernel takes them: 0 is off.
-fn parse(value: &str) -> Result<u64, String> {
+fn parse(value: &str) -> Result<u64, Refusal> {
     if value == OFF {
         return Ok(0);
     }
-    let micros = parse_duration(value).map(|latency| latency.as_micros()).map_err(|error| error.to_string())?;
+    let micros =
+        parse_duration(value).map(|latency| latency.as_micros()).map_err(|error| Refusal::from(error.to_string()))?;
     match u64::try_from(micros) {
         Ok(micros @ 1..=10_000_000) => Ok(micros),
-        _ => Err("the latency lies between 1 µs and 10 s".to_owned()),
+        _ => Err("the latency lies between 1 µs and 10 s".into()),
     }
 }
 
 fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let asked = parse(value).map_err(|why| Stop::Lacks(why.into()))?.to_string();
+    let asked = parse(value).map_err(Stop::Lacks)?.to_string();
     let device = context.place.device()?;
     let path = file(device);
     // A queue without throttling refuses the read.
