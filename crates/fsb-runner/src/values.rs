@@ -6,7 +6,7 @@ use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
 use fsb_model::trial::Stretches;
 use fsb_model::{Better, Durability, Metric};
 
-use crate::agent::{Measured, write_amplification};
+use crate::agent::Measured;
 
 /// The metrics of a trial; the first one is what targets are compared by.
 ///
@@ -80,6 +80,13 @@ fn deferred(profile: &Profile, measured: &Measured) -> Vec<Metric> {
     left.into_iter().chain(amplification.map(|times| metric::WRITE_AMPLIFICATION.of(times))).collect()
 }
 
+/// Bytes that the device wrote for each byte that the workload wrote, what it left for later included.
+fn write_amplification(measured: &Measured, device_written: u64) -> Option<f64> {
+    let deferred = measured.deferred?;
+    let later = deferred.per_operation()?[0] * measured.operations as f64;
+    (measured.bytes > 0).then(|| (device_written as f64 + later) / measured.bytes as f64)
+}
+
 /// What a workload of several operations tells of each.
 fn rates(measured: &Measured) -> impl Iterator<Item = Metric> {
     let timed = measured.rates.iter().filter(|(_, rate)| rate.timed_ns > 0);
@@ -141,4 +148,18 @@ fn costs(measured: &Measured) -> Vec<Metric> {
     let flushes =
         measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.of(count as f64 / operations));
     [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes].into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Deferred;
+
+    #[test]
+    fn amplification_counts_what_comes_later() {
+        let deferred = Some(Deferred { operations: 20, bytes: 4000, ..Deferred::default() });
+        let measured = Measured { operations: 10, bytes: 1000, deferred, ..Measured::default() };
+        assert_eq!(write_amplification(&measured, 500), Some(2.5));
+        assert_eq!(write_amplification(&Measured::default(), 500), None);
+    }
 }

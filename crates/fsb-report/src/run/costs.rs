@@ -1,7 +1,7 @@
 //! What rows cost beside time, as far as the first screen tells it: which touch no device, and where processors are what
 //! differs.
 
-use super::summary::{Measured, Secondary, Summary, Workload};
+use super::summary::{Measured, Summary, Workload};
 use crate::show::some_rows;
 
 /// Two lines below the table, where there is something to tell.
@@ -12,8 +12,8 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
 /// `In memory inside the clock, no device did anything: read 1M, warm; rename 4K files.`
 fn in_memory(summary: &Summary) -> Option<String> {
     let idle = |cell: &Measured| {
-        let moved = secondary(cell, "device_bytes_per_operation").map(|found| found.description.max);
-        let flushed = secondary(cell, "device_flushes_per_operation").map(|found| found.description.max);
+        let moved = cell.beside("device_bytes_per_operation").map(|found| found.description.max);
+        let flushed = cell.beside("device_flushes_per_operation").map(|found| found.description.max);
         moved == Some(0.0) && flushed.is_none_or(|flushed| flushed == 0.0)
     };
     let rows: Vec<String> = summary
@@ -39,10 +39,10 @@ fn processors(summary: &Summary) -> Option<String> {
 }
 
 fn of_row(summary: &Summary, row: &Workload) -> Option<String> {
-    let reference = secondary(row.cells.get(summary.reference)?, CPU)?;
+    let reference = row.cells.get(summary.reference)?.beside(CPU)?;
     let base = reference.interval.as_ref()?;
     let differing = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
-        let found = secondary(cell, CPU)?;
+        let found = cell.beside(CPU)?;
         let own = found.interval.as_ref()?;
         let ratio = found.description.mean / reference.description.mean;
         // Intervals that do not meet are further apart than 95 % asks for.
@@ -57,10 +57,6 @@ fn of_row(summary: &Summary, row: &Workload) -> Option<String> {
 }
 
 const CPU: &str = "cpu_per_operation";
-
-fn secondary<'c>(cell: &'c Measured, metric: &str) -> Option<&'c Secondary> {
-    cell.secondary.iter().find(|secondary| secondary.metric == metric)
-}
 
 #[cfg(test)]
 mod tests {

@@ -238,6 +238,11 @@ impl Workload {
 }
 
 impl Measured {
+    /// A metric beside the one that targets are compared by.
+    pub(crate) fn beside(&self, metric: &str) -> Option<&Secondary> {
+        self.secondary.iter().find(|secondary| secondary.metric == metric)
+    }
+
     /// Why there is no value, as a short word for a table: `not applicable`, `failed`.
     pub fn absence(&self) -> Option<&'static str> {
         match self.state {

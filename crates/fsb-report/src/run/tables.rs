@@ -153,7 +153,7 @@ pub(super) fn costs(summary: &Summary, workload: &Workload) -> Option<Table> {
 }
 
 fn cost(cell: &Measured, name: &str) -> TableCell {
-    let Some(found) = cell.secondary.iter().find(|secondary| secondary.metric == name) else {
+    let Some(found) = cell.beside(name) else {
         return TableCell::of("–");
     };
     let show = |value: f64| if value == 0.0 { "0".to_owned() } else { found.unit.show(value) };

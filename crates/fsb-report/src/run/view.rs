@@ -14,6 +14,7 @@ const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhe
 
 /// Of a summary.
 pub(crate) fn of(summary: &Summary) -> View<'_> {
+    let notes = beside_numbers(summary);
     View {
         words: WORDS,
         title: summary.name.clone(),
@@ -22,15 +23,15 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         rows: summary.rows.iter().map(|workload| row(summary, workload)).collect(),
         theta: summary.theta,
         unjudged: summary.unjudged.as_deref(),
-        legend: legend(summary),
-        explanation: explanation(summary),
+        legend: legend(summary, &notes),
+        explanation: explanation(summary, &notes),
         in_detail: false,
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
         published: summary.published.as_ref(),
         facts: summary.facts.clone(),
         stopped: summary.stopped.as_deref(),
-        notes: beside_numbers(summary),
+        notes,
         advice: summary.advice.as_deref(),
         problems: &summary.problems,
         warnings: &summary.warnings,
@@ -72,7 +73,7 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
 }
 
 /// What the signs of the table mean, where they occur.
-fn legend(summary: &Summary) -> Vec<String> {
+fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
     let names = Names::of(summary.targets.iter().map(|target| target.name.as_str()));
     let mut notes = names.legend();
     let compared = summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
@@ -95,7 +96,7 @@ fn legend(summary: &Summary) -> Vec<String> {
         notes.push("Estimate and half-width of its 95 % interval.".to_owned());
     }
     notes.extend(resolution::lines(summary));
-    notes.extend(beside_numbers(summary));
+    notes.extend_from_slice(beside);
     notes.extend(summary.advice.clone());
     notes
 }
@@ -106,7 +107,7 @@ fn beside_numbers(summary: &Summary) -> Vec<String> {
     deferred.chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
 }
 
-fn explanation(summary: &Summary) -> Option<String> {
+fn explanation(summary: &Summary, beside: &[String]) -> Option<String> {
     let compared = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.against.is_some());
     (summary.compares() && compared).then(|| {
         let judged = match summary.is_judged() {
@@ -115,8 +116,8 @@ fn explanation(summary: &Summary) -> Option<String> {
             }
             false => ".".to_owned(),
         };
-        let lines = resolution::lines(summary).into_iter().chain(beside_numbers(summary));
-        let lines: String = lines.map(|line| format!(" {line}")).collect();
+        let lines = resolution::lines(summary);
+        let lines: String = lines.iter().chain(beside).map(|line| format!(" {line}")).collect();
         format!("Change against {}{judged}{lines}", summary.reference_name())
     })
 }

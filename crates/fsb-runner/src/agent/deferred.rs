@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fsb_testbed::{Counters, Testbed, TestbedError};
 
-use super::protocol::{Deferred, Measured};
+use super::protocol::Deferred;
 
 /// Bytes that a target may write at rest: a superblock, a log record that says that all is quiet.
 pub(super) const AT_REST: u64 = 64 << 10;
@@ -85,13 +85,6 @@ impl Leavings {
     }
 }
 
-/// Bytes that the device wrote for each byte that the workload wrote, what it left for later included.
-pub fn write_amplification(measured: &Measured, device_written: u64) -> Option<f64> {
-    let deferred = measured.deferred?;
-    let later = deferred.per_operation()?[0] * measured.operations as f64;
-    (measured.bytes > 0).then(|| (device_written as f64 + later) / measured.bytes as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,13 +103,5 @@ mod tests {
         let sum = Deferred { seconds: 0.5, ..left.sum };
         assert_eq!(sum.per_operation(), Some([20.48, 0.01, 0.0025]));
         assert_eq!(Deferred::default().per_operation(), None);
-    }
-
-    #[test]
-    fn amplification_counts_what_comes_later() {
-        let deferred = Some(Deferred { operations: 20, bytes: 4000, ..Deferred::default() });
-        let measured = Measured { operations: 10, bytes: 1000, deferred, ..Measured::default() };
-        assert_eq!(write_amplification(&measured, 500), Some(2.5));
-        assert_eq!(write_amplification(&Measured::default(), 500), None);
     }
 }

@@ -20,8 +20,9 @@ use fsb_testbed::{Kind, Progress, Provisioned, Setup, Testbed, TestbedError, wor
 pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
 use conduct::{Stage, conduct};
-pub use deferred::write_amplification;
 use lines::{LineError, Lines};
+#[cfg(test)]
+pub use protocol::Deferred;
 pub use protocol::{Measured, RowRequest, SeatTrial, Spent, TrialReply, TrialRequest};
 use protocol::{Reply, Request, VERSION};
 use row::{SeatPost, conduct_row};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::FileSystemSpec;
+use fsb_model::host::DeviceRates;
 use fsb_model::run::TargetRecord;
 
 use super::quiet;
@@ -60,10 +61,9 @@ impl FileSystemVisit {
         let VisitRequest { member, spec, point, size, user, page_cache, held, oldest } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
-        let probed = medium.as_deref().map(|medium| probe(medium.device()));
-        let (formatted, inspection) = match medium.as_deref_mut() {
+        let (formatted, inspection, probed) = match medium.as_deref_mut() {
             Some(medium) => format(*member, spec, *oldest, medium)?,
-            None => (Formatted::default(), member.inspect(&source)),
+            None => (Formatted::default(), member.inspect(&source), None),
         };
         let roots = Roots::default();
         let on_device = member.home() == Home::Device;
@@ -284,18 +284,23 @@ fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn 
     }
 }
 
+/// What mkfs made, what it turned out to be, and what the raw device did before it.
+type Made = (Formatted, Inspection, Option<std::io::Result<DeviceRates>>);
+
 fn format(
     member: &dyn FileSystem,
     spec: &FileSystemSpec,
     oldest: Option<Version>,
     medium: &mut dyn OpenMedium,
-) -> Result<(Formatted, Inspection), TestbedError> {
-    let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default())) };
+) -> Result<Made, TestbedError> {
+    let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default(), None)) };
     // Once more: what was not there, or was a directory, may be a device by now.
     super::foreign::check(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
     let arguments = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
     medium.verify()?;
+    // What it writes, mkfs writes over.
+    let probed = Some(probe(medium.device()));
     medium.lend();
     let formatted = fs::format(tools, medium.device(), &arguments);
     let taken = medium.take_back().and_then(|()| medium.verify());
@@ -305,7 +310,7 @@ fn format(
     for word in &mut formatted.command {
         *word = word.replace(&*medium.device().to_string_lossy(), &medium.shown().to_string_lossy());
     }
-    Ok((formatted, member.inspect(medium.device())))
+    Ok((formatted, member.inspect(medium.device()), probed))
 }
 
 /// In words of who reads it: programs complain about the private node that they were given.

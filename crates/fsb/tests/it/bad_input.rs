@@ -48,6 +48,7 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run null --size 5X", 2, "is not a size"),
     ("run null --size 99999999999T", 2, "too large"),
     ("run null --size -5", 2, "-5"),
+    ("run null --tails --format csv", 2, "--tails belongs to the first screen"),
     ("run null --budget soon", 2, "is not a duration"),
     ("run null --budget 0", 2, "between 1 second"),
     ("run null --budget 99999h", 2, "between 1 second"),

@@ -1,7 +1,7 @@
 //! Tails: how long the slowest operations of each row took.
 
 use crate::report::Report;
-use crate::run::{Measured, Secondary, Workload};
+use crate::run::{Secondary, Workload};
 use crate::screen::{WIDTH, paragraph};
 
 /// The metrics of the columns, and what the columns are called.
@@ -13,7 +13,7 @@ const COLUMNS: [(&str, &str); 4] =
 pub fn tails(report: &Report<'_>, width: usize) -> String {
     let Report::Run { summary, .. } = report else { return String::new() };
     let mut lines = vec![String::new()];
-    let timed = |row: &&Workload| row.cells.iter().any(|cell| of(cell, "latency_max").is_some());
+    let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside("latency_max").is_some());
     let rows: Vec<&Workload> = summary.rows.iter().filter(timed).collect();
     if rows.is_empty() {
         return "\nNo trial holds how long its operations took.\n".to_owned();
@@ -24,7 +24,7 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
         lines.push(line("", names, COLUMNS.map(|(_, title)| title.to_owned())));
         for (target, cell) in summary.targets.iter().zip(&row.cells) {
             if cell.estimate.is_some() {
-                let texts = COLUMNS.map(|(metric, _)| of(cell, metric).map_or_else(|| "–".to_owned(), shown));
+                let texts = COLUMNS.map(|(metric, _)| cell.beside(metric).map_or_else(|| "–".to_owned(), shown));
                 lines.push(line(&target.name, names, texts));
             }
         }
@@ -43,10 +43,6 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
 fn line(name: &str, names: usize, texts: [String; 4]) -> String {
     let cells: String = texts.iter().map(|text| format!("  {text:>15}")).collect();
     format!("  {name:<names$}{cells}").trim_end().to_owned()
-}
-
-fn of<'c>(cell: &'c Measured, metric: &str) -> Option<&'c Secondary> {
-    cell.secondary.iter().find(|secondary| secondary.metric == metric)
 }
 
 fn shown(found: &Secondary) -> String {
