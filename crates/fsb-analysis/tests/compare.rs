@@ -3,7 +3,7 @@
 mod iozone;
 
 use fsb_analysis::compare::{ALL, Document, Finding, Request, all_pairs, compare};
-use fsb_analysis::{Method, Verdict};
+use fsb_analysis::{BlockValue, Method, Ranking, Verdict};
 use fsb_model::set::{Point, Run, Series, Set};
 use fsb_model::{Better, Unit};
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn run(tool: &str, workload: Option<&str>, mut value: impl FnMut(u64, u64) -> Op
 
 fn blocks(name: &str, pairing: &str, runs: Vec<Run>) -> Set {
     let runs = (1..).zip(runs).map(|(block, run)| Run { block: Some(block), ..run }).collect();
-    Set { name: name.to_owned(), pairing: Some(pairing.to_owned()), runs }
+    Set { name: name.to_owned(), pairing: Some(pairing.to_owned()), looks: Vec::new(), runs }
 }
 
 /// Whatever was compared: counts add up, numbers are finite, findings are apart and at most seven an operation.
@@ -164,11 +164,50 @@ fn one_set_is_described_and_nothing_in_common_is_said() {
     let alone = compare(std::slice::from_ref(&xfs), &REQUEST).unwrap();
     assert_eq!(alone.operations.len(), 14);
     assert!(alone.findings.is_empty() && alone.operations[0].estimate.against.is_empty());
-    let mut other = Set { name: "other".to_owned(), pairing: None, runs: vec![run("iozone", None, |_, _| Some(1.0))] };
+    let mut other = Set {
+        name: "other".to_owned(),
+        pairing: None,
+        looks: Vec::new(),
+        runs: vec![run("iozone", None, |_, _| Some(1.0))],
+    };
     other.runs[0].series[0].operation = "unheard".to_owned();
     let apart = compare(&[xfs, other], &REQUEST).unwrap();
     assert_eq!((apart.operations.len(), apart.coverage.common, apart.coverage.only["other"]), (0, 0, 16));
     assert!(apart.warnings.iter().any(|warning| warning.contains("only other measured unheard")));
+}
+
+/// The comparison of one run is the ranking of its report: the same parts, the same looks, the same interval.
+#[test]
+fn blocks_on_parts_are_compared_as_the_report_ranks_them() {
+    // Two targets exchange two parts, of which one is 8 % faster; the second target is 5 % slower.
+    let value = |target: usize, block: u32| {
+        let part = (block + target as u32) % 2;
+        let luck = 1.0 + 0.002 * f64::from((block * 7 + target as u32 * 3) % 5);
+        (part, 100.0 * luck * [1.0, 0.95][target] * [1.0, 1.08][part as usize])
+    };
+    let looks = vec![6, 9, 12];
+    let set = |target: usize| {
+        let runs = (0..12).map(|block| {
+            let (part, value) = value(target, block);
+            Run { part: Some(part), ..run("fsb", Some("read"), |_, _| Some(value)) }
+        });
+        Set { looks: looks.clone(), ..blocks(["first", "second"][target], "one run", runs.collect()) }
+    };
+    let document = compare(&[set(0), set(1)], &REQUEST).unwrap();
+    let values = |target: usize| {
+        let of = |block: u32| {
+            let (part, value) = value(target, block);
+            BlockValue { block: block + 1, value, part: Some(part) }
+        };
+        (0..12).map(of).collect::<Vec<_>>()
+    };
+    let ranking = Ranking::at_look(&[values(0), values(1)], &looks, Better::Higher, REQUEST.theta).unwrap();
+    let expected = &ranking.pairs[0].comparison;
+    let found = &document.operations[0].ranking.pairs[0].comparison;
+    assert_eq!((found.method, found.verdict, found.n), (Method::PairedOnParts, Verdict::Slower, 12));
+    let (found, expected) = (found.interval.unwrap(), expected.interval.unwrap());
+    assert!((found.lo / expected.lo - 1.0).abs() < 1e-9 && (found.hi / expected.hi - 1.0).abs() < 1e-9);
+    assert!(expected.hi / expected.lo < 1.02, "the parts are taken out: {expected:?}");
 }
 
 #[test]
@@ -176,6 +215,7 @@ fn names_of_jobs_do_not_keep_tools_apart() {
     let set = |name: &str, tool: &str, workload: Option<&str>, speed: f64| Set {
         name: name.to_owned(),
         pairing: None,
+        looks: Vec::new(),
         runs: (0..5).map(|i| run(tool, workload, |_, _| Some(speed + f64::from(i)))).collect(),
     };
     let sets = [set("old", "iozone", None, 100.0), set("new", "fio", Some("job"), 200.0)];
@@ -224,7 +264,7 @@ fn chance(generator: &mut Pcg64, name: &str, pairing: Option<&str>, runs: usize)
         .collect();
     match pairing {
         Some(pairing) => blocks(name, pairing, runs),
-        None => Set { name: name.to_owned(), pairing: None, runs },
+        None => Set { name: name.to_owned(), pairing: None, looks: Vec::new(), runs },
     }
 }
 
@@ -258,6 +298,7 @@ proptest! {
         let sets: Vec<Set> = counts.iter().enumerate().map(|(place, count)| Set {
             name: place.to_string(),
             pairing: (place % 2 == 1).then(|| "p".to_owned()),
+            looks: Vec::new(),
             runs: (0..*count).map(|block| Run {
                 block: Some(block as u32),
                 ..run("iozone", None, |_, _| (uniform() > holes).then(|| libm::pow(10.0, scale * (uniform() - 0.5))))
@@ -336,7 +377,7 @@ fn what_nobody_has_a_value_of_is_no_difference() {
         let mut run = run("iozone", None, |_, _| Some(1e8));
         let empty = Series { operation: "rewrite".to_owned(), points: Vec::new(), ..run.series[0].clone() };
         run.series.push(empty);
-        Set { name: name.to_owned(), pairing: None, runs: vec![run] }
+        Set { name: name.to_owned(), pairing: None, looks: Vec::new(), runs: vec![run] }
     };
     let document = compare(&[set("a"), set("b")], &REQUEST).unwrap();
     assert!(!document.warnings.iter().any(|warning| warning.starts_with("only")), "{:?}", document.warnings);

@@ -31,6 +31,7 @@ mod task;
 mod thread_recorder;
 mod thread_sync;
 mod threads;
+mod timeline;
 mod usage;
 pub mod worker;
 pub mod workload;

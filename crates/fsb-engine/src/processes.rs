@@ -11,6 +11,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
+use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::thread::futex;
@@ -40,6 +41,7 @@ enum ProcessMessage {
         span: WorkerSpan,
         histogram: String,
         syncs: String,
+        timeline: Option<Box<Timeline>>,
         usage: [f64; 2],
         /// The report of the job, as text.
         report: Option<String>,
@@ -69,14 +71,15 @@ pub(crate) fn run<C: ThreadJob>(
     // The only error is an address that is none.
     let _ = futex::wake(&start.signal, futex::Flags::empty(), i32::MAX as u32);
     for output in children.receive_all() {
-        let ProcessMessage::Done { span, histogram, syncs, usage: [user, system], report } = output? else {
+        let ProcessMessage::Done { span, histogram, syncs, timeline, usage: [user, system], report } = output? else {
             return Err(EngineError::new("a process said that it was ready, twice"));
         };
         if let Some(report) = report {
             outcome.reports.extend(job.decode_report(&report)?);
         }
+        let timeline = timeline.map(|boxed| *boxed);
         let decode = |text: &str| latency::decode(text).map_err(|error| EngineError::new(error.to_string()));
-        outcome.add(Recording { span, histogram: decode(&histogram)?, syncs: decode(&syncs)? });
+        outcome.add(Recording { span, histogram: decode(&histogram)?, syncs: decode(&syncs)?, timeline });
         outcome.user_seconds += user;
         outcome.system_seconds += system;
     }
@@ -107,11 +110,12 @@ fn process_main<C: ThreadJob>(
     start.failed.fetch_or(result.is_err(), Ordering::Relaxed);
     result?;
     let (after, untimed) = (usage::of_process(), recorder.untimed_usage());
-    let Recording { span, histogram, syncs } = recorder.finish();
+    let Recording { span, histogram, syncs, timeline } = recorder.finish();
     let usage = [0, 1].map(|mode| (after[mode] - before[mode] - untimed[mode]).max(0.0));
     let report = job.encode_report(job.report(state));
+    let timeline = timeline.map(Box::new);
     let [histogram, syncs] = [histogram, syncs].map(|histogram| latency::encode(&histogram));
-    Ok(ProcessMessage::Done { span, histogram, syncs, usage, report })
+    Ok(ProcessMessage::Done { span, histogram, syncs, timeline, usage, report })
 }
 
 fn send(to: &mut File, output: &ProcessMessage) {

@@ -68,4 +68,8 @@ pub struct Profile {
     /// The share of its bytes that reach a device however well the file system compresses them: 1 unless the plan asks for
     /// data that compression or deduplication save.
     pub device_share: f64,
+    /// Operations a second that are started, whatever became of those before; absent where each waits for the one before.
+    pub rate: Option<u64>,
+    /// Operations that a trial has at least, or its metric says nothing.
+    pub fewest: u64,
 }

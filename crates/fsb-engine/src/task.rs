@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fsb_model::WorkloadSpec;
+use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use serde::{Deserialize, Serialize};
 
@@ -177,6 +178,9 @@ pub struct Measurement {
     /// What was done, counted, where that is more than operations.
     #[serde(default)]
     pub counts: BTreeMap<String, u64>,
+    /// What happened when; absent where it was over in less than a fifth of a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<Timeline>,
 }
 
 /// What all workers did while all of them worked.

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 
 use crate::clock::{Clock, Kind};
+use crate::timeline::Bins;
 use crate::{latency, usage};
 
 /// One thread's clock, histogram and counters. Everything is reserved when it is made.
@@ -16,6 +19,7 @@ pub(crate) struct ThreadRecorder<'t> {
     histogram: Histogram<u64>,
     /// Durations of the syncs that end what is timed.
     syncs: Histogram<u64>,
+    bins: Bins,
     started: Option<u64>,
     /// When the stretch that is timed now began.
     stretch: u64,
@@ -43,6 +47,8 @@ pub(crate) struct Recording {
     pub(crate) histogram: Histogram<u64>,
     /// Durations of the syncs that ended what was timed.
     pub(crate) syncs: Histogram<u64>,
+    /// Its course; absent where it was short, or its times are made up.
+    pub(crate) timeline: Option<Timeline>,
 }
 
 impl<'t> ThreadRecorder<'t> {
@@ -60,6 +66,7 @@ impl<'t> ThreadRecorder<'t> {
             clock,
             histogram: latency::touched(),
             syncs: latency::touched(),
+            bins: Bins::new(),
             started: None,
             stretch: 0,
             running: false,
@@ -78,6 +85,7 @@ impl<'t> ThreadRecorder<'t> {
     /// Starts the clock, or starts it again after something that belongs to no operation.
     pub(crate) fn start(&mut self) {
         self.last = self.clock.now();
+        self.bins.start(self.last);
         if !self.running {
             (self.stretch, self.running) = (self.last, true);
         }
@@ -140,6 +148,7 @@ impl<'t> ThreadRecorder<'t> {
     #[inline]
     pub(crate) fn complete(&mut self, started: u64, bytes: u64) -> bool {
         self.histogram.saturating_record(self.last - started);
+        self.bins.record(self.last, self.last - started);
         self.operations += 1;
         self.bytes += bytes;
         if let Some(progress) = self.progress {
@@ -169,6 +178,16 @@ impl<'t> ThreadRecorder<'t> {
         matches!(self.clock, Clock::Fake(_))
     }
 
+    /// Waits until the clock shows this time; the fake one shows it at once. What is late already does not wait.
+    pub(crate) fn wait_until(&mut self, ns: u64) {
+        self.clock.pass_until(ns);
+        while self.clock.now() < ns {
+            let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 };
+            // Woken by a signal the thread looks again.
+            let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
+        }
+    }
+
     /// Somebody slept until then.
     pub(crate) fn pass_until(&mut self, ns: u64) {
         self.clock.pass_until(ns);
@@ -195,6 +214,7 @@ impl<'t> ThreadRecorder<'t> {
     pub(crate) fn forget(&mut self) {
         self.histogram.reset();
         self.syncs.reset();
+        self.bins.clear();
         (self.operations, self.bytes, self.started) = (0, 0, None);
         (self.timed, self.running) = (0, false);
     }
@@ -212,7 +232,8 @@ impl<'t> ThreadRecorder<'t> {
             operations: self.operations,
             bytes: self.bytes,
         };
-        Recording { span, histogram: self.histogram, syncs: self.syncs }
+        let timeline = self.bins.finish().filter(|_| !matches!(self.clock, Clock::Fake(_)));
+        Recording { span, histogram: self.histogram, syncs: self.syncs, timeline }
     }
 }
 
@@ -271,7 +292,7 @@ mod tests {
         recorder.sync(4096, || Ok::<(), ()>(())).unwrap();
         recorder.sync(4096, || Err(())).unwrap_err();
         let took = recorder.last() - before;
-        let Recording { span, histogram, syncs } = recorder.finish();
+        let Recording { span, histogram, syncs, .. } = recorder.finish();
         assert_eq!((span.operations, histogram.len(), syncs.len()), (1, 1, 1));
         assert!((syncs.mean() / took as f64 - 1.0).abs() < 0.01);
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use fsb_model::timeline::Timeline;
 use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 
@@ -84,6 +85,7 @@ pub(crate) struct Outcome<R> {
     pub(crate) spans: Vec<WorkerSpan>,
     pub(crate) histogram: Histogram<u64>,
     pub(crate) syncs: Histogram<u64>,
+    pub(crate) timeline: Option<Timeline>,
     pub(crate) reports: Vec<R>,
     pub(crate) user_seconds: f64,
     pub(crate) system_seconds: f64,
@@ -98,6 +100,7 @@ impl<R> Outcome<R> {
             spans,
             histogram: latency::empty(),
             syncs: latency::empty(),
+            timeline: None,
             reports,
             user_seconds: 0.0,
             system_seconds: 0.0,
@@ -107,10 +110,15 @@ impl<R> Outcome<R> {
 
     /// Adds what a thread recorded.
     pub(crate) fn add(&mut self, recording: Recording) {
-        let Recording { span, histogram, syncs } = recording;
+        let Recording { span, histogram, syncs, timeline } = recording;
         self.spans.push(span);
         self.histogram.add(histogram).expect("histograms of one size add up");
         self.syncs.add(syncs).expect("histograms of one size add up");
+        match (&mut self.timeline, timeline) {
+            (Some(all), Some(one)) => all.join(one),
+            (all @ None, one) => *all = one,
+            (Some(_), None) => {}
+        }
     }
 
     /// On a fake clock real CPU time would be the only number that differs from run to run.
@@ -146,6 +154,7 @@ impl<R> Outcome<R> {
             samples: Vec::new(),
             rates: BTreeMap::new(),
             counts: BTreeMap::new(),
+            timeline: self.timeline.clone(),
         }
     }
 }

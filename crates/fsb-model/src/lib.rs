@@ -19,6 +19,7 @@ pub mod run;
 pub mod set;
 pub mod shape;
 pub mod target;
+pub mod timeline;
 pub mod trial;
 pub mod units;
 pub mod workload;

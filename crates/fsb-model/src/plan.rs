@@ -34,7 +34,7 @@ fn is_full_scale(scale: &f64) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repetition {
-    /// As many blocks as fit the time, at least [`FEWEST_BLOCKS_JUDGED`], at most [`MOST_BLOCKS`].
+    /// As many blocks as fit the time, at most [`MOST_BLOCKS`].
     Budget {
         /// Seconds for the whole run.
         seconds: f64,

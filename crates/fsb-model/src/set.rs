@@ -14,6 +14,9 @@ pub struct Set {
     pub name: String,
     /// Sets with the same pairing are compared block by block: they took turns in one run of ours.
     pub pairing: Option<String>,
+    /// After how many blocks results were looked at on the way, planned beforehand; empty where their number was fixed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<u32>,
     /// In the order of the files, or of the blocks.
     pub runs: Vec<Run>,
 }
@@ -31,6 +34,9 @@ pub struct Run {
     pub path: String,
     /// The block, for runs of ours.
     pub block: Option<u32>,
+    /// The part of the medium that the target had in that block, where targets exchange parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<u32>,
     /// The resolution of the tool's clock in seconds, where it says so: shorter times are quantised.
     pub clock_resolution: Option<f64>,
     /// The values.

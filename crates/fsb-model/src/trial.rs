@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::metric::Metric;
+use crate::timeline::Timeline;
 use crate::workload::Params;
 
 /// The schema that this version writes.
@@ -129,6 +130,9 @@ pub struct Trial {
     /// Each stretch of a trial in rounds; absent where it was one visit.
     #[serde(default, skip_serializing_if = "Stretches::is_empty")]
     pub stretches: Stretches,
+    /// What happened when, one a repetition; absent of what was over in less than a fifth of a second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timelines: Vec<Timeline>,
     /// Fields of newer minor versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

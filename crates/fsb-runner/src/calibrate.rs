@@ -6,7 +6,7 @@
 //! hold enough blocks of that, all stretches are made shorter together, never below one repetition: a machine's speed
 //! changes faster than targets take turns, so that a stretch four times as long has 0.86 of the variance, and many short
 //! visits tell more than few long ones. Where even the shortest do not fit five times, or the length was asked for and does
-//! not, they are shorter than they should be, and the run says so.
+//! not, there are fewer blocks than can be judged.
 
 use std::collections::BTreeMap;
 
@@ -72,8 +72,6 @@ pub struct Calibration {
     pub block_seconds: f64,
     /// 1 where stretches last as long as they may; less where the budget made them shorter.
     pub scale: f64,
-    /// They are even shorter than they should be.
-    pub too_short: bool,
 }
 
 /// Everything that the decision depends on.
@@ -170,11 +168,13 @@ impl Decision<'_> {
                 let middle = (low + high) / 2.0;
                 if fits(&self.at_scale(middle)) >= blocks { low = middle } else { high = middle }
             }
-            if low >= shortest || blocks == FEWEST_BLOCKS_JUDGED {
-                return Calibration { blocks, too_short: low < shortest, ..self.at_scale(low) };
+            if low >= shortest {
+                return Calibration { blocks, ..self.at_scale(low) };
             }
         }
-        full
+        let shortest = self.at_scale(shortest);
+        let blocks = fits(&shortest).clamp(1, FEWEST_BLOCKS_JUDGED - 1);
+        Calibration { blocks, ..shortest }
     }
 
     fn at_scale(&self, scale: f64) -> Calibration {
@@ -185,13 +185,7 @@ impl Decision<'_> {
             trials += case.expected(amount);
             amounts.insert(case.label.to_owned(), amount);
         }
-        Calibration {
-            amounts,
-            blocks: 0,
-            block_seconds: (self.basis.visits + trials).max(1e-3),
-            scale,
-            too_short: false,
-        }
+        Calibration { amounts, blocks: 0, block_seconds: (self.basis.visits + trials).max(1e-3), scale }
     }
 }
 
@@ -214,7 +208,7 @@ impl Case<'_> {
             bound = bound.min(seconds * PATIENCE / samples().map(of_one).fold(0.0, f64::max));
         }
         let margin = if fastest.between { MARGIN_BETWEEN } else { MARGIN };
-        let wanted = (rate(&fastest) * seconds * margin).min(bound).ceil().max(1.0) as u64;
+        let wanted = ((rate(&fastest) * seconds * margin).min(bound).ceil() as u64).max(profile.fewest);
         if profile.repeats_in_place {
             // A part of a pass would have a whole flush, or a whole close.
             let whole = !profile.divisible || (self.has_ends() && wanted > pass);
@@ -338,13 +332,13 @@ mod tests {
         // Two seconds would be 22 repetitions, but each takes half a second: five times the stretch is 20 of them.
         assert_eq!(rich.amounts["c"], Amount { repetitions: 20, operations: 1000 });
         let usual = basis(&cells, &samples, 90.0).decide();
-        assert_eq!((usual.blocks, usual.too_short), (BLOCKS, false));
+        assert_eq!(usual.blocks, BLOCKS);
         assert!(usual.scale < 1.0 && usual.amounts["c"].repetitions < 20, "{usual:?}");
         let poor = basis(&cells, &samples, 10.0).decide();
-        assert_eq!((poor.blocks, poor.too_short), (FEWEST_BLOCKS_JUDGED, true));
-        assert!(poor.block_seconds * 5.0 <= 10.0, "{poor:?}");
+        assert!(poor.blocks < FEWEST_BLOCKS_JUDGED && poor.scale == SHORTEST, "{poor:?}");
+        assert!(poor.block_seconds * f64::from(poor.blocks) <= 10.0, "{poor:?}");
         let asked = Basis { asked: true, ..basis(&cells, &samples, 60.0) }.decide();
-        assert_eq!((asked.blocks, asked.too_short), (FEWEST_BLOCKS_JUDGED, true));
+        assert!(asked.blocks < FEWEST_BLOCKS_JUDGED && asked.scale == 1.0, "{asked:?}");
     }
 
     #[test]

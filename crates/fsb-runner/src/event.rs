@@ -39,10 +39,6 @@ pub enum Event<'a> {
         rule: &'a str,
         /// Expected duration of them all.
         expected: Duration,
-        /// Below 1 where the budget made timed stretches shorter than they should be.
-        scale: f64,
-        /// What is left of the budget.
-        left: Option<Duration>,
     },
     /// A trial begins.
     Trial {

@@ -25,6 +25,8 @@ const BLOCKS: u32 = 12;
 const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
 /// Fewer rounds than this are made only where the budget leaves no choice.
 const FEWEST_ROUNDS: u32 = 3;
+/// And fewer than this never.
+const FEWEST_WITHOUT_CHOICE: u32 = 2;
 /// More rounds than this tell less than another block.
 const MOST_ROUNDS: u32 = 24;
 /// Rounds of a run whose number of blocks was asked for.
@@ -135,11 +137,24 @@ impl Basis<'_> {
                 let blocks = (held / rotation * rotation).max(usual);
                 return self.decision(blocks, MOST_ROUNDS, looks(blocks, rotation));
             }
-            if rounds >= FEWEST_ROUNDS || blocks <= fewest {
-                return self.decision(blocks, rounds.max(2), looks(blocks, rotation));
+            if rounds >= FEWEST_ROUNDS || blocks <= fewest && rounds >= FEWEST_WITHOUT_CHOICE {
+                return self.decision(blocks, rounds, looks(blocks, rotation));
+            }
+            if blocks <= fewest {
+                return self.too_few_to_judge(budget, fewest);
             }
             blocks -= rotation;
         }
+    }
+
+    /// Fewer blocks than can be judged: whole rotations where the budget holds one.
+    fn too_few_to_judge(&self, budget: f64, fewest: u32) -> Decision {
+        let rotation = self.rotation.max(1);
+        let held = (budget / self.block_seconds(FEWEST_WITHOUT_CHOICE)) as u32;
+        let blocks = if held < rotation { held } else { held / rotation * rotation };
+        let blocks = blocks.clamp(1, fewest - 1);
+        let rounds = self.rounds_within(budget / f64::from(blocks)).max(FEWEST_WITHOUT_CHOICE);
+        self.decision(blocks, rounds, Vec::new())
     }
 
     fn rounds_within(&self, seconds: f64) -> u32 {
@@ -367,16 +382,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn budgets_are_kept_where_they_hold_the_fewest_blocks(
-            unit in 0.0005f64..0.2, left in 60.0f64..4000.0, rotation in 1u32..7,
+        fn budgets_are_kept_and_fewer_blocks_than_can_be_judged_are_never_looked_at(
+            unit in 0.0005f64..0.2, left in 1.0f64..4000.0, rotation in 1u32..7,
         ) {
             let decided = decide(unit, left, rotation);
-            prop_assert!(decided.blocks.is_multiple_of(rotation));
-            prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.looks.contains(&decided.blocks));
+            prop_assert!(decided.blocks.is_multiple_of(rotation) || decided.blocks < rotation);
+            if decided.looks.is_empty() {
+                prop_assert!((1..fewest_blocks(rotation)).contains(&decided.blocks));
+            } else {
+                prop_assert!(decided.blocks >= FEWEST_BLOCKS && decided.looks.contains(&decided.blocks));
+            }
             prop_assert!(decided.looks.windows(2).all(|pair| pair[0] < pair[1]));
             prop_assert!(decided.looks.iter().all(|look| look.is_multiple_of(rotation)));
-            let fewest = decided.rounds.values().all(|rounds| rounds.rounds <= 2);
-            prop_assert!(fewest || decided.block_seconds * f64::from(decided.blocks) <= left, "{:?}", decided);
+            prop_assert!(decided.blocks == 1 || decided.block_seconds * f64::from(decided.blocks) <= left, "{:?}", decided);
         }
     }
 }

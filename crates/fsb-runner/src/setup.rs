@@ -9,7 +9,10 @@ use fsb_testbed::Setup;
 
 /// What the testbed is asked for by a plan whose devices are known and whose media are divided into so many parts.
 pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts: u32) -> Setup {
+    /// Share of a budget for preparing the machine.
+    const PREPARING: f64 = 0.2;
     Setup {
+        patience: plan.repetition.budget().map(|budget| budget.as_secs_f64() * PREPARING),
         targets: plan.targets.clone(),
         size: plan.size.0,
         dir: plan.dir.clone(),

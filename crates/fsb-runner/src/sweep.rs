@@ -4,7 +4,7 @@
 //! those that IOzone's automatic mode visits: no record is larger than its file, and files of 32 MiB and more get no
 //! records below 64 KiB unless `every_record` asks for them. The word `memory` in a size is that of the machine.
 //! `threads` and `depth` may be lists of numbers too, `[1, 4, 16]`, or ranges of doublings: `"1..4*cpus"`, where `cpus` are the
-//! machine's processors.
+//! machine's processors. So may `rate`: `"1000..32000/s"`.
 
 use fsb_model::{Params, WorkloadSpec, expression};
 use serde_json::Value;
@@ -22,8 +22,9 @@ const FILE: &str = "file_size";
 const RECORD: &str = "block_size";
 const THREADS: &str = "threads";
 const DEPTH: &str = "depth";
+const RATE: &str = "rate";
 /// Parameters that are counts, in the order in which they are swept.
-const COUNTS: [&str; 2] = [THREADS, DEPTH];
+const COUNTS: [&str; 3] = [THREADS, DEPTH, RATE];
 const CPUS: &str = "cpus";
 const EVERY: &str = "every_record";
 const MEMORY: &str = "memory";
@@ -71,7 +72,8 @@ fn counts(params: &Params, key: &'static str, scope: Scope) -> Result<Option<Vec
         Some(Value::Array(counts)) => counts.clone(),
         Some(Value::String(text)) if text.contains("..") => {
             let text = text.replace(CPUS, &scope.cpus.to_string());
-            range(&text, key, scope)?.into_iter().flatten().map(Value::from).collect()
+            let text = text.trim().strip_suffix("/s").unwrap_or(&text);
+            range(text, key, scope)?.into_iter().flatten().map(Value::from).collect()
         }
         _ => return Ok(None),
     };
@@ -235,6 +237,9 @@ mod tests {
             [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (2, 4)]
         );
         assert_eq!(expand(&spec(json!({"depth": "8..1"})), SCOPE).unwrap_err().key, DEPTH);
+        let rates = expand(&spec(json!({"rate": "1000..5000/s"})), SCOPE).unwrap();
+        let rates: Vec<_> = rates.iter().map(|one| one.params[RATE].as_u64().unwrap()).collect();
+        assert_eq!(rates, [1000, 2000, 4000]);
     }
 
     #[test]

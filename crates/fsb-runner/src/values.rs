@@ -15,15 +15,43 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
     if measured.timed_ns == 0 || measured.operations == 0 || stretches.timed_ns.contains(&0) {
         return Err("nothing was timed: the stretch is below the clock's resolution".to_owned());
     }
-    let mut metrics =
-        vec![if stretches.is_empty() { primary(profile, measured) } else { typical(profile, measured, stretches) }];
+    let first = match profile.rate {
+        Some(rate) => paced(profile, measured, rate)?,
+        None if stretches.is_empty() => primary(profile, measured),
+        None => typical(profile, measured, stretches),
+    };
+    let mut metrics = vec![first];
+    if profile.rate.is_some() {
+        metrics.push(metric::OPERATION_RATE.of(rate_of(measured)));
+    }
     metrics.extend(with_deferred(&metrics[0], measured));
     metrics.extend(rates(measured));
     metrics.extend(workers(measured));
-    metrics.extend(latencies(profile, measured));
+    let first = metrics[0].name.clone();
+    metrics.extend(latencies(profile, measured).into_iter().filter(|metric| metric.name != first));
     metrics.extend(costs(measured));
     metrics.extend(deferred(profile, measured));
     Ok(metrics)
+}
+
+/// The 99th percentile of a load that does not wait for the target, where it was kept up.
+fn paced(profile: &Profile, measured: &Measured, rate: u64) -> Result<Metric, String> {
+    /// The last operations end after the last one was started.
+    const KEPT: f64 = 0.98;
+    let done = rate_of(measured);
+    if done < rate as f64 * KEPT {
+        let show = |rate: f64| format!("{}/s", fsb_model::units::show_count(rate));
+        return Err(format!("not sustained: {} of {}", show(done), show(rate as f64)));
+    }
+    let histogram = measured.latency.get(profile.operation);
+    let p99 = histogram.and_then(|histogram| latency::quantile(histogram, 0.99));
+    p99.map(|p99| metric::LATENCY_P99.of(p99)).ok_or_else(|| {
+        format!("{} operations are too few for the 99th percentile: {} at least", measured.operations, profile.fewest)
+    })
+}
+
+fn rate_of(measured: &Measured) -> f64 {
+    measured.operations as f64 / (measured.timed_ns as f64 * 1e-9)
 }
 
 /// The geometric mean of the stretches' rates: its logarithm is the mean over rounds, which is what targets are compared
@@ -51,7 +79,7 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         }
         // Of all repetitions, each of which is the whole tree.
         name if name == metric::TREE_TIME.name => seconds * profile.operations as f64 / measured.operations as f64,
-        _ => measured.operations as f64 / seconds,
+        _ => rate_of(measured),
     };
     kind.of(value)
 }
@@ -132,6 +160,7 @@ pub fn share_of_device(profile: &Profile, primary: &Metric, device: DeviceRates)
     let bytes = primary.name == metric::THROUGHPUT.name;
     let cold = profile.cache.begins_cold() && !profile.metadata_only && profile.cold_bytes_per_operation > 0;
     let like = match profile.durability {
+        _ if profile.rate.is_some() => return None,
         Durability::Each if profile.only_writes && !bytes => device.flushed_writes,
         Durability::End if profile.only_writes && bytes => device.write,
         Durability::None if cold && bytes => device.read,

@@ -13,7 +13,7 @@ use crate::control::Held;
 use crate::error::TestbedError;
 use crate::medium::Part;
 use crate::progress::Progress;
-use crate::watch::Watch;
+use crate::watch::{DeviceCourse, Watch};
 
 /// The place of a target that is ready, numbered by whoever provisions: several targets can be ready at once.
 pub type Seat = u32;
@@ -38,6 +38,9 @@ pub struct Setup {
     pub devices: BTreeMap<PathBuf, DeviceId>,
     /// Controls that were asked for, by name; all others take their defaults. Targets may differ from them.
     pub controls: BTreeMap<String, String>,
+    /// Seconds that preparing the machine may take, as far as it can be cut short: touching a guest's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<f64>,
     /// Whom the workers run as.
     pub identity: Identity,
     /// Decides what media are filled with.
@@ -216,6 +219,8 @@ pub trait Testbed {
     /// Begins to watch what may disturb a measurement on the target; absent where nothing is real. What the devices of
     /// all seats do is ours.
     fn watch(&self, seat: Seat) -> Option<Watch>;
+    /// Begins to read the counters of the target's device again and again; absent where there is none.
+    fn course(&self, seat: Seat) -> Option<DeviceCourse>;
     /// Takes the target of that seat away, and restores what the controls of its visit changed and no other seat still
     /// needs. An empty seat needs nothing.
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError>;

@@ -108,7 +108,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<u8> {
         RunError::Agent(AgentError::Refused(error)) => Some(of_kind(error.kind)),
         RunError::Agent(AgentError::Interrupted) => Some(INTERRUPTED),
         RunError::Agent(AgentError::Gone(_)) | RunError::Journal(_) => Some(MACHINE),
-        RunError::OtherDevice(_) | RunError::OtherKernel(_) => Some(REQUEST),
+        RunError::OtherDevice(_) | RunError::OtherKernel(_) | RunError::Budget(_) => Some(REQUEST),
     }
 }
 

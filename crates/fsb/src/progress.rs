@@ -169,7 +169,7 @@ impl Observer for Progress {
                         if *chooses {
                             format!("; what {budget} hold is chosen after warm-up")
                         } else {
-                            format!("; {budget} hold fewer blocks than can be judged, and may be exceeded")
+                            format!("; {budget} hold fewer than can be judged: what fits is described")
                         }
                     }
                     _ => String::new(),
@@ -177,17 +177,10 @@ impl Observer for Progress {
                 let took = show_duration(*expected);
                 self.line(&format!("estimate: {blocks} blocks of {cells} workloads take about {took}{chosen}"));
             }
-            Event::Planned { blocks, rule, expected, scale, left } => {
+            Event::Planned { blocks, rule, expected } => {
                 self.planned = true;
-                let shorter = if *scale < 1.0 { ", timed stretches shortened to fit the budget" } else { "" };
                 let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
-                let over = match left {
-                    Some(left) if left < expected => {
-                        format!(", beyond the budget, of which {} are left: these are the fewest", show_duration(*left))
-                    }
-                    _ => String::new(),
-                };
-                self.line(&format!("{blocks}, about {}{shorter}{over}", show_duration(*expected)));
+                self.line(&format!("{blocks}, about {}", show_duration(*expected)));
                 self.line(&format!("stopping rule: {rule}"));
             }
             Event::Row { block, workload, rounds } => {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use fsb_analysis::histogram;
 use fsb_engine::latency::encode_foreign;
+use fsb_model::timeline::Timeline;
 use fsb_model::trial::{Phase, Stretches};
 use fsb_model::workload::Params;
 use fsb_model::{Metric, Outcome, RunRecord, Trial};
@@ -54,6 +55,8 @@ struct Shown {
     part: Option<u32>,
     #[serde(default)]
     stretches: Stretches,
+    #[serde(default)]
+    timelines: Vec<Timeline>,
 }
 
 /// A line with nothing but its latencies.
@@ -79,7 +82,9 @@ impl Line for Latencies {
 impl From<Shown> for Trial {
     fn from(shown: Shown) -> Trial {
         let Shown { schema, id, phase, block, order, attempt, target, kernel, workload, operation, .. } = shown;
-        let Shown { params, started, outcome, error, metrics, disturbed, superseded, part, stretches, .. } = shown;
+        let Shown {
+            params, started, outcome, error, metrics, disturbed, superseded, part, stretches, timelines, ..
+        } = shown;
         Trial {
             schema,
             id,
@@ -104,6 +109,7 @@ impl From<Shown> for Trial {
             superseded,
             part,
             stretches,
+            timelines,
             extra: Default::default(),
         }
     }

@@ -26,6 +26,8 @@ pub struct Collected {
     pub name: String,
     /// As in [`Set::pairing`].
     pub pairing: Option<String>,
+    /// As in [`Set::looks`].
+    pub looks: Vec<u32>,
     pub(super) runs: Vec<Facts>,
     /// In the order in which operations turned up.
     pub(super) columns: Vec<Column>,
@@ -53,6 +55,7 @@ pub(super) const GAPS: [GapReason; 3] = [GapReason::BelowClock, GapReason::TooFa
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     pub block: Option<u32>,
+    pub part: Option<u32>,
     /// Its place among the set's files.
     file: u32,
 }
@@ -211,6 +214,7 @@ impl Collected {
     /// A set that is held whole.
     pub fn of(set: &Set) -> Result<Collected, AnalysisError> {
         let mut collected = Collected::new(set.name.clone(), set.pairing.clone());
+        collected.looks.clone_from(&set.looks);
         set.runs.iter().try_for_each(|run| collected.push(run))?;
         Ok(collected)
     }
@@ -227,7 +231,7 @@ impl Collected {
                 distinct.add(text);
             }
         }
-        self.runs.push(Facts { block: run.block, file: self.files.add(&run.path) });
+        self.runs.push(Facts { block: run.block, part: run.part, file: self.files.add(&run.path) });
         for series in &run.series {
             let key = Key::of(series);
             let place = *self.places.entry(key).or_insert_with_key(|key| {

@@ -73,10 +73,13 @@ pub(super) struct Frame<'a> {
     pub theta: f64,
     /// A number for each pairing.
     pub pairing: Vec<Option<usize>>,
+    /// After how many blocks the results were looked at, where all sets are of one run that was.
+    pub looks: &'a [u32],
 }
 
 impl<'a> Frame<'a> {
     pub fn new(sets: &'a [Collected], baseline: usize, theta: f64) -> Frame<'a> {
+        let one_run = sets.iter().all(|set| set.pairing.is_some() && set.pairing == sets[0].pairing);
         let first = |pairing: &str| sets.iter().position(|set| set.pairing.as_deref() == Some(pairing));
         Frame {
             sets,
@@ -84,6 +87,7 @@ impl<'a> Frame<'a> {
             baseline,
             theta,
             pairing: sets.iter().map(|set| set.pairing.as_deref().and_then(first)).collect(),
+            looks: if one_run { sets.first().map_or(&[], |set| &set.looks) } else { &[] },
         }
     }
 
@@ -111,7 +115,9 @@ impl<'a> Frame<'a> {
 
     /// A sample of logarithms, one a run of the set.
     pub fn sample(&self, set: usize, logs: impl Iterator<Item = (usize, f64)>) -> Sample {
-        let values = logs.map(|(run, log)| BlockValue::new(self.block(set, run), exp(log)));
+        let part = |run: usize| self.sets[set].runs[run].part;
+        let value = |(run, log)| BlockValue { block: self.block(set, run), value: exp(log), part: part(run) };
+        let values = logs.map(value);
         Sample { shares_blocks: self.pairing[set], values: values.collect() }
     }
 
@@ -120,7 +126,7 @@ impl<'a> Frame<'a> {
         let means = Complete::of(table, columns).means(table);
         let samples: Vec<Sample> =
             means.into_iter().enumerate().map(|(set, means)| self.sample(set, means.into_iter())).collect();
-        let ranking = Ranking::of_samples(&samples, table.better, self.theta)?;
+        let ranking = Ranking::of_samples(&samples, self.looks, table.better, self.theta)?;
         let few = |sample: &Sample| (1..FEWEST_JUDGED).contains(&sample.values.len());
         if !samples.iter().any(few) || samples.iter().filter(|sample| sample.values.len() >= FEWEST_JUDGED).count() < 2
         {
@@ -132,7 +138,7 @@ impl<'a> Frame<'a> {
             let values = if few(&sample) { Vec::new() } else { sample.values };
             Sample { values, ..sample }
         });
-        let judged = Ranking::of_samples(&judged.collect::<Vec<_>>(), table.better, self.theta)?;
+        let judged = Ranking::of_samples(&judged.collect::<Vec<_>>(), self.looks, table.better, self.theta)?;
         Ok(Ranking { pairs: ranking.pairs, ..judged })
     }
 

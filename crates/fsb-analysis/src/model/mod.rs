@@ -43,12 +43,9 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Fits the samples that took turns in the same blocks on parts of one medium; `None` where there are no such.
-    pub(crate) fn of(samples: &[Sample]) -> Result<Option<Model>, AnalysisError> {
-        let Some(shared) = samples.iter().find(|sample| sample.has_parts()).and_then(|sample| sample.shares_blocks)
-        else {
-            return Ok(None);
-        };
+    /// Fits the samples that share the blocks of this number ([`Sample::shares_blocks`]) and took turns on parts of one
+    /// medium; `None` where there are no such.
+    pub(crate) fn of(samples: &[Sample], shared: usize) -> Result<Option<Model>, AnalysisError> {
         let mut parts: BTreeMap<u32, usize> = BTreeMap::new();
         let mut blocks: BTreeMap<u32, BTreeMap<usize, Observation>> = BTreeMap::new();
         for (target, sample) in samples.iter().enumerate() {
@@ -63,7 +60,7 @@ impl Model {
                 blocks.entry(value.block).or_default().insert(target, observation);
             }
         }
-        Ok(Some(Model::fit(blocks, samples.len(), parts.len())))
+        Ok((!blocks.is_empty()).then(|| Model::fit(blocks, samples.len(), parts.len())))
     }
 
     fn fit(mut blocks: BTreeMap<u32, BTreeMap<usize, Observation>>, targets: usize, parts: usize) -> Model {

@@ -53,7 +53,7 @@ impl Run<'_> {
         let mut random = Pcg64::seed_from_u64(11);
         let mut held = 0;
         for _ in 0..RUNS {
-            let model = Model::of(&self.drawn(&mut random)).unwrap().unwrap();
+            let model = Model::of(&self.drawn(&mut random), 0).unwrap().unwrap();
             for candidate in [1, self.targets as usize - 1] {
                 held += usize::from(compared(&model, 0, candidate).unwrap().interval.unwrap().contains(1.0));
             }
@@ -86,7 +86,7 @@ fn intervals_hold_the_truth_with_parts_and_without() {
 fn what_parts_differ_in_widens_nothing() {
     let width = |part_effect: f64| {
         let run = Run { targets: 3, blocks: 9, part_effect, scatter: &[0.01; 3], missing: &[] };
-        let model = Model::of(&run.drawn(&mut Pcg64::seed_from_u64(3))).unwrap().unwrap();
+        let model = Model::of(&run.drawn(&mut Pcg64::seed_from_u64(3)), 0).unwrap().unwrap();
         let comparison = compared(&model, 0, 2).unwrap();
         (comparison.ratio, comparison.interval.unwrap().relative_half_width())
     };
@@ -104,7 +104,7 @@ fn the_fit_is_that_of_numpy() {
             let rate = value[3].as_f64().unwrap();
             values[whole(1) as usize].push(BlockValue { block: whole(0), value: rate, part: Some(whole(2)) });
         }
-        let model = Model::of(&samples(values)).unwrap().unwrap();
+        let model = Model::of(&samples(values), 0).unwrap().unwrap();
         for pair in case["pairs"].as_array().unwrap() {
             let place = |key: &str| pair[key].as_u64().unwrap() as usize;
             let ours = compared(&model, place("baseline"), place("candidate")).unwrap();
@@ -121,7 +121,7 @@ fn the_fit_is_that_of_numpy() {
 fn targets_that_never_exchange_parts_tell_no_difference() {
     let fixed =
         |part: u32| (1..=8).map(|block| BlockValue { block, value: f64::from(block), part: Some(part) }).collect();
-    let model = Model::of(&samples(vec![fixed(0), fixed(1)])).unwrap().unwrap();
+    let model = Model::of(&samples(vec![fixed(0), fixed(1)]), 0).unwrap().unwrap();
     let found = compared(&model, 0, 1).unwrap();
     assert_eq!((found.interval, found.p_value, found.n), (None, None, 8));
 }
@@ -134,7 +134,7 @@ fn equal_values_stay_exact() {
     };
     let shifted =
         |by: u32| values(1.0).into_iter().map(|v| BlockValue { part: v.part.map(|p| (p + by) % 3), ..v }).collect();
-    let model = Model::of(&samples(vec![values(1.0), shifted(1), shifted(2)])).unwrap().unwrap();
+    let model = Model::of(&samples(vec![values(1.0), shifted(1), shifted(2)]), 0).unwrap().unwrap();
     for (baseline, candidate) in [(0, 1), (0, 2), (1, 2)] {
         let found = compared(&model, baseline, candidate).unwrap();
         assert_eq!((found.ratio, found.p_value), (1.0, Some(1.0)));
@@ -145,5 +145,5 @@ fn equal_values_stay_exact() {
 #[test]
 fn without_parts_there_is_no_model() {
     let values: Vec<BlockValue> = (1..=6).map(|block| BlockValue::new(block, 1.0)).collect();
-    assert!(Model::of(&samples(vec![values.clone(), values])).unwrap().is_none());
+    assert!(Model::of(&samples(vec![values.clone(), values]), 0).unwrap().is_none());
 }

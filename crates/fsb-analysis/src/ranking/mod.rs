@@ -6,7 +6,7 @@
 //! and in rows of equal targets at most one in twenty shows any difference at all. Verdicts come from these
 //! intervals, letters and outcome from the verdicts: they cannot contradict each other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fsb_model::Better;
@@ -88,13 +88,17 @@ impl Ranking {
     ) -> Result<Ranking, AnalysisError> {
         let alike = |values: &Vec<BlockValue>| Sample { shares_blocks: Some(0), values: values.clone() };
         let samples: Vec<Sample> = samples.iter().map(alike).collect();
-        let boundary = boundary(&samples, looks);
-        Ranking::judged(&samples, boundary.as_deref(), better, theta)
+        Ranking::of_samples(&samples, looks, better, theta)
     }
 
-    /// Ranks sets of which some took turns in the same blocks and others did not.
-    pub(crate) fn of_samples(samples: &[Sample], better: Better, theta: f64) -> Result<Ranking, AnalysisError> {
-        Ranking::judged(samples, None, better, theta)
+    /// Ranks sets of which some took turns in the same blocks and others did not; `looks` as in [`Ranking::at_look`].
+    pub(crate) fn of_samples(
+        samples: &[Sample],
+        looks: &[u32],
+        better: Better,
+        theta: f64,
+    ) -> Result<Ranking, AnalysisError> {
+        Ranking::judged(samples, boundary(samples, looks).as_deref(), better, theta)
     }
 
     fn judged(
@@ -224,10 +228,13 @@ fn compare_all(
     better: Better,
     theta: f64,
 ) -> Result<Vec<Pair>, AnalysisError> {
-    let model = Model::of(samples)?;
+    let mut models: BTreeMap<usize, Model> = BTreeMap::new();
+    for shared in samples.iter().filter_map(|sample| sample.shares_blocks).collect::<BTreeSet<_>>() {
+        models.extend(Model::of(samples, shared)?.map(|model| (shared, model)));
+    }
     let difference = |baseline: usize, candidate: usize| {
         let (b, c): (&Sample, &Sample) = (&samples[baseline], &samples[candidate]);
-        match &model {
+        match b.shares_blocks.and_then(|shared| models.get(&shared)) {
             Some(model) if b.is_paired_with(c) && b.has_parts() && c.has_parts() => {
                 Ok(model.difference(baseline, candidate))
             }

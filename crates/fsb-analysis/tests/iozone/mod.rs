@@ -31,7 +31,7 @@ pub fn runs(directory: &str) -> Vec<Run> {
 }
 
 pub fn set(name: &str, runs: Vec<Run>) -> Set {
-    Set { name: name.to_owned(), pairing: None, runs }
+    Set { name: name.to_owned(), pairing: None, looks: Vec::new(), runs }
 }
 
 fn run(text: &str) -> Run {

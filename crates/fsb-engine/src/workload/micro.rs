@@ -206,6 +206,8 @@ impl Job for MicroJob {
             cold_bytes_per_operation: 0,
             only_writes: false,
             device_share: 1.0,
+            rate: None,
+            fewest: 1,
         }
     }
 

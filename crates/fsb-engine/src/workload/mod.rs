@@ -24,6 +24,7 @@ mod micro_create;
 mod micro_read;
 mod micro_write;
 mod names;
+pub mod parameters;
 mod params;
 mod phase_times;
 mod postmark;
@@ -156,8 +157,11 @@ pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<Box<dyn Job>, Param
     let known: Vec<_> = REGISTRY.iter().map(|workload| workload.name()).collect();
     match REGISTRY.iter().find(|workload| workload.name() == spec.name) {
         Some(workload) => data::parse(*workload, &spec.params, sizing),
-        None => {
-            Err(ParamError { workload: spec.name.clone(), key: None, message: unknown("workload", &spec.name, known) })
-        }
+        None => Err(ParamError {
+            workload: spec.name.clone(),
+            key: None,
+            message: unknown("workload", &spec.name, known),
+            known: Vec::new(),
+        }),
     }
 }

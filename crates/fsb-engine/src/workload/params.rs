@@ -25,12 +25,17 @@ impl<'p> Reader<'p> {
     /// An error about one parameter.
     pub(crate) fn error(&self, key: &str, message: impl Into<String>) -> ParamError {
         let message = format!("{key}: {}", message.into());
-        ParamError { workload: self.workload.to_owned(), key: Some(key.to_owned()), message }
+        ParamError { workload: self.workload.to_owned(), key: Some(key.to_owned()), message, known: Vec::new() }
     }
 
     fn take(&mut self, key: &'static str) -> Option<&'p Value> {
         self.known.push(key);
         self.params.get(key)
+    }
+
+    /// Whatever was written down.
+    pub(crate) fn value(&mut self, key: &'static str) -> Option<&'p Value> {
+        self.take(key)
     }
 
     /// Whether a parameter is a number or a size that somebody wrote down, and not one that follows from another.
@@ -174,6 +179,7 @@ impl<'p> Reader<'p> {
                 workload: self.workload.to_owned(),
                 key: Some(key.clone()),
                 message: unknown("parameter", key, self.known.iter().copied()),
+                known: self.known,
             }),
         }
     }

@@ -288,6 +288,8 @@ impl Spec {
             cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK { 64 } else { record_size },
             only_writes: false,
             device_share: 1.0,
+            rate: None,
+            fewest: 1,
         }
     }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod axis;
 mod boxes;
+mod course;
 mod figure;
 mod heat;
 mod latency;
@@ -32,6 +33,7 @@ static CHARTS: &[ChartKind] = &[
     boxes::KIND,
     trials::KIND,
     latency::KIND,
+    course::KIND,
     runs::KIND,
     medians::BY_FILE_SIZE,
     medians::BY_RECORD_SIZE,

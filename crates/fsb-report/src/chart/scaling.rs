@@ -39,7 +39,7 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
     Some(Chart {
         id: format!("{name}-{place}"),
         height: 280,
-        label: format!("{}: rates by {by}, with 95 % intervals", curve.what),
+        label: format!("{}: by {by}, with 95 % intervals", curve.what),
         caption: format!(
             "{} by {by}, with 95 % intervals. A vertical line marks where a curve stops to gain more than matters.",
             curve.what

@@ -6,6 +6,7 @@ use fsb_analysis::{Description, Estimate, FEWEST_JUDGED, LEVEL, describe, t_inte
 use fsb_model::run::TargetRecord;
 use fsb_model::{Metric, Outcome};
 
+use super::course::Course;
 use super::latency;
 use super::shown::{MetricKind, ShownTrial};
 use super::summary::{Lost, Measured, Secondary, State, TrialPoint};
@@ -16,9 +17,11 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
+    let mut valued: Vec<(&ShownTrial, f64)> = Vec::new();
     for trial in &trials {
         match value(trial, primary) {
             Ok(value) => {
+                valued.push((trial, value));
                 points.push(TrialPoint {
                     block: trial.block,
                     order: trial.order,
@@ -47,6 +50,7 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
         lost,
         secondary: secondary(&good, primary),
         latency: latency::merged(&good),
+        course: Course::of(&valued),
     }
 }
 

@@ -1,6 +1,7 @@
-//! What rows that differ in the number of threads, or of requests under way, alone have in common.
+//! What rows that differ in the number of threads, of requests under way, or in their rate alone have in common.
 
 use fsb_analysis::Knee;
+use fsb_model::units::show_count;
 use serde::Serialize;
 
 use crate::show::counted;
@@ -18,6 +19,13 @@ pub struct Scaling {
     pub rows: Vec<usize>,
     /// Where each target's curve stops to gain, in the order of targets; absent where too little is known.
     pub knees: Vec<Option<Knee>>,
+    /// Seconds below which the plan wants the 99th percentile to stay; of rates alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<f64>,
+    /// Of rates: the place of the highest level up to which each target holds all, in the order of targets; absent where it
+    /// holds none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Option<usize>>,
 }
 
 /// What varies along a curve.
@@ -28,16 +36,19 @@ pub enum By {
     Threads,
     /// Requests under way.
     Depth,
+    /// Operations a second that are started.
+    Rate,
 }
 
 impl By {
-    pub(super) const ALL: [By; 2] = [By::Threads, By::Depth];
+    pub(super) const ALL: [By; 3] = [By::Threads, By::Depth, By::Rate];
 
     /// The name of the parameter.
     pub(super) fn key(self) -> &'static str {
         match self {
             By::Threads => "threads",
             By::Depth => "depth",
+            By::Rate => "rate",
         }
     }
 
@@ -46,6 +57,7 @@ impl By {
         match self {
             By::Threads => "threads",
             By::Depth => "requests under way",
+            By::Rate => "operations started a second",
         }
     }
 
@@ -54,6 +66,7 @@ impl By {
         match self {
             By::Threads => counted(count as usize, "thread"),
             By::Depth => format!("{count} under way"),
+            By::Rate => format!("{}/s", show_count(count as f64)),
         }
     }
 }

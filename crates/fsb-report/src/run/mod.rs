@@ -5,6 +5,7 @@ mod beneath;
 mod beside;
 mod cell;
 mod costs;
+pub(crate) mod course;
 pub(crate) mod curve;
 mod deferred;
 mod device;

@@ -1,8 +1,10 @@
-//! Rows that differ in the number of threads, or of requests under way, alone: curves, and where they stop to gain.
+//! Rows that differ in the number of threads, of requests under way, or in their rate alone: curves, where they stop to gain,
+//! and the highest rate that is held.
 
 use std::collections::BTreeMap;
 
 use fsb_analysis::{Knee, knee};
+use fsb_model::units::{parse_duration, show_seconds};
 use fsb_model::{Better, Params};
 
 use super::curve::{By, Scaling};
@@ -25,6 +27,9 @@ pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[Sho
     let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| of(by, rows, &params)).collect();
     for curve in &mut curves {
         curve.knees = (0..targets.len()).map(|target| knee_of(curve, rows, target, theta)).collect();
+        if curve.by == By::Rate {
+            curve.held = (0..targets.len()).map(|target| held(curve, rows, target)).collect();
+        }
     }
     curves.sort_by_key(|curve| curve.rows[0]);
     curves
@@ -40,11 +45,15 @@ fn of(by: By, rows: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
         families.entry(rest.join(" ")).or_default().push((level, row));
     }
     let mut curves = Vec::new();
-    for mut family in families.into_values().filter(|family| family.len() >= FEWEST) {
+    // A rate that a workload of filebench's is held to is no bound for a latency.
+    let fits = |family: &Vec<(u64, usize)>| by != By::Rate || rows[family[0].1].better == Better::Lower;
+    for mut family in families.into_values().filter(|family| family.len() >= FEWEST && fits(family)) {
         family.sort_unstable();
         let (levels, places): (Vec<u64>, Vec<usize>) = family.into_iter().unzip();
         let what = common(&rows[places[0]].workload, &rows[places[1]].workload);
-        curves.push(Scaling { what, by, levels, rows: places, knees: Vec::new() });
+        let below = params[places[0]].and_then(|params| params.get("p99_below")?.as_str());
+        let below = below.and_then(|text| Some(parse_duration(text).ok()?.as_secs_f64()));
+        curves.push(Scaling { what, by, levels, rows: places, knees: Vec::new(), below, held: Vec::new() });
     }
     curves
 }
@@ -69,10 +78,55 @@ fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Opt
     knee(&complete, theta).ok().flatten()
 }
 
+/// Of rates: the highest level up to which every trial of this target kept up, and its 99th percentile stayed below the bound
+/// for sure, where there is one.
+fn held(curve: &Scaling, rows: &[Workload], target: usize) -> Option<usize> {
+    let holds = |row: &usize| {
+        let cell = &rows[*row].cells[target];
+        let estimate = cell.estimate.as_ref().filter(|_| cell.lost.is_empty());
+        estimate.is_some_and(|estimate| {
+            let interval = estimate.interval.filter(|_| estimate.is_judged());
+            let worst = interval.map_or(estimate.value, |interval| interval.hi);
+            curve.below.is_none_or(|below| worst <= below)
+        })
+    };
+    curve.rows.iter().take_while(|row| holds(row)).count().checked_sub(1)
+}
+
 /// A sentence a curve: `create 4K files: ext4 stops gaining at 2 threads (95 %: 1 to 2), xfs and btrfs gain to the last, 8
 /// threads.`
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    summary.scaling.iter().filter_map(|curve| line(summary, curve)).collect()
+    let of = |curve: &Scaling| if curve.by == By::Rate { rates(summary, curve) } else { line(summary, curve) };
+    summary.scaling.iter().filter_map(of).collect()
+}
+
+/// `random read 4K: p99 stays below 10.0 ms up to 8 k/s on ext4, not even at 1 k/s on xfs.`
+fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
+    let mut alike: Vec<(Option<usize>, Vec<&str>)> = Vec::new();
+    for (target, held) in summary.targets.iter().zip(&curve.held) {
+        match alike.iter_mut().find(|(known, _)| known == held) {
+            Some((_, names)) => names.push(&target.name),
+            None => alike.push((*held, vec![&target.name])),
+        }
+    }
+    let told: Vec<String> = alike
+        .iter()
+        .map(|(held, names)| {
+            let names = listed(names);
+            match held {
+                None => format!("not even at {} on {names}", curve.by.counted(*curve.levels.first().unwrap_or(&0))),
+                Some(place) if place + 1 == curve.levels.len() => {
+                    format!("up to {}, the highest that was tried, on {names}", curve.by.counted(curve.levels[*place]))
+                }
+                Some(place) => format!("up to {} on {names}", curve.by.counted(curve.levels[*place])),
+            }
+        })
+        .collect();
+    let what = match curve.below {
+        Some(below) => format!("p99 stays below {}", show_seconds(below)),
+        None => "the rate is kept up".to_owned(),
+    };
+    (!told.is_empty()).then(|| format!("{}: {what} {}.", curve.what, told.join(", ")))
 }
 
 fn line(summary: &Summary, curve: &Scaling) -> Option<String> {
@@ -106,7 +160,7 @@ fn words(curve: &Scaling, knee: Knee, names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::metric::OPERATION_RATE;
+    use fsb_model::metric::{LATENCY_P99, OPERATION_RATE};
 
     use super::*;
     use crate::sample;
@@ -143,6 +197,36 @@ mod tests {
             ("create", By::Threads, &[1, 2, 4, 8][..], &[0, 1, 2, 3][..])
         );
         assert_eq!(lines(&summary), ["create: ext4 stops gaining at 2 threads, xfs gains to the last, 8 threads."]);
+    }
+
+    #[test]
+    fn the_highest_rate_that_is_held_is_told() {
+        let (mut record, all) = sample::run(&["ext4", "xfs"], 6);
+        let first = record.cells[0].label.clone();
+        let (mut cells, mut trials) = (Vec::new(), Vec::new());
+        for rate in [1000u64, 2000, 4000] {
+            let label = format!("random read 4K, at {rate}/s");
+            cells.push(fsb_model::Cell { label: label.clone(), ..record.cells[0].clone() });
+            for trial in all.iter().filter(|trial| trial.workload == first) {
+                let mut trial = trial.clone();
+                let seconds = if trial.target == "xfs" && rate > 2000 { 0.02 } else { 0.004 };
+                trial.metrics = vec![LATENCY_P99.of(seconds * (1.0 + f64::from(trial.block % 2) * 1e-3))];
+                trial.params.insert("rate".to_owned(), rate.into());
+                trial.params.insert("p99_below".to_owned(), "10000us".into());
+                trial.workload.clone_from(&label);
+                trials.push(trial);
+            }
+        }
+        record.cells = cells;
+        let summary = Summary::of_run(&record, &trials);
+        assert_eq!(summary.scaling[0].held, [Some(2), Some(1)]);
+        assert_eq!(
+            lines(&summary),
+            [
+                "random read 4K: p99 stays below 10.0 ms up to 4.00 k/s, the highest that was tried, on ext4, up to 2.00 k/s on \
+              xfs."
+            ]
+        );
     }
 
     #[test]

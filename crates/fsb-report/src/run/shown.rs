@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use fsb_model::timeline::Timeline;
 use fsb_model::trial::Phase;
 use fsb_model::workload::Params;
 use fsb_model::{Better, Metric, Outcome, Trial, Unit};
@@ -40,6 +41,8 @@ pub struct ShownTrial {
     pub disturbed: Box<[Arc<str>]>,
     /// Nanoseconds of each stretch.
     pub timed_ns: Times,
+    /// What happened when, one a repetition.
+    pub timelines: Box<[Timeline]>,
     /// Histograms by operation: its own, or those of all trials of its cell, merged.
     pub latency: BTreeMap<String, String>,
 }
@@ -135,6 +138,7 @@ impl ShownTrials {
             metrics,
             disturbed,
             timed_ns: Times::of(&trial.stretches.timed_ns),
+            timelines: trial.timelines.clone().into(),
             latency: trial.latency.clone(),
         });
     }

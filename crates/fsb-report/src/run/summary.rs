@@ -5,6 +5,7 @@ use fsb_analysis::{Comparison, Description, Estimate, Interval, NotStationary, R
 use fsb_model::{Better, Unit};
 use serde::Serialize;
 
+use super::course::Course;
 use super::curve::Scaling;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
@@ -131,6 +132,9 @@ pub struct Measured {
     pub secondary: Vec<Secondary>,
     /// Latencies by operation, of all trials together.
     pub latency: Vec<Latency>,
+    /// One trial over time; absent where none lasted. It stands in full in the record.
+    #[serde(skip)]
+    pub course: Option<Course>,
 }
 
 /// Whether a cell has values.

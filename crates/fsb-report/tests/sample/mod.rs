@@ -183,6 +183,7 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         superseded: false,
         part: None,
         stretches: Default::default(),
+        timelines: Vec::new(),
         extra: Map::new(),
     }
 }

@@ -52,7 +52,7 @@ pub fn iozone(names: &[&str], runs: usize, operations: usize, largest: u64) -> V
             ..Run::default()
         };
         let runs = (1..=runs).map(|number| run(&mut random, number)).collect();
-        Set { name: (*name).to_owned(), pairing: None, runs }
+        Set { name: (*name).to_owned(), pairing: None, looks: Vec::new(), runs }
     };
     names.iter().enumerate().map(&mut set).collect()
 }
@@ -115,7 +115,7 @@ pub fn workloads(names: &[&str], blocks: u32) -> Vec<Set> {
     };
     let mut set = |(place, name): (usize, &&str)| {
         let runs = (1..=blocks).map(|block| block_run(place, block)).collect();
-        Set { name: (*name).to_owned(), pairing: Some("sample".to_owned()), runs }
+        Set { name: (*name).to_owned(), pairing: Some("sample".to_owned()), looks: Vec::new(), runs }
     };
     names.iter().enumerate().map(&mut set).collect()
 }

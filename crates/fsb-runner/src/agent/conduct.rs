@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, Task, mix, workload};
 use fsb_testbed::control::memory_limit::MemoryHold;
-use fsb_testbed::watch::{self, Watch};
+use fsb_testbed::watch::{self, DeviceCourse, Watch};
 use fsb_testbed::{Abilities, ColdMethod, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
 
 use super::failure::{Failure, applicable, refused};
@@ -136,19 +136,24 @@ impl Conduct<'_, '_> {
         let watch = self.stage.testbed.watch(self.request.seat);
         let before = self.stage.testbed.counters(self.request.seat);
         self.tally.spent.settle += started.elapsed().as_secs_f64();
+        let course = self.stage.testbed.course(self.request.seat);
         let go = Instant::now();
         worker.go()?;
         let report = worker.result::<Steps>(&mut telling(Step::Measure, self.stage.tell))?;
         worker.close();
+        let course = course.map(DeviceCourse::end).unwrap_or_default();
         let after = self.stage.testbed.counters(self.request.seat);
         self.tally.spent.measure += go.elapsed().as_secs_f64();
         self.tally.memory = self.stage.target.held.memory.as_ref().map(MemoryHold::usage);
         if let Some(seen) = watch.map(Watch::end) {
             watch::add(&mut self.tally.watched, seen);
         }
-        let Some(measurement) = report.whole() else {
+        let Some(mut measurement) = report.whole() else {
             return Err(Failure::Failed("the worker measured nothing".to_owned()));
         };
+        if let Some(timeline) = &mut measurement.timeline {
+            timeline.observe(&course);
+        }
         self.tally.count(before, after);
         if let Some(leavings) = &mut self.tally.leavings {
             leavings.repetition(measurement.operations, before, after);

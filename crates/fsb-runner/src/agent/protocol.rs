@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::{Rate, Sizing, Stonewall};
+use fsb_model::timeline::Timeline;
 use fsb_model::trial::{Stretches, WorkerSpan};
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
@@ -204,6 +205,9 @@ pub struct Measured {
     pub rates: BTreeMap<String, Rate>,
     /// What was done, counted, where that is more than operations.
     pub counts: BTreeMap<String, u64>,
+    /// What happened when, one a repetition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timelines: Vec<Timeline>,
 }
 
 /// What was left for later by all stretches of a trial, those that lead in included.

@@ -102,6 +102,7 @@ impl Tally {
             sum.timed_ns += wall.timed_ns;
         }
         self.histograms.extend(measurement.latency);
+        sum.timelines.extend(measurement.timeline);
         for (name, found) in measurement.rates {
             let sum = sum.rates.entry(name).or_default();
             sum.amount += found.amount;

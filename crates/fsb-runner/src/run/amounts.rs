@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
-use fsb_model::units::show_duration;
 use fsb_model::{Amount, Cell, Repetition};
 use fsb_testbed::LocalTestbed;
 
 use super::{Run, Schedule, setup, stopping};
-use crate::calibrate::{Basis, Calibration, Visited, expected_seconds, shortened, shortest, stretch_seconds};
+use crate::calibrate::{Basis, Visited, expected_seconds, shortened, shortest, stretch_seconds};
 use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
@@ -68,22 +67,13 @@ impl Schedule<'_> {
         let cells = self.visited();
         let basis = self.basis(&cells, left);
         let decided = basis.decide();
-        let warning = self.short_stretches(&basis, &decided);
-        self.run.record.warnings.extend(warning);
         self.run.record.amounts.clone_from(&decided.amounts);
         self.expect();
-        let scale = if decided.too_short { decided.scale } else { 1.0 };
-        self.plan_blocks(decided.blocks, decided.block_seconds, scale, left);
-    }
-
-    /// Seconds of the budget that are left; infinite where there is none.
-    fn seconds_of_budget_left(&self) -> f64 {
-        let budget = self.run.record.plan.repetition.budget();
-        budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() - self.run.started.elapsed().as_secs_f64())
+        self.plan_blocks(decided.blocks, decided.block_seconds);
     }
 
     /// Notes and tells how many blocks are made, which take so many seconds each, and what ends the run.
-    fn plan_blocks(&mut self, blocks: u32, block_seconds: f64, scale: f64, left: f64) {
+    fn plan_blocks(&mut self, blocks: u32, block_seconds: f64) {
         let repetition = self.run.record.plan.repetition;
         let rule = match &self.run.record.looks[..] {
             [] => stopping::rule(repetition, self.targets().len(), blocks),
@@ -95,9 +85,8 @@ impl Schedule<'_> {
             blocks,
             rule: &rule,
             expected: Duration::from_secs_f64(block_seconds * f64::from(blocks)),
-            scale,
-            left: left.is_finite().then(|| Duration::from_secs_f64(left.max(0.0))),
         });
+        self.say_unjudged(blocks, block_seconds);
     }
 
     /// Fixes rounds, blocks and looks. Cells that are measured as wholes get their share of the time, by their number; or what
@@ -110,8 +99,6 @@ impl Schedule<'_> {
         let basis = self.basis(&wholes, left);
         let basis = Basis { left: left_for(&basis, rows.len(), rotation), ..basis };
         let decided = basis.decide();
-        let warning = self.short_stretches(&basis, &decided);
-        self.run.record.warnings.extend(warning);
         let seconds_of_wholes = if wholes.is_empty() { 0.0 } else { decided.block_seconds };
         let mut amounts = decided.amounts;
         let rows: Vec<CellInRounds> = rows.into_iter().map(|visited| self.row_of(visited.label)).collect();
@@ -135,27 +122,7 @@ impl Schedule<'_> {
         record.rounds = decided.rounds;
         record.looks = decided.looks;
         self.expect();
-        self.plan_blocks(decided.blocks, decided.block_seconds, 1.0, left);
-    }
-
-    /// The warning that the budget made visits too short, where it did.
-    fn short_stretches(&self, basis: &Basis<'_>, decided: &Calibration) -> Option<String> {
-        let longest = basis.cells.iter().map(|visited| visited.stretch).max_by(f64::total_cmp)?;
-        if !decided.too_short {
-            return None;
-        }
-        let Calibration { scale, block_seconds, .. } = *decided;
-        let budget = self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64();
-        let least = shortest(basis.asked);
-        // What was spent before block 1 stays; five blocks of stretches that are long enough would take the rest.
-        let longer = least / scale.max(least * 0.05);
-        let needed = block_seconds * f64::from(FEWEST_BLOCKS_JUDGED) * longer;
-        let minutes = ((budget - basis.left + needed) / 60.0).ceil();
-        let (now, wanted) = (show_duration_of(shortened(longest, scale)), show_duration_of(shortened(longest, least)));
-        Some(format!(
-            "the budget made timed stretches shorter than they should be ({now} instead of {wanted}): \
-             --budget {minutes:.0}m would be enough"
-        ))
+        self.plan_blocks(decided.blocks, decided.block_seconds);
     }
 
     fn row_of(&self, label: String) -> CellInRounds {
@@ -229,8 +196,4 @@ fn left_for(wholes: &Basis<'_>, rows: usize, rotation: u32) -> f64 {
     let whole = Basis { left: f64::INFINITY, ..*wholes }.decide().block_seconds;
     let needed = wholes.to_hold(whole * f64::from(rounds::fewest_blocks(rotation)));
     (wholes.left * share).max(needed.min(wholes.left * MOST))
-}
-
-fn show_duration_of(seconds: f64) -> String {
-    show_duration(Duration::from_secs_f64(seconds))
 }

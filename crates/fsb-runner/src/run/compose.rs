@@ -38,7 +38,8 @@ impl Schedule<'_> {
             .count();
         let mut outcome = reply.outcome;
         let mut error = reply.error;
-        let measured = reply.measured.unwrap_or_default();
+        let mut measured = reply.measured.unwrap_or_default();
+        let timelines = std::mem::take(&mut measured.timelines);
         let metrics = match outcome {
             Outcome::Ok | Outcome::Invalid => {
                 values::metrics(profile, &measured, &reply.stretches).unwrap_or_else(|why| {
@@ -92,6 +93,7 @@ impl Schedule<'_> {
             superseded: false,
             part: order.part_of(&target.name).map(|part| part + self.parts_before()),
             stretches: reply.stretches,
+            timelines,
             extra: Map::new(),
         }
     }

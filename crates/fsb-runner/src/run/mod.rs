@@ -1,6 +1,7 @@
 //! A run: warm-up, calibration, then block after block.
 
 mod amounts;
+mod budget;
 mod compose;
 mod provision;
 mod repeat;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Profile, Sizing, mix};
 use fsb_model::run::{BlockOrder, Placement};
 use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial};
-use fsb_testbed::{Provisioned, Setup};
+use fsb_testbed::{LocalTestbed, Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
 
@@ -24,6 +25,7 @@ use crate::rounds::UnitSample;
 use crate::work::{CellUnit, Work};
 use crate::{injected, order, placement, resume, setup};
 
+pub use budget::check_budget;
 pub use repeat::REPEATS;
 pub use stopping::{Look, Widest, WidestInterval};
 
@@ -39,6 +41,9 @@ pub enum RunError {
     /// A run is resumed on a kernel that was built anew.
     #[error("{0}")]
     OtherKernel(String),
+    /// Nothing that was asked for fits the budget.
+    #[error("{0}")]
+    Budget(String),
     /// A trial could not be written down.
     #[error("the run stopped, for a trial could not be saved: {0}")]
     Journal(String),
@@ -77,6 +82,10 @@ struct Schedule<'a> {
     profiles: BTreeMap<String, Profile>,
     /// What sizes refer to.
     sizing: Sizing,
+    /// The budget ended within a block.
+    cut: bool,
+    /// Anything is done to a file system; nothing is where targets are fakes.
+    touches: bool,
     /// All targets of a block are ready at once.
     side_by_side: bool,
     /// Cells that need no more blocks.
@@ -141,6 +150,8 @@ impl<'a> Schedule<'a> {
             cells: run.record.cells.clone(),
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
+            cut: false,
+            touches: LocalTestbed::may_leave(&setup(&run.record)),
             side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),
             settled: BTreeSet::new(),
             stretches: run.work.stretches(&run.record.plan),
@@ -195,7 +206,9 @@ impl<'a> Schedule<'a> {
             cells: visited.map(|cell| cell.label.clone()).collect(),
             parts: Vec::new(),
         };
-        self.block(order)
+        let opened = self.run.started.elapsed().as_secs_f64();
+        self.block(order)?;
+        self.end_warm_up(opened)
     }
 
     /// Makes the blocks that are still missing; says why it stopped.
@@ -211,6 +224,7 @@ impl<'a> Schedule<'a> {
             let began = Instant::now();
             let open = self.cells.iter().filter(|cell| !self.settled.contains(&cell.label));
             let labels: Vec<_> = open.map(|cell| cell.label.clone()).collect();
+            let labels = self.held(block, labels);
             self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
             let another = began.elapsed();
             let Run { observer, record, trials, .. } = &mut self.run;
@@ -238,6 +252,9 @@ impl<'a> Schedule<'a> {
             return self.block_side_by_side(&order);
         }
         for name in &order.targets {
+            if self.cut {
+                break;
+            }
             let Some(target) = self.targets().iter().find(|target| target.name == *name).cloned() else { continue };
             self.run.observer.event(&Event::Visit { block: order.block, target: name });
             self.visit(&order, &target)?;

@@ -17,7 +17,12 @@ impl Schedule<'_> {
         let Some(provisioned) = self.provision(order, target, (0, 0))? else { return Ok(()) };
         let mut visiting = began.elapsed();
         let mut lost: Option<String> = None;
+        let place = order.targets.iter().position(|name| *name == target.name).unwrap_or(0);
+        let share = (place + 1) as f64 / order.targets.len().max(1) as f64;
         for label in &order.cells {
+            if self.leaves_out(order, label, share) {
+                continue;
+            }
             match &lost {
                 None => lost = self.attempts(order, target, (0, label), &provisioned)?,
                 Some(why) => self.keep(order, target, label, skipped(why), Some(&provisioned), false)?,

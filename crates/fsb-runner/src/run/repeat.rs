@@ -55,7 +55,8 @@ impl Schedule<'_> {
             return false;
         }
         let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
-        let blocks = FEWEST_BLOCKS_JUDGED.max(order.block);
+        let planned = self.run.record.blocks_planned.unwrap_or(FEWEST_BLOCKS_JUDGED);
+        let blocks = FEWEST_BLOCKS_JUDGED.min(planned).max(order.block);
         let itself = self.expected(&target.name, label).unwrap_or(0.0);
         // A resumed run does not know how long trials take; it goes on as it began.
         let left = if self.side_by_side {

@@ -40,6 +40,9 @@ impl Schedule<'_> {
         }
         let mut base = began.elapsed();
         for label in &order.cells {
+            if self.leaves_out(order, label, 1.0) {
+                continue;
+            }
             if self.units.contains_key(label) {
                 self.row(order, &mut ready, label)?;
             } else {
@@ -156,14 +159,17 @@ impl Schedule<'_> {
         if self.block_base == 0.0 {
             return None;
         }
-        let of = |label: &String| {
-            let visits = self.targets().iter().filter_map(|target| self.expected(&target.name, label)).sum::<f64>();
-            self.row_seconds.get(label).copied().unwrap_or(visits)
-        };
+        let of = |label: &String| self.seconds_in_block(label);
         let at = order.cells.iter().position(|known| known == label).unwrap_or(0);
         let rest: f64 = order.cells[at + 1..].iter().map(of).sum();
         let whole = self.block_base + order.cells.iter().map(of).sum::<f64>();
         Some(rest + whole * f64::from(blocks.saturating_sub(order.block)))
+    }
+
+    /// Seconds that this cell should take in a block, on all targets.
+    pub(super) fn seconds_in_block(&self, label: &str) -> f64 {
+        let visits = self.targets().iter().filter_map(|target| self.expected(&target.name, label)).sum::<f64>();
+        self.row_seconds.get(label).copied().unwrap_or(visits)
     }
 
     fn learn_units(&mut self, label: &str, reply: &TrialReply) {

@@ -29,13 +29,11 @@ pub(super) fn rule(repetition: Repetition, targets: usize, planned: u32) -> Stri
     let time = |seconds: f64| show_duration(Duration::from_secs_f64(seconds));
     match repetition {
         Repetition::Blocks { blocks } => format!("{}, as was asked for", count(blocks)),
-        Repetition::Budget { seconds } => format!(
-            "as many blocks as {} hold, at least {FEWEST_BLOCKS_JUDGED} and at most {MOST_BLOCKS}; planned after warm-up: \
-             {planned}",
-            time(seconds)
-        ),
+        Repetition::Budget { seconds } => {
+            format!("as many blocks as {} hold, at most {MOST_BLOCKS}; planned after warm-up: {planned}", time(seconds))
+        }
         Repetition::Precision { half_width, seconds } => format!(
-            "{FEWEST_BLOCKS_JUDGED} blocks, then one more each time until every {}'s 95 % interval is within ±{}, or \
+            "from {FEWEST_BLOCKS_JUDGED} blocks on, one more each time until every {}'s 95 % interval is within ±{}, or \
              until {} hold no more; planned after warm-up: at most {planned}",
             judged(targets),
             percent(half_width),
@@ -91,9 +89,8 @@ impl Schedule<'_> {
         }
         let planned = self.run.record.blocks_planned.unwrap_or(block);
         let next = looks.iter().find(|look| **look > block).copied().filter(|_| block >= planned)?;
-        let budget = self.run.record.plan.repetition.budget()?;
         let share = open as f64 / self.cells.len() as f64;
-        if self.run.started.elapsed() + another.mul_f64(share) * (next - block) <= budget {
+        if another.as_secs_f64() * share * f64::from(next - block) <= self.seconds_of_budget_left() {
             self.run.record.blocks_planned = Some(next);
         }
         None
@@ -128,6 +125,9 @@ impl Schedule<'_> {
                 Some(widest) => open = format!("; {}", short_of(&widest, half_width)),
             }
         }
+        if self.cut {
+            return Some(format!("{block} of {planned} planned blocks, the last one not whole: the budget ended"));
+        }
         if block >= planned {
             return Some(match repetition {
                 Repetition::Precision { .. } => format!("{}, all that the budget holds{open}", count(planned)),
@@ -139,7 +139,7 @@ impl Schedule<'_> {
                 Repetition::Blocks { .. } => format!("{} as planned", count(planned)),
             });
         }
-        let over = block >= FEWEST_BLOCKS_JUDGED && self.run.started.elapsed() + another > repetition.budget()?;
+        let over = another.as_secs_f64() > self.seconds_of_budget_left();
         over.then(|| format!("{block} of {planned} planned blocks: another would have passed the budget{open}"))
     }
 }
@@ -148,7 +148,6 @@ impl Schedule<'_> {
 fn held(blocks: u32) -> &'static str {
     match blocks {
         MOST_BLOCKS => "the most that a budget makes",
-        0..=FEWEST_BLOCKS_JUDGED => "the fewest that can be judged",
         _ => "as many as the budget holds",
     }
 }
@@ -182,7 +181,7 @@ mod tests {
         let said = rule(precision, 1, 23);
         assert!(said.contains("±2.5 %") && said.contains("5 min") && said.contains("at most 23"), "{said}");
         let said = rule(Repetition::Budget { seconds: 60.0 }, 2, 7);
-        assert!(said.contains("at least 5 and at most 30") && said.ends_with("7"), "{said}");
+        assert!(said.contains("at most 30") && said.ends_with("7"), "{said}");
         assert_eq!(rule(Repetition::Blocks { blocks: 1 }, 2, 1), "1 block, as was asked for");
     }
 

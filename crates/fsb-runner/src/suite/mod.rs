@@ -119,6 +119,11 @@ pub static REGISTRY: &[Suite] = &[
         text: include_str!("scaling.toml"),
     },
     Suite {
+        name: "open-loop",
+        about: "Random reads and durable writes at even rates that wait for nobody: up to which p99 stays below 10 ms.",
+        text: include_str!("open-loop.toml"),
+    },
+    Suite {
         name: "untar-build",
         about: "A source tree unpacked, looked at, read and removed: the Andrew benchmark, whole and phase by phase.",
         text: include_str!("untar-build.toml"),

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 
 use fsb_model::Target;
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::watch::Watch;
+use fsb_testbed::watch::{DeviceCourse, Watch};
 use fsb_testbed::{Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed, TestbedError};
 
 use super::fault::Fault;
@@ -63,6 +63,10 @@ impl Testbed for GuestTestbed {
 
     fn watch(&self, seat: Seat) -> Option<Watch> {
         self.inner.watch(seat)
+    }
+
+    fn course(&self, seat: Seat) -> Option<DeviceCourse> {
+        self.inner.course(seat)
     }
 
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {

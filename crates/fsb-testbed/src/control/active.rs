@@ -1,6 +1,7 @@
 //! Controls that are set.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fsb_model::run::ControlRecord;
 
@@ -20,6 +21,8 @@ pub(crate) struct ActiveControls {
     pub warnings: Vec<String>,
     /// How the processes that measure are held.
     pub held: Held,
+    /// How long each may take to set, as far as that can be cut short; without a bound where there is none.
+    pub patience: Option<Duration>,
 }
 
 impl ActiveControls {
@@ -62,6 +65,7 @@ impl ActiveControls {
     ) -> Result<(), TestbedError> {
         let roots = Roots::default();
         let mut context = Context::new(control.name(), &roots, ledger, progress, place, &mut self.held);
+        context.patience = self.patience.unwrap_or(Duration::MAX);
         let applied = control.set(value, &mut context);
         // Also where it failed: half a change is undone like a whole one.
         self.set.push((control, context.into_tickets()));

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +71,8 @@ pub struct Context<'a> {
     pub place: &'a TargetDevice,
     /// How workers will be held; of no effect for [`Scope::Run`](super::Scope::Run).
     pub held: &'a mut Held,
+    /// How long it may take, as far as it can be cut short.
+    pub patience: Duration,
     control: &'static str,
     handles: Vec<EntryHandle>,
 }
@@ -105,7 +108,7 @@ impl<'a> Context<'a> {
         place: &'a TargetDevice,
         held: &'a mut Held,
     ) -> Context<'a> {
-        Context { roots, ledger, progress, place, held, control, handles: Vec::new() }
+        Context { roots, ledger, progress, place, held, patience: Duration::MAX, control, handles: Vec::new() }
     }
 
     /// Writes down how to undo a change, durably. To be called *before* the change. What another run has changed is

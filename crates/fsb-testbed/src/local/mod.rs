@@ -16,6 +16,7 @@ mod visit_controls;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use fsb_model::{Target, TargetKind};
 
@@ -40,7 +41,7 @@ use crate::optional::{self, Available};
 use crate::progress::Progress;
 use crate::sys::{Roots, block};
 use crate::testbed::{Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed};
-use crate::watch::{self, Watch};
+use crate::watch::{self, DeviceCourse, Watch};
 
 /// Makes targets ready on this machine.
 ///
@@ -257,6 +258,7 @@ impl Testbed for LocalTestbed {
         }
         let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner)?);
         // Memory before media: an image in memory must lie in memory that is backed.
+        self.controls.patience = setup.patience.map(Duration::from_secs_f64);
         let set = self.controls.set_all(Scope::Run, &setup.controls, &TargetDevice::default(), ledger, progress);
         let result = set.and_then(|()| {
             self.mounts = MountRoot::make_if_needed(setup)?;
@@ -353,6 +355,10 @@ impl Testbed for LocalTestbed {
         let neighbours: Vec<PathBuf> = others.filter_map(|(_, other)| Some(other.place()?.1?.to_owned())).collect();
         let front = self.owner.pid;
         Some(Watch::begin(&watch::Watched { roots: &self.outside, front, device, neighbours: &neighbours }))
+    }
+
+    fn course(&self, seat: Seat) -> Option<DeviceCourse> {
+        DeviceCourse::begin(self.seats.get(&seat)?.place()?.1?)
     }
 
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {

@@ -103,6 +103,7 @@ pub(super) mod tests {
             devices: Default::default(),
             controls: Default::default(),
             identity: Identity::default(),
+            patience: None,
             seed: 1,
             vm: None,
             kernels: Vec::new(),

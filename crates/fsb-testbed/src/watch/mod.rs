@@ -3,6 +3,7 @@
 //! A source is read twice, by the agent: before the worker is told to go and after its result. Between the two nothing
 //! of this runs, so that watching costs the measurement nothing.
 
+mod course;
 pub(crate) mod device;
 mod frequency;
 pub(crate) mod others;
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+pub use course::DeviceCourse;
 pub use threshold::{PRETENDED, reasons};
 
 use crate::error::Refusal;

@@ -16,6 +16,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
     let mut targets: Vec<Target> = targets.iter().map(|text| text.parse().expect("a target")).collect();
     fsb_model::target::make_names_unique(&mut targets);
     Setup {
+        patience: None,
         targets,
         size,
         parts: 1,

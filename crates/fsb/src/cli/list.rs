@@ -1,9 +1,11 @@
 //! `fsb list`: what the registries hold.
 
 use clap::Args;
-use fsb_model::{metric, nearest};
+use fsb_engine::workload::parameters;
+use fsb_model::{Bytes, metric, nearest};
 use fsb_report::show::entry;
 use fsb_testbed::{control, doctor, fs, medium, watch};
+use serde_json::Value;
 
 use super::COMPACT_HELP;
 use crate::exit;
@@ -13,15 +15,19 @@ const MORE: &str = "\
 Examples:
   fsb list                families and how many members each has
   fsb list workloads      what can be done to a file
+  fsb list workloads read the parameters of one, with what they are by default
   fsb list file-systems   what can be formatted, and by which package";
 
 /// List a family: file-systems, media, controls, disturbances, workloads, backends, suites, plans, tools, metrics or formats
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP)]
 pub struct Arguments {
-    /// The family; all of them where none is named
+    /// The family, or the name of a member; all families where none is named
     #[arg(value_name = "FAMILY")]
     family: Option<String>,
+    /// A member of the family: what there is to know of it
+    #[arg(value_name = "NAME")]
+    member: Option<String>,
 }
 
 /// A family and how its members are told.
@@ -30,6 +36,10 @@ struct Family {
     about: &'static str,
     members: fn() -> Vec<(String, String)>,
 }
+
+const WORKLOADS: &str = "workloads";
+/// Bytes of an image where nothing is said.
+const USUAL_SIZE: u64 = 2 << 30;
 
 /// Every family.
 static FAMILIES: &[Family] = &[
@@ -75,7 +85,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "workloads",
+        name: WORKLOADS,
         about: "What is done",
         members: || {
             let pair = |workload: &&dyn fsb_engine::Workload| (workload.name().to_owned(), workload.about().to_owned());
@@ -131,22 +141,100 @@ static FAMILIES: &[Family] = &[
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
-    let rows = match &arguments.family {
-        None => FAMILIES
+    let family = |name: &str| FAMILIES.iter().find(|family| family.name == name);
+    let rows = match (&arguments.family, &arguments.member) {
+        (None, _) => FAMILIES
             .iter()
             .map(|family| (family.name.to_owned(), format!("{} ({})", family.about, (family.members)().len())))
             .collect(),
-        Some(name) => {
-            let known = FAMILIES.iter().find(|family| family.name == *name).ok_or_else(|| {
-                exit::request(nearest::unknown("family", name, FAMILIES.iter().map(|family| family.name)))
-            })?;
-            (known.members)()
+        (Some(name), None) if family(name).is_none() => return of_any_family(name),
+        (Some(name), member) => {
+            let known = family(name).ok_or_else(|| unknown_family(name))?;
+            match member {
+                None => (known.members)(),
+                Some(member) => {
+                    let members = (known.members)();
+                    let found = members.iter().find(|(name, _)| name == member);
+                    let (_, about) = found.ok_or_else(|| {
+                        exit::request(nearest::unknown(
+                            &format!("member of {}", known.name),
+                            member,
+                            members.iter().map(|(name, _)| name.as_str()),
+                        ))
+                    })?;
+                    return describe(known, member, about);
+                }
+            }
         }
     };
+    print(&lines(&rows))?;
+    Ok(exit::DONE)
+}
+
+fn unknown_family(name: &str) -> anyhow::Error {
+    exit::request(nearest::unknown("family", name, FAMILIES.iter().map(|family| family.name)))
+}
+
+/// A member that was named without its family.
+fn of_any_family(name: &str) -> anyhow::Result<u8> {
+    let mut found = Vec::new();
+    for family in FAMILIES {
+        found.extend(
+            (family.members)().into_iter().filter(|(known, _)| known == name).map(|(_, about)| (family, about)),
+        );
+    }
+    if found.is_empty() {
+        return Err(unknown_family(name));
+    }
+    for (family, about) in found {
+        describe(family, name, &about)?;
+    }
+    Ok(exit::DONE)
+}
+
+/// All that is known of one member; of a workload its parameters and how a plan asks for it.
+fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
+    let columns = screen_width();
+    print(&format!("{}\n", entry(&format!("{name} ({}): ", family.name), about, columns)))?;
+    let Some(workload) = fsb_engine::workload::REGISTRY.iter().find(|known| known.name() == name) else {
+        return Ok(exit::DONE);
+    };
+    if family.name != WORKLOADS {
+        return Ok(exit::DONE);
+    }
+    let sizing = fsb_engine::Sizing {
+        size: USUAL_SIZE,
+        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
+    };
+    let defaults = parameters::defaults(*workload, &sizing);
+    let parameters = parameters::of(*workload);
+    let row = |parameter: &&parameters::Parameter| {
+        let usual = defaults.get(parameter.name).map(|value| match value {
+            Value::String(text) => format!(" [{text}]"),
+            Value::Number(number) if parameter.kind.starts_with("size") => {
+                format!(" [{}]", Bytes(number.as_u64().unwrap_or(0)))
+            }
+            value => format!(" [{value}]"),
+        });
+        (
+            format!("  {}", parameter.name),
+            format!("{} ({}){}", parameter.about, parameter.kind, usual.unwrap_or_default()),
+        )
+    };
+    let rows: Vec<(String, String)> = parameters.iter().map(row).collect();
+    // Texts, numbers and truths are written alike in TOML and in JSON.
+    let example: String = workload.example().iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
+    print(&format!(
+        "\nParameters, with what they are where nothing is said, on an image of {}:\n{}\nIn a plan:\n  [[workload]]\n  name = \"{name}\"\n{example}",
+        Bytes(USUAL_SIZE),
+        lines(&rows),
+    ))?;
+    Ok(exit::DONE)
+}
+
+/// Names and what they are about, in two columns.
+fn lines(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let columns = screen_width();
-    let lines: String =
-        rows.iter().map(|(name, about)| format!("{}\n", entry(&format!("{name:width$}  "), about, columns))).collect();
-    print(&lines)?;
-    Ok(exit::DONE)
+    rows.iter().map(|(name, about)| format!("{}\n", entry(&format!("{name:width$}  "), about, columns))).collect()
 }

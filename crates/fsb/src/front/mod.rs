@@ -107,6 +107,7 @@ pub fn start(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, t
     fsb_store::check_new(out, &author())?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
+    run::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder())?;
     let (stage, agent) = Stage::set(lock, &record)?;

@@ -66,7 +66,7 @@ mod tests {
             gaps: Vec::new(),
         });
         let run = Run { tool: "iozone".to_owned(), series: series.collect(), ..Run::default() };
-        let set = Set { name: name.to_owned(), pairing: None, runs: vec![run.clone(), run] };
+        let set = Set { name: name.to_owned(), pairing: None, looks: Vec::new(), runs: vec![run.clone(), run] };
         Contents::of(&Collected::of(&set).unwrap())
     }
 

@@ -171,7 +171,9 @@ fn own_sets(
     let typed = source.argument.text.display().to_string();
     let pairing: Vec<String> = source.runs.iter().map(|run| run.identity.display().to_string()).collect();
     let mut sets: Vec<(Wish, Collected)> = Vec::new();
-    let mut first_block = 0u32;
+    // Of several runs each was looked at by itself.
+    let looks = if let [run] = &source.runs[..] { run.record.looks.clone() } else { Vec::new() };
+    let (mut first_block, mut first_part) = (0u32, 0u32);
     for run in &mut source.runs {
         let (targets, said) = run.targets();
         warnings.extend(said);
@@ -187,18 +189,23 @@ fn own_sets(
                     Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
                     None => Wish::target(&run.identity, &target.name, typed.clone()),
                 };
-                sets.push((wish, Collected::new(target.name.clone(), Some(pairing.join(" + ")))));
+                let mut set = Collected::new(target.name.clone(), Some(pairing.join(" + ")));
+                set.looks.clone_from(&looks);
+                sets.push((wish, set));
                 sets.len() - 1
             });
             let set = &mut sets[place].1;
             for (block, trials) in target.blocks {
                 // One at a time: thousands of blocks would fill the memory with names.
                 let block = first_block.saturating_add(block);
-                set.push(&run.run(block, &trials, workloads)).context("cannot compare these trials")?;
+                let mut one = run.run(block, &trials, workloads);
+                one.part = one.part.map(|part| first_part.saturating_add(part));
+                set.push(&one).context("cannot compare these trials")?;
                 lines.extend(trials.iter().map(|trial| (trial.line, place)));
             }
         }
         first_block = first_block.saturating_add(run.last_block());
+        first_part = first_part.saturating_add(run.parts());
         let take = |line, histograms: Vec<Histogram>| {
             let set = &mut sets[lines[&line]].1;
             histograms.iter().for_each(|histogram| set.push_latencies(histogram));

@@ -99,6 +99,11 @@ impl OwnRun {
         (targets, warnings)
     }
 
+    /// Parts of the medium, counted from 0 over all segments of the run, are below this.
+    pub(super) fn parts(&self) -> u32 {
+        self.trials.list.iter().filter_map(|trial| trial.part).max().map_or(0, |part| part.saturating_add(1))
+    }
+
     /// The last block's number; 0 where none was measured.
     pub(super) fn last_block(&self) -> u32 {
         self.trials.list.iter().map(|trial| trial.block).max().unwrap_or(0)
@@ -152,6 +157,7 @@ impl OwnRun {
             version: self.record.segments.last().map(|segment| segment.fsb_version.clone()),
             path: self.path.join(TRIALS_FILE).display().to_string(),
             block: Some(block),
+            part: part(trials),
             series: self.trials.series(trials, workloads),
             ..Run::default()
         }
@@ -169,11 +175,12 @@ pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
         let run = |(block, trials): (&u32, &Vec<&OwnTrial>)| Run {
             tool: TOOL.to_owned(),
             block: Some(*block),
+            part: part(trials),
             series: parts.series(trials, &workloads),
             ..Run::default()
         };
         let pairing = Some(record.name.clone());
-        Set { name: target.name.clone(), pairing, runs: blocks.iter().map(run).collect() }
+        Set { name: target.name.clone(), pairing, looks: record.looks.clone(), runs: blocks.iter().map(run).collect() }
     };
     record.plan.targets.iter().map(set).filter(|set| !set.runs.is_empty()).collect()
 }
@@ -185,6 +192,11 @@ fn by_block(trials: Vec<&OwnTrial>) -> BTreeMap<u32, Vec<&OwnTrial>> {
         blocks.entry(trial.block).or_default().push(trial);
     }
     blocks
+}
+
+/// A target keeps its part for a block.
+fn part(trials: &[&OwnTrial]) -> Option<u32> {
+    trials.first().and_then(|trial| trial.part)
 }
 
 impl Trials {

@@ -29,6 +29,8 @@ pub(super) struct OwnTrial {
     /// Its place among [`Trials::cells`].
     pub(super) cell: u32,
     pub(super) outcome: Outcome,
+    /// The part of the medium that the target had.
+    pub(super) part: Option<u32>,
     /// The first metric, which targets are compared by, and latencies: places among [`Trials::metrics`], and values.
     pub(super) values: Box<[(u32, f64)]>,
 }
@@ -95,6 +97,8 @@ pub(super) struct Compared {
     observed: Observed,
     #[serde(default)]
     superseded: bool,
+    #[serde(default)]
+    part: Option<u32>,
 }
 
 /// Of what was seen, the limit of memory.
@@ -128,9 +132,9 @@ impl Trials {
         }
         let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
         let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
-        let Compared { block, order, attempt, outcome, .. } = *trial;
+        let Compared { block, order, attempt, outcome, part, .. } = *trial;
         let line = u32::try_from(line).unwrap_or(u32::MAX);
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, values });
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values });
     }
 
     /// Takes in a trial that stands in no file.
@@ -139,9 +143,9 @@ impl Trials {
         let cell = self.cell(&what.workload, &what.operation, &what.params);
         let metrics: Vec<Metric> = trial.metrics.iter().map(Metric::from).collect();
         let (target, values) = (self.target(&what.target), self.values(&metrics));
-        let ShownTrial { block, order, attempt, outcome, .. } = *trial;
+        let ShownTrial { block, order, attempt, outcome, part, .. } = *trial;
         let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, values });
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values });
     }
 
     fn target(&mut self, name: &str) -> u32 {

@@ -59,13 +59,27 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--budget", "1s", "--out", "run"]);
     expect_code(&output, 0);
     let said = stderr(&output).replace("\n  ", " ");
-    let estimate = said.find("1.0 s hold fewer blocks than can be judged, and may be exceeded").expect(&said);
+    let estimate = said.find("1.0 s hold fewer than can be judged: what fits is described").expect(&said);
     assert!(estimate < said.find("warm-up").expect(&said), "{said}");
-    assert!(
-        said.contains(", beyond the budget, of which ") && said.contains(" are left: these are the fewest"),
-        "{said}"
-    );
+    let left_out = said.contains("left out: ") && said.contains(" would hold and judge all)");
+    let too_few = said.contains("fewer than can be judged: the numbers are described only (--budget ");
+    assert!(left_out || too_few, "{said}");
+    assert!(stdout(&output).contains("described, not judged"), "{}", stdout(&output));
     expect_no_traces(&before);
+}
+
+/// A budget that surely holds nothing is refused before anything is made.
+#[test]
+fn a_budget_that_holds_nothing_is_refused() {
+    let scratch = scratch();
+    fs::create_dir(scratch.path().join("data")).unwrap();
+    let plan = "[[workload]]\nname = 'read'\nfile_size = '512G'\ncache = 'any'\n";
+    fs::write(scratch.path().join("huge.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "huge.toml", "./data", "--budget", "10s", "--out", "run"]);
+    expect_code(&output, 2);
+    let said = stderr(&output).replace("\n  ", " ");
+    assert!(said.contains("10 s hold none of these workloads: the shortest takes about "), "{said}");
+    assert!(!scratch.path().join("run").exists());
 }
 
 #[test]

@@ -26,6 +26,32 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
     assert!(systems.contains("xfsprogs") && systems.contains("ntfs-3g"), "{systems}");
 }
 
+/// A member alone: a workload with its parameters, and a name whose family was not said.
+#[test]
+fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
+    let scratch = scratch();
+    let shown = |arguments: &[&str]| {
+        let output = fsb(scratch.path(), arguments);
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    for line in shown(&["list", "workloads"]).lines() {
+        let Some(name) = line.split_whitespace().next().filter(|_| !line.starts_with(' ')) else { continue };
+        let text = shown(&["list", "workloads", name]);
+        assert!(
+            text.contains("Parameters, with what they are") && text.contains(&format!("name = \"{name}\"")),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    let read = shown(&["list", "read"]);
+    assert!(read.starts_with("read (workloads): ") && read.contains("  block_size "), "{read}");
+    assert!(shown(&["list", "btrfs"]).starts_with("btrfs (file-systems): "));
+    let wrong = fsb(scratch.path(), &["list", "workloads", "raed"]);
+    expect_code(&wrong, 2);
+    assert!(stderr(&wrong).contains("did you mean 'read'?"), "{}", stderr(&wrong));
+}
+
 #[test]
 fn the_doctor_names_every_file_system_and_what_to_install() {
     let scratch = scratch();

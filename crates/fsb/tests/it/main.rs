@@ -33,6 +33,7 @@ mod micro;
 mod mixtures;
 mod neighbours;
 mod null_run;
+mod open_loop;
 mod optional;
 mod options;
 mod ownership;

@@ -97,6 +97,8 @@ impl Job for FileTreeJob {
             cold_bytes_per_operation: 0,
             only_writes: false,
             device_share: 1.0,
+            rate: None,
+            fewest: 1,
         }
     }
 

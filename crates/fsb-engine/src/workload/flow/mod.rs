@@ -203,6 +203,8 @@ impl Job for FlowJob {
             cold_bytes_per_operation: 0,
             only_writes: false,
             device_share: 1.0,
+            rate: None,
+            fewest: 1,
         }
     }
 

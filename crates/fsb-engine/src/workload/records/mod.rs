@@ -10,6 +10,7 @@ mod options;
 mod tests;
 mod thread_job;
 
+use fsb_model::metric::LATENCY_P99;
 use fsb_model::{Access, CacheState, Durability, Params};
 
 use super::measure::{Subject, measure_set};
@@ -32,6 +33,9 @@ use thread_job::RecordThreads;
 /// New files of up to this number of bytes are made anew by the worker itself, between two passes. Larger ones take
 /// long enough for a process a repetition, before which the target is settled.
 const RENEWED_INSIDE: u64 = 64 << 20;
+
+/// A hundred of them lie beyond the 99th percentile.
+const FEWEST_FOR_P99: u64 = 10_000;
 
 /// What is done to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,6 +251,11 @@ impl Job for RecordsJob {
         if !self.spec.has_own_label() {
             profile.label += &self.options.label();
         }
+        if let Some(rate) = self.options.rate {
+            profile.rate = Some(rate);
+            profile.primary = &LATENCY_P99;
+            profile.fewest = FEWEST_FOR_P99;
+        }
         profile.only_writes = matches!(self.member.action, RecordAction::Write | RecordAction::Append);
         let restore = self.restore();
         let again_inside = self.options.close && self.member.again && !self.spec.cache.begins_cold();
@@ -284,6 +293,10 @@ impl Job for RecordsJob {
     }
 
     fn unit(&self) -> Option<Unit> {
+        // A rate that is kept for a twentieth of a second tells nothing of stalls.
+        if self.options.rate.is_some() {
+            return None;
+        }
         let change = match self.member.action {
             _ if !self.written => Change::Grown,
             RecordAction::Read => Change::Nothing,

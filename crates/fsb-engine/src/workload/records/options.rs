@@ -27,6 +27,10 @@ pub(super) struct Options {
     /// Records that are read are compared with what was written, inside the clock; files that are written are read and
     /// compared after it.
     pub(super) verify: bool,
+    /// Operations a second that all workers together start, whether those before are done or not.
+    pub(super) rate: Option<u64>,
+    /// Seconds below which the 99th percentile should stay, where it is asked for.
+    p99_below: Option<f64>,
 }
 
 impl Options {
@@ -58,7 +62,16 @@ impl Options {
             let message = "threads that end early leave holes in a new file that they share: take processes";
             return Err(reader.error("verify", message));
         }
-        Ok(Options { close, lock, stride, mix, verify })
+        let rate = rate(reader)?;
+        if rate.is_some() && spec.depth > 1 {
+            let message = "a request that waits for its turn waits alone: give threads instead of a depth";
+            return Err(reader.error("rate", message));
+        }
+        let p99_below = below(reader)?;
+        if p99_below.is_some() && rate.is_none() {
+            return Err(reader.error("p99_below", "it is a bound for a rate: give one, such as rate = \"2000/s\""));
+        }
+        Ok(Options { close, lock, stride, mix, verify, rate, p99_below })
     }
 
     /// The share of reads of a mix.
@@ -83,6 +96,9 @@ impl Options {
         if self.close {
             label += ", with close";
         }
+        if let Some(rate) = self.rate {
+            label += &format!(", at {rate}/s");
+        }
         label + label::verified(self.verify)
     }
 
@@ -104,7 +120,35 @@ impl Options {
         if self.verify {
             add("verify", true.into());
         }
+        if let Some(rate) = self.rate {
+            add("rate", rate.into());
+        }
+        if let Some(seconds) = self.p99_below {
+            add("p99_below", format!("{}us", (seconds * 1e6).round()).into());
+        }
     }
+}
+
+/// The most operations a second that can be asked for: a thread's wake-up takes some microseconds.
+const FASTEST: u64 = 10_000_000;
+
+/// `"2000/s"`, or the number alone.
+fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
+    let Some(value) = reader.value("rate") else { return Ok(None) };
+    let rate = match value {
+        serde_json::Value::String(text) => text.trim().strip_suffix("/s").unwrap_or(text).trim().parse().ok(),
+        value => value.as_u64(),
+    };
+    let wrong = format!("{value} is no rate from 1 to {FASTEST} operations a second, such as \"2000/s\"");
+    rate.filter(|rate| (1..=FASTEST).contains(rate)).map(Some).ok_or_else(|| reader.error("rate", wrong))
+}
+
+/// A time such as `"10ms"`.
+fn below(reader: &mut Reader<'_>) -> Result<Option<f64>, ParamError> {
+    let Some(text) = reader.text("p99_below")? else { return Ok(None) };
+    let time = fsb_model::units::parse_duration(&text).ok().map(|time| time.as_secs_f64());
+    let wrong = format!("'{text}' is no time, such as 10ms or 500us");
+    time.filter(|time| *time > 0.0).map(Some).ok_or_else(|| reader.error("p99_below", wrong))
 }
 
 fn percent(share: f64) -> String {
@@ -114,7 +158,13 @@ fn percent(share: f64) -> String {
 
 /// The share of reads.
 fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
-    let text = reader.text("mix")?.unwrap_or_else(|| USUAL_MIX.to_owned());
+    let text = match reader.value("mix") {
+        None => USUAL_MIX.to_owned(),
+        Some(serde_json::Value::String(text)) => text.clone(),
+        // 70 can mean nothing else; 0.7 may be a share or less than one per cent.
+        Some(serde_json::Value::Number(number)) if number.is_u64() => format!("{number}%"),
+        Some(other) => other.to_string(),
+    };
     match parse_percent(&text) {
         Ok(share) if share < 1.0 => Ok(share),
         Ok(_) => Err(reader.error("mix", format!("{text} reads are no mix: take random-read"))),

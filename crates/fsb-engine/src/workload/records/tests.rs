@@ -123,6 +123,46 @@ fn a_mix_is_as_the_ratio_says_and_visits_each_record_once() {
     }
 }
 
+/// On a clock that makes times up: what waits its turn ends in time, and what cannot keep up waits longer and longer, whatever
+/// its own calls take (coordinated omission).
+#[test]
+fn a_rate_is_kept_and_time_counts_from_when_an_operation_was_due() {
+    let paced = |rate: u64, operations: u64| {
+        let (spec, job) = job(&json!({"name": "random-mix", "file_size": "64K", "block_size": "4K", "rate": rate}));
+        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.0, stretch: 0 };
+        let context = context(&spec, Path::new("/nowhere"), operations);
+        let context = Context { clock, backend: Some(backend::find("null").unwrap()), ..context };
+        let found = job.measure(&context, &mut Open::default()).unwrap();
+        let longest = crate::latency::longest(&found.latency["random_mix"]).unwrap();
+        (found.timed_ns as f64 * 1e-9, longest)
+    };
+    let (seconds, longest) = paced(1000, 400);
+    assert!((0.399..0.401).contains(&seconds) && longest < 1e-3, "{seconds} {longest}");
+    let (seconds, longest) = paced(10_000_000, 400);
+    let due = 399.0 * 1e-7;
+    assert!((longest / (seconds - due) - 1.0).abs() < 0.02 && longest > 2.0 * due, "{seconds} {longest}");
+}
+
+#[test]
+fn senseless_rates_are_refused() {
+    for (params, key) in [
+        (json!({"rate": "fast"}), "rate"),
+        (json!({"rate": 0}), "rate"),
+        (json!({"rate": "2000/s", "depth": 4, "backend": "uring"}), "rate"),
+        (json!({"p99_below": "10ms"}), "p99_below"),
+        (json!({"rate": 5, "p99_below": "soon"}), "p99_below"),
+    ] {
+        let mut workload = json!({"name": "read", "file_size": "64K", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
+        let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
+        let error = workload::parse(&spec, &SIZING).err().unwrap();
+        assert_eq!(error.key.as_deref(), Some(key), "{params}: {error}");
+    }
+    let (_, job) = job(&json!({"name": "read", "file_size": "64K", "block_size": "4K", "rate": "2000/s"}));
+    assert_eq!(job.profile().label, "read 4K, warm, at 2000/s");
+    assert!(job.unit().is_none(), "a rate is not kept in short stretches");
+}
+
 /// Every member through every backend that it takes, where this kernel has it: it runs, and verification finds nothing.
 #[test]
 fn members_run_on_every_backend_that_fits_and_verify_their_bytes() {

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use fsb_model::Durability;
 
-use super::{RecordsJob, Restore};
+use super::{RecordAction, RecordsJob, Restore};
 use crate::EngineError;
 use crate::backend::Purpose;
 use crate::clock::Kind;
@@ -99,23 +99,63 @@ impl<'s> RecordThreads<'s> {
 
     /// Moves what is left, or what is left of the pass.
     fn go(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let ThreadState { io, writer, visits, turns, .. } = state;
-        let Some(writer) = writer else { return io.run(visits, recorder) };
-        let record_size = self.job.spec.block_size;
-        let seed =
-            hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(recorder.rank));
+        if let Some(rate) = self.job.options.rate {
+            return self.keep_pace(state, recorder, rate);
+        }
+        if state.writer.is_none() {
+            return state.io.run(&mut state.visits, recorder);
+        }
         recorder.start();
-        for item in visits {
-            *turns += 1;
-            let reads = unit(hash(seed, Stream::Mix, *turns)) < self.job.options.reads();
-            let (io, kind) = if reads { (&mut *io, Kind::Read) } else { (&mut *writer, Kind::Write) };
-            io.step(item)?;
-            if !recorder.lap(kind, record_size) {
+        while let Some(item) = state.visits.next() {
+            let kind = self.step(state, recorder.rank, item)?;
+            if !recorder.lap(kind, self.job.spec.block_size) {
                 break;
             }
         }
-        io.close_current()?;
-        writer.close_current()
+        Self::each_loop(state, IoLoop::close_current)
+    }
+
+    /// Starts operations at even times, whether those before were done in time or not, and counts the time of each from when
+    /// it should have started: who waits behind a stall has waited.
+    fn keep_pace(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+        rate: u64,
+    ) -> Result<(), EngineError> {
+        let (workers, rank) = (f64::from(self.job.spec.workers()), f64::from(recorder.rank));
+        let apart = 1e9 / rate as f64;
+        // Refused nowhere; with the usual slack a thread is woken some 50 us late.
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+        recorder.start();
+        let begun = recorder.last();
+        let mut turn = 0.0;
+        while let Some(item) = state.visits.next() {
+            let due = begun + ((turn * workers + rank) * apart) as u64;
+            turn += 1.0;
+            recorder.wait_until(due);
+            let kind = self.step(state, recorder.rank, item)?;
+            recorder.tick(kind, self.job.spec.block_size);
+            if !recorder.complete(due, self.job.spec.block_size) {
+                break;
+            }
+        }
+        Self::each_loop(state, IoLoop::close_current)
+    }
+
+    /// Moves one record: which way, the seed says where both are.
+    fn step(&self, state: &mut ThreadState<'s>, rank: u32, item: u64) -> Result<Kind, EngineError> {
+        let ThreadState { io, writer, turns, .. } = state;
+        let Some(writer) = writer else {
+            io.step(item)?;
+            return Ok(if self.job.member.action == RecordAction::Read { Kind::Read } else { Kind::Write });
+        };
+        *turns += 1;
+        let seed = hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(rank));
+        let reads = unit(hash(seed, Stream::Mix, *turns)) < self.job.options.reads();
+        let (io, kind) = if reads { (io, Kind::Read) } else { (writer, Kind::Write) };
+        io.step(item)?;
+        Ok(kind)
     }
 
     /// One pass with all that belongs to it, against the clock.

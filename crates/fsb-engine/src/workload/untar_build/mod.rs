@@ -153,6 +153,8 @@ impl Job for UntarBuildJob {
             cold_bytes_per_operation: 0,
             only_writes: false,
             device_share: 1.0,
+            rate: None,
+            fewest: 1,
         }
     }
 

@@ -245,7 +245,9 @@ impl Row<'_, '_> {
         if counted {
             tally.seen.ready(&ready);
             tally.count(before[at], after[at]);
-            for measurement in found {
+            for mut measurement in found {
+                // What stretches do over time is told by the stretches themselves.
+                measurement.timeline = None;
                 tally.seen.measured(&measurement);
                 tally.add(measurement);
             }

@@ -68,11 +68,18 @@ impl Control for GuestMemory {
         }
         let mut warnings = stop_reporting(context)?;
         let stopped = warnings.is_empty();
-        let outcome = touch::touch_free_memory(context.roots, context.progress);
+        let outcome = touch::touch_free_memory(context.roots, context.patience, context.progress);
         let observed = match &outcome {
             touch::Outcome::Warm => "memory was backed already".to_owned(),
-            touch::Outcome::Touched { bytes, seconds } => {
-                format!("{} of free memory touched in {seconds:.1} s", show_bytes(*bytes as f64))
+            touch::Outcome::Touched { bytes, free, seconds } => {
+                let touched = format!("{} of free memory touched in {seconds:.1} s", show_bytes(*bytes as f64));
+                if *seconds >= context.patience.as_secs_f64() {
+                    warnings.push(unreliable(&format!(
+                        "only {touched}, which is what the budget leaves for that, of {}",
+                        show_bytes(*free as f64)
+                    )));
+                }
+                touched
             }
             touch::Outcome::Impossible { why } => {
                 warnings.push(unreliable(&format!("free memory could not be touched: {why}")));

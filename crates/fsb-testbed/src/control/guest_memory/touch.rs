@@ -20,10 +20,12 @@ const COLD_FACTOR: f64 = 3.0;
 pub(super) enum Outcome {
     /// A sample was as fast the first time as the second.
     Warm,
-    /// All that is free was touched.
+    /// What is free was touched, or as much of it as there was time for.
     Touched {
         /// How much.
         bytes: u64,
+        /// Of how much.
+        free: u64,
         /// How long it took.
         seconds: f64,
     },
@@ -36,7 +38,8 @@ pub(super) enum Outcome {
 
 /// Touches a sample of free memory twice, and where the first time was slower, all of it. Everything is given back to
 /// the kernel at the end; it stays backed as long as free pages are not reported.
-pub(super) fn touch_free_memory(roots: &Roots, progress: &mut dyn FnMut(Progress)) -> Outcome {
+pub(super) fn touch_free_memory(roots: &Roots, patience: Duration, progress: &mut dyn FnMut(Progress)) -> Outcome {
+    let start = Instant::now();
     let total = touchable(roots);
     if total < CHUNK {
         return Outcome::Impossible { why: "too little of it is free".to_owned() };
@@ -44,25 +47,28 @@ pub(super) fn touch_free_memory(roots: &Roots, progress: &mut dyn FnMut(Progress
     // The allocator hands out what was used last first, so a small sample would be warm on a cold machine.
     let sample = (total / 16 / CHUNK).clamp(1, 16) * CHUNK;
     let mut held = Vec::new();
-    let first = match touch(sample, roots, &mut held, &mut |_| {}) {
+    let all = || Duration::MAX;
+    let first = match touch(sample, roots, &all, &mut held, &mut |_| {}) {
         Ok(time) => time,
         Err(why) => return Outcome::Impossible { why: why.to_string() },
     };
     held.clear();
-    let second = match touch(sample, roots, &mut held, &mut |_| {}) {
+    let second = match touch(sample, roots, &all, &mut held, &mut |_| {}) {
         Ok(time) => time,
         Err(why) => return Outcome::Impossible { why: why.to_string() },
     };
     if first.as_secs_f64() < COLD_FACTOR * second.as_secs_f64() {
         return Outcome::Warm;
     }
-    let start = Instant::now();
+    let left = || patience.saturating_sub(start.elapsed());
     let mut report = |done: u64| {
         progress(Progress { what: "touching free memory".to_owned(), done: (sample + done).min(total), total });
     };
     // What is held stays held: touching what was just given back would go in circles.
-    match touch(total - sample, roots, &mut held, &mut report) {
-        Ok(_) => Outcome::Touched { bytes: held.len() as u64 * CHUNK, seconds: start.elapsed().as_secs_f64() },
+    match touch(total - sample, roots, &left, &mut held, &mut report) {
+        Ok(_) => {
+            Outcome::Touched { bytes: held.len() as u64 * CHUNK, free: total, seconds: start.elapsed().as_secs_f64() }
+        }
         Err(why) => Outcome::Impossible { why: why.to_string() },
     }
 }
@@ -78,12 +84,18 @@ fn touchable(roots: &Roots) -> u64 {
     free.saturating_sub(margin)
 }
 
-/// Maps and touches `bytes` in chunks and holds them; stops early where memory became scarce. The time is that of the
-/// touching alone.
-fn touch(bytes: u64, roots: &Roots, held: &mut Vec<Mapping>, report: &mut dyn FnMut(u64)) -> Result<Duration, Refusal> {
+/// Maps and touches `bytes` in chunks and holds them; stops early where memory became scarce or no time is left. The time is
+/// that of the touching alone.
+fn touch(
+    bytes: u64,
+    roots: &Roots,
+    left: &dyn Fn() -> Duration,
+    held: &mut Vec<Mapping>,
+    report: &mut dyn FnMut(u64),
+) -> Result<Duration, Refusal> {
     let mut time = Duration::ZERO;
     for chunk in 0..bytes / CHUNK {
-        if touchable(roots) < CHUNK {
+        if touchable(roots) < CHUNK || left().is_zero() {
             break;
         }
         let mut mapping = Mapping::new(CHUNK as usize)?;
@@ -160,7 +172,7 @@ mod tests {
     #[test]
     fn where_little_is_free_nothing_is_touched() {
         let (_keep, roots) = machine("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
-        assert!(matches!(touch_free_memory(&roots, &mut |_| {}), Outcome::Impossible { .. }));
+        assert!(matches!(touch_free_memory(&roots, Duration::MAX, &mut |_| {}), Outcome::Impossible { .. }));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub struct Arguments {
     /// What is done: see 'fsb list suites' [quick]
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// As many blocks as fit this time, 5 to 30 [5m]
+    /// The most it takes from start to report: up to 30 blocks [5m]
     #[arg(long, value_name = "TIME", conflicts_with = "blocks")]
     budget: Option<String>,
     /// Exactly so many blocks

@@ -1,0 +1,182 @@
+//! What happened when within a trial: rates and the longest operations over time.
+
+use serde::{Deserialize, Serialize};
+
+/// Rates and longest operations of one stretch of a trial, bin by bin. All lists are of one length.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// CLOCK_MONOTONIC at the beginning of the first bin: a whole number of bins.
+    pub start_ns: u64,
+    /// Nanoseconds of a bin.
+    pub bin_ns: u64,
+    /// Operations a second that finished in each bin, by the time within it that was measured; absent where the clock
+    /// stood still.
+    pub rates: Vec<Option<u64>>,
+    /// Microseconds of the longest operation that finished in each bin; 0 where none did.
+    pub longest_us: Vec<u64>,
+    /// What the target's device did in each bin; absent where it was not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceBins>,
+}
+
+/// What a device did, bin by bin.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceBins {
+    /// KiB read.
+    pub read_kib: Vec<u64>,
+    /// KiB written.
+    pub written_kib: Vec<u64>,
+    /// Flushes served.
+    pub flushes: Vec<u64>,
+}
+
+/// What a device had done by a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceSample {
+    /// CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Flushes served.
+    pub flushes: u64,
+}
+
+impl Timeline {
+    /// How many bins there are.
+    pub fn len(&self) -> usize {
+        self.rates.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rates.is_empty()
+    }
+
+    /// Takes in what another worker did at the same time: rates add up, and the longest operation is that of either. Bins are
+    /// as long as the longer ones of the two.
+    pub fn join(&mut self, mut other: Timeline) {
+        while self.bin_ns < other.bin_ns {
+            self.halve();
+        }
+        while other.bin_ns < self.bin_ns {
+            other.halve();
+        }
+        if other.is_empty() {
+            return;
+        }
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        let earlier = self.start_ns.saturating_sub(other.start_ns) / self.bin_ns;
+        self.rates.splice(0..0, (0..earlier).map(|_| None));
+        self.longest_us.splice(0..0, (0..earlier).map(|_| 0));
+        self.start_ns = self.start_ns.min(other.start_ns);
+        let offset = ((other.start_ns - self.start_ns) / self.bin_ns) as usize;
+        let bins = self.len().max(offset + other.len());
+        self.rates.resize(bins, None);
+        self.longest_us.resize(bins, 0);
+        for (at, (rate, longest)) in other.rates.into_iter().zip(other.longest_us).enumerate() {
+            let place = &mut self.rates[offset + at];
+            *place = match (*place, rate) {
+                (Some(one), Some(another)) => Some(one + another),
+                (one, another) => one.or(another),
+            };
+            let place = &mut self.longest_us[offset + at];
+            *place = longest.max(*place);
+        }
+    }
+
+    /// Two bins become one.
+    fn halve(&mut self) {
+        if self.bin_ns == 0 {
+            self.bin_ns = 1;
+        }
+        // Bins begin at whole numbers of their length.
+        if (self.start_ns / self.bin_ns) % 2 == 1 {
+            self.rates.insert(0, None);
+            self.longest_us.insert(0, 0);
+            self.start_ns -= self.bin_ns;
+        }
+        let pair = |pair: &[Option<u64>]| {
+            let there: Vec<u64> = pair.iter().flatten().copied().collect();
+            (!there.is_empty()).then(|| there.iter().sum::<u64>() / there.len() as u64)
+        };
+        self.rates = self.rates.chunks(2).map(pair).collect();
+        self.longest_us = self.longest_us.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0)).collect();
+        self.bin_ns *= 2;
+    }
+
+    /// Adds what the device did meanwhile, by samples in the order of time: between two of them it is taken as even.
+    pub fn observe(&mut self, samples: &[DeviceSample]) {
+        let ([first, .., _], false) = (samples, self.is_empty()) else { return };
+        let counters = |sample: &DeviceSample| {
+            let DeviceSample { read, written, flushes, .. } = *sample;
+            [
+                read.saturating_sub(first.read),
+                written.saturating_sub(first.written),
+                flushes.saturating_sub(first.flushes),
+            ]
+        };
+        let at = |ns: u64| -> [f64; 3] {
+            let right = samples.partition_point(|sample| sample.at_ns < ns).clamp(1, samples.len() - 1);
+            let (from, to) = (&samples[right - 1], &samples[right]);
+            let place = (ns.saturating_sub(from.at_ns) as f64 / (to.at_ns - from.at_ns).max(1) as f64).clamp(0.0, 1.0);
+            let (from, to) = (counters(from), counters(to));
+            [0, 1, 2].map(|which| from[which] as f64 + to[which].saturating_sub(from[which]) as f64 * place)
+        };
+        let edges: Vec<[f64; 3]> = (0..=self.len() as u64).map(|bin| at(self.start_ns + bin * self.bin_ns)).collect();
+        let list = |which: usize, scale: f64| -> Vec<u64> {
+            // Sums stay whole: what is rounded off a bin goes to the next one.
+            let whole = |edge: &[f64; 3]| (edge[which] / scale).round() as u64;
+            edges.windows(2).map(|pair| whole(&pair[1]).saturating_sub(whole(&pair[0]))).collect()
+        };
+        self.device =
+            Some(DeviceBins { read_kib: list(0, 1024.0), written_kib: list(1, 1024.0), flushes: list(2, 1.0) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(start_ns: u64, rates: &[Option<u64>]) -> Timeline {
+        let longest_us = rates.iter().map(|rate| rate.map_or(0, |rate| 1_000_000 / rate.max(1))).collect();
+        Timeline { start_ns, bin_ns: 10, rates: rates.to_vec(), longest_us, device: None }
+    }
+
+    #[test]
+    fn workers_that_overlap_add_up() {
+        let mut all = timeline(20, &[Some(100), None, Some(100)]);
+        all.join(timeline(10, &[Some(50), Some(50), Some(50)]));
+        assert_eq!((all.start_ns, &all.rates[..]), (10, &[Some(50), Some(150), Some(50), Some(100)][..]));
+        assert_eq!(all.longest_us, [20_000, 20_000, 20_000, 10_000]);
+        let mut nothing = Timeline { bin_ns: 10, ..Timeline::default() };
+        nothing.join(all.clone());
+        assert_eq!(nothing, all);
+    }
+
+    #[test]
+    fn longer_bins_win() {
+        let mut fine = timeline(10, &[Some(100), Some(200), Some(300)]);
+        let coarse = Timeline { bin_ns: 20, ..timeline(20, &[Some(7)]) };
+        fine.join(coarse);
+        assert_eq!((fine.start_ns, fine.bin_ns), (0, 20));
+        assert_eq!(fine.rates, [Some(100), Some(257)]);
+    }
+
+    #[test]
+    fn what_the_device_did_is_spread_over_the_bins_and_nothing_is_lost() {
+        let mut line = timeline(100, &[Some(1); 4]);
+        let sample = |at_ns, kib: u64, flushes| DeviceSample { at_ns, read: 0, written: 5 + (kib << 10), flushes };
+        line.observe(&[sample(100, 0, 9), sample(120, 8, 9), sample(140, 9, 11)]);
+        let device = line.device.unwrap();
+        assert_eq!(device.written_kib, [4, 4, 1, 0]);
+        assert_eq!((device.flushes, device.read_kib), (vec![0, 0, 1, 1], vec![0; 4]));
+        let mut unseen = timeline(100, &[Some(1); 4]);
+        unseen.observe(&[sample(100, 0, 0)]);
+        assert_eq!(unseen.device, None);
+    }
+}

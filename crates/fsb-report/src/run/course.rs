@@ -1,0 +1,223 @@
+//! What happened when within a trial that lasted: its rate and its longest operations over time, and where it stood still.
+
+use fsb_model::timeline::Timeline;
+use fsb_model::units::{show_bytes, show_seconds};
+
+use super::shown::ShownTrial;
+use super::summary::{Summary, Workload};
+use crate::page::table::{Table, TableCell, TableRow};
+use crate::show::counted;
+
+/// A rate below this share of the typical one is a stall, where it lasts for [`FEWEST`] bins.
+const STALLED: f64 = 0.1;
+const FEWEST: usize = 2;
+
+/// The course of one trial: that with the median value of its cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Course {
+    /// The block that it was made in.
+    pub block: u32,
+    /// Seconds of a bin.
+    pub bin: f64,
+    /// By bin: seconds since the first one began, up to its middle.
+    pub seconds: Vec<f64>,
+    /// By bin: operations a second; absent where the clock stood still.
+    pub rates: Vec<Option<f64>>,
+    /// By bin: seconds of the longest operation; absent where none ended.
+    pub longest: Vec<Option<f64>>,
+    /// Where it stood still.
+    pub stalls: Vec<Stall>,
+}
+
+/// A time in which a target did next to nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stall {
+    /// Seconds since the first bin began.
+    pub at: f64,
+    /// Seconds that it lasted, in whole bins.
+    pub lasted: f64,
+    /// Bytes that the device read and wrote meanwhile, and flushes; absent where it was not seen.
+    pub device: Option<[u64; 3]>,
+}
+
+impl Stall {
+    /// `the device read nothing, wrote 34.0 MiB, 3 flushes`.
+    pub(crate) fn meanwhile(&self) -> String {
+        let Some([read, written, flushes]) = self.device else { return "the device was not seen".to_owned() };
+        let amount = |bytes: u64| if bytes == 0 { "nothing".to_owned() } else { show_bytes(bytes as f64) };
+        let flushes = if flushes == 1 { "1 flush".to_owned() } else { format!("{flushes} flushes") };
+        format!("the device read {}, wrote {}, {flushes}", amount(read), amount(written))
+    }
+}
+
+impl Course {
+    /// Of the trial whose value is the median of these, the lower one of two.
+    pub(super) fn of(trials: &[(&ShownTrial, f64)]) -> Option<Course> {
+        let mut there: Vec<&(&ShownTrial, f64)> =
+            trials.iter().filter(|(trial, _)| !trial.timelines.is_empty()).collect();
+        there.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (trial, _) = there.get(there.len().checked_sub(1)? / 2)?;
+        Some(Course::joined(trial.block, &trial.timelines))
+    }
+
+    /// Repetitions follow each other as they did, without what was between them.
+    fn joined(block: u32, timelines: &[Timeline]) -> Course {
+        let bin_ns = timelines.iter().map(|line| line.bin_ns).max().unwrap_or(0).max(1);
+        let mut all: Option<Timeline> = None;
+        for line in timelines {
+            // Equal bins, as `join` makes them.
+            let mut line = line.clone();
+            line.join(Timeline { bin_ns, ..Timeline::default() });
+            match &mut all {
+                None => all = Some(line),
+                Some(all) => {
+                    all.rates.push(None);
+                    all.longest_us.push(0);
+                    all.rates.extend(line.rates);
+                    all.longest_us.extend(line.longest_us);
+                    all.device = all.device.take().zip(line.device).map(|(mut sum, more)| {
+                        for (list, more) in [
+                            (&mut sum.read_kib, more.read_kib),
+                            (&mut sum.written_kib, more.written_kib),
+                            (&mut sum.flushes, more.flushes),
+                        ] {
+                            list.push(0);
+                            list.extend(more);
+                        }
+                        sum
+                    });
+                }
+            }
+        }
+        let all = all.unwrap_or_default();
+        let bin = bin_ns as f64 * 1e-9;
+        let rates: Vec<Option<f64>> = all.rates.iter().map(|rate| rate.map(|rate| rate as f64)).collect();
+        Course {
+            block,
+            bin,
+            seconds: (0..rates.len()).map(|at| (at as f64 + 0.5) * bin).collect(),
+            longest: all.longest_us.iter().map(|us| (*us > 0).then_some(*us as f64 * 1e-6)).collect(),
+            stalls: stalls(&rates, &all, bin),
+            rates,
+        }
+    }
+
+    /// The rate of the typical bin.
+    pub(crate) fn typical(&self) -> f64 {
+        typical(&self.rates)
+    }
+
+    /// The longest operation.
+    fn longest(&self) -> f64 {
+        self.longest.iter().flatten().copied().fold(0.0, f64::max)
+    }
+}
+
+/// The median of the bins in which the clock ran.
+fn typical(rates: &[Option<f64>]) -> f64 {
+    let mut there: Vec<f64> = rates.iter().flatten().copied().collect();
+    there.sort_by(f64::total_cmp);
+    there.get(there.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn stalls(rates: &[Option<f64>], all: &Timeline, bin: f64) -> Vec<Stall> {
+    let least = typical(rates) * STALLED;
+    // A target that does a few operations in a bin at most has bins without any.
+    if least * bin < 0.5 {
+        return Vec::new();
+    }
+    let stands = |at: usize| rates[at].is_some_and(|rate| rate < least);
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < rates.len() {
+        let bins = (at..rates.len()).take_while(|at| stands(*at)).count();
+        if bins >= FEWEST {
+            let sum = |list: &[u64], unit: u64| list[at..at + bins].iter().sum::<u64>() * unit;
+            let device = all
+                .device
+                .as_ref()
+                .map(|device| [sum(&device.read_kib, 1024), sum(&device.written_kib, 1024), sum(&device.flushes, 1)]);
+            found.push(Stall { at: at as f64 * bin, lasted: bins as f64 * bin, device });
+        }
+        at += bins.max(1);
+    }
+    found
+}
+
+/// What the courses of a workload say, targets down.
+pub(super) fn table(summary: &Summary, workload: &Workload) -> Option<Table> {
+    let cells = workload.cells.iter().enumerate();
+    let rows: Vec<TableRow> = cells
+        .filter_map(|(target, cell)| {
+            let course = cell.course.as_ref()?;
+            let longest = course.stalls.iter().max_by(|a, b| a.lasted.total_cmp(&b.lasted));
+            let stalls = match course.stalls.len() {
+                0 => "none".to_owned(),
+                n => format!("{n}, {} in all", show_seconds(course.stalls.iter().map(|stall| stall.lasted).sum())),
+            };
+            let worst = longest.map_or_else(
+                || TableCell::of("–"),
+                |stall| TableCell { small: stall.meanwhile(), ..TableCell::of(show_seconds(stall.lasted)) },
+            );
+            let typical = format!("{}/s", fsb_model::units::show_count(course.typical()));
+            let cells = vec![
+                TableCell::of(course.block.to_string()),
+                TableCell::of(typical),
+                TableCell::of(show_seconds(course.longest())),
+                TableCell::of(stalls),
+                worst,
+            ];
+            Some(TableRow::of_column(target, &summary.targets[target].name, cells))
+        })
+        .collect();
+    let bin = workload.cells.iter().find_map(|cell| cell.course.as_ref())?.bin;
+    let head = ["Target", "Block", "Typical rate", "Longest operation", "Stalls", "Longest stall"];
+    let caption = format!(
+        "One trial over time, that with the median value, in bins of {}; a stall is {} or more below a tenth of the typical \
+         rate",
+        show_seconds(bin),
+        counted(FEWEST, "bin"),
+    );
+    Some(Table::new(caption, head.map(str::to_owned).to_vec(), rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use fsb_model::timeline::DeviceBins;
+
+    use super::*;
+
+    fn line(rates: &[Option<u64>], written: &[u64]) -> Timeline {
+        let bins = rates.len();
+        Timeline {
+            start_ns: 0,
+            bin_ns: 20_000_000,
+            rates: rates.to_vec(),
+            longest_us: rates.iter().map(|rate| rate.map_or(0, |rate| 1_000_000 / rate.max(1))).collect(),
+            device: Some(DeviceBins { read_kib: vec![0; bins], written_kib: written.to_vec(), flushes: vec![1; bins] }),
+        }
+    }
+
+    #[test]
+    fn what_stands_still_is_found_with_what_the_device_did() {
+        let (some, none) = (Some(1000), Some(0));
+        let course = Course::joined(
+            3,
+            &[line(
+                &[some, some, none, none, Some(50), some, none, some, None, None, some],
+                &[0, 0, 5, 7, 0, 0, 9, 0, 0, 0, 0],
+            )],
+        );
+        // One bin alone is none, and neither is a pause.
+        assert_eq!(course.stalls.len(), 1, "{course:?}");
+        let stall = &course.stalls[0];
+        assert!((stall.at - 0.04).abs() < 1e-9 && (stall.lasted - 0.06).abs() < 1e-9);
+        assert_eq!(stall.meanwhile(), "the device read nothing, wrote 12.0 KiB, 3 flushes");
+    }
+
+    #[test]
+    fn repetitions_follow_each_other_with_a_gap() {
+        let course = Course::joined(1, &[line(&[Some(10), Some(10)], &[1, 1]), line(&[Some(20)], &[2])]);
+        assert_eq!(course.rates, [Some(10.0), Some(10.0), None, Some(20.0)]);
+        assert!(course.stalls.is_empty(), "ten operations a second leave most bins empty");
+    }
+}

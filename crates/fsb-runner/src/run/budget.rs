@@ -1,0 +1,199 @@
+//! The budget is a maximum: what it does not hold is left out, and said.
+
+use std::time::Duration;
+
+use fsb_model::RunRecord;
+use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
+use fsb_model::run::BlockOrder;
+use fsb_model::units::show_duration;
+
+use fsb_testbed::LocalTestbed;
+
+use super::{RunError, Schedule, setup};
+use crate::calibrate::warmup_seconds;
+use crate::matrix::estimate;
+use crate::work::Work;
+use crate::{placement, rounds};
+
+/// Share of the budget that opening the testbed and warm-up may take; cells that were not reached by then are left out.
+const WARM_UP: f64 = 0.5;
+/// Share of the budget that taking the testbed down and the report take.
+const CLOSING: f64 = 0.03;
+/// The model of times is off by a factor of two or three: a cell is only left out unseen where it says so many times too much.
+const SURE: f64 = 3.0;
+
+/// Refuses a run whose budget surely holds none of its workloads, warm-up included, before anything is touched.
+pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
+    let plan = &record.plan;
+    let Some(budget) = plan.repetition.budget().filter(|_| LocalTestbed::may_leave(&setup(record))) else {
+        return Ok(());
+    };
+    let (profiles, units, targets) = (work.profiles(), work.units(record), plan.targets.len() as f64);
+    let trials = profiles.len() * plan.targets.len();
+    // Each is warmed up and then measured.
+    let needs = profiles.iter().map(|(label, profile)| match units.get(label) {
+        Some(_) => 2.0 * targets * estimate::ROW,
+        None => 2.0 * targets * estimate::trial_seconds(profile, warmup_seconds(profile, plan, trials)),
+    });
+    let needs = needs.fold(f64::INFINITY, f64::min);
+    if !needs.is_finite() || needs / SURE <= budget.as_secs_f64() {
+        return Ok(());
+    }
+    Err(RunError::Budget(format!(
+        "{} hold none of these workloads: the shortest takes about {} on all targets, once and without judging \
+         (a larger --budget, or a smaller --scale or --size)",
+        show_duration(budget),
+        show_duration(Duration::try_from_secs_f64(needs).unwrap_or(Duration::MAX)),
+    )))
+}
+
+impl Schedule<'_> {
+    /// Seconds of the budget that are left; infinite where there is none.
+    pub(super) fn seconds_of_budget_left(&self) -> f64 {
+        let budget = self.run.record.plan.repetition.budget();
+        budget.map_or(f64::INFINITY, |budget| {
+            budget.as_secs_f64() * (1.0 - CLOSING) - self.run.started.elapsed().as_secs_f64()
+        })
+    }
+
+    /// Whether there is no time left for this cell in this block. In warm-up, of whose time `share` may be used up so far,
+    /// the cells after it are left out, too.
+    pub(super) fn leaves_out(&mut self, order: &BlockOrder, label: &str, share: f64) -> bool {
+        let left = self.seconds_of_budget_left();
+        if order.block > 0 || left.is_infinite() {
+            self.cut |= left <= 0.0;
+            return left <= 0.0;
+        }
+        let Some(at) = self.cells.iter().position(|cell| cell.label == label) else { return true };
+        let plan = &self.run.record.plan;
+        let used = self.run.started.elapsed().as_secs_f64();
+        let share = plan.repetition.budget().unwrap_or_default().as_secs_f64() * WARM_UP * share;
+        let profile = &self.profiles[label];
+        let trials = self.run.record.cells.len() * plan.targets.len();
+        let needs = match self.units.contains_key(label) {
+            true => estimate::ROW * plan.targets.len() as f64,
+            false => estimate::trial_seconds(profile, warmup_seconds(profile, plan, trials)),
+        };
+        // Of nothing at all nothing can be said.
+        let over = if at == 0 { left <= 0.0 } else { used > share };
+        if !over && (!self.touches || needs / SURE <= left) {
+            return false;
+        }
+        self.cells.truncate(at);
+        true
+    }
+
+    /// Says what warm-up left out. `opened` seconds passed before it.
+    pub(super) fn end_warm_up(&mut self, opened: f64) -> Result<(), RunError> {
+        let (all, kept) = (self.run.record.cells.len(), self.cells.len());
+        if kept == all {
+            return Ok(());
+        }
+        // By what warm-up took so far, if there was any: each block takes about as long.
+        let used = (self.run.started.elapsed().as_secs_f64() - opened).max(0.0);
+        let block = used * all as f64 / kept.max(1) as f64;
+        let needed = opened + block * f64::from(self.fewest_blocks() + 1);
+        if kept == 0 {
+            return Err(RunError::Budget(format!(
+                "{} hold no workload of this plan: a smaller --scale makes them shorter, or a larger --budget holds some",
+                self.show_budget()
+            )));
+        }
+        self.say_left_out(all, needed);
+        Ok(())
+    }
+
+    /// The cells that a block holds. Only the first block can hold fewer than all: no other is begun that would pass the
+    /// budget. One is measured always.
+    pub(super) fn held(&mut self, block: u32, labels: Vec<String>) -> Vec<String> {
+        let left = self.seconds_of_budget_left();
+        if block > 1 || left.is_infinite() {
+            return labels;
+        }
+        let visits: f64 = self.visit_seconds.values().sum();
+        let mut needed = if self.side_by_side { self.block_base } else { visits };
+        let fits = |label: &&String| {
+            needed += self.seconds_in_block(label);
+            needed <= left
+        };
+        let fitting = labels.iter().take_while(fits).count().max(1);
+        let needed: f64 = labels[fitting..].iter().fold(needed, |sum, label| sum + self.seconds_in_block(label));
+        if fitting >= labels.len() {
+            return labels;
+        }
+        let (all, held) = (self.cells.len(), labels[..fitting].to_vec());
+        self.cells.retain(|cell| held.contains(&cell.label));
+        let elapsed = self.run.started.elapsed().as_secs_f64();
+        self.say_left_out(all, elapsed + needed * f64::from(self.fewest_blocks()));
+        held
+    }
+
+    /// Of so many cells some are left out; a budget of so many seconds would hold all.
+    fn say_left_out(&mut self, all: usize, needed: f64) {
+        let kept = &self.cells;
+        let left_out: Vec<_> = self
+            .run
+            .record
+            .cells
+            .iter()
+            .filter(|cell| !kept.iter().any(|kept| kept.label == cell.label))
+            .map(|cell| cell.label.clone())
+            .collect();
+        self.run.record.cells.clone_from(&self.cells);
+        self.warn(format!(
+            "{} hold {} of {all} workloads; left out: {} (--budget {} would hold and judge all)",
+            self.show_budget(),
+            self.cells.len(),
+            left_out.join("; "),
+            budget(needed)
+        ));
+    }
+
+    /// Says that the budget holds fewer blocks than can be judged, where it does.
+    pub(super) fn say_unjudged(&mut self, blocks: u32, block_seconds: f64) {
+        if blocks >= FEWEST_BLOCKS_JUDGED || self.run.record.plan.repetition.budget().is_none() {
+            return;
+        }
+        let needed = self.run.started.elapsed().as_secs_f64() + block_seconds * f64::from(self.fewest_blocks());
+        let held = if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+        self.warn(format!(
+            "{} hold {held}, fewer than can be judged: the numbers are described only (--budget {} would be enough)",
+            self.show_budget(),
+            budget(needed)
+        ));
+    }
+
+    /// The fewest blocks that can be judged.
+    fn fewest_blocks(&self) -> u32 {
+        if self.units.is_empty() {
+            FEWEST_BLOCKS_JUDGED
+        } else {
+            rounds::fewest_blocks(placement::parts(&self.run.record))
+        }
+    }
+
+    fn show_budget(&self) -> String {
+        show_duration(self.run.record.plan.repetition.budget().unwrap_or_default())
+    }
+}
+
+/// So many seconds as an argument, with room for what could not be foreseen: `90s`, `4m`.
+fn budget(seconds: f64) -> String {
+    const ROOM: f64 = 1.15;
+    let seconds = (seconds * ROOM).max(1.0);
+    if seconds < 120.0 {
+        format!("{:.0}s", (seconds / 10.0).ceil() * 10.0)
+    } else {
+        format!("{:.0}m", (seconds / 60.0).ceil())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::budget;
+
+    #[test]
+    fn budgets_are_round_and_never_too_small() {
+        assert_eq!([budget(0.1), budget(61.0), budget(110.0), budget(3600.0)], ["10s", "80s", "3m", "69m"]);
+    }
+}

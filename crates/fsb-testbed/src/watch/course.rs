@@ -1,0 +1,82 @@
+//! What a device does while a visit is timed: its counters every 20 ms, read by a thread of the agent.
+//!
+//! Fifty readings a second take about a thousandth of one processor. Short stretches are not watched so: only what lasts has a
+//! course.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fsb_model::timeline::DeviceSample;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::sys::block;
+
+/// Time from one reading to the next.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// A device whose counters are read until [`DeviceCourse::end`].
+#[derive(Debug)]
+pub struct DeviceCourse {
+    over: Arc<AtomicBool>,
+    reader: JoinHandle<Vec<DeviceSample>>,
+}
+
+impl DeviceCourse {
+    /// Begins to read the counters of the device with this directory; nothing where they cannot be read.
+    pub(crate) fn begin(device: &Path) -> Option<DeviceCourse> {
+        // The kernel counts the flushes of whole disks only.
+        let (device, disk) = (device.to_owned(), block::whole_disk(device));
+        let read = move || {
+            let activity = block::activity(&device)?;
+            let flushes = if disk == device { activity.flushes } else { block::activity(&disk)?.flushes };
+            let now = clock_gettime(ClockId::Monotonic);
+            let at_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+            Some(DeviceSample { at_ns, read: activity.read_bytes, written: activity.write_bytes, flushes })
+        };
+        let first = read()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&over);
+        let reader = thread::Builder::new().name("fsb-course".to_owned()).spawn(move || {
+            let mut samples = vec![first];
+            while !ended.load(Ordering::Relaxed) {
+                thread::park_timeout(EVERY);
+                samples.extend(read());
+            }
+            samples
+        });
+        Some(DeviceCourse { over, reader: reader.ok()? })
+    }
+
+    /// The readings in the order of time.
+    pub fn end(self) -> Vec<DeviceSample> {
+        self.over.store(true, Ordering::Relaxed);
+        self.reader.thread().unpark();
+        self.reader.join().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_until_the_end() {
+        let tree = tempfile::tempdir().unwrap();
+        let stat = |written: u64, flushes: u64| {
+            let text = format!("0 0 8 0 0 0 {written} 0 0 0 0 0 0 0 0 {flushes} 0");
+            std::fs::write(tree.path().join("stat"), text).unwrap();
+        };
+        stat(2, 1);
+        let course = DeviceCourse::begin(tree.path()).unwrap();
+        stat(10, 3);
+        let samples = course.end();
+        let (first, last) = (samples.first().unwrap(), samples.last().unwrap());
+        assert_eq!((first.read, first.written, first.flushes), (4096, 1024, 1));
+        assert_eq!((last.written, last.flushes), (5120, 3));
+        assert!(last.at_ns > first.at_ns);
+        assert!(DeviceCourse::begin(&tree.path().join("none")).is_none());
+    }
+}
