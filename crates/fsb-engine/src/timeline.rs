@@ -128,7 +128,9 @@ impl Bins {
         if !self.began || bins.len() < FEWEST {
             return None;
         }
-        let rate = |bin: &Bin| (bin.timed > 0).then(|| (bin.operations as f64 * 1e9 / bin.timed as f64).round() as u64);
+        // Of the few microseconds of a last bin no rate is known.
+        let known = |bin: &Bin| bin.timed * 2 >= self.width;
+        let rate = |bin: &Bin| known(bin).then(|| (bin.operations as f64 * 1e9 / bin.timed as f64).round() as u64);
         self.rates.extend(bins.iter().map(rate));
         self.longest_us.extend(bins.iter().map(|bin| bin.longest_ns.div_ceil(1000)));
         let Bins { rates, longest_us, .. } = self;
@@ -164,7 +166,7 @@ mod tests {
         assert_eq!(line.rates[1..10], [Some(1000); 9]);
         assert_eq!(line.rates[11..15], [None; 4]);
         assert_eq!(line.rates[15..20], [Some(0); 5]);
-        assert_eq!((line.rates[20], line.longest_us[20]), (Some(200), 95_000));
+        assert_eq!((line.rates[20], line.longest_us[20]), (None, 95_000));
     }
 
     #[test]

@@ -9,8 +9,8 @@ pub struct Timeline {
     pub start_ns: u64,
     /// Nanoseconds of a bin.
     pub bin_ns: u64,
-    /// Operations a second that finished in each bin, by the time within it that was measured; absent where the clock
-    /// stood still.
+    /// Operations a second that finished in each bin, by the time within it that was measured; absent where the clock stood
+    /// still for more than half of it.
     pub rates: Vec<Option<u64>>,
     /// Microseconds of the longest operation that finished in each bin; 0 where none did.
     pub longest_us: Vec<u64>,

@@ -159,5 +159,7 @@ pub fn screen_width() -> Option<usize> {
 /// The exit code that the trials deserve.
 pub fn code(trials: &[Trial]) -> u8 {
     let bad = |trial: &&Trial| trial.counts() && matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
-    if trials.iter().any(|trial| bad(&trial)) { exit::TRIALS } else { exit::DONE }
+    // A budget may end before the first one.
+    let none = !trials.iter().any(Trial::counts);
+    if none || trials.iter().any(|trial| bad(&trial)) { exit::TRIALS } else { exit::DONE }
 }

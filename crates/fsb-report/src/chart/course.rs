@@ -39,7 +39,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let (places, texts) = second_ticks(lo, hi);
     let layout = json!({
         "xaxis": { "title": { "text": "seconds" }, "zeroline": false, "anchor": "y2" },
-        "yaxis": { "domain": [0.52, 1.0], "title": { "text": scale.name }, "rangemode": "tozero", "zeroline": false },
+        "yaxis": { "domain": [0.52, 1.0], "title": { "text": scale.name.replace("operations", "op") }, "rangemode": "tozero", "zeroline": false },
         "yaxis2": { "domain": [0.0, 0.44], "title": { "text": "longest" }, "type": "log", "zeroline": false,
                     "range": [lo.log10(), hi.log10()], "tickvals": places, "ticktext": texts },
     });

@@ -6,7 +6,7 @@ use super::axis;
 use super::figure::{beside, figure, short, value_axis};
 use super::look::{color, dash, key, mark, plain};
 use super::member::{Chart, ChartKind, Draw};
-use crate::run::curve::Scaling;
+use crate::run::curve::{By, Scaling};
 use crate::run::summary::Workload;
 use crate::view::View;
 
@@ -40,10 +40,13 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
         id: format!("{name}-{place}"),
         height: 280,
         label: format!("{}: by {by}, with 95 % intervals", curve.what),
-        caption: format!(
-            "{} by {by}, with 95 % intervals. A vertical line marks where a curve stops to gain more than matters.",
-            curve.what
-        ),
+        caption: match curve.by {
+            By::Rate => format!("{}, 99th percentile by {by}, with 95 % intervals.", curve.what),
+            By::Threads | By::Depth => format!(
+                "{} by {by}, with 95 % intervals. A vertical line marks where a curve stops to gain more than matters.",
+                curve.what
+            ),
+        },
         key: key(view),
         choices: Vec::new(),
         operation: None,

@@ -6,6 +6,7 @@ mod beside;
 mod cell;
 mod costs;
 pub(crate) mod course;
+mod courses;
 pub(crate) mod curve;
 mod deferred;
 mod device;

@@ -1,7 +1,7 @@
 //! The sections of a run's page.
 
 use super::summary::{Summary, TargetSummary, Workload};
-use super::{course, stretches, tables};
+use super::{courses, stretches, tables};
 use crate::chart;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
 use crate::view::{Row, View};
@@ -74,7 +74,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
         blocks.push(Block::Charts(charts.collect()));
         blocks.extend(tables::latency(summary, found, operation).map(|table| Block::table("latency", table)));
     }
-    blocks.extend(course::table(summary, found).map(|table| Block::table("course", table)));
+    blocks.extend(courses::table(summary, found).map(|table| Block::table("course", table)));
     blocks.extend(tables::costs(summary, found).map(|table| Block::table("costs", table)));
     let all = Block::table("trials", tables::trials(summary, found));
     blocks.push(Block::Details { summary: "Every trial".to_owned(), blocks: vec![all] });

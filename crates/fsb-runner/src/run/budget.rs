@@ -19,6 +19,8 @@ use crate::{placement, rounds};
 const WARM_UP: f64 = 0.5;
 /// Share of the budget that taking the testbed down and the report take.
 const CLOSING: f64 = 0.03;
+/// So many workloads that were left out are named.
+const NAMED: usize = 8;
 /// The model of times is off by a factor of two or three: a cell is only left out unseen where it says so many times too much.
 const SURE: f64 = 3.0;
 
@@ -140,11 +142,15 @@ impl Schedule<'_> {
             .map(|cell| cell.label.clone())
             .collect();
         self.run.record.cells.clone_from(&self.cells);
+        let named = left_out[..left_out.len().min(NAMED)].join("; ");
+        let more = match left_out.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
         self.warn(format!(
-            "{} hold {} of {all} workloads; left out: {} (--budget {} would hold and judge all)",
+            "{} hold {} of {all} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
             self.show_budget(),
             self.cells.len(),
-            left_out.join("; "),
             budget(needed)
         ));
     }

@@ -97,7 +97,7 @@ impl Options {
             label += ", with close";
         }
         if let Some(rate) = self.rate {
-            label += &format!(", at {rate}/s");
+            label += &format!(", p99 at {rate}/s");
         }
         label + label::verified(self.verify)
     }

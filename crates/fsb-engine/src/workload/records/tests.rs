@@ -159,7 +159,7 @@ fn senseless_rates_are_refused() {
         assert_eq!(error.key.as_deref(), Some(key), "{params}: {error}");
     }
     let (_, job) = job(&json!({"name": "read", "file_size": "64K", "block_size": "4K", "rate": "2000/s"}));
-    assert_eq!(job.profile().label, "read 4K, warm, at 2000/s");
+    assert_eq!(job.profile().label, "read 4K, warm, p99 at 2000/s");
     assert!(job.unit().is_none(), "a rate is not kept in short stretches");
 }
 
