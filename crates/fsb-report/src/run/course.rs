@@ -1,7 +1,7 @@
 //! What happened when within a trial that lasted: its rate and its longest operations over time, and where it stood still.
 
 use fsb_model::timeline::Timeline;
-use fsb_model::units::{show_bytes, show_seconds};
+use fsb_model::units::show_bytes;
 
 use super::shown::ShownTrial;
 

@@ -116,7 +116,9 @@ mod tests {
 
     #[test]
     fn a_stretch_that_nobody_can_mean_is_refused_where_it_stands() {
-        for (wrong, word) in [("'10us'", "not a duration"), ("'2h'", "an hour"), ("10", "string")] {
+        for (wrong, word) in
+            [("'10ns'", "not a duration"), ("'10us'", "1 millisecond"), ("'2h'", "an hour"), ("10", "string")]
+        {
             let error =
                 plan_file::parse(&plan(wrong), "p").and_then(|plan| plan.resolve(2, 7)).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("line "), "{wrong}: {error}");

@@ -45,6 +45,7 @@ impl DeviceCourse {
                 thread::park_timeout(EVERY);
                 samples.extend(read());
             }
+            samples.extend(read());
             samples
         });
         Some(DeviceCourse { over, reader: reader.ok()? })

@@ -262,6 +262,8 @@ fn restored(directory: &mut RunDirectory) -> anyhow::Result<Option<String>> {
 /// Ends an unfinished run: what is on disk is shown as far as it goes, and how to go on.
 fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> anyhow::Error {
     let mut message = error.to_string();
+    // More of the same budget would hold as little.
+    let goes_on = !matches!(error, RunError::Budget(_));
     let code = stage.ending(&error.into());
     match restored(directory) {
         Ok(None) => {}
@@ -275,8 +277,10 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         let _ = close_segment(directory, &mut contents.record);
         let summary = results::summary(&contents.record, &contents.trials);
         let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
-        message +=
-            &format!("\n{} trials are saved in {path}; go on with: fsb run --resume {path}", contents.trials.len());
+        if goes_on {
+            let saved = contents.trials.len();
+            message += &format!("\n{saved} trials are saved in {path}; go on with: fsb run --resume {path}");
+        }
     }
     Failure { code, message }.into()
 }

@@ -42,7 +42,6 @@ fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
             text.contains("Parameters, with what they are") && text.contains(&format!("name = \"{name}\"")),
             "{text}"
         );
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
     let read = shown(&["list", "read"]);
     assert!(read.starts_with("read (workloads): ") && read.contains("  block_size "), "{read}");
