@@ -13,7 +13,7 @@ use super::search::{Ground, Hit, search};
 use super::sentence::sentence;
 use super::table::{Table, primary};
 use super::weights::Weights;
-use crate::comparison::Difference;
+use crate::comparison::{Comparison, Difference};
 use crate::{FEWEST_JUDGED, LEVEL};
 
 /// More rectangles of one operation than a reader takes in are left out.
@@ -288,8 +288,12 @@ impl Judge<'_> {
         })
     }
 
-    /// The rectangle as a finding, if its runs tell the two apart.
-    fn finding(&self, hit: &Hit) -> Option<Finding> {
+    /// The two over a rectangle. A table of one cell is compared as it is ranked: one cell has one interval.
+    fn comparison(&self, hit: &Hit) -> Option<Comparison> {
+        let Frame { baseline, theta, .. } = *self.frame;
+        if let [_] = self.field.table.cells[..] {
+            return self.frame.rank(self.field.table, &[0]).ok()?.comparison(baseline, self.candidate);
+        }
         let means = self.sums().iter().map(|sums| sums.of(&hit.rectangle) / f64::from(hit.cells));
         let means: Vec<f64> = means.collect();
         let difference = match self.runs {
@@ -299,7 +303,12 @@ impl Judge<'_> {
                 Difference::of_runs(baseline, candidate)
             }
         }?;
-        let comparison = difference.judged(self.frame.level(), None, self.field.table.better, self.frame.theta);
+        Some(difference.judged(self.frame.level(), None, self.field.table.better, theta))
+    }
+
+    /// The rectangle as a finding, if its runs tell the two apart.
+    fn finding(&self, hit: &Hit) -> Option<Finding> {
+        let comparison = self.comparison(hit)?;
         let interval = comparison.interval.filter(|_| comparison.verdict.differs())?;
         let key = &self.field.table.key;
         let layout = &self.ground.layout;
