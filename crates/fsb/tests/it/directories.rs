@@ -64,7 +64,7 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     let left_out = said.contains("left out: ") && said.contains(" would hold and judge all)");
     let too_few = said.contains("fewer than can be judged: the numbers are described only (--budget ");
     assert!(left_out || too_few, "{said}");
-    assert!(stdout(&output).contains("workloads in "), "{}", stdout(&output));
+    assert!(stdout(&output).contains(" in 1 block."), "{}", stdout(&output));
     expect_no_traces(&before);
 }
 
