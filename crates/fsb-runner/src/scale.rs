@@ -100,6 +100,9 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
             params.insert(key.to_owned(), ((count as f64 * scale) as u64).max(1).into());
         }
     }
+    if scale < 1.0 {
+        keep_the_pool(&mut params);
+    }
     if TREES.contains(&name.as_str()) {
         let known = params.get(TREE_SCALE).map_or(Some(1.0), Value::as_f64);
         // What is no number, the workload itself refuses.
@@ -108,6 +111,18 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
         }
     }
     Some(WorkloadSpec { name, stretch, params })
+}
+
+/// A mail server's pool gains or loses a file with each transaction: after n of them it has changed by the root of n. A pool a
+/// fiftieth as large would run out after a fiftieth of the transactions; it gets as many as change it by a quarter.
+fn keep_the_pool(params: &mut Params) {
+    const NEVER: i64 = -1;
+    let [files, transactions] = COUNTS;
+    let count = |key: &str| params.get(key).and_then(Value::as_u64);
+    let (Some(pool), Some(asked)) = (count(files), count(transactions)) else { return };
+    if params.get("bias_create").and_then(Value::as_i64) != Some(NEVER) {
+        params.insert(transactions.to_owned(), asked.min((pool / 4).pow(2).max(1)).into());
+    }
 }
 
 /// Workloads of many threads on sets of files.
@@ -171,7 +186,10 @@ mod tests {
         };
         let pool = json!({"size_high": 1000, "number": 2000, "transactions": 50_000});
         let pool = of_workload(spec(pool), 0.125, scope).unwrap().params;
-        assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 6250, 1000]);
+        // So many transactions change the pool by a quarter.
+        assert_eq!([&pool["number"], &pool["transactions"], &pool["size_high"]], [250, 3844, 1000]);
+        let kept = json!({"number": 2000, "transactions": 50_000, "bias_create": -1});
+        assert_eq!(of_workload(spec(kept), 0.125, scope).unwrap().params["transactions"], 6250);
         let tree = |params: Value| {
             let spec = WorkloadSpec::new("filetree", serde_json::from_value(params).unwrap());
             of_workload(spec, 0.125, scope).unwrap().params["scale"].clone()

@@ -57,8 +57,13 @@ fn a_run_that_its_budget_will_not_hold_says_so_before_it_starts() {
     tiny_plan(scratch.path());
     fs::create_dir(scratch.path().join("data")).unwrap();
     let output = fsb(scratch.path(), &["run", "tiny.toml", "./data", "--budget", "1s", "--out", "run"]);
-    expect_code(&output, 0);
     let said = stderr(&output).replace("\n  ", " ");
+    if output.status.code() == Some(2) {
+        // A machine that takes a second for the first of them.
+        assert!(said.contains("1.0 s hold no workload of this plan"), "{said}");
+        return expect_no_traces(&before);
+    }
+    expect_code(&output, 0);
     let estimate = said.find("1.0 s hold fewer than can be judged: what fits is described").expect(&said);
     assert!(estimate < said.find("warm-up").expect(&said), "{said}");
     let left_out = said.contains("left out: ") && said.contains(" would hold and judge all)");
