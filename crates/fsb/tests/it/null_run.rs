@@ -20,13 +20,14 @@ fn redacted_line(line: &str) -> String {
     if line.contains("Linux ") && line.contains(" · seed ") {
         let mut parts: Vec<&str> =
             line.split(" · ").map(|part| if part.starts_with("Linux ") { "Linux [kernel]" } else { part }).collect();
-        if let Some(last) = parts.last_mut() {
-            *last = "[time]";
-        }
+        // What ends within a second took no time that is told.
+        parts.pop_if(|last| !last.starts_with("seed "));
+        parts.push("[time]");
         return format!("{}\n", parts.join(" · "));
     }
     match line.split_once("(about ") {
         Some((before, _)) => format!("{before}(about [time])\n"),
+        None if line.ends_with("would halve the interval") => format!("{line} (about [time])\n"),
         None => format!("{line}\n"),
     }
 }
