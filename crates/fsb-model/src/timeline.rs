@@ -54,6 +54,15 @@ impl Timeline {
         self.rates.is_empty()
     }
 
+    /// Whether its lists are of one length and its bins have one, as what was recorded has.
+    pub fn is_sound(&self) -> bool {
+        let bins = self.len();
+        let of_device = |device: &DeviceBins| {
+            [&device.read_kib, &device.written_kib, &device.flushes].iter().all(|list| list.len() == bins)
+        };
+        self.bin_ns > 0 && self.longest_us.len() == bins && self.device.as_ref().is_none_or(of_device)
+    }
+
     /// Takes in what another worker did at the same time: rates add up, and the longest operation is that of either. Bins are
     /// as long as the longer ones of the two.
     pub fn join(&mut self, mut other: Timeline) {
@@ -91,9 +100,6 @@ impl Timeline {
 
     /// Two bins become one.
     fn halve(&mut self) {
-        if self.bin_ns == 0 {
-            self.bin_ns = 1;
-        }
         // Bins begin at whole numbers of their length.
         if (self.start_ns / self.bin_ns) % 2 == 1 {
             self.rates.insert(0, None);

@@ -98,7 +98,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let split = lower.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(lower.len());
     let (digits, unit) = lower.split_at(split);
     let factor = match unit {
-        "us" | "µs" => 1e-6,
+        "us" => 1e-6,
         "ms" => 1e-3,
         "" | "s" | "sec" => 1.0,
         "m" | "min" => 60.0,

@@ -28,14 +28,10 @@ impl<'p> Reader<'p> {
         ParamError { workload: self.workload.to_owned(), key: Some(key.to_owned()), message, known: Vec::new() }
     }
 
-    fn take(&mut self, key: &'static str) -> Option<&'p Value> {
+    /// Whatever was written down.
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<&'p Value> {
         self.known.push(key);
         self.params.get(key)
-    }
-
-    /// Whatever was written down.
-    pub(crate) fn value(&mut self, key: &'static str) -> Option<&'p Value> {
-        self.take(key)
     }
 
     /// Whether a parameter is a number or a size that somebody wrote down, and not one that follows from another.

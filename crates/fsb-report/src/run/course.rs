@@ -51,52 +51,39 @@ impl Course {
     /// Of the trial whose value is the median of these, the lower one of two.
     pub(super) fn of(trials: &[(&ShownTrial, f64)]) -> Option<Course> {
         let mut there: Vec<&(&ShownTrial, f64)> =
-            trials.iter().filter(|(trial, _)| !trial.timelines.is_empty()).collect();
+            trials.iter().filter(|(trial, _)| trial.timelines.iter().any(Timeline::is_sound)).collect();
         there.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (trial, _) = there.get(there.len().checked_sub(1)? / 2)?;
         Some(Course::joined(trial.block, &trial.timelines))
     }
 
-    /// Repetitions follow each other as they did, without what was between them.
+    /// Repetitions follow each other with a gap, without what was between them.
     fn joined(block: u32, timelines: &[Timeline]) -> Course {
-        let bin_ns = timelines.iter().map(|line| line.bin_ns).max().unwrap_or(0).max(1);
-        let mut all: Option<Timeline> = None;
-        for line in timelines {
-            // Equal bins, as `join` makes them.
-            let mut line = line.clone();
-            line.join(Timeline { bin_ns, ..Timeline::default() });
-            match &mut all {
-                None => all = Some(line),
-                Some(all) => {
-                    all.rates.push(None);
-                    all.longest_us.push(0);
-                    all.rates.extend(line.rates);
-                    all.longest_us.extend(line.longest_us);
-                    all.device = all.device.take().zip(line.device).map(|(mut sum, more)| {
-                        for (list, more) in [
-                            (&mut sum.read_kib, more.read_kib),
-                            (&mut sum.written_kib, more.written_kib),
-                            (&mut sum.flushes, more.flushes),
-                        ] {
-                            list.push(0);
-                            list.extend(more);
-                        }
-                        sum
-                    });
-                }
+        let lines = || timelines.iter().filter(|line| line.is_sound());
+        let least = typical(&lines().flat_map(rates_of).collect::<Vec<_>>()) * STALLED;
+        let bin = lines().map(bin_of).fold(0.0, f64::max);
+        let (seconds, rates, longest, stalls) = Default::default();
+        let mut course = Course { block, bin, seconds, rates, longest, stalls };
+        let mut start = 0.0;
+        for line in lines() {
+            if !course.rates.is_empty() {
+                course.push(start, None, 0);
+                start += bin;
+            }
+            let own = bin_of(line);
+            course.stalls.extend(stalls_of(line, least, start));
+            for (rate, longest_us) in rates_of(line).zip(&line.longest_us) {
+                course.push(start + own / 2.0, rate, *longest_us);
+                start += own;
             }
         }
-        let all = all.unwrap_or_default();
-        let bin = bin_ns as f64 * 1e-9;
-        let rates: Vec<Option<f64>> = all.rates.iter().map(|rate| rate.map(|rate| rate as f64)).collect();
-        Course {
-            block,
-            bin,
-            seconds: (0..rates.len()).map(|at| (at as f64 + 0.5) * bin).collect(),
-            longest: all.longest_us.iter().map(|us| (*us > 0).then_some(*us as f64 * 1e-6)).collect(),
-            stalls: stalls(&rates, &all, bin),
-            rates,
-        }
+        course
+    }
+
+    fn push(&mut self, seconds: f64, rate: Option<f64>, longest_us: u64) {
+        self.seconds.push(seconds);
+        self.rates.push(rate);
+        self.longest.push((longest_us > 0).then_some(longest_us as f64 * 1e-6));
     }
 
     /// The rate of the typical bin.
@@ -117,23 +104,35 @@ fn typical(rates: &[Option<f64>]) -> f64 {
     there.get(there.len() / 2).copied().unwrap_or(0.0)
 }
 
-fn stalls(rates: &[Option<f64>], all: &Timeline, bin: f64) -> Vec<Stall> {
-    let least = typical(rates) * STALLED;
+/// Seconds of a bin.
+fn bin_of(line: &Timeline) -> f64 {
+    line.bin_ns as f64 * 1e-9
+}
+
+fn rates_of(line: &Timeline) -> impl Iterator<Item = Option<f64>> + '_ {
+    line.rates.iter().map(|rate| rate.map(|rate| rate as f64))
+}
+
+/// Where a repetition that begins at `start` stood still: its rate was below `least`.
+fn stalls_of(line: &Timeline, least: f64, start: f64) -> Vec<Stall> {
+    let bin = bin_of(line);
     // A target that does a few operations in a bin at most has bins without any.
     if least * bin < 0.5 {
         return Vec::new();
     }
-    let stands = |at: usize| rates[at].is_some_and(|rate| rate < least);
+    let stands = |at: usize| line.rates[at].is_some_and(|rate| (rate as f64) < least);
     let (mut found, mut at) = (Vec::new(), 0);
-    while at < rates.len() {
-        let bins = (at..rates.len()).take_while(|at| stands(*at)).count();
+    while at < line.len() {
+        let bins = (at..line.len()).take_while(|at| stands(*at)).count();
         if bins >= FEWEST {
-            let sum = |list: &[u64], unit: u64| list[at..at + bins].iter().sum::<u64>() * unit;
-            let device = all
+            let sum = |list: &[u64], unit: u64| {
+                list[at..at + bins].iter().fold(0, |sum: u64, more| sum.saturating_add(*more)).saturating_mul(unit)
+            };
+            let device = line
                 .device
                 .as_ref()
                 .map(|device| [sum(&device.read_kib, 1024), sum(&device.written_kib, 1024), sum(&device.flushes, 1)]);
-            found.push(Stall { at: at as f64 * bin, lasted: bins as f64 * bin, device });
+            found.push(Stall { at: start + at as f64 * bin, lasted: bins as f64 * bin, device });
         }
         at += bins.max(1);
     }
@@ -172,6 +171,15 @@ mod tests {
         let stall = &course.stalls[0];
         assert!((stall.at - 0.04).abs() < 1e-9 && (stall.lasted - 0.06).abs() < 1e-9);
         assert_eq!(stall.meanwhile(), "the device read nothing, wrote 12.0 KiB, 3 flushes");
+    }
+
+    #[test]
+    fn what_nobody_recorded_is_left_out() {
+        let good = line(&[Some(10)], &[1]);
+        let short = Timeline { longest_us: Vec::new(), ..good.clone() };
+        let blind = Timeline { device: Some(DeviceBins::default()), ..good.clone() };
+        let endless = Timeline { bin_ns: 0, ..good.clone() };
+        assert_eq!(Course::joined(1, &[short, blind, endless, good]).rates, [Some(10.0)]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fsb_engine::Profile;
 use fsb_model::RunRecord;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
@@ -9,7 +10,7 @@ use fsb_model::units::show_duration;
 
 use fsb_testbed::LocalTestbed;
 
-use super::{RunError, Schedule, setup};
+use super::{RunError, Schedule, setup, stopping};
 use crate::calibrate::warmup_seconds;
 use crate::matrix::estimate;
 use crate::work::Work;
@@ -30,14 +31,10 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
     let Some(budget) = plan.repetition.budget().filter(|_| LocalTestbed::may_leave(&setup(record))) else {
         return Ok(());
     };
-    let (profiles, units, targets) = (work.profiles(), work.units(record), plan.targets.len() as f64);
-    let trials = profiles.len() * plan.targets.len();
+    let (profiles, units) = (work.profiles(), work.units(record));
+    let of = |(label, profile)| modelled(record, profile, units.contains_key(label));
     // Each is warmed up and then measured.
-    let needs = profiles.iter().map(|(label, profile)| match units.get(label) {
-        Some(_) => 2.0 * targets * estimate::ROW,
-        None => 2.0 * targets * estimate::trial_seconds(profile, warmup_seconds(profile, plan, trials)),
-    });
-    let needs = needs.fold(f64::INFINITY, f64::min);
+    let needs = profiles.iter().map(of).fold(f64::INFINITY, f64::min) * 2.0 * plan.targets.len() as f64;
     if !needs.is_finite() || needs / SURE <= budget.as_secs_f64() {
         return Ok(());
     }
@@ -47,6 +44,15 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
         show_duration(budget),
         show_duration(Duration::try_from_secs_f64(needs).unwrap_or(Duration::MAX)),
     )))
+}
+
+/// Seconds of a cell's warm-up on one target, by a model that knows nothing of the machine.
+fn modelled(record: &RunRecord, profile: &Profile, in_rounds: bool) -> f64 {
+    let trials = record.cells.len() * record.plan.targets.len();
+    if in_rounds {
+        return estimate::ROW;
+    }
+    estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, trials))
 }
 
 impl Schedule<'_> {
@@ -70,12 +76,10 @@ impl Schedule<'_> {
         let plan = &self.run.record.plan;
         let used = self.run.started.elapsed().as_secs_f64();
         let share = plan.repetition.budget().unwrap_or_default().as_secs_f64() * WARM_UP * share;
-        let profile = &self.profiles[label];
-        let trials = self.run.record.cells.len() * plan.targets.len();
-        let needs = match self.units.contains_key(label) {
-            true => estimate::ROW * plan.targets.len() as f64,
-            false => estimate::trial_seconds(profile, warmup_seconds(profile, plan, trials)),
-        };
+        // A row is warmed up on all targets at once.
+        let in_rounds = self.units.contains_key(label);
+        let targets = if in_rounds { plan.targets.len() as f64 } else { 1.0 };
+        let needs = modelled(&self.run.record, &self.profiles[label], in_rounds) * targets;
         // Of nothing at all nothing can be said.
         let over = if at == 0 { left <= 0.0 } else { used > share };
         if !over && (!self.touches || needs / SURE <= left) {
@@ -161,7 +165,7 @@ impl Schedule<'_> {
             return;
         }
         let needed = self.run.started.elapsed().as_secs_f64() + block_seconds * f64::from(self.fewest_blocks());
-        let held = if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
+        let held = stopping::count(blocks);
         self.warn(format!(
             "{} hold {held}, fewer than can be judged: the numbers are described only (--budget {} would be enough)",
             self.show_budget(),

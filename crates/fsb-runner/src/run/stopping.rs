@@ -161,7 +161,7 @@ fn short_of(widest: &Widest, half_width: f64) -> String {
     }
 }
 
-fn count(blocks: u32) -> String {
+pub(super) fn count(blocks: u32) -> String {
     if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") }
 }
 

@@ -134,7 +134,7 @@ const FASTEST: u64 = 10_000_000;
 
 /// `"2000/s"`, or the number alone.
 fn rate(reader: &mut Reader<'_>) -> Result<Option<u64>, ParamError> {
-    let Some(value) = reader.value("rate") else { return Ok(None) };
+    let Some(value) = reader.take("rate") else { return Ok(None) };
     let rate = match value {
         serde_json::Value::String(text) => text.trim().strip_suffix("/s").unwrap_or(text).trim().parse().ok(),
         value => value.as_u64(),
@@ -158,7 +158,7 @@ fn percent(share: f64) -> String {
 
 /// The share of reads.
 fn share(reader: &mut Reader<'_>) -> Result<f64, ParamError> {
-    let text = match reader.value("mix") {
+    let text = match reader.take("mix") {
         None => USUAL_MIX.to_owned(),
         Some(serde_json::Value::String(text)) => text.clone(),
         // 70 can mean nothing else; 0.7 may be a share or less than one per cent.

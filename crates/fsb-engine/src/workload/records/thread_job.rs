@@ -34,6 +34,8 @@ pub(super) struct ThreadState<'s> {
     /// Writes, where the other one reads.
     writer: Option<IoLoop<'s>>,
     visits: Visits,
+    /// Decides which operations of a mix read.
+    seed: u64,
     /// Operations of a mix so far.
     turns: u64,
     /// The files are closed.
@@ -107,7 +109,7 @@ impl<'s> RecordThreads<'s> {
         }
         recorder.start();
         while let Some(item) = state.visits.next() {
-            let kind = self.step(state, recorder.rank, item)?;
+            let kind = self.step(state, item)?;
             if !recorder.lap(kind, self.job.spec.block_size) {
                 break;
             }
@@ -134,7 +136,7 @@ impl<'s> RecordThreads<'s> {
             let due = begun + ((turn * workers + rank) * apart) as u64;
             turn += 1.0;
             recorder.wait_until(due);
-            let kind = self.step(state, recorder.rank, item)?;
+            let kind = self.step(state, item)?;
             recorder.tick(kind, self.job.spec.block_size);
             if !recorder.complete(due, self.job.spec.block_size) {
                 break;
@@ -144,15 +146,14 @@ impl<'s> RecordThreads<'s> {
     }
 
     /// Moves one record: which way, the seed says where both are.
-    fn step(&self, state: &mut ThreadState<'s>, rank: u32, item: u64) -> Result<Kind, EngineError> {
-        let ThreadState { io, writer, turns, .. } = state;
+    fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<Kind, EngineError> {
+        let ThreadState { io, writer, seed, turns, .. } = state;
         let Some(writer) = writer else {
             io.step(item)?;
             return Ok(if self.job.member.action == RecordAction::Read { Kind::Read } else { Kind::Write });
         };
         *turns += 1;
-        let seed = hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(rank));
-        let reads = unit(hash(seed, Stream::Mix, *turns)) < self.job.options.reads();
+        let reads = unit(hash(*seed, Stream::Mix, *turns)) < self.job.options.reads();
         let (io, kind) = if reads { (io, Kind::Read) } else { (writer, Kind::Write) };
         io.step(item)?;
         Ok(kind)
@@ -245,6 +246,7 @@ impl<'s> ThreadJob for RecordThreads<'s> {
             io: self.io(purpose, rank)?,
             writer: second.map(|purpose| self.io(purpose, rank)).transpose()?,
             visits: self.visits(rank),
+            seed: hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(rank)),
             turns: 0,
             closed: false,
         };
