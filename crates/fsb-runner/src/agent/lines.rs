@@ -86,13 +86,17 @@ impl Lines {
         }
     }
 
-    /// Waits for a message, without limit if `deadline` is `None`. `stop` is asked now and then whether to give up.
+    /// Waits for a message, without limit if `deadline` is `None`. `stop` is asked before and now and then whether to
+    /// give up: where messages follow one another at once, nobody ever waits.
     pub fn receive<M: DeserializeOwned>(
         &mut self,
         deadline: Option<Duration>,
         stop: &dyn Fn() -> bool,
     ) -> Result<M, LineError> {
         let started = Instant::now();
+        if stop() {
+            return Err(LineError::Interrupted);
+        }
         self.reader.get_ref().set_read_timeout(Some(SLICE))?;
         loop {
             // By what has come, not by lines: one that trickles in must not outlast the deadline.
@@ -180,6 +184,15 @@ mod tests {
         assert!(matches!(right.receive::<String>(None, &|| true), Err(LineError::Interrupted)));
         drop(right);
         trickle.join().unwrap();
+    }
+
+    #[test]
+    fn an_interruption_is_seen_where_messages_are_always_there() {
+        let (mut left, mut right) = pair();
+        left.send(&"one").unwrap();
+        left.send(&"two").unwrap();
+        assert_eq!(right.receive::<String>(None, &|| false).unwrap(), "one");
+        assert!(matches!(right.receive::<String>(None, &|| true), Err(LineError::Interrupted)));
     }
 
     proptest::proptest! {
