@@ -18,6 +18,7 @@ pub mod postmark;
 pub mod run;
 pub mod set;
 pub mod shape;
+pub mod sustained;
 pub mod target;
 pub mod timeline;
 pub mod trial;

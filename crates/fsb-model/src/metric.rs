@@ -111,6 +111,9 @@ metrics! {
     READ_FILES_RATE = "read_files_rate", OperationsPerSecond, Higher, Rate, "Files of a tree opened, read and closed, per second.";
     COMPILE_RATE = "compile_rate", OperationsPerSecond, Higher, Rate, "Sources of a tree compiled, per second: what the processor does.";
     REMOVE_RATE = "remove_rate", OperationsPerSecond, Higher, Rate, "Entries of a tree removed, per second until that is durable, where it is.";
+    BEFORE_STEADY = "before_steady", Count, Higher, Cost, "The rate before the journal had been written for the first time, over that of the steady state.";
+    STEADY_DRIFT = "steady_drift", Count, Higher, Cost, "The rate of the later half of the steady part over that of its first half: 1 is steady.";
+    JOURNAL_TURNS = "journal_turns", Count, Higher, Cost, "How often the journal was written from end to end while work was held.";
     LATENCY_MEAN = "latency_mean", Seconds, Lower, Latency, "Mean time of one operation.";
     LATENCY_P50 = "latency_p50", Seconds, Lower, Latency, "Median time of one operation.";
     LATENCY_P90 = "latency_p90", Seconds, Lower, Latency, "Time within which nine of ten operations finished.";

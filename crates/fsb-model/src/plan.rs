@@ -18,6 +18,9 @@ pub const MOST_BLOCKS: u32 = 30;
 /// More blocks than this cannot be asked for.
 pub const BLOCK_LIMIT: u32 = 10_000;
 
+/// Seconds that work lasts at least which is held until a journal was written: two commits of those that commit every five.
+pub const SUSTAINED: f64 = 10.0;
+
 /// Seconds that the timed part of a visit should last where something reaches the device: the first tenths of a second
 /// of durable writes run at half speed.
 pub const VISIT: f64 = 2.0;
@@ -118,7 +121,12 @@ pub struct Plan {
 impl Plan {
     /// Seconds that a timed stretch of a workload was asked to last, by itself or by the plan.
     pub fn stretch_of(&self, workload: &WorkloadSpec) -> Option<f64> {
-        workload.stretch.map(|stretch| stretch.0).or(self.stretch)
+        self.held(workload).or_else(|| workload.stretch.map(|stretch| stretch.0)).or(self.stretch)
+    }
+
+    /// Seconds that a workload lasts at least which is held until a journal was written.
+    pub fn held(&self, workload: &WorkloadSpec) -> Option<f64> {
+        workload.sustain.map(|_| workload.stretch.map_or(SUSTAINED, |stretch| stretch.0))
     }
 }
 

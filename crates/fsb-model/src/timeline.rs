@@ -31,7 +31,7 @@ pub struct DeviceBins {
 }
 
 /// What a device had done by a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceSample {
     /// CLOCK_MONOTONIC.
     pub at_ns: u64,
@@ -41,6 +41,8 @@ pub struct DeviceSample {
     pub written: u64,
     /// Flushes served.
     pub flushes: u64,
+    /// How often the journal of the file system on it had been written; absent where nothing tells.
+    pub journal_turns: Option<f64>,
 }
 
 impl Timeline {
@@ -61,6 +63,12 @@ impl Timeline {
             [&device.read_kib, &device.written_kib, &device.flushes].iter().all(|list| list.len() == bins)
         };
         self.bin_ns > 0 && self.longest_us.len() == bins && self.device.as_ref().is_none_or(of_device)
+    }
+
+    /// The mean rate of bins from `first` to before `end`, where any is known.
+    pub fn mean_rate(&self, first: u64, end: u64) -> Option<f64> {
+        let known: Vec<u64> = self.rates.get(first as usize..end as usize)?.iter().flatten().copied().collect();
+        (!known.is_empty()).then(|| known.iter().sum::<u64>() as f64 / known.len() as f64)
     }
 
     /// Takes in what another worker did at the same time: rates add up, and the longest operation is that of either. Bins are
@@ -176,7 +184,13 @@ mod tests {
     #[test]
     fn what_the_device_did_is_spread_over_the_bins_and_nothing_is_lost() {
         let mut line = timeline(100, &[Some(1); 4]);
-        let sample = |at_ns, kib: u64, flushes| DeviceSample { at_ns, read: 0, written: 5 + (kib << 10), flushes };
+        let sample = |at_ns, kib: u64, flushes| DeviceSample {
+            at_ns,
+            read: 0,
+            written: 5 + (kib << 10),
+            flushes,
+            journal_turns: None,
+        };
         line.observe(&[sample(100, 0, 9), sample(120, 8, 9), sample(140, 9, 11)]);
         let device = line.device.unwrap();
         assert_eq!(device.written_kib, [4, 4, 1, 0]);

@@ -19,6 +19,10 @@ pub struct WorkloadSpec {
     /// measured in visits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stretch: Option<Seconds>,
+    /// It goes on until the target's journal was written so often, and the rate from then on counts when it was written for
+    /// the first time: its steady state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustain: Option<f64>,
     /// Its parameters.
     #[serde(flatten)]
     pub params: Params,
@@ -27,7 +31,7 @@ pub struct WorkloadSpec {
 impl WorkloadSpec {
     /// A workload whose stretches last as long as its plan says.
     pub fn new(name: impl Into<String>, params: Params) -> WorkloadSpec {
-        WorkloadSpec { name: name.into(), stretch: None, params }
+        WorkloadSpec { name: name.into(), stretch: None, sustain: None, params }
     }
 }
 
@@ -109,6 +113,16 @@ pub struct Amount {
     pub repetitions: u32,
     /// Operations in one repetition.
     pub operations: u64,
+    /// Milliseconds after which a repetition ends, however much was done by then; absent where it ends with its operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_ms: Option<u64>,
+}
+
+impl Amount {
+    /// So many operations, so often.
+    pub fn of(repetitions: u32, operations: u64) -> Amount {
+        Amount { repetitions, operations, until_ms: None }
+    }
 }
 
 /// One target's share of a plan: one workload with resolved parameters.

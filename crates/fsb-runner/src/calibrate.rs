@@ -42,6 +42,8 @@ pub struct Visited {
     pub profile: Profile,
     /// Seconds that a stretch should last.
     pub stretch: f64,
+    /// How often the journal is to be written meanwhile, where it goes on for that.
+    pub sustain: Option<f64>,
 }
 
 /// What warm-up saw of one cell on one target.
@@ -57,6 +59,8 @@ pub struct Sample {
     pub seconds: f64,
     /// Where the rest of the time went.
     pub spent: Spent,
+    /// How often the journal was written in the timed stretch, where that is known.
+    pub journal_turns: Option<f64>,
     /// Not seen, but taken from what was seen of the same work on other sizes.
     pub between: bool,
 }
@@ -96,6 +100,7 @@ struct Case<'a> {
     label: &'a str,
     profile: &'a Profile,
     stretch: f64,
+    sustain: Option<f64>,
     samples: Vec<&'a Sample>,
 }
 
@@ -127,10 +132,11 @@ impl Basis<'_> {
         }
         self.cells
             .iter()
-            .map(|Visited { label, profile, stretch }| Case {
+            .map(|Visited { label, profile, stretch, sustain }| Case {
                 label,
                 profile,
                 stretch: *stretch,
+                sustain: *sustain,
                 samples: samples.remove(label.as_str()).unwrap_or_default(),
             })
             .collect()
@@ -190,14 +196,31 @@ impl Decision<'_> {
 }
 
 impl Case<'_> {
+    /// Seconds that work is held so that the journal of the slowest target is written as often as was asked for: as long for
+    /// all, for a rate after a minute is another than after ten seconds.
+    fn held(&self, sustain: f64) -> f64 {
+        /// A target whose journal is hardly written is not waited for longer.
+        const LONGEST: f64 = 6.0;
+        const MARGIN: f64 = 1.2;
+        let needed = self.samples.iter().filter(|sample| sample.seconds > 0.0).filter_map(|sample| {
+            let turns = sample.journal_turns?;
+            Some(if turns > 0.0 { sustain * sample.seconds / turns * MARGIN } else { f64::INFINITY })
+        });
+        needed.fold(self.stretch, f64::max).min(self.stretch * LONGEST)
+    }
+
     fn amount(&self, scale: f64) -> Amount {
         let profile = self.profile;
+        if let Some(sustain) = self.sustain {
+            let until_ms = Some((self.held(sustain) * 1e3).ceil() as u64);
+            return Amount { repetitions: 1, operations: u64::MAX, until_ms };
+        }
         let samples = || self.samples.iter().filter(|sample| sample.seconds > 0.0);
         let rate = |sample: &&&Sample| sample.operations as f64 / sample.seconds;
         let seconds = seconds(profile, self.stretch, scale);
         let pass = profile.operations.max(1);
         let Some(fastest) = samples().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {
-            return Amount { repetitions: 1, operations: pass };
+            return Amount::of(1, pass);
         };
         let slowest = samples().map(|sample| rate(&sample)).fold(f64::INFINITY, f64::min);
         // A disk a thousand times slower than memory must not measure for an hour what memory does in two seconds.
@@ -213,15 +236,15 @@ impl Case<'_> {
             // A part of a pass would have a whole flush, or a whole close.
             let whole = !profile.divisible || (self.has_ends() && wanted > pass);
             let operations = if whole { wanted.div_ceil(pass) * pass } else { wanted };
-            return Amount { repetitions: 1, operations };
+            return Amount::of(1, operations);
         }
         // Without renewal there is no state to restore: such a workload is one whole, and one is a trial.
         let repetitions = if profile.renewal == Renewal::Never { 1 } else { wanted.div_ceil(pass) };
         let operations = if profile.divisible { wanted.div_ceil(repetitions).min(pass) } else { pass };
-        let one = Amount { repetitions: 1, operations };
+        let one = Amount::of(1, operations);
         let longest = samples().map(|sample| expected_seconds(profile, one, sample)).fold(0.0, f64::max);
         let patience = (seconds * PATIENCE / longest).floor().max(1.0);
-        Amount { repetitions: (repetitions as f64).min(patience) as u32, operations }
+        Amount::of((repetitions as f64).min(patience) as u32, operations)
     }
 
     /// Something is done at the end of each pass, inside the clock.
@@ -237,6 +260,10 @@ impl Case<'_> {
 
 /// Seconds that a trial should take, by what warm-up saw of its cell on its target.
 pub(crate) fn expected_seconds(profile: &Profile, amount: Amount, sample: &Sample) -> f64 {
+    if let Some(until) = amount.until_ms {
+        let Spent { prepare, settle, measure, cleanup } = sample.spent;
+        return until as f64 * 1e-3 + prepare + settle + cleanup + (measure - sample.seconds).max(0.0);
+    }
     let repetitions = f64::from(amount.repetitions);
     let operations = amount.operations as f64 * repetitions;
     let timed = sample.seconds * operations / (sample.operations.max(1) as f64);
@@ -272,11 +299,12 @@ pub(crate) fn stretch_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
     asked.unwrap_or(if profile.reaches_device { VISIT } else { MEMORY_SECONDS })
 }
 
-/// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by.
-pub(crate) fn warmup_seconds(profile: &Profile, plan: &Plan, trials: usize) -> f64 {
+/// Seconds after which a warm-up repetition that can be cut short is: enough to know a rate by. What is held until a journal
+/// was written needs all of the time that it is `held` at least.
+pub(crate) fn warmup_seconds(profile: &Profile, plan: &Plan, held: Option<f64>, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
-    let visit = stretch_seconds(profile, plan.stretch);
+    let visit = stretch_seconds(profile, held.or(plan.stretch));
     visit.min(share).max(MEMORY_SECONDS.min(visit))
 }
 
@@ -295,11 +323,19 @@ mod tests {
 
     fn sample(label: &str, target: &str, operations: u64, seconds: f64) -> Sample {
         let spent = Spent { prepare: 0.2, settle: 0.1, measure: seconds, cleanup: 0.1 };
-        Sample { target: target.into(), label: label.into(), operations, seconds, spent, between: false }
+        Sample {
+            target: target.into(),
+            label: label.into(),
+            operations,
+            seconds,
+            spent,
+            journal_turns: None,
+            between: false,
+        }
     }
 
     fn visited(label: &str, profile: Profile) -> Visited {
-        Visited { label: label.to_owned(), profile, stretch: 2.0 }
+        Visited { label: label.to_owned(), profile, stretch: 2.0, sustain: None }
     }
 
     fn basis<'a>(cells: &'a [Visited], samples: &'a [Sample], left: f64) -> Basis<'a> {
@@ -315,7 +351,7 @@ mod tests {
         let cells = [visited("w", random)];
         let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 5_000, 1.0)];
         let decided = basis(&cells, &samples, 3600.0).decide();
-        assert_eq!(decided.amounts["w"], Amount { repetitions: 1, operations: 22_000 });
+        assert_eq!(decided.amounts["w"], Amount::of(1, 22_000));
         // But a target that is ten times slower measures five times as long, not ten.
         let samples = [sample("w", "fast", 10_000, 1.0), sample("w", "slow", 1_000, 1.0)];
         let decided = basis(&cells, &samples, 3600.0).decide();
@@ -330,7 +366,7 @@ mod tests {
         let samples = [sample("c", "a", 1000, 0.1), sample("c", "b", 1000, 0.1)];
         let rich = basis(&cells, &samples, 600.0).decide();
         // Two seconds would be 22 repetitions, but each takes half a second: five times the stretch is 20 of them.
-        assert_eq!(rich.amounts["c"], Amount { repetitions: 20, operations: 1000 });
+        assert_eq!(rich.amounts["c"], Amount::of(20, 1000));
         let usual = basis(&cells, &samples, 90.0).decide();
         assert_eq!(usual.blocks, BLOCKS);
         assert!(usual.scale < 1.0 && usual.amounts["c"].repetitions < 20, "{usual:?}");
@@ -355,7 +391,7 @@ mod tests {
     fn a_cell_that_failed_everywhere_still_has_an_amount() {
         let cells = [visited("r", profile("rename", json!({"files": 10})))];
         let decided = basis(&cells, &[], 100.0).decide();
-        assert_eq!(decided.amounts["r"], Amount { repetitions: 1, operations: 10 });
+        assert_eq!(decided.amounts["r"], Amount::of(1, 10));
     }
 
     proptest! {

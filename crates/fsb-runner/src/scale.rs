@@ -84,7 +84,7 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
         Value::String(text) => expression::evaluate(text, scope.size).ok(),
         value => value.as_u64(),
     };
-    let WorkloadSpec { name, stretch, mut params } = spec;
+    let WorkloadSpec { name, stretch, sustain, mut params } = spec;
     // What is no size, the workload itself refuses.
     if let Some(file) = params.get(FILE).and_then(evaluated) {
         let file = scaled(file, scale);
@@ -110,7 +110,7 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
             params.insert(TREE_SCALE.to_owned(), (known * scale).into());
         }
     }
-    Some(WorkloadSpec { name, stretch, params })
+    Some(WorkloadSpec { name, stretch, sustain, params })
 }
 
 /// A mail server's pool gains or loses a file with each transaction: after n of them it has changed by the root of n. A pool a

@@ -17,7 +17,7 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
     }
     let first = match profile.rate {
         Some(rate) => paced(profile, measured, rate)?,
-        None if stretches.is_empty() => primary(profile, measured),
+        None if stretches.is_empty() => steady(primary(profile, measured), measured),
         None => typical(profile, measured, stretches),
     };
     let mut metrics = vec![first];
@@ -25,6 +25,7 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
         metrics.push(metric::OPERATION_RATE.of(rate_of(measured)));
     }
     metrics.extend(with_deferred(&metrics[0], measured));
+    metrics.extend(around_steady(measured));
     metrics.extend(rates(measured));
     metrics.extend(workers(measured));
     let first = metrics[0].name.clone();
@@ -67,6 +68,24 @@ fn typical(profile: &Profile, measured: &Measured, stretches: &Stretches) -> Met
         ..Measured::default()
     };
     primary(profile, &of_stretch)
+}
+
+/// The rate of the steady part, where the work was held for that.
+fn steady(whole: Metric, measured: &Measured) -> Metric {
+    let share = measured.sustained.map_or(1.0, |sustained| sustained.rate / rate_of(measured));
+    Metric { value: whole.value * share, ..whole }
+}
+
+/// What surrounds the steady part, where the work was held for that.
+fn around_steady(measured: &Measured) -> impl Iterator<Item = Metric> {
+    let found = measured.sustained.map(|sustained| {
+        [
+            sustained.first_rate.map(|rate| metric::BEFORE_STEADY.of(rate / sustained.rate)),
+            Some(metric::STEADY_DRIFT.of(1.0 + sustained.drift)),
+            sustained.turns.map(|turns| metric::JOURNAL_TURNS.of(turns)),
+        ]
+    });
+    found.into_iter().flatten().flatten()
 }
 
 fn primary(profile: &Profile, measured: &Measured) -> Metric {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
-use fsb_model::{Cell, Plan, RunRecord, WorkloadSpec};
+use fsb_model::{CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
 
 use crate::placement;
 
@@ -40,11 +40,39 @@ impl ParsedCell {
     /// Parses the parameters.
     pub fn parse(spec: &WorkloadSpec, sizing: &Sizing) -> Result<ParsedCell, ParamError> {
         let job = workload::parse(spec, sizing)?;
-        let profile = job.profile();
+        let mut profile = job.profile();
+        if let Some(turns) = spec.sustain {
+            can_be_held(spec, &profile, turns)?;
+            profile.label.push_str(", sustained");
+        }
         let workload = WorkloadSpec { params: job.params(), ..spec.clone() };
         let unit = job.unit().map(|unit| CellUnit::parse(&spec.name, unit, sizing)).transpose()?;
         Ok(ParsedCell { cell: Cell { label: profile.label.clone(), workload }, profile, unit })
     }
+}
+
+/// Whether work may be held until a journal was written so often: it must be able to go on, and a rate must be what counts.
+fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(), ParamError> {
+    const MOST: f64 = 1000.0;
+    let refuse = |message: &str| {
+        let (key, message) = (Some("sustain".to_owned()), message.to_owned());
+        Err(ParamError { workload: spec.name.clone(), key, message, known: Vec::new() })
+    };
+    if !(turns > 0.0 && turns <= MOST) {
+        return refuse(&format!("{turns} times: give how often the journal is to be written, at most {MOST} times"));
+    }
+    if spec.stretch.is_some_and(|stretch| stretch.0 < 1.0) {
+        return refuse("it cannot be held in stretches below a second: leave 'stretch' out");
+    }
+    let counts = [metric::THROUGHPUT.name, metric::OPERATION_RATE.name].contains(&profile.primary.name);
+    let goes_on = profile.divisible && profile.repeats_in_place && profile.durability != Durability::End;
+    if !counts || !goes_on || profile.rate.is_some() || profile.cache != CacheState::Any {
+        return refuse(
+            "it cannot be held: only work that can go on for ever, that changes something, and that is not measured by its end: a \
+             'flow', 'rename', 'write' with overwrite = true, with durability none or each",
+        );
+    }
+    Ok(())
 }
 
 impl CellUnit {

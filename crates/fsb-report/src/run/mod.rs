@@ -26,6 +26,7 @@ pub(crate) mod short;
 mod shown;
 mod stretches;
 pub(crate) mod summary;
+mod sustained;
 mod tables;
 pub(crate) mod unjudged;
 pub(crate) mod view;

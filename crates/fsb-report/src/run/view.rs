@@ -4,7 +4,7 @@ use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
 
 use super::summary::{Measured, Summary, Workload};
-use super::{costs, deferred, resolution, scaling};
+use super::{costs, deferred, resolution, scaling, sustained};
 use crate::judged::Judged;
 use crate::screen::Names;
 use crate::show::percent;
@@ -104,7 +104,7 @@ fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
 /// What rows hold beside their numbers: work left for later, no device, processors, curves.
 fn beside_numbers(summary: &Summary) -> Vec<String> {
     let deferred = deferred::line(summary).into_iter();
-    deferred.chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
+    deferred.chain(sustained::lines(summary)).chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
 }
 
 fn explanation(summary: &Summary, beside: &[String]) -> Option<String> {

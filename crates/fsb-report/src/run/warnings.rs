@@ -8,7 +8,7 @@ use fsb_model::{Outcome, Phase, RunRecord};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, disturbed, stretches};
+use super::{device, disturbed, stretches, sustained};
 use crate::show::{NOT_HERE, counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -29,6 +29,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
         warnings.extend(trends(summary));
     }
     warnings.extend(not_stationary(summary));
+    warnings.extend(sustained::warning(summary));
     warnings.extend(device::warning(record));
     warnings.extend(restless(trials));
     warnings.extend(disturbed::warning(trials));

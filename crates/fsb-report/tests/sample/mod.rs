@@ -275,7 +275,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         cells: WORKS.iter().map(cell).collect(),
         amounts: WORKS
             .iter()
-            .map(|work| (work.label.to_owned(), Amount { repetitions: 2, operations: 20_000 }))
+            .map(|work| (work.label.to_owned(), Amount::of(2, 20_000)))
             .collect(),
         blocks_planned: Some(blocks),
         stopping_rule: Some(format!("as many blocks as 5 min hold; planned after warm-up: {blocks}")),

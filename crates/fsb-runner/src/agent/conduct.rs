@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, Task, mix, workload};
+use fsb_model::sustained::Sustained;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceCourse, Watch};
 use fsb_testbed::{Abilities, ColdMethod, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
@@ -153,6 +154,8 @@ impl Conduct<'_, '_> {
         };
         if let Some(timeline) = &mut measurement.timeline {
             timeline.observe(&course);
+            let sustain = self.request.sustain;
+            self.tally.measured.sustained = sustain.and_then(|asked| Sustained::of(asked, timeline, &course));
         }
         self.tally.count(before, after);
         if let Some(leavings) = &mut self.tally.leavings {

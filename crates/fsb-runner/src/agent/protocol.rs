@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::{Rate, Sizing, Stonewall};
+use fsb_model::sustained::Sustained;
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::{Stretches, WorkerSpan};
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
@@ -68,6 +69,9 @@ pub struct TrialRequest {
     pub amount: Amount,
     /// Stop a repetition early after this time: how calibration finds out how much to do.
     pub until_seconds: Option<f64>,
+    /// How often the target's journal is to be written meanwhile, where the steady state is what counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustain: Option<f64>,
     /// The time after which a worker that says nothing is killed.
     pub deadline: Duration,
 }
@@ -208,6 +212,9 @@ pub struct Measured {
     /// What happened when, one a repetition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<Timeline>,
+    /// Where the steady state is what counts, of the last repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Sustained>,
 }
 
 /// What was left for later by all stretches of a trial, those that lead in included.

@@ -146,6 +146,9 @@ impl Tally {
         if let Some(deferred) = self.measured.deferred {
             observed.insert("deferred".to_owned(), json!(deferred));
         }
+        if let Some(sustained) = self.measured.sustained {
+            observed.insert("sustained".to_owned(), json!(sustained));
+        }
         if !self.measured.counts.is_empty() {
             observed.insert("counts".to_owned(), json!(self.measured.counts));
         }

@@ -62,6 +62,7 @@ fn sample(spot: &Spot, target: &str, visited: &BTreeMap<u64, ByRecord<'_>>) -> O
             measure: seconds * around,
             cleanup: mix(|sample| sample.spent.cleanup),
         },
+        journal_turns: None,
         between: true,
     })
 }
@@ -131,6 +132,7 @@ mod tests {
             operations: 1000,
             seconds: each * 1000.0,
             spent,
+            journal_turns: None,
             between: false,
         }
     }

@@ -115,6 +115,28 @@ mod tests {
     }
 
     #[test]
+    fn work_may_be_held_where_it_can_go_on() {
+        let of = |workload: &str| {
+            let text = format!("targets = ['null']\n[[workload]]\n{workload}\nsustain = 4\n");
+            plan_file::parse(&text, "p").and_then(|plan| plan.resolve(2, 7))
+        };
+        let held = of("name = 'rename'\nfiles = 10").unwrap();
+        assert_eq!(held.plan.stretch_of(&held.plan.workloads[0]), Some(10.0));
+        assert_eq!(held.work.cells[0].cell.label, "rename 4K files, sustained");
+        let printed = plan_file::print(&held.plan).unwrap();
+        assert_eq!(plan_file::parse(&printed, "printed").unwrap().resolve(2, 7).unwrap().plan, held.plan, "{printed}");
+        for wrong in ["name = 'create'", "name = 'read'", "name = 'rename'\ndurability = 'end'", "name = 'postmark'"] {
+            let error = of(wrong).unwrap_err().to_string();
+            assert!(error.contains("it cannot be held: ") && error.contains("line "), "{wrong}: {error}");
+        }
+        let short = of("name = 'rename'\nstretch = '50ms'").unwrap_err().to_string();
+        assert!(short.contains("below a second"), "{short}");
+        let text = "targets = ['null']\n[[workload]]\nname = 'rename'\nsustain = 0\n";
+        let never = plan_file::parse(text, "p").and_then(|plan| plan.resolve(2, 7)).unwrap_err().to_string();
+        assert!(never.contains("0 times: give how often"), "{never}");
+    }
+
+    #[test]
     fn a_stretch_that_nobody_can_mean_is_refused_where_it_stands() {
         for (wrong, word) in
             [("'10ns'", "not a duration"), ("'10us'", "1 millisecond"), ("'2h'", "an hour"), ("10", "string")]

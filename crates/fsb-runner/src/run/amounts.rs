@@ -114,7 +114,7 @@ impl Schedule<'_> {
         let decided = basis.decide();
         for (label, rounds) in &decided.rounds {
             let operations = self.units.get(label).map_or(0, |unit| unit.operations * u64::from(rounds.units));
-            amounts.insert(label.clone(), Amount { repetitions: rounds.rounds, operations });
+            amounts.insert(label.clone(), Amount::of(rounds.rounds, operations));
         }
         self.row_seconds = decided.row_seconds;
         let record = &mut self.run.record;
@@ -140,7 +140,7 @@ impl Schedule<'_> {
         let visited = |cell: &Cell| {
             let profile = self.profiles[&cell.label].clone();
             let stretch = stretch_seconds(&profile, self.stretches.get(&cell.label).copied());
-            Visited { label: cell.label.clone(), profile, stretch }
+            Visited { label: cell.label.clone(), profile, stretch, sustain: cell.workload.sustain }
         };
         self.cells.iter().map(visited).collect()
     }

@@ -52,7 +52,9 @@ fn modelled(record: &RunRecord, profile: &Profile, in_rounds: bool) -> f64 {
     if in_rounds {
         return estimate::ROW;
     }
-    estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, trials))
+    let cell = record.cells.iter().find(|cell| cell.label == profile.label);
+    let held = cell.and_then(|cell| record.plan.held(&cell.workload));
+    estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, held, trials))
 }
 
 impl Schedule<'_> {

@@ -127,7 +127,10 @@ impl Schedule<'_> {
             requested.insert("unit".to_owned(), Value::Object(own));
         } else if let Some(amount) = self.run.record.amounts.get(label) {
             requested.insert("repetitions".to_owned(), json!(amount.repetitions));
-            requested.insert("operations".to_owned(), json!(amount.operations));
+            match amount.until_ms {
+                Some(until) => requested.insert("seconds".to_owned(), json!(until as f64 * 1e-3)),
+                None => requested.insert("operations".to_owned(), json!(amount.operations)),
+            };
         }
         if let Some(spec) = target.file_system() {
             requested.insert("mount_options".to_owned(), json!(spec.options));

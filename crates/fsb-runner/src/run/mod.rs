@@ -277,6 +277,7 @@ impl<'a> Schedule<'a> {
         };
         let plan = &self.run.record.plan;
         let warmup = order.block == 0;
+        let amount = self.amount(label);
         let request = TrialRequest {
             seat,
             workload: cell.workload.clone(),
@@ -284,8 +285,13 @@ impl<'a> Schedule<'a> {
             seed: mix_all(&[plan.seed, u64::from(order.block)]),
             trial_seed: mix_all(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]),
             attempt,
-            amount: self.amount(label),
-            until_seconds: warmup.then(|| warmup_seconds(profile, plan, order.cells.len() * plan.targets.len())),
+            amount,
+            until_seconds: if warmup {
+                Some(warmup_seconds(profile, plan, plan.held(&cell.workload), order.cells.len() * plan.targets.len()))
+            } else {
+                amount.until_ms.map(|until| until as f64 * 1e-3)
+            },
+            sustain: cell.workload.sustain,
             deadline: deadline(profile, self.expected(&target.name, label)) * self.slowness(),
         };
         let Run { agent, observer, .. } = &mut self.run;
@@ -302,7 +308,7 @@ impl<'a> Schedule<'a> {
         let profile = &self.profiles[label];
         // Before calibration: one whole repetition, or as much as fits the warm-up's time.
         let operations = if profile.repeats_in_place { u64::MAX } else { profile.operations };
-        self.run.record.amounts.get(label).copied().unwrap_or(Amount { repetitions: 1, operations })
+        self.run.record.amounts.get(label).copied().unwrap_or(Amount::of(1, operations))
     }
 
     fn expected(&self, target: &str, label: &str) -> Option<f64> {
@@ -340,6 +346,7 @@ impl<'a> Schedule<'a> {
             operations: measured.operations,
             seconds: measured.timed_ns as f64 * 1e-9,
             spent: reply.spent,
+            journal_turns: measured.sustained.and_then(|sustained| sustained.turns),
             between: false,
         });
     }

@@ -57,12 +57,12 @@ impl Schedule<'_> {
         let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
         let planned = self.run.record.blocks_planned.unwrap_or(FEWEST_BLOCKS_JUDGED);
         let blocks = FEWEST_BLOCKS_JUDGED.min(planned).max(order.block);
-        let itself = self.expected(&target.name, label).unwrap_or(0.0);
         // A resumed run does not know how long trials take; it goes on as it began.
-        let left = if self.side_by_side {
-            self.seconds_left_of_rows(order, label, blocks)
+        let (itself, left) = if self.side_by_side {
+            // The same cell on the targets whose turn is still to come, too: at most on all of them.
+            (self.seconds_in_block(label), self.seconds_left_of_rows(order, label, blocks))
         } else {
-            self.seconds_left(order, &target.name, label, blocks)
+            (self.expected(&target.name, label).unwrap_or(0.0), self.seconds_left(order, &target.name, label, blocks))
         };
         let left = left.unwrap_or(0.0);
         self.run.started.elapsed() + Duration::from_secs_f64(itself + left) <= budget

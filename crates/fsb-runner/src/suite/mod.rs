@@ -119,6 +119,11 @@ pub static REGISTRY: &[Suite] = &[
         text: include_str!("scaling.toml"),
     },
     Suite {
+        name: "sustained",
+        about: "Each kind of change, held until the journal has been written four times: the steady state.",
+        text: include_str!("sustained.toml"),
+    },
+    Suite {
         name: "open-loop",
         about: "Random reads and durable writes at even rates that wait for nobody: up to which p99 stays below 10 ms.",
         text: include_str!("open-loop.toml"),

@@ -187,8 +187,9 @@ fn trial() -> TrialRequest {
         seed: 1,
         trial_seed: 1,
         attempt: 1,
-        amount: Amount { repetitions: 1, operations: 1 },
+        amount: Amount::of(1, 1),
         until_seconds: None,
+        sustain: None,
         deadline: Duration::from_millis(30),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::age::{self, Feature};
+use super::journal::Journal;
 use super::{FileSystem, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, remount};
@@ -84,9 +85,15 @@ impl FileSystem for Btrfs {
 
     /// A volume may have several devices, and one read-ahead.
     fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
-        let mut volumes = std::fs::read_dir(roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
-        let volume = volumes.find(|entry| entry.path().join("devices").join(name).exists())?;
-        Some(volume.path().join("bdi/read_ahead_kb"))
+        Some(volume(name, roots)?.join("bdi/read_ahead_kb"))
+    }
+
+    /// It has no journal: a commit writes all that has changed. Two of them stand for four turns of a journal.
+    fn journal(&self, _device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
+        const TURNS: f64 = 2.0;
+        let stats = volume(name, roots)?.join("commit_stats");
+        let turns = move || Some(commits(&std::fs::read_to_string(&stats).ok()?)? as f64 * TURNS);
+        turns().map(|_| Journal::new(turns))
     }
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
@@ -96,6 +103,17 @@ impl FileSystem for Btrfs {
     fn inspect(&self, device: &Path) -> Inspection {
         parse(&ask_about("btrfs", &["inspect-internal", "dump-super"], device))
     }
+}
+
+/// The directory of the mounted volume that the block device `name` is part of.
+fn volume(name: &str, roots: &Roots) -> Option<PathBuf> {
+    let volumes = std::fs::read_dir(roots.sys.join("fs/btrfs")).into_iter().flatten().flatten();
+    volumes.map(|entry| entry.path()).find(|path| path.join("devices").join(name).exists())
+}
+
+/// Commits since the volume was mounted, of its commit_stats.
+fn commits(stats: &str) -> Option<u64> {
+    stats.lines().find_map(|line| line.strip_prefix("commits "))?.trim().parse().ok()
 }
 
 /// Features stand in parentheses below the two flag words, separated by `|`.
@@ -123,6 +141,12 @@ fn parse(text: &str) -> Inspection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commits_are_counted() {
+        assert_eq!(commits("commits 17\nlast_commit_ms 3\n"), Some(17));
+        assert_eq!(commits("last_commit_ms 3\n"), None);
+    }
 
     #[test]
     fn the_superblock_dump_is_read() {

@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use super::age::{self, Feature, Version};
+use super::journal::{self, Journal};
 use super::{FileSystem, Idle, Inspection, Tools, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, block};
@@ -95,6 +96,20 @@ impl FileSystem for Ext {
         true
     }
 
+    fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
+        let [low, high] = [S_JNL_SIZE, S_JNL_SIZE_HIGH].map(|at| journal::bytes_at::<4>(device, at));
+        let size = u64::from(u32::from_le_bytes(high?)) << 32 | u64::from(u32::from_le_bytes(low?));
+        let block = 1024u64 << u32::from_le_bytes(journal::bytes_at(device, S_LOG_BLOCK_SIZE)?).min(6);
+        // Of a journal within the file system; its inode has the number 8.
+        let info = roots.proc.join(format!("fs/jbd2/{name}-8/info"));
+        let turns = move || {
+            // Nothing stands there before the first commit.
+            let blocks = logged_blocks(&std::fs::read_to_string(&info).ok()?);
+            Some((blocks * block) as f64 / size as f64)
+        };
+        (self.journal && size > 0 && turns().is_some()).then(|| Journal::new(turns))
+    }
+
     fn served_by(&self, device: &Path) -> Option<String> {
         if self.older { served_by(device) } else { None }
     }
@@ -103,6 +118,21 @@ impl FileSystem for Ext {
 /// The user's arguments, and what `oldest` needs beside them.
 fn mkfs_for(user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
     age::joined(user, age::switched_off(NEW, user, oldest, program))
+}
+
+/// Where the superblock, which begins at byte 1024, has the logarithm of its blocks' size over 1024, and the two halves of
+/// the journal's size: s_log_block_size and the last two words of s_jnl_blocks of fs/ext4/ext4.h.
+const S_LOG_BLOCK_SIZE: u64 = 1024 + 0x18;
+const S_JNL_SIZE: u64 = 1024 + 0x14c;
+const S_JNL_SIZE_HIGH: u64 = 1024 + 0x148;
+
+/// Blocks that the journal has logged, of jbd2's statistics: transactions, times the mean of what each of them logged.
+fn logged_blocks(info: &str) -> u64 {
+    let number = |end: &str| {
+        let line = info.lines().find(|line| line.contains(end))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    number(" transactions (").zip(number(" logged blocks per transaction")).map_or(0, |(many, each)| many * each)
 }
 
 /// Bytes of the device for each inode, by the device's size: inode_ratio of the usage types of mke2fs.conf(5) as e2fsprogs
@@ -158,6 +188,13 @@ fn served_by(device: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_journal_logged_is_read_of_its_statistics() {
+        let info = "64 transactions (60 requested), each up to 1365 blocks\naverage: \n  0ms waiting for transaction\n  \
+            114 handles per transaction\n  9 blocks per transaction\n  10 logged blocks per transaction\n";
+        assert_eq!((logged_blocks(info), logged_blocks("")), (640, 0));
+    }
 
     #[test]
     fn inodes_are_as_many_as_mke2fs_makes() {

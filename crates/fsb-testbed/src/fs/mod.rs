@@ -11,6 +11,7 @@ mod ext3;
 mod ext4;
 mod f2fs;
 mod jfs;
+mod journal;
 mod met;
 mod nilfs2;
 mod ntfs;
@@ -33,6 +34,7 @@ use crate::sys::mount as kernel;
 use crate::sys::{Roots, program};
 
 pub use age::Version;
+pub use journal::Journal;
 pub(crate) use met::{of_file, of_mount, own_read_ahead};
 pub(crate) use ntfs::Server;
 pub(crate) use null::Null;
@@ -208,6 +210,12 @@ pub trait FileSystem: Sync {
     /// there.
     fn own_read_ahead(&self, name: &str, roots: &Roots) -> Option<PathBuf> {
         let _ = (name, roots);
+        None
+    }
+    /// What tells how often its journal has been written while it is mounted from `device`, the kernel's `name`; absent
+    /// where it has none, or the kernel does not tell.
+    fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
+        let _ = (device, name, roots);
         None
     }
     /// The driver that serves it once mounted, where that is not the one named.

@@ -4,9 +4,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use super::age::{self, Feature};
+use super::journal::{self, Journal};
 use super::{FileSystem, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
-use crate::sys::{mountinfo, remount};
+use crate::sys::{Roots, mountinfo, remount};
 
 pub(super) struct Xfs;
 
@@ -74,9 +75,28 @@ impl FileSystem for Xfs {
         off.into_iter().flat_map(|(option, words)| [option.to_owned(), words]).chain(user.iter().cloned()).collect()
     }
 
+    fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
+        let number = |offset| journal::bytes_at::<4>(device, offset).map(u32::from_be_bytes);
+        let size = u64::from(number(SB_BLOCKSIZE)?) * u64::from(number(SB_LOGBLOCKS)?);
+        let head = roots.sys.join("fs/xfs").join(name).join("log/log_head_lsn");
+        let turns = move || log_turns(&std::fs::read_to_string(&head).ok()?, size);
+        turns().map(|_| Journal::new(turns))
+    }
+
     fn inspect(&self, device: &Path) -> Inspection {
         parse(&ask_about("xfs_db", &["-r", "-c", "info"], device))
     }
+}
+
+/// Where the superblock has the bytes of a block and the blocks of the log: struct xfs_dsb of xfs_format.h.
+const SB_BLOCKSIZE: u64 = 4;
+const SB_LOGBLOCKS: u64 = 96;
+
+/// `CYCLE:BLOCK`, the place where the log is written next, as turns of a log of `size` bytes. Blocks are sectors of 512 bytes.
+fn log_turns(head: &str, size: u64) -> Option<f64> {
+    let (cycle, block) = head.trim().split_once(':')?;
+    let (cycle, block): (u32, u32) = (cycle.parse().ok()?, block.parse().ok()?);
+    (size > 0).then(|| f64::from(cycle) + f64::from(block) * 512.0 / size as f64)
 }
 
 /// struct xfs_fs_eofblocks of xfs_fs.h.
@@ -147,6 +167,12 @@ mod tests {
         assert_eq!(made(Version(5, 4)), "-m bigtime=0,inobtcount=0 -i nrext64=0,exchange=0 -n parent=0");
         let user = ["-m".to_owned(), "bigtime=1".to_owned()];
         assert_eq!(Xfs.mkfs_for(&user, Version(5, 4), Some(Version(5, 15))).join(" "), "-m inobtcount=0 -m bigtime=1");
+    }
+
+    #[test]
+    fn the_log_turns_with_its_cycles() {
+        assert_eq!(log_turns("3:65536\n", 64 << 20), Some(3.5));
+        assert_eq!((log_turns("3", 64 << 20), log_turns("3:1", 0)), (None, None));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use fsb_model::run::TargetRecord;
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::error::{TestbedError, attempt};
-use crate::fs::{self, FileSystem, Formatted, Home, Inspection, MountRequest, Mounted, Version};
+use crate::fs::{self, FileSystem, Formatted, Home, Inspection, Journal, MountRequest, Mounted, Version};
 use crate::medium::{OpenMedium, probe};
 use crate::sys::{Roots, block, mount as kernel, mountinfo};
 use crate::testbed::{Abilities, ColdMethod, Provisioned, Quiet};
@@ -111,6 +111,12 @@ impl FileSystemVisit {
 
     pub(crate) fn device_directory(&self) -> Option<&Path> {
         self.device_directory.as_deref()
+    }
+
+    /// What tells how often its journal was written.
+    pub fn journal(&self) -> Option<Journal> {
+        let name = self.device_directory.as_ref()?.file_name()?.to_str()?;
+        self.member.journal(&self.source, name, &Roots::default())
     }
 
     /// The text of the medium it is on.

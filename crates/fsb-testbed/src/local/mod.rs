@@ -358,7 +358,8 @@ impl Testbed for LocalTestbed {
     }
 
     fn course(&self, seat: Seat) -> Option<DeviceCourse> {
-        DeviceCourse::begin(self.seats.get(&seat)?.place()?.1?)
+        let seated = self.seats.get(&seat)?;
+        DeviceCourse::begin(seated.place()?.1?, seated.journal())
     }
 
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {

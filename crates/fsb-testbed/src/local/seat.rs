@@ -8,6 +8,7 @@ use super::file_system::FileSystemVisit;
 use super::quiet;
 use crate::control::ActiveControls;
 use crate::error::TestbedError;
+use crate::fs::Journal;
 use crate::ledger::Ledger;
 use crate::medium::OpenMedium;
 use crate::testbed::Quiet;
@@ -52,6 +53,14 @@ impl Seated {
             Visit::None | Visit::Null => None,
             Visit::FileSystem(visit) => Some((visit.root(), visit.device_directory())),
             Visit::Directory(visit) => Some((visit.root(), visit.device_directory())),
+        }
+    }
+
+    /// What tells how often the journal of the file system was written.
+    pub fn journal(&self) -> Option<Journal> {
+        match &self.visit {
+            Visit::FileSystem(visit) => visit.journal(),
+            Visit::None | Visit::Null | Visit::Directory(_) => None,
         }
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use fsb_model::timeline::DeviceSample;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::fs::Journal;
 use crate::sys::block;
 
 /// Time from one reading to the next.
@@ -25,8 +26,9 @@ pub struct DeviceCourse {
 }
 
 impl DeviceCourse {
-    /// Begins to read the counters of the device with this directory; nothing where they cannot be read.
-    pub(crate) fn begin(device: &Path) -> Option<DeviceCourse> {
+    /// Begins to read the counters of the device with this directory, and how often the journal on it was written; nothing
+    /// where they cannot be read.
+    pub(crate) fn begin(device: &Path, journal: Option<Journal>) -> Option<DeviceCourse> {
         // The kernel counts the flushes of whole disks only.
         let (device, disk) = (device.to_owned(), block::whole_disk(device));
         let read = move || {
@@ -34,7 +36,14 @@ impl DeviceCourse {
             let flushes = if disk == device { activity.flushes } else { block::activity(&disk)?.flushes };
             let now = clock_gettime(ClockId::Monotonic);
             let at_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
-            Some(DeviceSample { at_ns, read: activity.read_bytes, written: activity.write_bytes, flushes })
+            let journal_turns = journal.as_ref().and_then(Journal::turns);
+            Some(DeviceSample {
+                at_ns,
+                read: activity.read_bytes,
+                written: activity.write_bytes,
+                flushes,
+                journal_turns,
+            })
         };
         let first = read()?;
         let over = Arc::new(AtomicBool::new(false));
@@ -71,13 +80,13 @@ mod tests {
             std::fs::write(tree.path().join("stat"), text).unwrap();
         };
         stat(2, 1);
-        let course = DeviceCourse::begin(tree.path()).unwrap();
+        let course = DeviceCourse::begin(tree.path(), None).unwrap();
         stat(10, 3);
         let samples = course.end();
         let (first, last) = (samples.first().unwrap(), samples.last().unwrap());
         assert_eq!((first.read, first.written, first.flushes), (4096, 1024, 1));
         assert_eq!((last.written, last.flushes), (5120, 3));
         assert!(last.at_ns > first.at_ns);
-        assert!(DeviceCourse::begin(&tree.path().join("none")).is_none());
+        assert!(DeviceCourse::begin(&tree.path().join("none"), None).is_none());
     }
 }

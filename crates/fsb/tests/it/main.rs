@@ -47,6 +47,7 @@ mod resume;
 mod schemas;
 mod shell;
 mod side_by_side;
+mod sustained;
 mod terminal;
 mod vm;
 

@@ -1,0 +1,95 @@
+//! Work that is held until it is steady: what it wrote first has been written home, and what it writes now is paid now.
+
+use serde::{Deserialize, Serialize};
+
+use crate::timeline::{DeviceSample, Timeline};
+
+/// The journal is written so often until the steady part begins, of four times in all.
+const LED_IN: f64 = 0.25;
+
+/// What a visit showed that was held until its journal had been written so often.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sustained {
+    /// How often the journal was to be written.
+    pub asked: f64,
+    /// How often it was; absent where nothing tells.
+    pub turns: Option<f64>,
+    /// Seconds that the visit lasted.
+    pub seconds: f64,
+    /// Seconds of it before the steady part.
+    pub lead_in: f64,
+    /// Operations a second before; absent where nothing was before.
+    pub first_rate: Option<f64>,
+    /// Operations a second of the steady part.
+    pub rate: f64,
+    /// The rate of the steady part's later half over that of its first one, less 1.
+    pub drift: f64,
+}
+
+impl Sustained {
+    /// What `timeline` shows beside what the device and the journal did meanwhile. Without a journal to count, or where it was
+    /// not written often enough, the steady part is the later half. `None` where nothing is known of that.
+    pub fn of(asked: f64, timeline: &Timeline, samples: &[DeviceSample]) -> Option<Sustained> {
+        let bins = timeline.len() as u64;
+        let (start, end) = (timeline.start_ns, timeline.start_ns + bins * timeline.bin_ns);
+        let known = |sample: &DeviceSample| Some((sample.at_ns, sample.journal_turns?));
+        let meanwhile = samples.iter().filter(|sample| (start..=end).contains(&sample.at_ns)).filter_map(known);
+        let course: Vec<(u64, f64)> = meanwhile.collect();
+        let turned = |turns: f64| course.first().map_or(0.0, |(_, first)| turns - first);
+        let turns = course.last().map(|(_, last)| turned(*last));
+        let half = start + bins / 2 * timeline.bin_ns;
+        let written = course.iter().find(|(_, turns)| turned(*turns) >= asked * LED_IN).map(|(at, _)| *at);
+        let begins = written.map_or(half, |at| at.min(half));
+        let first = (begins - start).div_ceil(timeline.bin_ns);
+        let middle = first + (bins - first) / 2;
+        let (early, late) = (timeline.mean_rate(first, middle)?, timeline.mean_rate(middle, bins)?);
+        Some(Sustained {
+            asked,
+            turns,
+            seconds: (end - start) as f64 * 1e-9,
+            lead_in: (first * timeline.bin_ns) as f64 * 1e-9,
+            first_rate: timeline.mean_rate(0, first),
+            rate: timeline.mean_rate(first, bins)?,
+            drift: late / early - 1.0,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timeline(rates: &[u64]) -> Timeline {
+        let rates: Vec<_> = rates.iter().map(|rate| Some(*rate)).collect();
+        Timeline { start_ns: 100, bin_ns: 10, longest_us: vec![0; rates.len()], rates, device: None }
+    }
+
+    fn samples(turns: &[f64]) -> Vec<DeviceSample> {
+        let sample = |(at, turns): (usize, &f64)| DeviceSample {
+            at_ns: 100 + at as u64 * 10,
+            read: 0,
+            written: 0,
+            flushes: 0,
+            journal_turns: Some(7.0 + turns),
+        };
+        turns.iter().enumerate().map(sample).collect()
+    }
+
+    #[test]
+    fn what_comes_before_the_first_turn_does_not_count() {
+        let line = timeline(&[90, 90, 30, 30, 30, 30, 30, 30]);
+        let found = Sustained::of(4.0, &line, &samples(&[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0])).unwrap();
+        assert_eq!((found.turns, found.first_rate, found.rate, found.drift), (Some(4.0), Some(90.0), 30.0, 0.0));
+    }
+
+    #[test]
+    fn of_what_was_not_held_long_enough_the_later_half_counts() {
+        let line = timeline(&[90, 90, 90, 90, 60, 60, 30, 30]);
+        let short = Sustained::of(4.0, &line, &samples(&[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])).unwrap();
+        assert_eq!((short.rate, short.first_rate), (45.0, Some(90.0)));
+        assert_eq!((short.turns.map(|turns| turns < 1.0), short.drift), (Some(true), -0.5));
+        let unknown = Sustained::of(4.0, &line, &[]).unwrap();
+        assert_eq!((unknown.turns, unknown.rate), (None, 45.0));
+        assert_eq!(Sustained::of(4.0, &timeline(&[]), &[]), None);
+    }
+}
