@@ -130,6 +130,7 @@ metrics! {
     TREE_TIME_WITH_DEFERRED = "tree_time_with_deferred", Seconds, Lower, Rate, "Time of one pass over a tree of files until the target was at rest.";
     SHARE_OF_DEVICE = "share_of_device", Count, Higher, Cost, "The rate as a share of what the raw device beneath did, one request at a time, just before it was formatted: 1 is as fast.";
     WRITE_AMPLIFICATION = "write_amplification", Count, Lower, Cost, "Bytes the device wrote, what was left for later included, for each byte written.";
+    SPACE = "space", Bytes, Lower, Cost, "Bytes that the workload's files took of the file system, all of them, with everything written out: by its free space beside that of the empty one.";
     DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
 }
 

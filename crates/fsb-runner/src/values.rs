@@ -195,7 +195,8 @@ fn costs(measured: &Measured) -> Vec<Metric> {
     let bytes = measured.device_bytes.map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.of(bytes as f64 / operations));
     let flushes =
         measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.of(count as f64 / operations));
-    [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes].into_iter().flatten().collect()
+    let space = measured.space.map(|space| metric::SPACE.of(space as f64));
+    [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes, space].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

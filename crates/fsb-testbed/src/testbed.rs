@@ -216,6 +216,8 @@ pub trait Testbed {
     /// The counters of the target's own device now; absent where that is unknown. The kernel counts the flushes of a
     /// partition for its whole disk only.
     fn counters(&self, seat: Seat) -> Option<Counters>;
+    /// Bytes that the worker's user may still fill, where the file system is the target's own.
+    fn free_bytes(&self, seat: Seat) -> Option<u64>;
     /// Begins to watch what may disturb a measurement on the target; absent where nothing is real. What the devices of
     /// all seats do is ours.
     fn watch(&self, seat: Seat) -> Option<Watch>;

@@ -2,11 +2,12 @@
 //! differs.
 
 use super::summary::{Measured, Summary, Workload};
-use crate::show::some_rows;
+use crate::show::{listed, some_rows};
 
 /// Some lines below the table, where there is something to tell.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    flushed(summary).into_iter().chain(in_memory(summary)).chain(processors(summary)).collect()
+    let lines = [flushed(summary), in_memory(summary), processors(summary), space(summary)];
+    lines.into_iter().flatten().collect()
 }
 
 /// `p99 where each operation is flushed: ext4 1.21 ms, xfs 980 µs at append 4K, durable each.`
@@ -34,6 +35,25 @@ fn flushed(summary: &Summary) -> Option<String> {
     });
     let rows: Vec<String> = rows.collect();
     (!rows.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", rows.join("; ")))
+}
+
+/// `Space that the files take differs: xfs +13 % at create 4K files, durable.`
+fn space(summary: &Summary) -> Option<String> {
+    if !summary.compares() {
+        return None;
+    }
+    let taken = |cell: &Measured| cell.beside(SPACE).map(|found| found.description.mean);
+    let rows = summary.rows.iter().filter_map(|row| {
+        let reference = taken(row.cells.get(summary.reference)?)?;
+        let told = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
+            let change = taken(cell)? / reference - 1.0;
+            (change.abs() > summary.theta).then(|| format!("{} {:+.0} %", target.name, change * 100.0))
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| format!("{} at {}", listed(&told), row.workload))
+    });
+    let rows: Vec<String> = rows.collect();
+    (!rows.is_empty()).then(|| format!("Space that the files take differs: {}.", some_rows(&rows)))
 }
 
 /// `In memory inside the clock, no device did anything: read 1M, warm; rename 4K files.`
@@ -84,6 +104,7 @@ fn of_row(summary: &Summary, row: &Workload) -> Option<String> {
 }
 
 const CPU: &str = "cpu_per_operation";
+const SPACE: &str = "space";
 
 #[cfg(test)]
 mod tests {

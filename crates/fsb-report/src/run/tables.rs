@@ -171,6 +171,7 @@ fn spoken(name: &str) -> String {
         "deferred_time_per_operation" => "time until at rest, an operation".to_owned(),
         "share_of_device" => "share of the raw device".to_owned(),
         "write_amplification" => "device bytes for each byte written".to_owned(),
+        "space" => "space that the files take".to_owned(),
         "device_flushes_per_operation" => "device flushes an operation".to_owned(),
         "latency_mean" => "mean latency".to_owned(),
         "latency_max" => "longest operation".to_owned(),

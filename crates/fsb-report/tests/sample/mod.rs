@@ -273,10 +273,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         schema: run::SCHEMA.to_owned(),
         name: targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("-"),
         cells: WORKS.iter().map(cell).collect(),
-        amounts: WORKS
-            .iter()
-            .map(|work| (work.label.to_owned(), Amount::of(2, 20_000)))
-            .collect(),
+        amounts: WORKS.iter().map(|work| (work.label.to_owned(), Amount::of(2, 20_000))).collect(),
         blocks_planned: Some(blocks),
         stopping_rule: Some(format!("as many blocks as 5 min hold; planned after warm-up: {blocks}")),
         placement: None,

@@ -102,6 +102,7 @@ impl Conduct<'_, '_> {
             self.stage.testbed.make_cold(self.request.seat)?;
         }
         let quiet = self.stage.testbed.quiesce(self.request.seat)?;
+        self.tally.fill(self.stage.testbed, self.request.seat);
         self.tally.settled &= quiet.settled;
         self.tally.settle_seconds += quiet.waited_seconds;
         self.tally.spent.settle += started.elapsed().as_secs_f64();

@@ -200,6 +200,9 @@ pub struct Measured {
     /// Bytes written by the device, where it can be told.
     #[serde(default)]
     pub device_written: Option<u64>,
+    /// Bytes that the workload's files took of the file system; absent where it is not the target's own, or they took none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<u64>,
     /// What was left for later; absent where nothing was written, or the device is not the target's own.
     #[serde(default)]
     pub deferred: Option<Deferred>,

@@ -34,6 +34,8 @@ pub(super) struct Tally {
     pub(super) stretches: Stretches,
     /// What is left for later; only of a target whose device is its own.
     pub(super) leavings: Option<Leavings>,
+    /// Bytes that could be filled when the file system was empty.
+    free_when_empty: u64,
     /// Rounds that were made again because this target moved something within a neighbour's stretch.
     pub(super) restless: u32,
 }
@@ -43,7 +45,8 @@ impl Tally {
     pub(super) fn new(target: &Provisioned) -> Tally {
         // The device under a directory serves others too.
         let private = target.abilities.fake.is_none() && target.abilities.cold == Some(ColdMethod::Remount);
-        Tally { leavings: private.then(Leavings::default), ..Tally::empty() }
+        let free_when_empty = target.free_bytes;
+        Tally { leavings: private.then(Leavings::default), free_when_empty, ..Tally::empty() }
     }
 
     fn empty() -> Tally {
@@ -61,6 +64,7 @@ impl Tally {
             killed_before: 0,
             stretches: Stretches::default(),
             leavings: None,
+            free_when_empty: 0,
             restless: 0,
         }
     }
@@ -69,8 +73,18 @@ impl Tally {
     pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, seat: u32) -> Result<(), TestbedError> {
         if let Some(leavings) = self.leavings.take() {
             self.measured.deferred = leavings.rest(testbed, seat)?;
+            self.fill(testbed, seat);
         }
         Ok(())
+    }
+
+    /// Everything is written out, and the workload's files are there: what they take is known now, as far as it ever is.
+    pub(super) fn fill(&mut self, testbed: &dyn Testbed, seat: u32) {
+        /// Less is what a file system notes when its files are gone again.
+        const FEWEST: u64 = 1 << 20;
+        let Some(free) = testbed.free_bytes(seat) else { return };
+        let taken = self.free_when_empty.saturating_sub(free);
+        self.measured.space = Some(taken).filter(|taken| *taken >= FEWEST).max(self.measured.space);
     }
 
     pub(super) fn count(&mut self, before: Option<Counters>, after: Option<Counters>) {

@@ -61,6 +61,10 @@ impl Testbed for GuestTestbed {
         self.inner.counters(seat)
     }
 
+    fn free_bytes(&self, seat: Seat) -> Option<u64> {
+        self.inner.free_bytes(seat)
+    }
+
     fn watch(&self, seat: Seat) -> Option<Watch> {
         self.inner.watch(seat)
     }

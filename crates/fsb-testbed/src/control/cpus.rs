@@ -20,6 +20,23 @@ pub(super) fn processors_of(controls: &BTreeMap<String, String>) -> Option<Vec<u
     controls.get(CPUS).filter(|value| *value != KEEP).and_then(|value| list::parse(value))
 }
 
+/// Refuses what is no list of processors that are there.
+pub(super) fn check_list(control: &str, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+    if value == KEEP {
+        return Ok(());
+    }
+    let asked = list::parse(value).ok_or_else(|| {
+        TestbedError::request(format!("{control}={value}: that is no list of processors"))
+            .advice("write numbers and ranges, such as 0-3,5")
+    })?;
+    let Some(online) = online(roots) else { return Ok(()) };
+    match asked.iter().find(|cpu| !online.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(TestbedError::request(format!("{control}={value}: there is no processor {cpu}"))
+            .advice(format!("this machine has {}", list::show(&online)))),
+    }
+}
+
 impl Control for Cpus {
     fn name(&self) -> &'static str {
         CPUS
@@ -41,19 +58,7 @@ impl Control for Cpus {
     }
 
     fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
-        if value == KEEP {
-            return Ok(());
-        }
-        let asked = list::parse(value).ok_or_else(|| {
-            TestbedError::request(format!("{CPUS}={value}: that is no list of processors"))
-                .advice("write numbers and ranges, such as 0-3,5")
-        })?;
-        let Some(online) = online(roots) else { return Ok(()) };
-        match asked.iter().find(|cpu| !online.contains(cpu)) {
-            None => Ok(()),
-            Some(cpu) => Err(TestbedError::request(format!("{CPUS}={value}: there is no processor {cpu}"))
-                .advice(format!("this machine has {}", list::show(&online)))),
-        }
+        check_list(CPUS, value, roots)
     }
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {

@@ -10,6 +10,7 @@ mod cpus;
 mod dirty;
 mod governor;
 mod guest_memory;
+mod kernel_cpus;
 mod list;
 pub mod memory_limit;
 mod numa;
@@ -58,6 +59,7 @@ pub static REGISTRY: &[&dyn Control] = &[
     &barriers::Barriers,
     &read_ahead::ReadAhead,
     &cpus::Cpus,
+    &kernel_cpus::KernelCpus,
     &numa::Numa,
     &memory_limit::MemoryLimit,
     &guest_memory::GuestMemory,

@@ -119,6 +119,11 @@ impl FileSystemVisit {
         self.member.journal(&self.source, name, &Roots::default())
     }
 
+    /// Bytes that may still be filled.
+    pub fn free_bytes(&self) -> Option<u64> {
+        free_space(&self.root).ok().map(|space| space.bytes)
+    }
+
     /// The text of the medium it is on.
     pub fn medium(&self) -> Option<&str> {
         self.medium.as_deref()

@@ -349,6 +349,10 @@ impl Testbed for LocalTestbed {
         })
     }
 
+    fn free_bytes(&self, seat: Seat) -> Option<u64> {
+        self.seats.get(&seat)?.free_bytes()
+    }
+
     fn watch(&self, seat: Seat) -> Option<Watch> {
         let (_, device) = self.seats.get(&seat)?.place()?;
         let others = self.seats.iter().filter(|(other, _)| **other != seat);

@@ -64,6 +64,14 @@ impl Seated {
         }
     }
 
+    /// Bytes that may still be filled of a file system of the target's own.
+    pub fn free_bytes(&self) -> Option<u64> {
+        match &self.visit {
+            Visit::FileSystem(visit) => visit.free_bytes(),
+            Visit::None | Visit::Null | Visit::Directory(_) => None,
+        }
+    }
+
     pub fn make_cold(&mut self, media: &mut Media) -> Result<(), TestbedError> {
         match &mut self.visit {
             Visit::None | Visit::Null => Ok(()),

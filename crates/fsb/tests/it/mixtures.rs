@@ -38,6 +38,16 @@ fn a_file_system_that_compresses_writes_and_reads_less() {
     expect_code(&output, 0);
     expect_no_traces(&before);
     let trials: Vec<_> = trials(&scratch.path().join("run"));
+    // By the file system's own account: what it has free beside what it had when it was empty.
+    let space = |target: &str| -> f64 {
+        let wrote = |trial: &&Value| trial["target"] == target && trial["operation"] == "write" && trial["block"] == 1;
+        let metrics = trials.iter().find(wrote).unwrap()["metrics"].as_array().unwrap();
+        metrics.iter().find(|metric| metric["name"] == "space").unwrap()["value"].as_f64().unwrap()
+    };
+    for target in ["btrfs,compress=zstd:3", "btrfs,compress=lzo"] {
+        let share = space(target) / space("ext4");
+        assert!((0.36..0.55).contains(&share), "{target}: {share}");
+    }
     for trial in trials.iter().filter(|trial| trial["phase"] == "measured") {
         // Reads of what is stored compressed are proved cold by what must reach the device however well it compresses.
         assert_eq!(trial["outcome"], "ok", "{trial}");

@@ -76,8 +76,9 @@ impl Row<'_, '_> {
 
     pub(super) fn settle(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
-        let quiet = self.testbed.quiesce(self.targets[at].trial.seat).map_err(lost)?;
-        let tally = &mut self.targets[at].tally;
+        let RowTarget { trial, tally, .. } = &mut self.targets[at];
+        let quiet = self.testbed.quiesce(trial.seat).map_err(lost)?;
+        tally.fill(self.testbed, trial.seat);
         tally.settled &= quiet.settled;
         tally.settle_seconds += quiet.waited_seconds;
         tally.spent.settle += started.elapsed().as_secs_f64();

@@ -17,7 +17,9 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     fs::write(disk.setting("read_ahead_kb"), "512").unwrap();
     let sysctls = ["dirty_ratio", "dirty_bytes", "dirty_expire_centisecs", "dirty_background_ratio"];
     let queue = ["scheduler", "wbt_lat_usec", "read_ahead_kb", "write_cache"].map(|file| disk.setting(file));
-    let as_they_were: Vec<_> = sysctls.map(vm).into_iter().chain(queue.iter().map(read)).collect();
+    const MASK: &str = "/sys/devices/virtual/workqueue/cpumask";
+    let now = || sysctls.map(vm).into_iter().chain(queue.iter().map(read)).chain([read(MASK)]).collect::<Vec<_>>();
+    let as_they_were = now();
     let target = format!("btrfs@{}", disk.path.display());
     let controls = [
         "dirty-bytes=64M",
@@ -28,6 +30,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
         "read-ahead=1M",
         "barriers=off",
         "cpus=0",
+        "kernel-cpus=0",
         "numa=0",
     ];
     let run = start(scratch.path(), &[&target], &controls, &disk.path);
@@ -37,6 +40,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     assert_eq!(vm("dirty_ratio"), "0");
     assert_eq!(vm("dirty_expire_centisecs"), "500");
     assert_eq!(vm("dirty_background_ratio"), "3");
+    assert_eq!(u32::from_str_radix(&read(MASK), 16), Ok(1));
     assert!(read(disk.setting("scheduler")).contains("[mq-deadline]"));
     assert_eq!(read(disk.setting("wbt_lat_usec")), "3000");
     // btrfs takes no read-ahead from its device.
@@ -48,8 +52,7 @@ fn the_machine_is_as_asked_during_a_run_and_as_before_after_it() {
     run.signal(rustix::process::Signal::INT);
     expect_code(&run.wait(), 130);
     is_gone(front);
-    let now: Vec<_> = sysctls.map(vm).into_iter().chain(queue.iter().map(read)).collect();
-    assert_eq!(now, as_they_were);
+    assert_eq!(now(), as_they_were);
     let nothing = fsb(scratch.path(), &["clean"]);
     assert_eq!(stdout(&nothing), "nothing to undo\n");
 }

@@ -1,0 +1,126 @@
+//! Which processors the kernel's own workers run on that are bound to none: those of loop devices, of writeback, of btrfs.
+
+use std::path::PathBuf;
+
+use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, cpus, list};
+use crate::error::{Refusal, TestbedError};
+use crate::ledger::Action;
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct KernelCpus;
+
+const NAME: &str = "kernel-cpus";
+/// Below /sys. Workers that exist already follow it.
+const MASK: &str = "devices/virtual/workqueue/cpumask";
+
+fn path(roots: &Roots) -> PathBuf {
+    roots.sys.join(MASK)
+}
+
+/// The processors of a mask as the kernel writes it: hexadecimal words of 32 bits, the highest first.
+fn parse_mask(text: &str) -> Option<Vec<u32>> {
+    let words: Option<Vec<u32>> = text.trim().rsplit(',').map(|word| u32::from_str_radix(word, 16).ok()).collect();
+    let bits =
+        |(at, word): (usize, u32)| (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| at as u32 * 32 + bit);
+    Some(words?.into_iter().enumerate().flat_map(bits).collect())
+}
+
+fn show_mask(processors: &[u32]) -> String {
+    let words = processors.iter().max().map_or(1, |last| last / 32 + 1);
+    let word = |at: u32| {
+        let own = processors.iter().filter(|processor| *processor / 32 == at);
+        own.fold(0u32, |word, processor| word | 1 << (processor % 32))
+    };
+    let words: Vec<String> = (0..words).rev().map(|at| format!("{:08x}", word(at))).collect();
+    words.join(",")
+}
+
+fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+    let (roots, file) = (context.roots, path(context.roots));
+    let lacks = || Stop::Lacks(format!("{} cannot be read", file.display()).into());
+    let before = read_trimmed(&file).ok_or_else(lacks)?;
+    let wanted = list::parse(value).unwrap_or_default();
+    if parse_mask(&before).as_ref() != Some(&wanted) {
+        context.write_file(&file, &show_mask(&wanted), &file, &before)?;
+    }
+    match read_trimmed(&file).as_deref().and_then(parse_mask) {
+        Some(now) if now == wanted => Ok(KernelCpus.observe(roots, context.place)),
+        now => Err(Stop::Lacks(format!("the kernel made {now:?} of {value}").into())),
+    }
+}
+
+impl Control for KernelCpus {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn about(&self) -> &'static str {
+        "Which processors the kernel's unbound workers run on: loop devices, writeback, btrfs."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: KEEP, about: "as it is (default)" },
+            Value { name: "LIST", about: "these, such as 0-3,5; 'cpus' is for what measures" },
+        ]
+    }
+
+    fn check(&self, value: &str, roots: &Roots) -> Result<(), TestbedError> {
+        cpus::check_list(NAME, value, roots)
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
+        super::writable(&path(roots))
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::of(NAME, value, apply(value, context))
+    }
+
+    fn owns(&self, action: &Action, roots: &Roots) -> bool {
+        action.written().is_some_and(|written| written == path(roots))
+    }
+
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
+        match read_trimmed(&path(roots)).as_deref().and_then(parse_mask) {
+            Some(processors) => format!("the kernel's workers on {}", list::show(&processors)),
+            None => "the kernel does not tell".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    #[test]
+    fn masks_are_written_as_the_kernel_reads_them() {
+        for (list, mask) in [(&[0][..], "00000001"), (&[0, 31], "80000001"), (&[1, 32, 63], "80000001,00000002")] {
+            assert_eq!(show_mask(list), mask);
+            assert_eq!(parse_mask(mask).unwrap(), list);
+        }
+        assert_eq!((parse_mask("3"), parse_mask("x")), (Some(vec![0, 1]), None));
+    }
+
+    #[test]
+    fn the_mask_comes_back() {
+        let bench = Bench::new();
+        bench.write("sys/devices/system/cpu/online", "0-3");
+        bench.write("sys/devices/virtual/workqueue/cpumask", "f");
+        assert!(KernelCpus.check("4", &bench.roots).unwrap_err().to_string().contains("no processor 4"));
+        bench.set(&KernelCpus, "2-3", |applied, handles| {
+            assert_eq!(applied.observed, "the kernel's workers on 2-3");
+            assert_eq!(bench.read("sys/devices/virtual/workqueue/cpumask"), "0000000c");
+            assert!(handles[0].action().to_string().starts_with("write 'f' back to"), "{}", handles[0].action());
+        });
+        assert_eq!(bench.read("sys/devices/virtual/workqueue/cpumask"), "f");
+    }
+}
