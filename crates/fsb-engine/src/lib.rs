@@ -40,7 +40,7 @@ pub use context::Context;
 pub use error::{EngineError, ParamError};
 pub use fileset::EXAMINED_FILES;
 pub use hash::mix;
-pub use profile::{Profile, Renewal};
+pub use profile::{Profile, ProgramNeeds, Renewal};
 pub use progress::Live;
 pub use task::{ClockSpec, Gate, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task, Units};
 pub use workload::{Job, Unit, Workload};

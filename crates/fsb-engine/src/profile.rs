@@ -1,7 +1,9 @@
 //! What the runner must know of a job before it starts it.
 
+use std::path::PathBuf;
+
 use fsb_model::metric::MetricKind;
-use fsb_model::{CacheState, Durability};
+use fsb_model::{Better, CacheState, Durability};
 use serde::{Deserialize, Serialize};
 
 /// How the state before the first repetition is restored before the next one.
@@ -72,4 +74,17 @@ pub struct Profile {
     pub rate: Option<u64>,
     /// Operations that a trial has at least, or its metric says nothing.
     pub fewest: u64,
+    /// What programs of the user need; absent where the worker does everything itself.
+    pub program: Option<ProgramNeeds>,
+}
+
+/// What programs of the user need, and what is known of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProgramNeeds {
+    /// Directories beside the target that they may write into.
+    pub writable: Vec<PathBuf>,
+    /// Seconds that each may take.
+    pub longest: f64,
+    /// Numbers that the command prints, with their direction. The first one is what targets are compared by.
+    pub printed: Vec<(String, Better)>,
 }

@@ -181,6 +181,15 @@ pub struct Measurement {
     /// What happened when; absent where it was over in less than a fifth of a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
+    /// Numbers that a command printed, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub printed: BTreeMap<String, f64>,
+    /// The end of what a command printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Bytes of memory that the largest process of a command had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<u64>,
 }
 
 /// What all workers did while all of them worked.

@@ -155,6 +155,9 @@ impl<R> Outcome<R> {
             rates: BTreeMap::new(),
             counts: BTreeMap::new(),
             timeline: self.timeline.clone(),
+            printed: BTreeMap::new(),
+            output: None,
+            peak_memory: None,
         }
     }
 }

@@ -95,6 +95,7 @@ metrics! {
     THROUGHPUT = "throughput", BytesPerSecond, Higher, Rate, "Bytes moved by the workload, per second of the timed stretches.";
     OPERATION_RATE = "operation_rate", OperationsPerSecond, Higher, Rate, "Operations finished, per second of the timed stretches.";
     ITERATION_TIME = "iteration_time", Seconds, Lower, Rate, "Mean time of one iteration of the 2023 micro-benchmark.";
+    COMMAND_TIME = "command_time", Seconds, Lower, Rate, "Time of one run of a command, until its work is durable, where it is.";
     TREE_TIME = "tree_time", Seconds, Lower, Rate, "Time of one pass over a tree of files, from the first call until all of it is durable, where it is.";
     STONEWALL_RATE = "stonewall_rate", BytesPerSecond, Higher, Rate, "Bytes moved by all workers, per second, until the first of them was through.";
     WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";
@@ -130,6 +131,7 @@ metrics! {
     TREE_TIME_WITH_DEFERRED = "tree_time_with_deferred", Seconds, Lower, Rate, "Time of one pass over a tree of files until the target was at rest.";
     SHARE_OF_DEVICE = "share_of_device", Count, Higher, Cost, "The rate as a share of what the raw device beneath did, one request at a time, just before it was formatted: 1 is as fast.";
     WRITE_AMPLIFICATION = "write_amplification", Count, Lower, Cost, "Bytes the device wrote, what was left for later included, for each byte written.";
+    PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";
     SPACE = "space", Bytes, Lower, Cost, "Bytes that the workload's files took of the file system, all of them, with everything written out: by its free space beside that of the empty one.";
     DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
 }

@@ -4,7 +4,7 @@ use fsb_engine::{Profile, latency};
 use fsb_model::host::DeviceRates;
 use fsb_model::metric::{self, MetricKind, WITH_DEFERRED};
 use fsb_model::trial::Stretches;
-use fsb_model::{Better, Durability, Metric};
+use fsb_model::{Better, Durability, Metric, Unit};
 
 use crate::agent::Measured;
 
@@ -17,12 +17,17 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
     }
     let first = match profile.rate {
         Some(rate) => paced(profile, measured, rate)?,
+        None if !printed(profile).is_empty() => said(profile, measured).next().ok_or("it printed no number")?,
         None if stretches.is_empty() => steady(primary(profile, measured), measured),
         None => typical(profile, measured, stretches),
     };
     let mut metrics = vec![first];
     if profile.rate.is_some() {
         metrics.push(metric::OPERATION_RATE.of(rate_of(measured)));
+    }
+    if !printed(profile).is_empty() {
+        metrics.extend(said(profile, measured).skip(1));
+        metrics.push(primary(profile, measured));
     }
     metrics.extend(with_deferred(&metrics[0], measured));
     metrics.extend(around_steady(measured));
@@ -33,6 +38,20 @@ pub fn metrics(profile: &Profile, measured: &Measured, stretches: &Stretches) ->
     metrics.extend(costs(measured));
     metrics.extend(deferred(profile, measured));
     Ok(metrics)
+}
+
+/// The numbers that a command prints, with their direction.
+fn printed(profile: &Profile) -> &[(String, Better)] {
+    profile.program.as_ref().map_or(&[], |program| &program.printed)
+}
+
+/// What a command printed: the means over its repetitions.
+fn said<'m>(profile: &'m Profile, measured: &'m Measured) -> impl Iterator<Item = Metric> + use<'m> {
+    printed(profile).iter().filter_map(|(name, better)| {
+        let values = measured.printed.get(name).filter(|values| !values.is_empty())?;
+        let value = values.iter().sum::<f64>() / values.len() as f64;
+        Some(Metric { name: name.clone(), value, unit: Unit::Count, better: *better })
+    })
 }
 
 /// The 99th percentile of a load that does not wait for the target, where it was kept up.
@@ -96,6 +115,7 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
         name if name == metric::ITERATION_TIME.name => {
             measured.samples.iter().sum::<f64>() / measured.samples.len().max(1) as f64
         }
+        name if name == metric::COMMAND_TIME.name => seconds / measured.operations as f64,
         // Of all repetitions, each of which is the whole tree.
         name if name == metric::TREE_TIME.name => seconds * profile.operations as f64 / measured.operations as f64,
         _ => rate_of(measured),
@@ -195,8 +215,9 @@ fn costs(measured: &Measured) -> Vec<Metric> {
     let bytes = measured.device_bytes.map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.of(bytes as f64 / operations));
     let flushes =
         measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.of(count as f64 / operations));
+    let memory = measured.peak_memory.map(|bytes| metric::PEAK_MEMORY.of(bytes as f64));
     let space = measured.space.map(|space| metric::SPACE.of(space as f64));
-    [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes, space].into_iter().flatten().collect()
+    [Some(metric::CPU_PER_OPERATION.of(cpu)), bytes, flushes, space, memory].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -44,7 +44,11 @@ fn members_have_names_of_their_own_and_a_line_about_them() {
 fn resolved_parameters_parse_to_themselves() {
     for workload in REGISTRY {
         for params in [workload.example(), Params::new()] {
-            let job = workload.parse(&params, &SIZING).unwrap();
+            let job = match workload.parse(&params, &SIZING) {
+                // Whoever must be told what to do says it.
+                Err(error) if params.is_empty() && error.message.contains("such as") => continue,
+                found => found.unwrap(),
+            };
             let resolved = job.params();
             let again = workload.parse(&resolved, &Sizing { size: 1, cpus: 1 }).unwrap();
             assert_eq!(again.params(), resolved, "{}", workload.name());
@@ -61,7 +65,11 @@ fn unknown_parameters_are_refused_with_the_nearest_name() {
         params.insert("treads".to_owned(), 1.into());
         let error = workload.parse(&params, &SIZING).err().unwrap_or_else(|| panic!("{}", workload.name()));
         assert_eq!(error.key.as_deref(), Some("treads"));
-        assert!(error.message.contains("did you mean 'threads'"), "{error}");
+        let expected = match error.known.contains(&"threads") {
+            true => "did you mean 'threads'",
+            false => "unknown parameter 'treads': known are",
+        };
+        assert!(error.message.contains(expected), "{error}");
     }
 }
 

@@ -208,6 +208,7 @@ impl Job for MicroJob {
             device_share: 1.0,
             rate: None,
             fewest: 1,
+            program: None,
         }
     }
 

@@ -6,6 +6,7 @@
 mod append;
 #[cfg(test)]
 mod cells;
+mod command;
 #[cfg(test)]
 mod conformance;
 mod create;
@@ -100,6 +101,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &flow::VIDEOSERVER,
     &flow::AnyFlow,
     &untar_build::UntarBuild,
+    &command::Command,
     #[cfg(test)]
     &skeleton::SKELETON,
 ];

@@ -27,6 +27,7 @@ const NUMBER: &str = "number";
 const COUNTS: &str = "number, list, or range: 4, [1, 8], \"1..4*cpus\"";
 const FLAG: &str = "true or false";
 const TEXT: &str = "text";
+const COMMAND: &str = "line for a shell, or list of words";
 const SHARE: &str = "percent: \"70%\"";
 
 /// Every parameter of every workload.
@@ -41,7 +42,9 @@ static REGISTRY: &[Parameter] = &[
     of_kind("block_size", SIZE, "bytes of a record; a list or range (\"4K..1M\") makes a row of each"),
     of_kind("buffering", FLAG, "through the C library's buffers, as PostMark's 'set buffering true'"),
     of_kind("cache", "word", "what memory holds when the clock starts: any, warm, cold, out"),
+    of_kind("cleanup", COMMAND, "what runs after each trial"),
     of_kind("close", FLAG, "files are closed at the end of each pass, inside the clock"),
+    of_kind("command", COMMAND, "what is run in the target's directory, and timed"),
     of_kind("compile", FLAG, "sources are compiled, by as many jobs as 'jobs' says"),
     of_kind("content", "word", "what files of a made-up archive hold"),
     of_kind("copy", "word", "how a file is copied: by reading and writing, in the kernel, by reflink"),
@@ -59,19 +62,28 @@ static REGISTRY: &[Parameter] = &[
     of_kind("files", "number, or size/N", "how many files"),
     of_kind("files_per_directory", NUMBER, "a directory is full with so many"),
     of_kind("flow", "text in TOML", "the operations of each thread: docs/flow.md"),
+    of_kind("input", "path, or list of paths", "what is copied into the target before all else"),
     of_kind("iterations", NUMBER, "iterations of a cycle"),
     of_kind("jobs", NUMBER, "compilers at once; 0: one a processor"),
     of_kind("label", TEXT, "what the row is called"),
     of_kind("lock", "word", "what is locked while it is moved: record, file"),
     of_kind("matrix", FLAG, "one of a matrix of sizes: a budget may choose among them"),
+    of_kind(
+        "metric",
+        "tables: [{ name = \"tps\", pattern = \"tps = ([0-9.]+)\", better = \"higher\" }]",
+        "numbers that the command prints: a regular expression with a group, or a pointer into JSON; the first is compared",
+    ),
     of_kind("mix", SHARE, "the share of reads among operations"),
     of_kind("mode", "word", "what is asked of fallocate"),
     of_kind("number", NUMBER, "files of PostMark's pool"),
+    of_kind("ok_exit", "number, or list of numbers", "exit codes of the command that are no failures"),
     of_kind("operation", "word", "what is done with the tree: copy-into, copy-within, delete, …"),
     of_kind("overwrite", FLAG, "files hold all their bytes before they are written"),
     of_kind("p99_below", "time: \"10ms\"", "the bound of the 99th percentile that a range of rates is held against"),
     of_kind("phase", "word", "what is timed: one phase, or all"),
     of_kind("pick", "word", "how a thread chooses its next file"),
+    of_kind("prepare", COMMAND, "what runs before each run of the command, outside the clock"),
+    of_kind("prepare_inside", FLAG, "the worker that measures runs 'prepare' itself; units of rounds have it"),
     of_kind("processes", NUMBER, "workers that share nothing, each with files of its own"),
     of_kind("random", FLAG, "records at random places"),
     of_kind(
@@ -81,18 +93,30 @@ static REGISTRY: &[Parameter] = &[
     ),
     of_kind("read", SIZE, "bytes of a read of PostMark's"),
     of_kind("scale", "number", "the tree is so many times as large"),
+    of_kind(
+        "service",
+        "tables: [{ command = \"…\", ready = \"…\", stop = \"SIGINT\" }]",
+        "programs that run beside the command, such as a database's server",
+    ),
     of_kind("set", "word", "a published set of files"),
+    of_kind("setup", COMMAND, "what runs once for each trial, before all else"),
     of_kind("shape", "path", "the shape of a tree, as 'fsb' recorded it"),
     of_kind("size_high", SIZE, "the largest file of PostMark's pool"),
     of_kind("size_low", SIZE, "the smallest file of PostMark's pool"),
     of_kind("stride", NUMBER, "records from one visit to the next, where access is strided"),
     of_kind("subdirectories", NUMBER, "directories of PostMark's pool; 0: all in one"),
     of_kind("threads", COUNTS, "threads of the worker; 0: one a processor"),
+    of_kind("time_limit", "time: \"10min\"", "how long the command may take, and what runs before and after it"),
     of_kind("transactions", NUMBER, "transactions of PostMark's"),
     of_kind("tree", "path", "a directory whose tree is copied"),
-    of_kind("verify", FLAG, "what is read is compared with what was written"),
+    of_kind(
+        "verify",
+        "true or false; a command",
+        "what is read is compared with what was written; a command is run after each run",
+    ),
     of_kind("warmup_cycles", NUMBER, "cycles before the measured ones"),
     of_kind("width", NUMBER, "entries of a directory of the set"),
+    of_kind("writable", "path, or list of paths", "directories beside the target that programs may write into"),
     of_kind("write", SIZE, "bytes of a write of PostMark's"),
 ];
 

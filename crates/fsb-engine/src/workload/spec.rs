@@ -290,6 +290,7 @@ impl Spec {
             device_share: 1.0,
             rate: None,
             fewest: 1,
+            program: None,
         }
     }
 

@@ -255,5 +255,9 @@ pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
         let iteration = (profile.files * profile.file_size) as f64 / 1e6 + profile.files as f64 / 100.0;
         seconds += 4.0 * profile.operations as f64 * iteration;
     }
+    if let Some(program) = &profile.program {
+        // Before and after the command others run, and services start and stop.
+        seconds += 5.0 * program.longest;
+    }
     Duration::from_secs_f64(seconds.max(expected.unwrap_or(0.0) * 20.0).min(7.0 * 86_400.0))
 }

@@ -12,8 +12,11 @@ mod tally;
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use fsb_engine::{Sizing, workload};
+use fsb_model::WorkloadSpec;
 use fsb_testbed::sandbox::Confinement;
 use fsb_testbed::{Kind, Progress, Provisioned, Setup, Testbed, TestbedError, worker_identity};
 
@@ -113,7 +116,8 @@ impl Server<'_> {
 
     fn trial(&mut self, request: &TrialRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let target = self.targets.get(&request.seat).ok_or_else(not_ready)?;
-        let post = post(self.setup.as_ref(), target, request.deadline)?;
+        let programs = programs(&request.workload, &request.sizing);
+        let post = post(self.setup.as_ref(), target, programs, request.deadline)?;
         // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         let mut stage = Stage { testbed: self.testbed, target, post, tell: &mut tell };
@@ -121,9 +125,14 @@ impl Server<'_> {
     }
 
     fn row(&mut self, request: &RowRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
+        let programs = programs(&request.workload, &request.sizing);
         let posts = request.seats.iter().map(|trial| {
             let target = self.targets.get(&trial.seat).ok_or_else(not_ready)?;
-            Ok(SeatPost { seat: trial.seat, target, post: post(self.setup.as_ref(), target, request.deadline)? })
+            Ok(SeatPost {
+                seat: trial.seat,
+                target,
+                post: post(self.setup.as_ref(), target, programs.clone(), request.deadline)?,
+            })
         });
         let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
@@ -131,8 +140,18 @@ impl Server<'_> {
     }
 }
 
+/// Where programs of the user may write beside the target, where the workload runs any.
+fn programs(spec: &WorkloadSpec, sizing: &Sizing) -> Option<Vec<PathBuf>> {
+    Some(workload::parse(spec, sizing).ok()?.profile().program?.writable)
+}
+
 /// Where the workers of a target work.
-fn post(setup: Option<&Setup>, target: &Provisioned, deadline: Duration) -> Result<Post, TestbedError> {
+fn post(
+    setup: Option<&Setup>,
+    target: &Provisioned,
+    programs: Option<Vec<PathBuf>>,
+    deadline: Duration,
+) -> Result<Post, TestbedError> {
     let setup = setup.ok_or_else(not_ready)?;
     let confinement = match target.abilities.fake {
         Some(_) => None,
@@ -145,6 +164,7 @@ fn post(setup: Option<&Setup>, target: &Provisioned, deadline: Duration) -> Resu
                 gid,
                 cpus: target.held.cpus.clone(),
                 memory_nodes: target.held.memory_nodes.clone(),
+                programs,
                 die_with_parent: true,
             })
         }

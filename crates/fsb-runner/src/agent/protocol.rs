@@ -215,6 +215,12 @@ pub struct Measured {
     /// What happened when, one a repetition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<Timeline>,
+    /// Numbers that a command printed, by name: one each repetition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub printed: BTreeMap<String, Vec<f64>>,
+    /// Bytes of memory that the largest process of a command had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<u64>,
     /// Where the steady state is what counts, of the last repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,

@@ -34,6 +34,8 @@ pub(super) struct Tally {
     pub(super) stretches: Stretches,
     /// What is left for later; only of a target whose device is its own.
     pub(super) leavings: Option<Leavings>,
+    /// The end of what a command printed.
+    output: Option<String>,
     /// Bytes that could be filled when the file system was empty.
     free_when_empty: u64,
     /// Rounds that were made again because this target moved something within a neighbour's stretch.
@@ -64,6 +66,7 @@ impl Tally {
             killed_before: 0,
             stretches: Stretches::default(),
             leavings: None,
+            output: None,
             free_when_empty: 0,
             restless: 0,
         }
@@ -117,6 +120,11 @@ impl Tally {
         }
         self.histograms.extend(measurement.latency);
         sum.timelines.extend(measurement.timeline);
+        sum.peak_memory = sum.peak_memory.max(measurement.peak_memory);
+        for (name, value) in measurement.printed {
+            sum.printed.entry(name).or_default().push(value);
+        }
+        self.output = measurement.output.or(self.output.take());
         for (name, found) in measurement.rates {
             let sum = sum.rates.entry(name).or_default();
             sum.amount += found.amount;
@@ -159,6 +167,9 @@ impl Tally {
         }
         if let Some(deferred) = self.measured.deferred {
             observed.insert("deferred".to_owned(), json!(deferred));
+        }
+        if let Some(output) = self.output.take() {
+            observed.insert("output".to_owned(), json!(output));
         }
         if let Some(sustained) = self.measured.sustained {
             observed.insert("sustained".to_owned(), json!(sustained));

@@ -92,6 +92,7 @@ impl Schedule<'_> {
     /// Fixes rounds, blocks and looks. Cells that are measured as wholes get their share of the time, by their number; or what
     /// the fewest blocks of them need, where the length of their visits was asked for.
     fn calibrate_rounds(&mut self) {
+        self.take_long_runs_out_of_rounds();
         let left = self.seconds_of_budget_left();
         let (rows, wholes): (Vec<_>, Vec<_>) =
             self.visited().into_iter().partition(|visited| self.units.contains_key(&visited.label));

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use fsb_model::Target;
-use fsb_model::run::BlockOrder;
+use fsb_model::run::{BlockOrder, Rounds};
 use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 
 use super::{RunError, Schedule, mix_all, skipped, text_seed};
-use crate::agent::{AgentError, RowRequest, SeatTrial, TrialReply, deadline};
+use crate::agent::{AgentError, RowRequest, SeatTrial, Spent, TrialReply, deadline};
+use crate::calibrate::Sample;
 use crate::event::Event;
 use crate::order;
 use crate::rounds::{UnitSample, WARM_UP, sets, spares};
@@ -80,6 +81,8 @@ impl Schedule<'_> {
             let Some(at) = ready.iter().position(|ready| ready.seat == seat) else { continue };
             if order.block == 0 {
                 self.learn_units(label, &reply);
+                let target = ready[at].target.clone();
+                self.learn_runs(&target, label, &reply);
             }
             let Ready { target, provisioned, lost, .. } = &mut ready[at];
             if reply.target_lost {
@@ -113,7 +116,14 @@ impl Schedule<'_> {
             return Ok(replies);
         }
         let warmup = order.block == 0;
-        let rounds = if warmup { WARM_UP } else { self.run.record.rounds.get(label).copied().unwrap_or(WARM_UP) };
+        let rounds = if warmup && self.profiles[label].program.is_some() {
+            // A run of somebody's command may take minutes.
+            Rounds { rounds: 1, ..WARM_UP }
+        } else if warmup {
+            WARM_UP
+        } else {
+            self.run.record.rounds.get(label).copied().unwrap_or(WARM_UP)
+        };
         let seed = mix_all(&[plan.seed, text_seed(label)]);
         // One more leads in.
         let orders = order::rounds(seed, order.block, there.len() as u32, rounds.rounds + 1);
@@ -170,6 +180,45 @@ impl Schedule<'_> {
     pub(super) fn seconds_in_block(&self, label: &str) -> f64 {
         let visits = self.targets().iter().filter_map(|target| self.expected(&target.name, label)).sum::<f64>();
         self.row_seconds.get(label).copied().unwrap_or(visits)
+    }
+
+    /// Rounds are for short runs of a command: three of each target in each block, in six blocks and more, are too many of
+    /// long ones. Those are measured as wholes.
+    pub(super) fn take_long_runs_out_of_rounds(&mut self) {
+        /// Seconds of a run, on the fastest target, up to which it is a short one.
+        const SHORT: f64 = 2.0;
+        let profiles = &self.profiles;
+        let fastest = |label: &str| {
+            let own = self.unit_samples.iter().filter(|sample| sample.label == label);
+            own.map(|sample| sample.timed).fold(f64::INFINITY, f64::min)
+        };
+        let is_long = |label: &str| {
+            let fastest = fastest(label);
+            profiles[label].program.is_some() && fastest.is_finite() && fastest > SHORT
+        };
+        let long: Vec<String> = self.units.keys().filter(|label| is_long(label)).cloned().collect();
+        for label in long {
+            self.units.remove(&label);
+            self.unit_samples.retain(|sample| sample.label != label);
+        }
+    }
+
+    /// What the warm-up of a command tells of its runs as wholes.
+    fn learn_runs(&mut self, target: &Target, label: &str, reply: &TrialReply) {
+        let timed = &reply.stretches.timed_ns;
+        if timed.is_empty() || self.profiles[label].program.is_none() {
+            return;
+        }
+        let seconds = timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64;
+        self.samples.push(Sample {
+            target: target.name.clone(),
+            label: label.to_owned(),
+            operations: 1,
+            seconds,
+            spent: Spent { measure: seconds, ..reply.spent },
+            journal_turns: None,
+            between: false,
+        });
     }
 
     fn learn_units(&mut self, label: &str, reply: &TrialReply) {

@@ -1,6 +1,6 @@
 //! What a worker does to itself before it touches anything: give up every way to write outside its target.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,10 @@ pub struct Confinement {
     /// The only NUMA nodes to take memory from; any where it is empty.
     #[serde(default)]
     pub memory_nodes: Vec<u32>,
+    /// The worker runs programs of the user, which need /dev/null and its like, a directory for temporary files, and these
+    /// directories; absent where it does everything itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs: Option<Vec<PathBuf>>,
     /// Ask for SIGKILL when the *thread* that started this process ends. Needed only where there is no PID namespace.
     pub die_with_parent: bool,
 }
@@ -117,6 +121,23 @@ fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), Refusal> {
         let bound = unsafe { libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) };
         step("binding the target", bound)?;
     }
+    let others = confinement.programs.iter().flatten();
+    let others = others.map(|path| c_path(path)).collect::<Result<Vec<_>, _>>()?;
+    if confinement.programs.is_some() {
+        for path in &others {
+            // SAFETY: as above.
+            let bound = unsafe { libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) };
+            step(&format!("binding {}", path.to_string_lossy()), bound)?;
+        }
+        bind_devices();
+        // SAFETY: constant strings; an empty file system in memory, in our own namespace.
+        let scratch = unsafe {
+            let options = c"mode=1777,size=50%";
+            let name = c"tmpfs".as_ptr();
+            libc::mount(name, c"/dev/shm".as_ptr(), name, libc::MS_NOSUID | libc::MS_NODEV, options.as_ptr().cast())
+        };
+        step("mounting a tmpfs on /dev/shm", scratch)?;
+    }
     std::env::set_current_dir("/").map_err(|error| describe(&error))?;
     let locked = MountAttr { set: RDONLY | NOSUID | NODEV, clear: 0 };
     mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked).map_err(|error| Refusal::call("mount_setattr", &error))?;
@@ -124,7 +145,31 @@ fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), Refusal> {
         let open = MountAttr { set: 0, clear: RDONLY };
         mount_setattr(path, 0, &open).map_err(|error| Refusal::call("mount_setattr of the target", &error))?;
     }
+    for path in &others {
+        let open = MountAttr { set: 0, clear: RDONLY };
+        let what = format!("mount_setattr of {}", path.to_string_lossy());
+        mount_setattr(path, 0, &open).map_err(|error| Refusal::call(&what, &error))?;
+    }
+    if confinement.programs.is_some() {
+        let device = MountAttr { set: 0, clear: RDONLY | NODEV };
+        // One that is not there is missed by whoever needs it.
+        DEVICES.iter().for_each(|path| drop(mount_setattr(path, 0, &device)));
+        let open = MountAttr { set: 0, clear: RDONLY };
+        mount_setattr(c"/dev/shm", 0, &open).map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
+    }
     Ok(())
+}
+
+/// The devices that any program may expect.
+const DEVICES: [&CStr; 5] = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random", c"/dev/urandom"];
+
+/// Each becomes a mount of its own, which can be opened where all others cannot.
+fn bind_devices() {
+    let null = std::ptr::null();
+    for path in DEVICES {
+        // SAFETY: constant strings; a bind mount of a file onto itself, in our own namespace.
+        unsafe { libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) };
+    }
 }
 
 // linux/mount.h: MOUNT_ATTR_*.

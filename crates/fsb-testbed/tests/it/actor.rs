@@ -134,6 +134,7 @@ fn worker(root: &Path, uid: Option<u32>) -> Value {
         writable: Some(root.to_owned()),
         uid,
         gid: uid,
+        programs: None,
         die_with_parent: false,
         cpus: Vec::new(),
         memory_nodes: Vec::new(),

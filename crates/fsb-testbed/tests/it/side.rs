@@ -82,6 +82,7 @@ fn start_worker(root: &Path) -> Child {
         writable: Some(root.to_owned()),
         uid: 65534,
         gid: 65534,
+        programs: None,
         die_with_parent: true,
         cpus: Vec::new(),
         memory_nodes: Vec::new(),

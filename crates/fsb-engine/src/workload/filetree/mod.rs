@@ -99,6 +99,7 @@ impl Job for FileTreeJob {
             device_share: 1.0,
             rate: None,
             fewest: 1,
+            program: None,
         }
     }
 

@@ -205,6 +205,7 @@ impl Job for FlowJob {
             device_share: 1.0,
             rate: None,
             fewest: 1,
+            program: None,
         }
     }
 

@@ -124,6 +124,7 @@ impl Job for PostmarkJob {
             device_share: 1.0,
             rate: None,
             fewest: 1,
+            program: None,
         }
     }
 

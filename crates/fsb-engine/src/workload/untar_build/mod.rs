@@ -155,6 +155,7 @@ impl Job for UntarBuildJob {
             device_share: 1.0,
             rate: None,
             fewest: 1,
+            program: None,
         }
     }
 

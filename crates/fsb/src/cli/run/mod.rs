@@ -1,5 +1,6 @@
 //! `fsb run`: measure targets against each other.
 
+mod command;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use fsb_runner::vm;
 use fsb_testbed::control;
 use fsb_vm::kernel;
 
+use self::command::CommandArguments;
 use super::COMPACT_HELP;
 use crate::author;
 use crate::exit;
@@ -77,9 +79,9 @@ pub struct Arguments {
     /// Processors of the virtual machine [all]
     #[arg(long, value_name = "N", hide = true)]
     cpus: Option<u32>,
-    /// Compare what is read with what was written, in every workload that can
-    #[arg(long, hide = true)]
-    verify: bool,
+    /// Compare what is read with what was written, in every workload that can; =CMD: after each run of a command
+    #[arg(long, hide = true, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    verify: Option<String>,
     /// Set a control: see 'fsb list controls'
     #[arg(long, value_name = "NAME[=VALUE]")]
     control: Vec<String>,
@@ -119,6 +121,8 @@ pub struct Arguments {
     /// Measure although another run does: both are marked
     #[arg(long, hide = true)]
     allow_concurrent: bool,
+    #[command(flatten)]
+    command: CommandArguments,
 }
 
 /// Runs the subcommand.
@@ -172,12 +176,25 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         [file] => read_plan(Path::new(file))?,
         _ => return Err(exit::request("more than one plan: name one .toml file")),
     };
-    let (workloads, image) = match &arguments.tree {
-        None => (Vec::new(), None),
-        Some(_) if under.suite.is_some() || !under.workloads.is_empty() => {
+    let (verify, check) = match arguments.verify {
+        Some(check) if !check.is_empty() => (false, Some(check)),
+        flag => (flag.is_some(), None),
+    };
+    let command = arguments.command.workload(check)?;
+    let says_what = arguments.suite.is_some() || under.suite.is_some() || !under.workloads.is_empty();
+    let (workloads, image) = match (&arguments.tree, command) {
+        (None, None) => (Vec::new(), None),
+        (Some(_), Some(_)) => return Err(exit::request("--tree and a command say both what is measured: give one")),
+        (None, Some(_)) if says_what => {
+            return Err(exit::request(
+                "the command says what is measured, and so does the suite or plan: give one of them",
+            ));
+        }
+        (None, Some(command)) => (vec![command], None),
+        (Some(_), None) if under.suite.is_some() || !under.workloads.is_empty() => {
             return Err(exit::request("--tree says what is measured, and so does the plan: give one of them"));
         }
-        Some(tree) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
+        (Some(tree), None) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
     };
     let over = PlanFile {
         workloads,
@@ -190,7 +207,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         theta: arguments.theta.as_deref().map(typed),
         wipe: arguments.wipe,
         one_at_a_time: arguments.one_at_a_time,
-        verify: arguments.verify,
+        verify,
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile {
             blocks: arguments.blocks,

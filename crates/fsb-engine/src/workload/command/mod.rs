@@ -1,0 +1,305 @@
+//! Any program's own work: a command, run in the target's directory, with what goes before it and after it.
+//!
+//! `setup` runs once for each trial, `prepare` before each run, `cleanup` after the trial, `verify` after each run. What is timed is
+//! the command, and the syncfs that makes its work durable. Programs run as the worker does: as its user, with nothing writable
+//! but the target, a private /dev/shm where TMPDIR points, and what `writable` names.
+
+mod options;
+mod output;
+mod printed;
+mod processes;
+mod program;
+mod script;
+mod service;
+
+use std::path::Path;
+use std::time::Duration;
+
+use fsb_model::metric::COMMAND_TIME;
+use fsb_model::{CacheState, Durability, Params};
+
+use super::{Job, Unit, Workload, params};
+use crate::backend::{self, Backend, Directory};
+use crate::clock::Kind;
+use crate::context::Context;
+use crate::profile::{Profile, ProgramNeeds, Renewal};
+use crate::task::{Gate, Measurement, Ready};
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
+use crate::{EngineError, ParamError, Sizing, fileset, threads};
+use options::Options;
+use program::{Ended, Surroundings};
+use script::Script;
+use service::Services;
+
+/// What a run of the command is counted as.
+const OPERATION: &str = "command";
+
+/// The member.
+pub(super) struct Command;
+
+impl Workload for Command {
+    fn name(&self) -> &'static str {
+        "command"
+    }
+
+    fn about(&self) -> &'static str {
+        "any command of yours, such as a build or a database's benchmark, in the target's directory"
+    }
+
+    fn example(&self) -> Params {
+        params::of([("command", "echo one > file && sync file".into()), ("prepare", "rm -f file".into())])
+    }
+
+    fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
+        Ok(Box::new(CommandJob(Options::parse(self.name(), params, sizing)?)))
+    }
+}
+
+struct CommandJob(Options);
+
+impl CommandJob {
+    fn surroundings(&self, context: &Context) -> Surroundings {
+        Surroundings {
+            directory: context.set(),
+            seed: context.seed,
+            trial: context.repetition,
+            longest: Duration::from_secs_f64(self.0.time_limit),
+        }
+    }
+
+    /// Runs a script that must end well, if there is one.
+    fn must(&self, script: Option<&Script>, around: &Surroundings) -> Result<(), EngineError> {
+        let Some(script) = script else { return Ok(()) };
+        let ended = program::run(script, around)?;
+        if ended.is_ok(&[0]) { Ok(()) } else { Err(ended.failure(script, around)) }
+    }
+
+    /// Everything that a run of the command needs; with `services` while they are there.
+    fn make_ready(&self, around: &Surroundings) -> Result<(), EngineError> {
+        if self.0.prepare.is_none() && self.0.cache != CacheState::Warm {
+            return Ok(());
+        }
+        let mut services = Services::start(&self.0.services, around)?;
+        let made = self.must(self.0.prepare.as_ref(), around).and_then(|()| {
+            if self.0.cache != CacheState::Warm {
+                return Ok(());
+            }
+            // What it reads lies in memory afterwards; what it left behind, `prepare` takes away again.
+            self.run_once(around)?;
+            self.must(self.0.prepare.as_ref(), around)
+        });
+        let stopped = services.stop();
+        made.and(stopped)
+    }
+
+    /// What comes before each run but the first, all of it durable.
+    fn prepare_again(&self, around: &Surroundings) -> Result<(), EngineError> {
+        self.must(self.0.prepare.as_ref(), around)?;
+        fileset::sync(&around.directory)
+    }
+
+    fn run_once(&self, around: &Surroundings) -> Result<Ended, EngineError> {
+        let ended = program::run(&self.0.command, around)?;
+        if ended.is_ok(&self.0.ok_exit) { Ok(ended) } else { Err(ended.failure(&self.0.command, around)) }
+    }
+}
+
+impl Job for CommandJob {
+    fn profile(&self) -> Profile {
+        let Options { durability, cache, .. } = self.0;
+        Profile {
+            label: self.0.label(),
+            operation: OPERATION,
+            files: 1,
+            file_size: 0,
+            record_size: 0,
+            threads: 1,
+            processes: 1,
+            matrix: false,
+            backend: backend::CALLS.name().to_owned(),
+            durability,
+            cache,
+            primary: &COMMAND_TIME,
+            renewal: Renewal::Recreate,
+            operations: 1,
+            divisible: false,
+            repeats_in_place: false,
+            reaches_device: durability != Durability::None || cache == CacheState::Cold,
+            metadata_only: false,
+            space: 0,
+            inodes: 1,
+            cold_bytes_per_operation: 0,
+            only_writes: false,
+            device_share: 1.0,
+            rate: None,
+            fewest: 1,
+            program: Some(ProgramNeeds {
+                writable: self.0.writable.clone(),
+                longest: self.0.time_limit,
+                printed: self.0.metrics.iter().map(|metric| (metric.name.clone(), metric.better)).collect(),
+            }),
+        }
+    }
+
+    fn own_data(&self) -> Option<&'static str> {
+        Some("it runs a program, whose data are its own")
+    }
+
+    fn params(&self) -> Params {
+        self.0.params()
+    }
+
+    fn backend(&self) -> &'static dyn Backend {
+        backend::CALLS
+    }
+
+    /// A run of the command. Cold ones need a remount before each, and services are not started for each.
+    fn unit(&self) -> Option<Unit> {
+        if self.0.cache == CacheState::Cold || !self.0.services.is_empty() {
+            return None;
+        }
+        let mut params = self.params();
+        params.insert(options::PREPARE_INSIDE.to_owned(), true.into());
+        Some(Unit { params, own_files: false, only_warmed: false, operations: 1 })
+    }
+
+    /// The first repetition begins with what was there at first: inputs and `setup`. The others go on in what the command left,
+    /// as `prepare` changes it.
+    fn prepare(&self, context: &Context) -> Result<(), EngineError> {
+        let around = self.surroundings(context);
+        program::adopt_orphans();
+        if context.repetition == 0 {
+            fileset::make_anew(&around.directory)?;
+            for input in &self.0.input {
+                self.must(Some(&copy_of(input)), &around)?;
+            }
+            let setup = self.must(self.0.setup.as_ref(), &around);
+            processes::end_all(&around.directory);
+            setup?;
+        }
+        let ready = self.make_ready(&around);
+        processes::end_all(&around.directory);
+        ready?;
+        fileset::sync(&around.directory)
+    }
+
+    fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
+        let around = self.surroundings(context);
+        let real = context.backend(backend::CALLS).capabilities().real;
+        let root = if real { Some(fileset::open(&around.directory)?) } else { None };
+        if real {
+            program::adopt_orphans();
+        }
+        let mut services = Services::start(if real { &self.0.services } else { &[] }, &around)?;
+        if real && self.0.prepare_inside {
+            self.prepare_again(&around)?;
+        }
+        let thread = CommandThread {
+            job: self,
+            around: &around,
+            runs: context.operations,
+            root: root.as_ref(),
+            services: services.processes(),
+        };
+        let outcome = threads::run(&thread, context, &self.profile(), Ready::default(), false, gate);
+        let checked = outcome.and_then(|outcome| {
+            if real { self.must(self.0.verify.as_ref(), &around).map(|()| outcome) } else { Ok(outcome) }
+        });
+        let stopped = services.stop();
+        processes::end_all(&around.directory);
+        let (mut outcome, ()) = (checked?, stopped?);
+        let mut measurement = outcome.measurement(OPERATION);
+        // Between two runs the clock stands still.
+        measurement.timed_ns = measurement.workers.iter().map(|worker| worker.timed_ns).sum();
+        if let Some(mut ended) = outcome.reports.pop().flatten() {
+            ended.read();
+            measurement.printed = printed::find(&self.0.metrics, &ended)?;
+            measurement.output = Some(ended.tail()).filter(|text| !text.is_empty());
+            measurement.peak_memory = Some(ended.peak_memory);
+            measurement.user_seconds += ended.user_seconds;
+            measurement.system_seconds += ended.system_seconds;
+        } else {
+            measurement.printed = self.0.metrics.iter().map(|metric| (metric.name.clone(), 1.0)).collect();
+        }
+        Ok(measurement)
+    }
+
+    /// Between repetitions everything stays as it is: `prepare` says what to change.
+    fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
+        if context.repetition > 0 {
+            return Ok(());
+        }
+        let around = self.surroundings(context);
+        program::adopt_orphans();
+        let cleaned = if around.directory.is_dir() { self.must(self.0.cleanup.as_ref(), &around) } else { Ok(()) };
+        processes::end_all(&around.directory);
+        fileset::remove(&around.directory, &context.progress).and(cleaned)
+    }
+}
+
+/// Copies a file or a directory into the target, with its times and modes.
+fn copy_of(input: &Path) -> Script {
+    Script::Words(vec!["cp".into(), "-a".into(), "--".into(), input.to_string_lossy().into_owned(), ".".into()])
+}
+
+/// The one thread that times the command.
+struct CommandThread<'j> {
+    job: &'j CommandJob,
+    around: &'j Surroundings,
+    /// How often it is run.
+    runs: u64,
+    /// Absent where nothing is real.
+    root: Option<&'j Directory>,
+    /// What runs beside it.
+    services: Vec<u32>,
+}
+
+impl ThreadJob for CommandThread<'_> {
+    type ThreadState = Option<Ended>;
+    type Report = Option<Ended>;
+
+    fn init(&self, _: u32) -> Result<Option<Ended>, EngineError> {
+        Ok(None)
+    }
+
+    fn run(&self, state: &mut Option<Ended>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let CommandThread { job, around, root, .. } = *self;
+        let mut cpu = [0.0; 2];
+        for run in 0..self.runs {
+            if run > 0 && root.is_some() {
+                job.prepare_again(around)?;
+            }
+            let before = processes::cpu_seconds(&self.services);
+            recorder.start();
+            if root.is_some() {
+                let ended = job.run_once(around)?;
+                cpu = [cpu[0] + ended.user_seconds, cpu[1] + ended.system_seconds];
+                *state = Some(ended);
+            }
+            recorder.lap(Kind::Create, 0);
+            if job.0.durability == Durability::End {
+                recorder
+                    .sync(0, || match root {
+                        Some(root) => backend::CALLS.namespace().sync_file_system(root),
+                        None => Ok(()),
+                    })
+                    .map_err(|errno| EngineError::call("syncfs of", &around.directory, errno))?;
+            }
+            recorder.pause();
+            let after = processes::cpu_seconds(&self.services);
+            cpu = [cpu[0] + after[0] - before[0], cpu[1] + after[1] - before[1]];
+        }
+        if let Some(ended) = state {
+            [ended.user_seconds, ended.system_seconds] = cpu;
+        }
+        Ok(())
+    }
+
+    fn report(&self, state: Option<Ended>) -> Option<Ended> {
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! Running a program to its end, and knowing what it did.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use super::output::{Reading, last_lines};
+use super::script::Script;
+use crate::EngineError;
+
+/// Where TMPDIR and HOME point: a tmpfs of the worker's own where it is confined.
+const SCRATCH: &str = "/dev/shm";
+/// Characters of what a program said last, in a message and in the record.
+const SAID: usize = 400;
+const RECORDED: usize = 2000;
+/// Processes that a program may have.
+const MOST_PROCESSES: libc::rlim_t = 8192;
+
+/// Where programs run, and what they are told.
+pub(super) struct Surroundings {
+    pub(super) directory: PathBuf,
+    pub(super) seed: u64,
+    pub(super) trial: u32,
+    /// The longest that any program may take.
+    pub(super) longest: Duration,
+}
+
+/// A program that has ended.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+    pub(super) user_seconds: f64,
+    pub(super) system_seconds: f64,
+    /// Bytes of memory that its largest process had.
+    pub(super) peak_memory: u64,
+    /// It was killed after this time.
+    pub(super) late: Option<Duration>,
+    /// What it prints, until it is read.
+    pub(super) streams: Vec<Reading>,
+}
+
+impl Ended {
+    /// Whether it ended in time, with one of these codes.
+    pub(super) fn is_ok(&self, codes: &[i32]) -> bool {
+        self.late.is_none() && self.status.code().is_some_and(|code| codes.contains(&code))
+    }
+
+    /// Whether it was killed because it took too long.
+    pub(super) fn is_late(&self) -> bool {
+        self.late.is_some()
+    }
+
+    /// Reads what it has printed: not within the clock.
+    pub(super) fn read(&mut self) {
+        let mut streams = std::mem::take(&mut self.streams).into_iter();
+        for place in [&mut self.stdout, &mut self.stderr] {
+            if let Some(stream) = streams.next() {
+                *place = stream.take();
+            }
+        }
+    }
+
+    /// What it said last.
+    pub(super) fn last_words(&self) -> String {
+        let of = |bytes: &[u8]| last_lines(&String::from_utf8_lossy(bytes), SAID);
+        let (errors, said) = (of(&self.stderr), of(&self.stdout));
+        match (errors.is_empty(), said.is_empty()) {
+            (false, _) => errors,
+            (true, false) => said,
+            (true, true) => "it said nothing".to_owned(),
+        }
+    }
+
+    /// The end of what it said, for the record.
+    pub(super) fn tail(&self) -> String {
+        let text = [&self.stdout, &self.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
+        let surplus = text.chars().count().saturating_sub(RECORDED);
+        text.chars().skip(surplus).collect()
+    }
+
+    /// What failed, how, what it said, and what may help.
+    pub(super) fn failure(mut self, script: &Script, around: &Surroundings) -> EngineError {
+        self.read();
+        let how = match (self.late, self.status.signal(), self.status.code()) {
+            (Some(limit), _, _) => format!("not done after {} s (time_limit)", limit.as_secs()),
+            (_, Some(signal), _) => format!("killed by signal {signal}"),
+            (_, _, code) => format!("exit status {}", code.unwrap_or(-1)),
+        };
+        let words = self.last_words();
+        let full = rustix::fs::statvfs(&around.directory).is_ok_and(|stat| stat.f_bavail == 0);
+        let help = if full || words.contains("No space left on device") {
+            "; the target is full: a larger --size makes room"
+        } else if words.contains("Read-only file system") {
+            "; a command may write into the target and TMPDIR alone: writable = [\"/DIR\"] (--writable) opens others"
+        } else {
+            ""
+        };
+        EngineError::new(format!("{}: {how}: {words}{help}", script.shown()))
+    }
+}
+
+/// From now on processes whose parents have ended are children of this one: nothing that a program starts gets away.
+pub(super) fn adopt_orphans() {
+    // SAFETY: a property of our own process.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// A program that was started.
+pub(super) struct Running {
+    child: Child,
+    /// Standard output and standard error.
+    streams: Vec<Reading>,
+}
+
+/// Starts a program in the target's directory.
+pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, EngineError> {
+    let mut command = match script {
+        Script::Line(line) => {
+            let mut command = Command::new("/bin/sh");
+            command.arg("-c").arg(line);
+            command
+        }
+        Script::Words(words) => {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            command
+        }
+    };
+    command.current_dir(&around.directory);
+    command.env("FSB_TARGET", &around.directory).env("FSB_SEED", around.seed.to_string());
+    command.env("FSB_TRIAL", around.trial.to_string()).env("TMPDIR", SCRATCH).env("HOME", SCRATCH);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let limit = || {
+        // SAFETY: between fork and exec only calls that are allowed there: limits and properties of our own process.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            let mut now = MaybeUninit::<libc::rlimit>::zeroed().assume_init();
+            if libc::getrlimit(libc::RLIMIT_NPROC, &mut now) == 0 {
+                now.rlim_cur = now.rlim_cur.min(MOST_PROCESSES);
+                libc::setrlimit(libc::RLIMIT_NPROC, &now);
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: see above; nothing is allocated.
+    unsafe { command.pre_exec(limit) };
+    let mut child = command.spawn().map_err(|error| {
+        let why = if error.kind() == io::ErrorKind::NotFound { "there is no such program" } else { "it cannot be run" };
+        EngineError::new(format!("{}: {why}: {}", script.shown(), error))
+    })?;
+    let streams = child.stdout.take().map(Reading::of).into_iter().chain(child.stderr.take().map(Reading::of));
+    let streams = streams.collect();
+    Ok(Running { child, streams })
+}
+
+/// Runs a program to its end.
+pub(super) fn run(script: &Script, around: &Surroundings) -> Result<Ended, EngineError> {
+    start(script, around)?
+        .wait(around.longest)
+        .map_err(|error| EngineError::new(format!("{}: cannot wait for it: {error}", script.shown())))
+}
+
+impl Running {
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
+    /// Whether it still runs after so long a wait.
+    pub(super) fn outlasts(&self, wait: Duration) -> bool {
+        let ends = Instant::now() + wait;
+        let Some(process) = self.pid().and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
+        loop {
+            let left = ends.saturating_duration_since(Instant::now());
+            let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+            match poll(&mut [PollFd::new(&process.as_fd(), PollFlags::IN)], Some(&time)) {
+                Ok(0) => return true,
+                Ok(_) => return false,
+                Err(_) if left.is_zero() => return true,
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Asks it to end.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.pid() {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Waits for its end, and kills it when that takes too long.
+    pub(super) fn wait(self, longest: Duration) -> io::Result<Ended> {
+        let late = self.outlasts(longest).then_some(longest);
+        if late.is_some() {
+            self.signal(Signal::KILL);
+        }
+        let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
+        loop {
+            // SAFETY: pointers to whole structures of ours; the process is our child and nobody else waits for it.
+            let waited = unsafe { libc::wait4(self.child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr()) };
+            if waited >= 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        // SAFETY: the call has filled it, and zeros are a valid one.
+        let usage = unsafe { usage.assume_init() };
+        let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+        Ok(Ended {
+            status: ExitStatus::from_raw(status),
+            streams: self.streams,
+            user_seconds: seconds(usage.ru_utime),
+            system_seconds: seconds(usage.ru_stime),
+            peak_memory: usage.ru_maxrss as u64 * 1024,
+            late,
+            ..Ended::default()
+        })
+    }
+}
