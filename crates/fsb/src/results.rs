@@ -150,12 +150,6 @@ pub fn print_exactly(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Columns of the terminal that standard output is; nothing where it is none, for what goes elsewhere keeps its lines.
-pub fn screen_width() -> Option<usize> {
-    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?.ws_col;
-    (columns > 0).then_some(usize::from(columns))
-}
-
 /// The exit code that the trials deserve.
 pub fn code(trials: &[Trial]) -> u8 {
     let bad = |trial: &&Trial| trial.counts() && matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);

@@ -116,9 +116,13 @@ mod tests {
 
     #[test]
     fn a_stretch_that_nobody_can_mean_is_refused_where_it_stands() {
-        for (wrong, word) in
-            [("'10ns'", "not a duration"), ("'10us'", "1 millisecond"), ("'2h'", "an hour"), ("7200", "an hour"), ("[10]", "a time")]
-        {
+        for (wrong, word) in [
+            ("'10ns'", "not a duration"),
+            ("'10us'", "1 millisecond"),
+            ("'2h'", "an hour"),
+            ("7200", "an hour"),
+            ("[10]", "a time"),
+        ] {
             let error =
                 plan_file::parse(&plan(wrong), "p").and_then(|plan| plan.resolve(2, 7)).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("line "), "{wrong}: {error}");

@@ -158,7 +158,7 @@ fn undo_entries() -> Finding {
             "undo ledger",
             State::Warning,
             format!("left by a killed run: {}", dead.join("; ")),
-            "run `fsb clean`",
+            "run 'fsb clean'",
         ),
     }
 }

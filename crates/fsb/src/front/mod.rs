@@ -28,7 +28,8 @@ use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
-use record::{close_segment, make_absolute, new_record, resumable, segment};
+pub use record::new_record;
+use record::{close_segment, make_absolute, resumable, segment};
 use stage::Stage;
 
 pub use stage::watcher;
