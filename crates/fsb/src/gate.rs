@@ -44,28 +44,29 @@ fn passed(document: &Document) -> u8 {
 /// What each set is slower at: `ext4 is slower than xfs at write and fwrite, and at some sizes of read`.
 fn losses(document: &Document) -> Vec<String> {
     let sets = || document.sets.iter().map(|set| set.name.as_str());
-    sets().filter_map(|set| {
-        let whole: Vec<String> = document
-            .operations
-            .iter()
-            .filter(|operation| operation.primary && is_slower(operation, set))
-            .map(|operation| named(operation.workload.as_deref(), &operation.operation))
-            .collect();
-        let theta = document.settings.theta;
-        let mut parts: Vec<String> = Vec::new();
-        for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
-            let name = named(found.workload.as_deref(), &found.operation);
-            // What was told of the whole is not told of its sizes again.
-            if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
-                parts.push(name);
+    sets()
+        .filter_map(|set| {
+            let whole: Vec<String> = document
+                .operations
+                .iter()
+                .filter(|operation| operation.primary && is_slower(operation, set))
+                .map(|operation| named(operation.workload.as_deref(), &operation.operation))
+                .collect();
+            let theta = document.settings.theta;
+            let mut parts: Vec<String> = Vec::new();
+            for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
+                let name = named(found.workload.as_deref(), &found.operation);
+                // What was told of the whole is not told of its sizes again.
+                if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
+                    parts.push(name);
+                }
             }
-        }
-        let at = [("at", &whole), ("at some sizes of", &parts)];
-        let at = at.iter().filter(|(_, names)| !names.is_empty());
-        let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
-        (!at.is_empty()).then(|| format!("{set} is slower than {} {}", document.baseline, at.join(", and ")))
-    })
-    .collect()
+            let at = [("at", &whole), ("at some sizes of", &parts)];
+            let at = at.iter().filter(|(_, names)| !names.is_empty());
+            let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
+            (!at.is_empty()).then(|| format!("{set} is slower than {} {}", document.baseline, at.join(", and ")))
+        })
+        .collect()
 }
 
 fn is_slower(operation: &Operation, set: &str) -> bool {

@@ -80,7 +80,7 @@ pub fn default_directory() -> Result<PathBuf, TestbedError> {
     state_directory().map(|directory| directory.join("fsb/undo")).ok_or_else(|| {
         TestbedError::machine("the undo ledger has no place")
             .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
-            .advice("set HOME, or XDG_STATE_HOME, to a directory of the user that runs fsb")
+            .advice("say where it may be: export HOME=$(mktemp -d)")
     })
 }
 

@@ -1,5 +1,6 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
+mod next;
 mod record;
 mod space;
 mod stage;
@@ -93,7 +94,7 @@ pub fn leftovers() -> (Vec<String>, bool) {
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     let setup = run::setup(record);
     let warnings = match record.plan.place {
-        Place::Host => LocalTestbed::new(Owner::current()).check(&setup)?,
+        Place::Host => LocalTestbed::new(Owner::current()).check(&setup).map_err(next::of_refused)?,
         Place::Vm => vm::check(&setup)?,
     };
     for warning in warnings {
@@ -105,12 +106,12 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
 
 /// Starts a run in the new directory `out`.
 pub fn start(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
-    fsb_store::check_new(out, &author())?;
+    fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     run::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, author(), &holder())?;
+    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
     let (stage, agent) = Stage::set(lock, &record)?;
     make(stage, agent, directory, (record, work, Vec::new()), output, quiet)
 }
