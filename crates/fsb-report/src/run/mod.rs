@@ -18,6 +18,7 @@ pub(crate) mod latency;
 mod method;
 mod placement;
 pub(crate) mod published;
+mod rates;
 pub(crate) mod resolution;
 mod rows;
 mod scaling;
@@ -27,6 +28,7 @@ mod shown;
 mod stretches;
 pub(crate) mod summary;
 mod tables;
+mod trust;
 pub(crate) mod unjudged;
 pub(crate) mod view;
 mod warnings;
@@ -38,6 +40,7 @@ pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, Pu
 pub use rows::{RowNow, row_states};
 pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times};
 pub use summary::{Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Workload};
+pub use trust::{Trust, TrustLevel};
 
 #[cfg(test)]
 mod tests;

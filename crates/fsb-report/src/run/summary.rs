@@ -10,6 +10,7 @@ use super::curve::Scaling;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
+use super::trust::Trust;
 use crate::paragraph::Paragraph;
 use crate::show::NOT_HERE;
 
@@ -46,8 +47,14 @@ pub struct Summary {
     pub facts: Vec<String>,
     /// How many blocks were made and why no more, where a budget or a precision decided it.
     pub stopped: Option<String>,
-    /// What the reader must know.
+    /// How far the numbers can be trusted; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+    /// What the reader must know: first what somebody must act on, then what `trust` sums up.
     pub warnings: Vec<String>,
+    /// So many of the warnings are not summed up by `trust`.
+    #[serde(skip)]
+    pub urgent: usize,
     /// Trials, cells and targets without a value, with their reasons.
     pub problems: Vec<String>,
     /// The machine, the targets and the controls, requested beside observed.

@@ -82,7 +82,7 @@ impl From<WorkerError> for Failed {
 /// Makes all runs; the exit code.
 pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
     let mut lock = request.turn.take("fsb filebench")?;
-    front::replay().0.iter().for_each(|line| say(line));
+    front::tidy_up();
     let _watcher = front::watcher();
     let now = Instant::now();
     // A second signal is no reason to leave the files there.
