@@ -8,6 +8,7 @@ mod costs;
 pub(crate) mod course;
 mod courses;
 pub(crate) mod curve;
+mod deciders;
 mod deferred;
 mod device;
 mod disturbed;
@@ -34,6 +35,7 @@ pub(crate) mod view;
 mod warnings;
 
 pub use curve::{By, Scaling};
+pub use deciders::{DECIDERS, Decider};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};

@@ -46,6 +46,15 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
     assert!(text.contains("Times are of two file systems"), "{text}");
 }
 
+/// The report names suites by their machines; the runner has them.
+#[test]
+fn whom_reports_answer_have_suites() {
+    for decider in fsb_report::run::DECIDERS {
+        let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == decider.suite);
+        assert_eq!(suite.and_then(|suite| suite.machine), Some(decider.machine), "{}", decider.suite);
+    }
+}
+
 /// As many terminals have. What is copied from a message is not broken.
 #[test]
 fn what_people_read_fits_eighty_columns() {
