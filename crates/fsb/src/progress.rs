@@ -223,7 +223,8 @@ impl Observer for Progress {
                     let why = trial.disturbed.join(", ");
                     self.line(&format!("{target}: {}: disturbed ({why}), made again", trial.workload));
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
-                    self.line(&format!("{target}: {}: {}", trial.workload, trial.reason()));
+                    let again = if trial.superseded { ", made again" } else { "" };
+                    self.line(&format!("{target}: {}: {}{again}", trial.workload, trial.reason()));
                 }
             }
             Event::Warning(warning) => {

@@ -1,7 +1,6 @@
 //! Numbers side by side, and nothing said about which is better: for sets that were held in ways that do not compare.
 
 use super::document::{Colour, Document, Grid, Operation};
-use crate::ranking::Outcome;
 use crate::verdict::Verdict;
 
 impl Document {
@@ -37,11 +36,7 @@ fn of_operation(operation: &mut Operation) {
     for estimate in operation.estimate.against.values_mut().flatten() {
         (estimate.verdict, estimate.ci95) = (Verdict::NotJudged, None);
     }
-    for pair in &mut operation.ranking.pairs {
-        (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
-    }
-    operation.ranking.letters.fill(None);
-    operation.ranking.outcome = Outcome::NotJudged;
+    operation.ranking.withhold();
     operation.letters.values_mut().for_each(|letter| *letter = None);
     for against in operation.classic.against.values_mut().flatten() {
         against.t_verdict = None;

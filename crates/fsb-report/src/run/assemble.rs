@@ -50,7 +50,8 @@ impl Summary {
             unjudged::strip(&mut summary);
         }
         headline::add_findings(&mut summary);
-        summary.headline = disturbed::preface(trials).unwrap_or_default() + &headline::headline(&summary);
+        let preface = disturbed::preface(trials).or_else(|| headline::withheld(&summary));
+        summary.headline = preface.unwrap_or_default() + &headline::headline(&summary);
         summary.advice = facts::advice(&summary, facts::seconds(record, trials));
         summary.problems = warnings::problems(&summary);
         summary.trust = trust::of(&summary, record, trials);

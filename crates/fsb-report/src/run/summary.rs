@@ -110,6 +110,9 @@ pub struct Workload {
     /// Where nobody wins: how large a difference could still be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
+    /// Why nothing is judged although there are values enough: what spoilt most of the trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
     /// What the data support, in a sentence.
     pub finding: String,
 }

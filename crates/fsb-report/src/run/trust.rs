@@ -91,6 +91,11 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(Tru
     let mut found: Vec<String> = summary.unjudged.clone().into_iter().collect();
     found.extend(record.warnings.iter().filter_map(|warning| reason(warning)));
     found.extend(disturbed::share(trials).filter(|share| share.most()).map(|share| share.words()));
+    let withheld = summary.rows.iter().filter(|row| row.withheld.is_some()).count();
+    if withheld > 0 {
+        let all = counted(summary.rows.len(), "workload");
+        found.push(format!("most trials were disturbed or invalid at {withheld} of {all}"));
+    }
     let lost = lost(trials);
     found.extend(lost.filter(|(lost, all)| 4 * lost > *all).map(words_of_lost));
     if summary.is_comparison() && (summary.blocks as usize) < FEWEST_JUDGED {
@@ -172,7 +177,7 @@ mod tests {
         assert!(quiet.starts_with("trust: "), "{quiet}");
         let busy = line(|_, trials| disturb(trials, 1));
         assert!(busy.starts_with("trust: low, because CPU steal 58 % disturbed "), "{busy}");
-        let some = line(|_, trials| disturb(trials, 4));
+        let some = line(|_, trials| disturb(trials, 5));
         assert!(some.starts_with("trust: fair, because CPU steal 58 % disturbed "), "{some}");
     }
 
