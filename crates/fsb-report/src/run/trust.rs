@@ -147,10 +147,11 @@ fn words_of_lost((lost, all): (usize, usize)) -> String {
 /// What stands where nothing was met.
 fn quiet(summary: &Summary, trials: &[ShownTrial]) -> String {
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.counts()).count();
-    let (trials_, blocks) = (counted(measured, "trial"), counted(summary.blocks as usize, "block"));
+    // Those that were made again do not count.
+    let all = format!("{} that count, in {}", counted(measured, "trial"), counted(summary.blocks as usize, "block"));
     match disturbed::share(trials).next() {
-        Some(share) => format!("only {} of {trials_} in {blocks} were disturbed", share.disturbed),
-        None => format!("none of {trials_} in {blocks} was disturbed"),
+        Some(share) => format!("only {} of {all}, were disturbed", share.disturbed),
+        None => format!("none of {all}, was disturbed"),
     }
 }
 
