@@ -13,6 +13,18 @@ impl Document {
         self.warnings.insert(0, why);
     }
 
+    /// The same of one workload alone. `why` stands among the warnings, where there is such a workload.
+    pub fn withhold_at(&mut self, workload: &str, why: String) {
+        let is_meant = |name: &Option<String>| name.as_deref() == Some(workload);
+        let mut meant = self.operations.iter_mut().filter(|operation| is_meant(&operation.workload)).peekable();
+        if meant.peek().is_none() {
+            return;
+        }
+        meant.for_each(of_operation);
+        self.findings.retain(|found| !is_meant(&found.workload));
+        self.warnings.push(why);
+    }
+
     /// Takes away, beyond what [`Document::withhold`] does, all that sets one value beside another: ratios, changes,
     /// p-values, slopes. What was measured stays. `unjudged` is why in few words, `why` stands first among the warnings.
     pub fn unjudge(&mut self, unjudged: String, why: String) {

@@ -98,6 +98,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         Some(Apart { why, unjudged: None }) => document.withhold(why),
         None => {}
     }
+    for (workload, runs) in &read.withheld {
+        let why = format!(
+            "{workload}: not judged: targets took turns, and most trials were disturbed or invalid in {}",
+            runs.join(", ")
+        );
+        document.withhold_at(workload, why);
+    }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
     emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
     Ok(if arguments.fail_if == Some(FailIf::Slower) { gate::slower(&document) } else { exit::DONE })

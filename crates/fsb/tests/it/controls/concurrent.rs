@@ -34,7 +34,8 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     let second = fsb(directory, &insisted);
     expect_code(&second, 0);
     assert!(stderr(&second).contains(&process), "{}", stderr(&second));
-    assert!(stdout(&second).contains("not alone"), "{}", stdout(&second));
+    let trust = "trust: low, because another run measured at the same time";
+    assert!(stdout(&second).contains(trust), "{}", stdout(&second));
     assert!(company(&directory.join("second"))[0].contains(&process));
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
