@@ -16,6 +16,7 @@ pub(crate) mod environment;
 mod facts;
 pub(crate) mod headline;
 pub(crate) mod latency;
+mod media;
 mod method;
 mod placement;
 pub(crate) mod published;
@@ -41,8 +42,9 @@ pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use rows::{RowNow, row_states};
 pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times};
-pub use summary::{Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Workload};
-pub use trust::{Trust, TrustLevel};
+pub use summary::{
+    Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
+};
 
 #[cfg(test)]
 mod tests;

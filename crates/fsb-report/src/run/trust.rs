@@ -1,60 +1,16 @@
 //! How far the numbers of a run can be trusted, in one line, and why.
 
-use std::fmt;
-
 use fsb_analysis::{FEWEST_JUDGED, Noise};
 use fsb_model::run::DIFFERENT_MEDIA;
 use fsb_model::{Outcome, Phase, RunRecord};
-use serde::Serialize;
 
 use super::shown::ShownTrial;
-use super::summary::Summary;
-use super::{disturbed, warnings};
+use super::summary::{Summary, Trust, TrustLevel};
+use super::{disturbed, media};
 use crate::show::counted;
 
-/// So many reasons are told in the line.
-const TOLD: usize = 2;
 /// Where more of the trials than this were disturbed, or have no value, the numbers are less sure than they look.
 const SOME: f64 = 0.1;
-
-/// The line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Trust {
-    /// How far.
-    pub level: TrustLevel,
-    /// Why, the strongest reasons first.
-    pub because: Vec<String>,
-}
-
-/// How far numbers can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TrustLevel {
-    /// Something else was measured along with the targets, or there is too little of everything.
-    Low,
-    /// What was met widens the intervals, or spoilt a part.
-    Fair,
-    /// Nothing was met that matters.
-    High,
-}
-
-impl fmt::Display for TrustLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TrustLevel::Low => "low",
-            TrustLevel::Fair => "fair",
-            TrustLevel::High => "high",
-        })
-    }
-}
-
-impl Trust {
-    /// `trust: low, because CPU steal 58 % disturbed 86 of 96 trials`.
-    pub(crate) fn line(&self) -> String {
-        let told = self.because.len().min(TOLD);
-        format!("trust: {}, because {}", self.level, self.because[..told].join(", and "))
-    }
-}
 
 /// Of a run that measured something.
 pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Option<Trust> {
@@ -126,7 +82,7 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(Tr
     if restless > 0 {
         found.push(format!("{} began on targets that were not at rest", counted(restless, "trial")));
     }
-    if warnings::media(record).is_some() {
+    if media::differ(record).is_some() {
         found.push("targets lie on different media".to_owned());
     }
     found.into_iter().map(|why| (TrustLevel::Fair, why)).collect()

@@ -3,8 +3,7 @@
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
 
-use super::summary::{Measured, Summary, Workload};
-use super::trust::Trust;
+use super::summary::{Measured, Summary, Trust, Workload};
 use super::{costs, deferred, rates, resolution, scaling};
 use crate::judged::Judged;
 use crate::screen::Names;

@@ -1,6 +1,6 @@
 //! What the reader must know: each warning with its likely cause and what would cure it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fsb_analysis::Noise;
 use fsb_model::run::DIFFERENT_MEDIA;
@@ -8,7 +8,7 @@ use fsb_model::{Outcome, Phase, RunRecord};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, disturbed, stretches, trust};
+use super::{device, disturbed, media, stretches, trust};
 use crate::show::{NOT_HERE, counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -26,7 +26,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     warnings.extend(lost(summary));
     warnings.extend(warm_up(trials));
     // What the media turned out to be, not what was asked for.
-    warnings.extend(media(record));
+    warnings.extend(media::differ(record));
     // Where nothing is judged, more blocks and a quieter machine would change nothing.
     if summary.unjudged.is_none() {
         warnings.extend(noise(summary));
@@ -101,18 +101,6 @@ fn lost(summary: &Summary) -> Option<String> {
     }
     let are = if total == 1 { "trial has no value and is" } else { "trials have no value and are" };
     (total > 0).then(|| format!("{total} {are} left out: {}", some_of(&named, NAMED)))
-}
-
-pub(super) fn media(record: &RunRecord) -> Option<String> {
-    // What was found counts; what was asked for stands in for a target that never came to be.
-    let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
-        Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
-        _ => target.file_system().map(|spec| spec.medium.to_string()).unwrap_or_default(),
-    };
-    let is_here =
-        |target: &&fsb_model::Target| record.targets.get(&target.name).is_none_or(|found| found.unavailable.is_none());
-    let media: BTreeSet<String> = record.plan.targets.iter().filter(is_here).map(own).collect();
-    (media.len() > 1).then(|| format!("{DIFFERENT_MEDIA}; put all on one medium to compare file systems"))
 }
 
 /// Trials of the warm-up that failed where others have values: nothing else would tell of them.
