@@ -121,7 +121,16 @@ impl Serialize for Seconds {
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "a time is a number of seconds or a text such as \"250ms\" or \"5m\"")]
+        enum Either {
+            Number(f64),
+            Text(String),
+        }
+        let text = match Either::deserialize(deserializer)? {
+            Either::Number(number) => number.to_string(),
+            Either::Text(text) => text,
+        };
         parse_duration(&text).map(|time| Seconds(time.as_secs_f64())).map_err(serde::de::Error::custom)
     }
 }

@@ -31,6 +31,7 @@ pub use format::{FORMATS, Format, csv, find, html, json, markdown, text};
 pub use paragraph::Paragraph;
 pub use releases::Releases;
 pub use report::Report;
+pub use screen::WIDTH;
 
 #[cfg(test)]
 #[path = "../tests/sample/mod.rs"]

@@ -186,12 +186,46 @@ pub fn bound(text: &str) -> String {
 
 /// A term and what is said of it, in lines of `width` columns at most where that leaves room for words; those that
 /// follow the first begin below the words.
-pub fn entry(term: &str, text: &str, width: Option<usize>) -> String {
+pub fn entry(term: &str, text: &str, width: usize) -> String {
     let (term, text) = (&*visible::line(term), &*visible::line(text));
     let indent = " ".repeat(textwrap::core::display_width(term));
-    let Some(width) = width.filter(|width| *width >= indent.len() + NARROWEST) else { return format!("{term}{text}") };
-    let options = textwrap::Options::new(width).initial_indent(term).subsequent_indent(&indent).break_words(false);
-    textwrap::fill(&bound(text), options).replace('\u{a0}', " ")
+    if width < indent.len() + NARROWEST {
+        return format!("{term}{text}");
+    }
+    filled(text, width, term, &indent)
+}
+
+/// Lines of a message, each in as many of `width` columns as it takes. What begins with spaces was laid out already: it
+/// stays as it is.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let line = |line: &str| match line.starts_with(' ') {
+        true => line.to_owned(),
+        false => filled(line, width, "", "  "),
+    };
+    visible::lines(text).split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Neither a word nor a command in quotation marks is broken: they are copied from here.
+fn filled(text: &str, width: usize, first: &str, rest: &str) -> String {
+    let options = textwrap::Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(rest)
+        .break_words(false)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::fill(&whole_commands(&bound(text), width / 2), options).replace('\u{a0}', " ")
+}
+
+/// With the words of each command between quotation marks bound to each other, where it is no longer than `longest`.
+fn whole_commands(text: &str, longest: usize) -> String {
+    let mut result = String::with_capacity(text.len());
+    for (index, part) in text.split('\'').enumerate() {
+        if index > 0 {
+            result.push('\'');
+        }
+        let is_command = ["fsb ", "sudo "].iter().any(|start| part.starts_with(start)) && part.len() <= longest;
+        result += &if is_command { part.replace(' ', "\u{a0}") } else { part.to_owned() };
+    }
+    result
 }
 
 /// Words are not squeezed into fewer columns than this.
@@ -266,10 +300,23 @@ mod tests {
     #[test]
     fn what_is_said_of_a_term_stands_beside_it() {
         let text = "read records that were fully written, in 5 s";
-        assert_eq!(entry("read  ", text, Some(34)), "read  read records that were fully\n      written, in 5 s");
-        assert_eq!(entry("read  ", text, None), format!("read  {text}"));
-        assert_eq!(entry("read  ", text, Some(20)), format!("read  {text}"));
-        assert_eq!(entry("na\u{1b}me  ", "of \u{202e}a\nprocess", Some(80)), "na\\u{1b}me  of \\u{202e}a\\nprocess");
+        assert_eq!(entry("read  ", text, 34), "read  read records that were fully\n      written, in 5 s");
+        assert_eq!(entry("read  ", text, 1000), format!("read  {text}"));
+        assert_eq!(entry("read  ", text, 20), format!("read  {text}"));
+        assert_eq!(entry("na\u{1b}me  ", "of \u{202e}a\nprocess", 80), "na\\u{1b}me  of \\u{202e}a\\nprocess");
+    }
+
+    #[test]
+    fn messages_are_wrapped_where_nothing_is_copied_from() {
+        let text =
+            "the machine is busy: wait, or see 'fsb doctor' and --allow-concurrent\n  fsb run --resume a/long/path";
+        let expected = "the machine is busy: wait, or see\n  'fsb doctor' and\n  --allow-concurrent\n  fsb run --resume a/long/path";
+        assert_eq!(wrapped(text, 34), expected);
+        assert_eq!(
+            wrapped("/a/path-that/is-longer/than-the-line it is", 12),
+            "/a/path-that/is-longer/than-the-line\n  it is"
+        );
+        assert_eq!(wrapped("one\n\ntwo", 12), "one\n\ntwo");
     }
 
     #[test]

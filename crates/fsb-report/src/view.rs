@@ -53,8 +53,12 @@ pub(crate) struct View<'a> {
     pub(crate) advice: Option<&'a str>,
     /// What has no value, with its reason.
     pub(crate) problems: &'a [String],
+    /// How far the numbers can be trusted, in a line.
+    pub(crate) trust: Option<String>,
     /// What the reader must know.
     pub(crate) warnings: &'a [String],
+    /// So many of the warnings stand on the first screen although there is a line of trust.
+    pub(crate) urgent: usize,
     /// How the numbers were made.
     pub(crate) method: Vec<Paragraph>,
 }

@@ -29,8 +29,8 @@
       return !all ? word : wide([`${last} ${word}`]) > room ? `${all}<br>${word}` : `${all} ${word}`;
     }, "");
 
-  // Of labels of ticks that would run into each other, some go, from zero outwards; letters under marks, which belong
-  // to each of them, go as a whole.
+  // Of labels of ticks that would run into each other, some go, from zero outwards; names under marks, which belong
+  // to each of them, go as a whole: the key above has them, too.
   const thin = (layout) => {
     pen.font = `12px ${layout.font.family}`;
     const { automargin, ticktext } = layout.yaxis ?? {};
@@ -105,6 +105,11 @@
         // A second line takes room of its own.
         if (layout.annotations.some(({ text }) => text.includes("<br>"))) layout.height += 14 * layout.annotations.length;
       }
+    }
+    // Names below estimates need more of a small chart than trials in run order do.
+    if (small && layout.xaxis2?.domain) {
+      layout.xaxis.domain = [0, 0.48];
+      layout.xaxis2.domain = [0.54, 1];
     }
     thin(layout);
     return { data, layout };

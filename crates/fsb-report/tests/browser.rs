@@ -82,7 +82,7 @@ fn a_browser_draws_every_chart_in_silence() {
     }
 
     // A narrow window that shows the beginning only: charts further down wait.
-    let (document, console) = open(&browser, dir.path(), &page, "500,2600");
+    let (document, console) = open(&browser, dir.path(), &page, "500,4200");
     assert_eq!(console, Vec::<String>::new());
     let drawn: u32 = attribute(&document, "data-charts-drawn").parse().expect("a number");
     assert!((1..25).contains(&drawn), "{drawn} of 25 drawn");
@@ -170,6 +170,61 @@ fn labels_have_room_on_a_telephone() {
         let found = between(&shown, "<div id=\"found\"", "</div>");
         assert_eq!(attribute(found, "data-bad"), "");
         assert!(attribute(found, "data-seen").parse::<usize>().expect("a number") > 20);
+    }
+}
+
+/// A page in frames as wide as a telephone, a small tablet and a screen: a window itself is never narrower than 500 pixels.
+/// Told are what lies beyond the edge, and of the answer's first card or row what is shown.
+const FRAMES: &str = r#"<!doctype html><body><script>
+const found = document.createElement("div");
+found.id = "found";
+document.body.append(found);
+const look = (width) => new Promise((done) => {
+  const frame = document.createElement("iframe");
+  Object.assign(frame.style, { width: `${width}px`, height: "2000px", border: "0" });
+  frame.addEventListener("load", () => {
+    const page = frame.contentDocument;
+    frame.contentWindow.fsbDrawAll();
+    const beyond = Array.from(page.querySelectorAll("main *")).filter((one) => !one.closest(".scroll:not(:has(.overview))"));
+    const wide = beyond.filter((one) => one.getBoundingClientRect().right > width + 0.5);
+    found.dataset[`wide${width}`] = [page.documentElement.scrollWidth > width ? "the page scrolls" : "", ...wide.map((one) => one.className)].join("");
+    const row = page.querySelector(".overview tbody tr");
+    const box = row.getBoundingClientRect();
+    const inside = Array.from(row.querySelectorAll("small")).filter((small) => {
+      const own = small.getBoundingClientRect();
+      return own.width > 0 && own.left >= box.left && own.right <= Math.min(box.right, width);
+    });
+    found.dataset[`shown${width}`] = inside.map((small) => small.textContent).join("|");
+    const name = frame.contentWindow.getComputedStyle(row.querySelector("td"), "::before").content;
+    found.dataset[`name${width}`] = name.replaceAll('"', "");
+    done();
+  });
+  frame.srcdoc = PAGE;
+  document.body.append(frame);
+});
+(async () => { for (const width of [400, 500, 1280]) await look(width); })();
+</script></body>"#;
+
+/// Whatever the screen, every target's verdict is on it, and nothing lies beyond its edge.
+#[test]
+fn the_answer_fits_a_telephone_and_a_screen() {
+    let browser = needs_browser();
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let names = ["ext4", "xfs", "btrfs", "ext3,data=journal", "xfs,allocsize=512k,noatime"];
+    let (record, trials) = sample::run(&names, 10);
+    let summary = Summary::of_run(&record, &trials);
+    let html = html::render(&Report::of_run(&summary, &trials));
+    let page = dir.path().join("frames.html");
+    let quoted = serde_json::to_string(&html).expect("text").replace('<', "\\u003c");
+    std::fs::write(&page, FRAMES.replace("PAGE", &quoted)).expect("the page can be written");
+    let (shown, _) = open(&browser, dir.path(), &page, "1400,6200");
+    let found = between(&shown, "<div id=\"found\"", "</div>");
+    for width in [400, 500, 1280] {
+        assert_eq!(attribute(found, &format!("data-wide{width}")), "", "at {width}");
+        let verdicts = attribute(found, &format!("data-shown{width}"));
+        assert_eq!(verdicts.split('|').count(), names.len(), "at {width}: {verdicts}");
+        let name = if width < 600 { "ext4" } else { "none" };
+        assert_eq!(attribute(found, &format!("data-name{width}")), name, "at {width}");
     }
 }
 

@@ -6,6 +6,7 @@ use fsb_model::Identity;
 
 use crate::caller::{Caller, own};
 use crate::error::TestbedError;
+use crate::privilege;
 
 /// The number that `nobody` has on every distribution, for machines whose user list lacks the name.
 const NOBODY: u32 = 65534;
@@ -32,7 +33,7 @@ fn choose(
         if identity.force_root || asked != own {
             return Err(TestbedError::machine("only root can run workers as another user")
                 .tried(format!("user {own_uid} asked for user {}, group {}", asked.0, asked.1))
-                .advice("run with sudo, or leave out --uid, --gid and --force-root-user"));
+                .advice(format!("{}, or leave out --uid, --gid and --force-root-user", privilege::advice())));
         }
         return Ok(own);
     }

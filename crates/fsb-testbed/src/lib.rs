@@ -15,6 +15,7 @@ mod local;
 pub mod lock;
 pub mod medium;
 pub mod optional;
+pub mod privilege;
 mod progress;
 pub mod sandbox;
 mod sys;

@@ -16,7 +16,7 @@ pub(crate) fn cache_advice(error: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "make room, or set XDG_CACHE_HOME to a directory with more of it"
         }
-        _ => "set XDG_CACHE_HOME to a directory that you may write to",
+        _ => "say where they may be: export XDG_CACHE_HOME=$(mktemp -d)",
     }
 }
 

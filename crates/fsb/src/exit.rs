@@ -75,11 +75,16 @@ fn told(error: &anyhow::Error) -> String {
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
             text = cause;
-        } else if !text.ends_with(&cause) {
+        } else if !text.contains(essence(&cause)) {
             text = format!("{text}: {cause}");
         }
     }
     text
+}
+
+/// Without the number that the kernel's errors have beside their words.
+fn essence(cause: &str) -> &str {
+    cause.split_once(" (os error").map_or(cause, |(words, _)| words)
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
@@ -141,6 +146,9 @@ mod tests {
         let error = StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source };
         let error = anyhow::Error::new(error);
         assert_eq!(told(&error), "cannot write run/run.json: File too large (os error 27)");
+        let advised = "cannot use a: Permission denied (EACCES); name another";
+        let error = Err::<(), _>(io::Error::from_raw_os_error(13)).context(advised).unwrap_err();
+        assert_eq!(told(&error), advised);
         let error = Err::<(), _>(io::Error::other("it is gone")).context("cannot read a").unwrap_err();
         assert_eq!(told(&error), "cannot read a: it is gone");
     }

@@ -3,11 +3,10 @@
 use fsb_analysis::Verdict;
 use fsb_analysis::compare::{Document, Finding, Operation};
 
+use fsb_report::show::listed;
+
 use crate::exit;
 use crate::progress::say;
-
-/// So many losses are told one by one.
-const TOLD: usize = 10;
 
 /// Fails where a set is slower than the baseline for sure and by more than matters: at an operation as a whole (the
 /// verdict `slower`, from the runs, in the metric it is judged by), or in a finding whose whole interval lies beyond the smallest ratio that matters.
@@ -17,11 +16,8 @@ pub fn slower(document: &Document) -> u8 {
     if lost.is_empty() {
         return passed(document);
     }
-    lost.iter().take(TOLD).for_each(|text| say(&format!("fsb: {text}")));
-    if lost.len() > TOLD {
-        say(&format!("fsb: and {} more", lost.len() - TOLD));
-    }
-    say("fsb: --fail-if slower: failed");
+    // By how much stands in the comparison.
+    say(&format!("fsb: --fail-if slower: failed: {}", lost.join("; ")));
     exit::GATE
 }
 
@@ -45,29 +41,42 @@ fn passed(document: &Document) -> u8 {
     exit::DONE
 }
 
+/// What each set is slower at: `ext4 is slower than xfs at write and fwrite, and at some sizes of read`.
 fn losses(document: &Document) -> Vec<String> {
-    let mut lost = Vec::new();
-    for operation in document.operations.iter().filter(|operation| operation.primary) {
-        for (set, estimate) in &operation.estimate.against {
-            let Some(estimate) = estimate.as_ref().filter(|estimate| estimate.verdict == Verdict::Slower) else {
-                continue;
-            };
-            let workload = operation.workload.as_deref().map(|workload| format!("{workload}: ")).unwrap_or_default();
-            let interval =
-                estimate.ci95.map_or_else(String::new, |[lo, hi]| format!(" [{} {}]", percent(lo), percent(hi)));
-            lost.push(format!(
-                "{set} is slower than {} at {workload}{} ({}): {} %{interval}",
-                document.baseline,
-                operation.operation,
-                operation.metric,
-                percent(estimate.ratio)
-            ));
-        }
-    }
-    let theta = document.settings.theta;
-    let findings = document.findings.iter().filter(|found| !found.faster && beyond(found, theta));
-    lost.extend(findings.map(|found| found.text.clone()));
-    lost
+    let sets = || document.sets.iter().map(|set| set.name.as_str());
+    sets()
+        .filter_map(|set| {
+            let whole: Vec<String> = document
+                .operations
+                .iter()
+                .filter(|operation| operation.primary && is_slower(operation, set))
+                .map(|operation| named(operation.workload.as_deref(), &operation.operation))
+                .collect();
+            let theta = document.settings.theta;
+            let mut parts: Vec<String> = Vec::new();
+            for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
+                let name = named(found.workload.as_deref(), &found.operation);
+                // What was told of the whole is not told of its sizes again.
+                if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
+                    parts.push(name);
+                }
+            }
+            let at = [("at", &whole), ("at some sizes of", &parts)];
+            let at = at.iter().filter(|(_, names)| !names.is_empty());
+            let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
+            (!at.is_empty()).then(|| format!("{set} is slower than {} {}", document.baseline, at.join(", and ")))
+        })
+        .collect()
+}
+
+fn is_slower(operation: &Operation, set: &str) -> bool {
+    let estimate = operation.estimate.against.get(set).and_then(Option::as_ref);
+    estimate.is_some_and(|estimate| estimate.verdict == Verdict::Slower)
+}
+
+/// As tables name it.
+fn named(workload: Option<&str>, operation: &str) -> String {
+    workload.map_or_else(|| operation.replace('_', " "), str::to_owned)
 }
 
 /// Whether the interval lies wholly on one side, further from 1 than matters.
@@ -75,8 +84,4 @@ fn beyond(found: &Finding, theta: f64) -> bool {
     let least = theta.ln_1p();
     let [lo, hi] = found.ci95.map(f64::ln);
     hi < -least || lo > least
-}
-
-fn percent(ratio: f64) -> String {
-    format!("{:+.1}", (ratio - 1.0) * 100.0)
 }

@@ -8,6 +8,7 @@
 
 mod author;
 mod cli;
+mod columns;
 mod exit;
 mod front;
 mod gate;

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use fsb_model::units::{show_count, show_duration};
 use fsb_model::{Outcome, RunRecord, Target, Trial};
+use fsb_report::show::wrapped;
 use fsb_report::{Releases, Report, text, visible};
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::results;
+use crate::{columns, results};
 
 /// Shows events as they come.
 pub struct Progress {
@@ -95,8 +96,13 @@ impl Progress {
         if self.lines {
             say(&text);
         } else if !self.quiet {
-            self.bar.println(text);
+            self.above(&text);
         }
+    }
+
+    /// Prints above the bar.
+    fn above(&self, text: &str) {
+        self.bar.println(wrapped(text, columns::of(std::io::stderr())));
     }
 
     /// Shows beside the bar what is done.
@@ -125,7 +131,8 @@ fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Opt
 /// Prints a line where progress goes; what would act on the terminal or hide there is written out. Whoever closed that
 /// end does not want it; the run goes on.
 pub fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", visible::lines(text));
+    let stderr = std::io::stderr();
+    let _ = writeln!(stderr.lock(), "{}", wrapped(text, columns::of(&stderr)));
 }
 
 /// Tells a warning, unless it was told before: what is asked of a machine beforehand is asked again by the agent.
@@ -216,12 +223,13 @@ impl Observer for Progress {
                     let why = trial.disturbed.join(", ");
                     self.line(&format!("{target}: {}: disturbed ({why}), made again", trial.workload));
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
-                    self.line(&format!("{target}: {}: {}", trial.workload, trial.reason()));
+                    let again = if trial.superseded { ", made again" } else { "" };
+                    self.line(&format!("{target}: {}: {}{again}", trial.workload, trial.reason()));
                 }
             }
             Event::Warning(warning) => {
                 let tell = |text: &str| {
-                    if self.bar.is_hidden() { say(text) } else { self.bar.println(visible::lines(text)) }
+                    if self.bar.is_hidden() { say(text) } else { self.above(text) }
                 };
                 warn(warning, &tell);
             }

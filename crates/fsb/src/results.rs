@@ -115,6 +115,15 @@ impl Output {
 
     /// Prints or writes the report.
     pub fn emit(&self, report: &Report<'_>) -> anyhow::Result<()> {
+        self.emit_as(report, text::screen)
+    }
+
+    /// The same at the end of a run, whose report lies beside it.
+    pub fn emit_first(&self, report: &Report<'_>) -> anyhow::Result<()> {
+        self.emit_as(report, text::first_screen)
+    }
+
+    fn emit_as(&self, report: &Report<'_>, screen: fn(&Report<'_>, usize, bool) -> String) -> anyhow::Result<()> {
         let format = self.resolve()?;
         let tails = if self.tails { text::tails(report, 0) } else { String::new() };
         if let Some(path) = &self.file {
@@ -124,7 +133,7 @@ impl Output {
         match format.name {
             "text" => {
                 let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-                print_exactly(&(text::screen(report, 0, color) + &tails))
+                print_exactly(&(screen(report, 0, color) + &tails))
             }
             _ => print_data(&(format.render)(report)),
         }
@@ -148,12 +157,6 @@ pub fn print_exactly(text: &str) -> anyhow::Result<()> {
     output.write_all(text.as_bytes())?;
     output.flush()?;
     Ok(())
-}
-
-/// Columns of the terminal that standard output is; nothing where it is none, for what goes elsewhere keeps its lines.
-pub fn screen_width() -> Option<usize> {
-    let columns = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?.ws_col;
-    (columns > 0).then_some(usize::from(columns))
 }
 
 /// The exit code that the trials deserve.

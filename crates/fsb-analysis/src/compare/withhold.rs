@@ -1,7 +1,6 @@
 //! Numbers side by side, and nothing said about which is better: for sets that were held in ways that do not compare.
 
 use super::document::{Colour, Document, Grid, Operation};
-use crate::ranking::Outcome;
 use crate::verdict::Verdict;
 
 impl Document {
@@ -12,6 +11,18 @@ impl Document {
         self.findings.clear();
         self.withheld = true;
         self.warnings.insert(0, why);
+    }
+
+    /// The same of one workload alone. `why` stands among the warnings, where there is such a workload.
+    pub fn withhold_at(&mut self, workload: &str, why: String) {
+        let is_meant = |name: &Option<String>| name.as_deref() == Some(workload);
+        let mut meant = self.operations.iter_mut().filter(|operation| is_meant(&operation.workload)).peekable();
+        if meant.peek().is_none() {
+            return;
+        }
+        meant.for_each(of_operation);
+        self.findings.retain(|found| !is_meant(&found.workload));
+        self.warnings.push(why);
     }
 
     /// Takes away, beyond what [`Document::withhold`] does, all that sets one value beside another: ratios, changes,
@@ -37,11 +48,7 @@ fn of_operation(operation: &mut Operation) {
     for estimate in operation.estimate.against.values_mut().flatten() {
         (estimate.verdict, estimate.ci95) = (Verdict::NotJudged, None);
     }
-    for pair in &mut operation.ranking.pairs {
-        (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
-    }
-    operation.ranking.letters.fill(None);
-    operation.ranking.outcome = Outcome::NotJudged;
+    operation.ranking.withhold();
     operation.letters.values_mut().for_each(|letter| *letter = None);
     for against in operation.classic.against.values_mut().flatten() {
         against.t_verdict = None;

@@ -119,6 +119,15 @@ impl Ranking {
         Ranking { pairs: Vec::new(), letters: vec![None; targets], outcome, merits: vec![None; targets] }
     }
 
+    /// Takes every judgement away: verdicts, intervals, letters and the outcome. Ratios stay.
+    pub fn withhold(&mut self) {
+        for pair in &mut self.pairs {
+            (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
+        }
+        self.letters.fill(None);
+        self.outcome = Outcome::NotJudged;
+    }
+
     /// Letters and outcome from the verdicts on the pairs.
     pub(crate) fn conclude(&mut self) {
         let order = self.by_merit();

@@ -67,7 +67,7 @@ impl Mixture {
 /// A share in per cent, from 0 to 100.
 fn share(key: &str, value: &Value) -> Result<f64, String> {
     let number = match value {
-        Value::String(text) => text.trim().strip_suffix('%').and_then(|digits| digits.trim().parse::<f64>().ok()),
+        Value::String(text) => text.trim().trim_end_matches('%').trim().parse::<f64>().ok(),
         value => value.as_f64(),
     };
     match number {
@@ -88,6 +88,7 @@ mod tests {
     #[test]
     fn shares_are_read_and_written() {
         let mixture = Mixture::parse(&json!({"compressible": "60%", "duplicate": 12.5})).unwrap();
+        assert_eq!(Mixture::parse(&json!({"compressible": "60", "duplicate": 12.5})).unwrap(), mixture);
         assert_eq!(mixture.param(), Some(json!({"compressible": "60%", "duplicate": "12.5%"})));
         assert_eq!(Mixture::parse(&mixture.param().unwrap()), Ok(mixture));
         assert_eq!(mixture.label(), ", 60% compressible, 12.5% duplicates");

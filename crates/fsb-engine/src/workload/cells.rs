@@ -28,7 +28,7 @@ fn senseless_parameters_are_refused_with_their_key() {
         ("read", "depth", 32.into(), "32 is more than backend psync can do: at most 1"),
         ("read", "label", "".into(), "is not a text of one line"),
         ("read", "label", "two\nlines".into(), "is not a text of one line"),
-        ("write", "overwrite", "yes".into(), "\"yes\" is not true or false"),
+        ("write", "overwrite", "perhaps".into(), "\"perhaps\" is not true or false"),
         ("write", "cache", "cold".into(), "new files are never cold"),
         ("append", "access", "random".into(), "'random' cannot be: sequential"),
         ("append", "cache", "warm".into(), "'warm' cannot be: any"),

@@ -54,7 +54,7 @@ impl<'p> Reader<'p> {
         let value = match self.params.get(key) {
             None => evaluate(default),
             Some(Value::String(text)) => evaluate(text),
-            Some(value) => value.as_u64().ok_or_else(|| format!("{value} is not a whole number")),
+            Some(value) => whole(value).ok_or_else(|| format!("{value} is not a whole number")),
         };
         self.known.push(key);
         let value = value.map_err(|message| self.error(key, message))?;
@@ -78,7 +78,8 @@ impl<'p> Reader<'p> {
         let Some(value) = self.take(key) else { return Ok(default) };
         let (least, most) = (range.start(), range.end());
         let wanted = format!("{value} is not a whole number from {least} to {most}");
-        value.as_i64().filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
+        let typed = value.as_str().map_or_else(|| value.as_i64(), |text| text.trim().parse().ok());
+        typed.filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
     }
 
     /// A number that need not be whole.
@@ -91,7 +92,8 @@ impl<'p> Reader<'p> {
         let Some(value) = self.take(key) else { return Ok(default) };
         let (least, most) = (range.start(), range.end());
         let wanted = format!("{value} is not a number from {least} to {most}");
-        value.as_f64().filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
+        let typed = value.as_str().map_or_else(|| value.as_f64(), fraction);
+        typed.filter(|value| range.contains(value)).ok_or_else(|| self.error(key, wanted))
     }
 
     /// Threads; 0 means all hardware threads.
@@ -138,7 +140,7 @@ impl<'p> Reader<'p> {
     pub(crate) fn flag(&mut self, key: &'static str, default: bool) -> Result<bool, ParamError> {
         match self.take(key) {
             None => Ok(default),
-            Some(value) => value.as_bool().ok_or_else(|| self.error(key, format!("{value} is not true or false"))),
+            Some(value) => flag(value).ok_or_else(|| self.error(key, format!("{value} is not true or false"))),
         }
     }
 
@@ -181,6 +183,32 @@ impl<'p> Reader<'p> {
     }
 }
 
+/// A whole number, though it was written as `8.0`.
+fn whole(value: &Value) -> Option<u64> {
+    let rounded = || value.as_f64().filter(|number| number.fract() == 0.0 && (0.0..1e15).contains(number));
+    value.as_u64().or_else(|| rounded().map(|number| number as u64))
+}
+
+/// `0.5`, `1/2` or `50%`.
+fn fraction(text: &str) -> Option<f64> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    match (text.split_once('/'), text.trim().strip_suffix('%')) {
+        (Some((above, below)), _) => Some(number(above)? / number(below)?),
+        (None, Some(percent)) => Some(number(percent)? / 100.0),
+        (None, None) => number(text),
+    }
+}
+
+/// `true`, also as a text, and the words that people write for it.
+fn flag(value: &Value) -> Option<bool> {
+    match value.as_str() {
+        None => value.as_bool(),
+        Some("true" | "yes" | "on") => Some(true),
+        Some("false" | "no" | "off") => Some(false),
+        Some(_) => None,
+    }
+}
+
 /// Adds a backend that is not the usual one: a plan of an earlier version resolves to the same cell.
 pub(crate) fn add_backend(params: &mut Params, backend: &dyn Backend) {
     if backend.name() != backend::CALLS.name() {
@@ -191,4 +219,54 @@ pub(crate) fn add_backend(params: &mut Params, backend: &dyn Backend) {
 /// Parameters from pairs, for examples and resolved forms.
 pub(crate) fn of<const N: usize>(pairs: [(&str, Value); N]) -> Params {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_read_however_they_are_written_where_that_is_clear() {
+        let params = of([
+            ("threads", json!(4.0)),
+            ("files", json!("1K")),
+            ("bias_read", json!("-1")),
+            ("scale", json!("1/8")),
+            ("share", json!("50%")),
+            ("verify", json!("yes")),
+            ("close", json!("false")),
+        ]);
+        let sizing = Sizing { size: 1 << 30, cpus: 2 };
+        let mut reader = Reader::new("any", &params, &sizing);
+        assert_eq!(reader.number("threads", "1", 1..=8).unwrap(), 4);
+        assert_eq!(reader.number("files", "1", 1..=9999).unwrap(), 1024);
+        assert_eq!(reader.integer("bias_read", 5, -1..=10).unwrap(), -1);
+        assert_eq!(reader.fraction("scale", 1.0, 0.0..=1.0).unwrap(), 0.125);
+        assert_eq!(reader.fraction("share", 1.0, 0.0..=1.0).unwrap(), 0.5);
+        assert_eq!((reader.flag("verify", false).unwrap(), reader.flag("close", true).unwrap()), (true, false));
+        reader.finish().unwrap();
+    }
+
+    #[test]
+    fn what_is_not_clear_is_refused_with_its_key() {
+        let params = of([
+            ("threads", json!(4.5)),
+            ("bias_read", json!("many")),
+            ("scale", json!("1/0")),
+            ("verify", json!("perhaps")),
+        ]);
+        let sizing = Sizing { size: 1 << 30, cpus: 2 };
+        let mut reader = Reader::new("any", &params, &sizing);
+        let errors = [
+            reader.number("threads", "1", 1..=8).unwrap_err(),
+            reader.integer("bias_read", 5, -1..=10).unwrap_err(),
+            reader.fraction("scale", 1.0, 0.0..=1.0).unwrap_err(),
+            reader.flag("verify", false).unwrap_err(),
+        ];
+        for (error, key) in errors.iter().zip(["threads", "bias_read", "scale", "verify"]) {
+            assert!(error.message.starts_with(key), "{}", error.message);
+        }
+    }
 }

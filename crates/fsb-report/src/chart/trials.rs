@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::axis::unit;
 use super::figure::{figure, short};
-use super::look::{color, dash, key, mark, plain};
+use super::look::{brief, color, dash, key, mark, plain};
 use super::member::{Chart, ChartKind, Draw};
 use crate::run::summary::Workload;
 use crate::view::{Row, View};
@@ -35,12 +35,15 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         .collect();
     let all = workload.cells.iter().flat_map(|cell| &cell.trials);
     let last = f64::from(all.map(|point| point.block).max().unwrap_or(1));
-    let letters = present.iter().map(|(target, _)| letter(&row.cells[*target].mark)).collect::<Vec<_>>();
+    let names = present.iter().map(|(target, _)| brief(&view.names[*target], view.names.iter().map(String::as_str)));
+    let letters: Vec<Value> =
+        present.iter().filter_map(|(target, _)| letter(*target, &row.cells[*target].mark)).collect();
     let layout = json!({
-        "xaxis": { "domain": [0.0, 0.24], "range": [-0.6, workload.cells.len() as f64 - 0.4], "title": { "text": "estimate" },
-                   "tickvals": present.iter().map(|(target, _)| *target).collect::<Vec<_>>(), "ticktext": letters,
+        "margin": { "t": 26 }, "annotations": letters,
+        "xaxis": { "domain": [0.0, 0.3], "range": [-0.6, workload.cells.len() as f64 - 0.4], "title": { "text": "estimate" },
+                   "tickvals": present.iter().map(|(target, _)| *target).collect::<Vec<_>>(), "ticktext": names.collect::<Vec<_>>(),
                    "showgrid": false, "zeroline": false },
-        "xaxis2": { "domain": [0.29, 1.0], "range": [0.4, last + 0.6], "title": { "text": "block" }, "tick0": 1,
+        "xaxis2": { "domain": [0.35, 1.0], "range": [0.4, last + 0.6], "title": { "text": "block" }, "tick0": 1,
                     "dtick": (last / 10.0).ceil(), "showgrid": false, "zeroline": false },
         "yaxis": { "title": { "text": scale.name }, "zeroline": false },
     });
@@ -48,8 +51,8 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         id: format!("{name}-{place}"),
         height: 300,
         label: format!("{}: estimates with intervals, and every trial in run order", row.label),
-        caption: "Left: estimates with their 95 % intervals and letters. Right: every trial, in run order within its \
-                  block; a ring marks an outlier. The numbers are those of the tables below."
+        caption: "Left: estimates with their 95 % intervals, below the letter of each: targets that share one are not told \
+                  apart. Right: every trial, in run order within its block; a ring marks an outlier. The numbers are those of the tables below."
             .to_owned(),
         key: key(view),
         choices: Vec::new(),
@@ -58,9 +61,12 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     }]
 }
 
-/// Under an estimate stands its letter, for the key above the chart names the target already.
-fn letter(mark: &str) -> &str {
-    if mark.is_empty() { " " } else { mark }
+/// The letter of an estimate, above it; its name stands below.
+fn letter(target: usize, mark: &str) -> Option<Value> {
+    (!mark.is_empty()).then(|| {
+        json!({ "text": plain(mark), "xref": "x", "x": target, "xanchor": "center", "yref": "paper", "y": 1,
+                "yanchor": "bottom", "yshift": 3, "showarrow": false, "bordercolor": "var(--rule)", "borderpad": 2 })
+    })
 }
 
 fn estimate_trace(name: &str, workload: &Workload, target: usize, estimate: &Estimate, divisor: f64) -> Value {

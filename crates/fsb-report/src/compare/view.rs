@@ -43,7 +43,9 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         notes: Vec::new(),
         advice: None,
         problems: &[],
+        trust: None,
         warnings: &document.warnings,
+        urgent: 0,
         method: method::paragraphs(selection),
         names,
     };

@@ -47,6 +47,12 @@ impl Table {
         let head = std::iter::once(first.to_owned()).chain(names.iter().cloned()).collect();
         Table { heads_are_columns: true, ..Table::new(caption, head, rows) }
     }
+
+    /// The name of the view's column that a cell belongs to: on a narrow screen it stands beside the cell.
+    pub(crate) fn name_of(&self, cell: &usize) -> &str {
+        let named = self.head.get(cell + 1).filter(|_| self.heads_are_columns);
+        named.map_or("", String::as_str)
+    }
 }
 
 impl TableRow {
@@ -120,9 +126,9 @@ fn class(verdict: Verdict) -> &'static str {
 /// A sign for the verdict that needs no colour.
 fn sign(verdict: Verdict) -> &'static str {
     match verdict {
-        Verdict::Faster | Verdict::ProbablyFaster => "▲ ",
-        Verdict::Slower | Verdict::ProbablySlower => "▼ ",
-        Verdict::Equivalent => "= ",
+        Verdict::Faster | Verdict::ProbablyFaster => "▲\u{a0}",
+        Verdict::Slower | Verdict::ProbablySlower => "▼\u{a0}",
+        Verdict::Equivalent => "=\u{a0}",
         Verdict::Inconclusive | Verdict::NotJudged => "",
     }
 }

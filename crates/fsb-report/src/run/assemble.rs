@@ -6,7 +6,7 @@ use fsb_model::{RunRecord, Trial};
 use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::Summary;
-use super::{beside, disturbed, environment, facts, headline, method, rows, scaling, unjudged, warnings};
+use super::{beside, disturbed, environment, facts, headline, method, rows, scaling, trust, unjudged, warnings};
 
 impl Summary {
     /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
@@ -36,7 +36,9 @@ impl Summary {
             advice: None,
             facts: facts::facts(record, trials, blocks),
             stopped: facts::stopped(record),
+            trust: None,
             warnings: Vec::new(),
+            urgent: 0,
             problems: Vec::new(),
             environment: environment::tables(record),
             method: Vec::new(),
@@ -48,10 +50,14 @@ impl Summary {
             unjudged::strip(&mut summary);
         }
         headline::add_findings(&mut summary);
-        summary.headline = disturbed::preface(trials).unwrap_or_default() + &headline::headline(&summary);
+        let preface = disturbed::preface(trials).or_else(|| headline::withheld(&summary));
+        summary.headline = preface.unwrap_or_default() + &headline::headline(&summary);
         summary.advice = facts::advice(&summary, facts::seconds(record, trials));
         summary.problems = warnings::problems(&summary);
-        summary.warnings = warnings::warnings(&summary, record, trials);
+        summary.trust = trust::of(&summary, record, trials);
+        let (urgent, others) = warnings::warnings(&summary, record, trials);
+        summary.urgent = urgent.len();
+        summary.warnings = urgent.into_iter().chain(others).collect();
         summary.method = method::paragraphs(&summary, record);
         summary
     }

@@ -20,6 +20,11 @@ pub(super) fn headline(summary: &Summary) -> String {
         let workloads = counted(total, "workload");
         return format!("{}: {workloads} in {}.", summary.reference_name(), counted(summary.blocks as usize, "block"));
     }
+    let withheld = summary.rows.iter().filter(|row| row.withheld.is_some()).count();
+    if withheld == total && total > 1 {
+        let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
+        return format!("{workloads}, {blocks}: most trials were disturbed or invalid, nothing is judged.");
+    }
     if !summary.is_judged() && summary.rows.iter().any(|row| row.ranking.outcome == Outcome::NotJudged) {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
         return format!("{workloads}, {blocks}: described, not judged.");
@@ -31,6 +36,14 @@ pub(super) fn headline(summary: &Summary) -> String {
     let outcomes: Vec<Told<'_>> =
         summary.rows.iter().map(|row| Told { outcome: &row.ranking.outcome, resolution: row.resolution }).collect();
     tally(&names, &outcomes, TallyWords { best: "fastest", row: "workload", alone: "on one target only" })
+}
+
+/// What a headline begins with where some rows are not judged for what disturbed them; where all are, it says nothing else.
+pub(super) fn withheld(summary: &Summary) -> Option<String> {
+    let (withheld, all) = (summary.rows.iter().filter(|row| row.withheld.is_some()).count(), summary.rows.len());
+    (withheld > 0 && withheld < all).then(|| {
+        format!("At {withheld} of {all} workloads most trials were disturbed or invalid, and nothing is judged. ")
+    })
 }
 
 /// Writes each row's finding.
@@ -61,6 +74,9 @@ fn finding(summary: &Summary, row: &Workload) -> String {
         }
         Outcome::NotJudged if summary.unjudged.is_some() => {
             format!("Not judged at {at}: {}.", summary.unjudged.as_deref().unwrap_or_default())
+        }
+        Outcome::NotJudged if row.withheld.is_some() => {
+            format!("Not judged at {at}: {}.", row.withheld.as_deref().unwrap_or_default())
         }
         Outcome::NotJudged if summary.is_comparison() => {
             format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common.")

@@ -8,6 +8,7 @@ mod costs;
 pub(crate) mod course;
 mod courses;
 pub(crate) mod curve;
+mod deciders;
 mod deferred;
 mod device;
 mod disturbed;
@@ -15,9 +16,11 @@ pub(crate) mod environment;
 mod facts;
 pub(crate) mod headline;
 pub(crate) mod latency;
+mod media;
 mod method;
 mod placement;
 pub(crate) mod published;
+mod rates;
 pub(crate) mod resolution;
 mod rows;
 mod scaling;
@@ -28,17 +31,21 @@ mod stretches;
 pub(crate) mod summary;
 mod sustained;
 mod tables;
+mod trust;
 pub(crate) mod unjudged;
 pub(crate) mod view;
 mod warnings;
 
 pub use curve::{By, Scaling};
+pub use deciders::{DECIDERS, Decider};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use rows::{RowNow, row_states};
 pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times};
-pub use summary::{Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Workload};
+pub use summary::{
+    Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
+};
 
 #[cfg(test)]
 mod tests;

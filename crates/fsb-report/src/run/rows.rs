@@ -3,17 +3,22 @@
 use fsb_analysis::{
     BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
 };
-use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
+use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit, trial};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, Overall, TargetSummary, TrialPoint, Workload};
 use super::{cell, stretches};
+use crate::show::listed;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
 pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
     for row in &mut rows {
+        row.withheld = spoilt(record, &row.workload, trials).filter(|_| row.ranking.outcome != Outcome::Nothing);
+        if row.withheld.is_some() {
+            row.ranking.withhold();
+        }
         for (index, cell) in row.cells.iter_mut().enumerate() {
             cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
             cell.mark = mark(&row.ranking, index);
@@ -21,6 +26,25 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
         row.resolution = row.ranking.resolution();
     }
     rows
+}
+
+/// What spoilt more than half of the trials of a workload that targets are measured at in turn. What happens during one
+/// visit the others do not see, so that it falls on one target alone; in rounds it falls on all, and intervals hold all the
+/// same (docs/calibration.md).
+fn spoilt(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<String> {
+    if record.rounds.contains_key(label) {
+        return None;
+    }
+    let counted: Vec<&ShownTrial> =
+        trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect();
+    let disturbed = counted.iter().filter(|trial| !trial.disturbed.is_empty()).count();
+    let is_invalid = |trial: &&&ShownTrial| trial.outcome == trial::Outcome::Invalid && trial.disturbed.is_empty();
+    let invalid = counted.iter().filter(is_invalid).count();
+    let kinds = [(disturbed, "disturbed"), (invalid, "invalid")];
+    let kinds: Vec<String> =
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}")).collect();
+    let all = crate::show::counted(counted.len(), "trial");
+    (2 * (disturbed + invalid) > counted.len()).then(|| format!("of {all} {}", listed(&kinds)))
 }
 
 fn labels<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<&'a str> {
@@ -63,7 +87,11 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
     let nothing = RowState { decided: false, half_width: None, enough: false };
     let now = |(workload, better, samples): (String, Better, Vec<Vec<BlockValue>>)| {
         let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
-        RowNow { workload, state: state.unwrap_or(nothing) }
+        let state = state.unwrap_or(nothing);
+        // What would not be judged is not decided.
+        let spoilt = spoilt(record, &workload, trials).is_some();
+        let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
+        RowNow { workload, state }
     };
     rows.into_iter().map(now).collect()
 }
@@ -102,6 +130,7 @@ fn row(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Workload {
         cells,
         resolution: None,
         ranking,
+        withheld: None,
         finding: String::new(),
     }
 }
@@ -146,6 +175,7 @@ pub(super) fn overall(rows: &[Workload], targets: &[TargetSummary], theta: f64) 
         }
         let pairs: Vec<_> = rows
             .iter()
+            .filter(|row| row.withheld.is_none())
             .map(|row| (row.better, values(&row.cells[0]), values(&row.cells[candidate])))
             .filter(|(_, baseline, candidate)| !baseline.is_empty() && !candidate.is_empty())
             .collect();

@@ -1,14 +1,15 @@
 //! The sections of a run's page.
 
 use super::summary::{Summary, TargetSummary, Workload};
-use super::{courses, stretches, tables};
+use super::{courses, deciders, stretches, tables};
 use crate::chart;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
 use crate::view::{Row, View};
 
 /// Between the overview and the method: published values, findings, workloads, the environment.
 pub(crate) fn of(summary: &Summary, view: &View<'_>) -> Vec<Section> {
-    let mut sections: Vec<Section> = published(summary).into_iter().chain(findings(view)).collect();
+    let mut sections: Vec<Section> =
+        deciders(summary).into_iter().chain(published(summary)).chain(findings(view)).collect();
     sections.extend(view.rows.iter().enumerate().filter_map(|(place, row)| workload(summary, view, row, place)));
     let tables = summary.environment.iter().map(|table| Block::table("environment", tables::environment(table)));
     sections.push(Section::new("environment", "Environment", tables.collect()));
@@ -34,6 +35,19 @@ fn columns(summary: &Summary) -> Block {
 pub(crate) fn opening(summary: &Summary) -> Opening {
     let columns = Some(columns(summary));
     Opening { columns, caption: tables::caption(summary), total: tables::total(summary) }
+}
+
+/// Who decides for a machine by its name.
+fn deciders(summary: &Summary) -> Option<Section> {
+    let items = deciders::lines(summary);
+    let label = "What this run tells of their work, and the command that does it; each takes five minutes, its budget";
+    (!items.is_empty()).then(|| {
+        Section::new(
+            "deciders",
+            "Mail server, database, build machine",
+            vec![Block::List { label, class: "lost", items }],
+        )
+    })
 }
 
 fn published(summary: &Summary) -> Option<Section> {

@@ -1,5 +1,7 @@
 //! What a run found: the contract `fsbench/report/1`, and all that a report of a run says.
 
+use std::fmt;
+
 use fsb_analysis::compare::Finding;
 use fsb_analysis::{Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter};
 use fsb_model::{Better, Unit};
@@ -46,8 +48,14 @@ pub struct Summary {
     pub facts: Vec<String>,
     /// How many blocks were made and why no more, where a budget or a precision decided it.
     pub stopped: Option<String>,
-    /// What the reader must know.
+    /// How far the numbers can be trusted; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+    /// What the reader must know: first what somebody must act on, then what `trust` sums up.
     pub warnings: Vec<String>,
+    /// So many of the warnings are not summed up by `trust`.
+    #[serde(skip)]
+    pub urgent: usize,
     /// Trials, cells and targets without a value, with their reasons.
     pub problems: Vec<String>,
     /// The machine, the targets and the controls, requested beside observed.
@@ -62,6 +70,47 @@ pub struct Summary {
     /// What a matrix of sizes shows of any two targets; absent where there is none, or nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,
+}
+
+/// How far the numbers of a run can be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Trust {
+    /// How far.
+    pub level: TrustLevel,
+    /// Why, the strongest reasons first.
+    pub because: Vec<String>,
+}
+
+/// How far numbers can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrustLevel {
+    /// Something else was measured along with the targets, or there is too little of everything.
+    Low,
+    /// What was met widens the intervals, or spoilt a part.
+    Fair,
+    /// Nothing was met that matters.
+    High,
+}
+
+impl fmt::Display for TrustLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TrustLevel::Low => "low",
+            TrustLevel::Fair => "fair",
+            TrustLevel::High => "high",
+        })
+    }
+}
+
+impl Trust {
+    /// `trust: low, because CPU steal 58 % disturbed 86 of 96 trials`.
+    pub(crate) fn line(&self) -> String {
+        /// So many reasons are told.
+        const TOLD: usize = 2;
+        let told = self.because.len().min(TOLD);
+        format!("trust: {}, because {}", self.level, self.because[..told].join(", and "))
+    }
 }
 
 /// What one column is measured on.
@@ -103,6 +152,9 @@ pub struct Workload {
     /// Where nobody wins: how large a difference could still be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
+    /// Why nothing is judged although there are values enough: what spoilt most of the trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
     /// What the data support, in a sentence.
     pub finding: String,
 }

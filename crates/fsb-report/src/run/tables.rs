@@ -64,7 +64,7 @@ pub(super) fn numbers(summary: &Summary, workload: &Workload, row: &Row<'_>) -> 
         let cells = statistics(summary, workload, &workload.cells[target], &row.cells[target], best);
         TableRow::of_column(target, &found.name, cells)
     });
-    Table::new("Estimates with 95 % intervals, and the trials that they rest on", head, rows.collect())
+    Table::new(caption_of_numbers(summary, workload), head, rows.collect())
 }
 
 fn statistics(
@@ -103,13 +103,25 @@ fn statistics(
     cells
 }
 
-/// A change with its level, which is above 95 % where several intervals hold together.
 fn against(comparison: &Comparison) -> TableCell {
-    let mut cell = TableCell::change(&Judged::of_target(comparison), "");
-    if comparison.verdict != Verdict::NotJudged && comparison.level > LEVEL {
-        cell.small = format!("{} at {}", cell.small, level(comparison.level));
+    TableCell::change(&Judged::of_target(comparison), "")
+}
+
+/// What the table of numbers says of itself: where several comparisons hold together, how sure each is for that.
+fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
+    let caption = "Estimates with 95 % intervals, and the trials that they rest on";
+    let compared = workload.cells.iter().filter_map(|cell| cell.against.as_ref());
+    let judged = compared.filter(|comparison| comparison.verdict != Verdict::NotJudged);
+    let highest = judged.map(|comparison| comparison.level).fold(LEVEL, f64::max);
+    if highest <= LEVEL {
+        return caption.to_owned();
     }
-    cell
+    format!(
+        "{caption}. Of the changes against {} all intervals hold together with 95 %: for that each is as wide as one of \
+         {} alone.",
+        summary.reference_name(),
+        level(highest)
+    )
 }
 
 fn p_value(p: f64) -> String {

@@ -3,7 +3,7 @@ use crate::format::find;
 use crate::report::Report;
 use crate::sample;
 use fsb_analysis::{Outcome as RowOutcome, Verdict};
-use fsb_model::Outcome;
+use fsb_model::{Outcome, Trial};
 
 fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
     &summary.rows.iter().find(|row| row.workload == workload).unwrap().cells[target]
@@ -246,4 +246,53 @@ fn rows_that_are_decided_need_no_more_blocks() {
     assert!(state("random write 4K, durable each").enough, "{states:?}");
     assert!(!state("delete 4K files, durable").enough, "{states:?}");
     assert_eq!(states.len(), 12);
+}
+
+/// Half of the trials of the first workload and one more.
+fn spoil(trials: &mut [Trial], how: impl Fn(&mut Trial)) -> String {
+    let label = trials.iter().find(|trial| trial.counts()).unwrap().workload.clone();
+    let mut of_row: Vec<&mut Trial> =
+        trials.iter_mut().filter(|trial| trial.counts() && trial.workload == label).collect();
+    let most = of_row.len() / 2 + 1;
+    of_row.iter_mut().take(most).for_each(|trial| how(trial));
+    label
+}
+
+#[test]
+fn in_turn_a_row_whose_trials_were_mostly_disturbed_is_not_judged_and_the_headline_says_so_first() {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 10);
+    let label = spoil(&mut trials, |trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+    let place = |summary: &Summary| summary.rows.iter().position(|row| row.workload == label).unwrap();
+    let summary = Summary::of_run(&record, &trials);
+    let row = &summary.rows[place(&summary)];
+    assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
+    assert!(row.cells.iter().all(|cell| cell.mark.is_empty()));
+    let against = row.cells[1].against.as_ref().unwrap();
+    assert_eq!((against.verdict, against.interval), (Verdict::NotJudged, None));
+    assert_eq!(row.finding, format!("Not judged at {label}: of 20 trials 11 disturbed."));
+    assert!(summary.headline.starts_with("At 1 of 12 workloads most trials were disturbed"), "{}", summary.headline);
+    let others = summary.rows.iter().filter(|row| row.withheld.is_none());
+    assert_eq!(others.filter(|row| row.ranking.outcome != RowOutcome::NotJudged).count(), 11);
+    let all = &summary.overall[1].as_ref().unwrap();
+    assert_eq!(all.workloads, 11, "the mean leaves it out");
+    let states = row_states(&record, &trials);
+    let state = states.iter().find(|row| row.workload == label).unwrap();
+    assert!(!state.state.decided && !state.state.enough, "more blocks may be quiet ones");
+    // In rounds it falls on all targets alike, and intervals hold.
+    record.rounds.insert(label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1 });
+    let summary = Summary::of_run(&record, &trials);
+    assert_ne!(summary.rows[place(&summary)].ranking.outcome, RowOutcome::NotJudged);
+    assert!(!summary.headline.starts_with("At 1"), "{}", summary.headline);
+}
+
+#[test]
+fn in_turn_a_row_of_mostly_invalid_trials_is_not_judged_by_the_rest() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 30);
+    let label = spoil(&mut trials, |trial| {
+        (trial.outcome, trial.error) = (Outcome::Invalid, Some("not cold".to_owned()));
+    });
+    let summary = Summary::of_run(&record, &trials);
+    let row = summary.rows.iter().find(|row| row.workload == label).unwrap();
+    assert_eq!(row.withheld.as_deref(), Some("of 60 trials 31 invalid"));
+    assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
 }

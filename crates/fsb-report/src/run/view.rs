@@ -3,8 +3,8 @@
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
 
-use super::summary::{Measured, Summary, Workload};
-use super::{costs, deferred, resolution, scaling, sustained};
+use super::summary::{Measured, Summary, Trust, Workload};
+use super::{costs, deferred, rates, resolution, scaling, sustained};
 use crate::judged::Judged;
 use crate::screen::Names;
 use crate::show::percent;
@@ -34,7 +34,9 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         notes,
         advice: summary.advice.as_deref(),
         problems: &summary.problems,
+        trust: summary.trust.as_ref().map(Trust::line),
         warnings: &summary.warnings,
+        urgent: summary.urgent,
         method: summary.method.clone(),
     }
 }
@@ -103,8 +105,8 @@ fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
 
 /// What rows hold beside their numbers: work left for later, no device, processors, curves.
 fn beside_numbers(summary: &Summary) -> Vec<String> {
-    let deferred = deferred::line(summary).into_iter();
-    deferred.chain(sustained::lines(summary)).chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
+    let first = rates::line(summary).into_iter().chain(deferred::line(summary));
+    first.chain(sustained::lines(summary)).chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
 }
 
 fn explanation(summary: &Summary, beside: &[String]) -> Option<String> {

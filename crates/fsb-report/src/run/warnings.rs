@@ -1,6 +1,6 @@
 //! What the reader must know: each warning with its likely cause and what would cure it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use fsb_analysis::Noise;
 use fsb_model::run::DIFFERENT_MEDIA;
@@ -8,21 +8,25 @@ use fsb_model::{Outcome, Phase, RunRecord};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, disturbed, stretches, sustained};
+use super::{device, disturbed, media, stretches, sustained, trust};
 use crate::show::{NOT_HERE, counted, some_of};
 
 /// More cells than this are not named in one warning.
 const NAMED: usize = 3;
 
-/// The run's own warnings, then those that follow from the numbers.
-pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<String> {
-    let mut warnings = record.warnings.clone();
-    // What the media turned out to be is told below.
-    warnings.retain(|warning| !warning.starts_with(DIFFERENT_MEDIA));
+/// What somebody must act on or know beside the numbers, then what `trust` sums up.
+pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> (Vec<String>, Vec<String>) {
+    let own = || record.warnings.iter().filter(|warning| !warning.starts_with(DIFFERENT_MEDIA));
+    let mut urgent: Vec<String> = own().filter(|warning| !trust::tells(warning)).cloned().collect();
+    if record.finished.is_none() && summary.blocks > 0 {
+        urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
+    }
+    let mut warnings: Vec<String> = own().filter(|warning| trust::tells(warning)).cloned().collect();
     warnings.extend(unjudged(summary));
     warnings.extend(lost(summary));
     warnings.extend(warm_up(trials));
-    warnings.extend(media(record));
+    // What the media turned out to be, not what was asked for.
+    warnings.extend(media::differ(record));
     // Where nothing is judged, more blocks and a quieter machine would change nothing.
     if summary.unjudged.is_none() {
         warnings.extend(noise(summary));
@@ -33,10 +37,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     warnings.extend(device::warning(record));
     warnings.extend(restless(trials));
     warnings.extend(disturbed::warning(trials));
-    if record.finished.is_none() && summary.blocks > 0 {
-        warnings.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
-    }
-    warnings
+    (urgent, warnings)
 }
 
 /// Cells and targets without any value, a line for each reason.
@@ -101,18 +102,6 @@ fn lost(summary: &Summary) -> Option<String> {
     }
     let are = if total == 1 { "trial has no value and is" } else { "trials have no value and are" };
     (total > 0).then(|| format!("{total} {are} left out: {}", some_of(&named, NAMED)))
-}
-
-fn media(record: &RunRecord) -> Option<String> {
-    // What was found counts; what was asked for stands in for a target that never came to be.
-    let own = |target: &fsb_model::Target| match record.targets.get(&target.name) {
-        Some(found) if found.failed.is_none() => found.medium.clone().unwrap_or_default(),
-        _ => target.file_system().map(|spec| spec.medium.to_string()).unwrap_or_default(),
-    };
-    let is_here =
-        |target: &&fsb_model::Target| record.targets.get(&target.name).is_none_or(|found| found.unavailable.is_none());
-    let media: BTreeSet<String> = record.plan.targets.iter().filter(is_here).map(own).collect();
-    (media.len() > 1).then(|| format!("{DIFFERENT_MEDIA}; put all on one medium to compare file systems"))
 }
 
 /// Trials of the warm-up that failed where others have values: nothing else would tell of them.

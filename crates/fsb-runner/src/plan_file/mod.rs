@@ -7,6 +7,7 @@ mod place;
 mod print;
 mod repetition;
 mod resolve;
+mod written;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -73,16 +74,16 @@ pub struct PlanFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Multiplies sizes of files, the image and the memory limit: `1/8`, `0.125` or `12.5%`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "written::factor_at", skip_serializing_if = "Option::is_none")]
     pub scale: Option<Spanned<String>>,
     /// What all sizes here were multiplied with already: for the record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "written::factor_at", skip_serializing_if = "Option::is_none")]
     pub scaled: Option<Spanned<String>>,
     /// Where the image lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
     /// The smallest ratio that matters, such as `3%`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "written::share_at", skip_serializing_if = "Option::is_none")]
     pub theta: Option<Spanned<String>>,
     /// Block devices whose content is given up. Only the command line may say so.
     #[serde(skip)]
@@ -101,7 +102,7 @@ pub struct PlanFile {
     #[serde(default, skip_serializing_if = "RepetitionFile::is_empty")]
     pub repetition: RepetitionFile,
     /// Controls by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "written::controls", skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, String>,
     /// `host`, or `vm`: a virtual machine.
     #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]

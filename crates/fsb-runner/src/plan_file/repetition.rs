@@ -4,7 +4,7 @@ use fsb_model::plan::{BLOCK_LIMIT, Repetition};
 use fsb_model::units::{Seconds, parse_duration, parse_percent};
 use serde::{Deserialize, Serialize};
 
-use super::PlanError;
+use super::{PlanError, written};
 
 /// The time a run may take when nothing is said.
 const DEFAULT_BUDGET: &str = "5m";
@@ -16,14 +16,14 @@ pub struct RepetitionFile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
     /// Time for the whole run, such as `5m`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "written::time", skip_serializing_if = "Option::is_none")]
     pub budget: Option<String>,
     /// Half-width to reach, such as `2%`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "written::share", skip_serializing_if = "Option::is_none")]
     pub precision: Option<String>,
     /// Time that a timed stretch should last, such as `50ms`; with a second or more, everything is measured in visits
     /// instead of in rounds of short stretches.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "written::time", skip_serializing_if = "Option::is_none")]
     pub stretch: Option<String>,
 }
 
@@ -138,9 +138,13 @@ mod tests {
 
     #[test]
     fn a_stretch_that_nobody_can_mean_is_refused_where_it_stands() {
-        for (wrong, word) in
-            [("'10ns'", "not a duration"), ("'10us'", "1 millisecond"), ("'2h'", "an hour"), ("10", "string")]
-        {
+        for (wrong, word) in [
+            ("'10ns'", "not a duration"),
+            ("'10us'", "1 millisecond"),
+            ("'2h'", "an hour"),
+            ("7200", "an hour"),
+            ("[10]", "a time"),
+        ] {
             let error =
                 plan_file::parse(&plan(wrong), "p").and_then(|plan| plan.resolve(2, 7)).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("line "), "{wrong}: {error}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
-use fsb_model::{Amount, Cell, Repetition};
+use fsb_model::{Amount, Cell, Repetition, RunRecord};
 use fsb_testbed::LocalTestbed;
 
 use super::{Run, Schedule, setup, stopping};
@@ -13,13 +13,28 @@ use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
 use crate::rounds::{self, CellInRounds};
+use crate::work::Work;
 
-/// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
-/// yet.
-pub(super) fn say_estimate(run: &mut Run<'_>) {
-    let plan = &run.record.plan;
-    let (profiles, units, asked) = (run.work.profiles(), run.work.units(&run.record), run.work.stretches(plan));
-    let chooses = !Grid::of(&run.record.cells, &profiles).is_empty();
+/// How long a run takes by a model that knows nothing of the machine: enough to tell minutes from hours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Blocks: those that were asked for, or the fewest that can be judged.
+    pub blocks: u32,
+    /// All of them, with warm-up.
+    pub time: Duration,
+    /// A budget chooses among the sizes of a matrix.
+    chooses: bool,
+}
+
+/// The estimate for a run that warms up.
+pub fn expected(record: &RunRecord, work: &Work) -> Expected {
+    expected_of(record, work, true)
+}
+
+fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
+    let plan = &record.plan;
+    let (profiles, units, asked) = (work.profiles(), work.units(record), work.stretches(plan));
+    let chooses = !Grid::of(&record.cells, &profiles).is_empty();
     // Of a matrix fewer cells come before shorter stretches; otherwise a budget makes stretches as short as they may be.
     let shortens = !chooses && plan.repetition.budget().is_some();
     let scale = |asked: Option<f64>| if shortens { shortest(asked.is_some()) } else { 1.0 };
@@ -34,16 +49,24 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
     let blocks = match plan.repetition {
         Repetition::Blocks { blocks } => blocks,
         _ if units.is_empty() => FEWEST_BLOCKS_JUDGED,
-        _ => rounds::fewest_blocks(placement::parts(&run.record)),
+        _ => rounds::fewest_blocks(placement::parts(record)),
     };
     let block = (trials + estimate::VISIT) * plan.targets.len() as f64;
     // Warm-up is a block, too.
-    let made = blocks + u32::from(run.warmup);
-    let (expected, budget) = (Duration::from_secs_f64(block * f64::from(made)), plan.repetition.budget());
+    let made = blocks + u32::from(warmup);
+    Expected { blocks, time: Duration::from_secs_f64(block * f64::from(made)), chooses }
+}
+
+/// Says how long a matrix will take, and any run that its budget will not hold, by a model: nothing is known of the machine
+/// yet.
+pub(super) fn say_estimate(run: &mut Run<'_>) {
+    let Expected { blocks, time: expected, chooses } = expected_of(&run.record, &run.work, run.warmup);
+    let budget = run.record.plan.repetition.budget();
     // What touches nothing takes no time.
     let works = LocalTestbed::may_leave(&setup(&run.record));
     if chooses || works && budget.is_some_and(|budget| budget < expected) {
-        run.observer.event(&Event::Estimated { cells: profiles.len(), blocks, expected, budget, chooses });
+        let cells = run.work.profiles().len();
+        run.observer.event(&Event::Estimated { cells, blocks, expected, budget, chooses });
     }
 }
 

@@ -25,6 +25,7 @@ use crate::rounds::UnitSample;
 use crate::work::{CellUnit, Work};
 use crate::{injected, order, placement, resume, setup};
 
+pub use amounts::{Expected, expected};
 pub use budget::check_budget;
 pub use repeat::REPEATS;
 pub use stopping::{Look, Widest, WidestInterval};

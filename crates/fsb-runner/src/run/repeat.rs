@@ -1,4 +1,4 @@
-//! A disturbed trial is made again at once, inside its block.
+//! A disturbed trial is made again at once, inside its block, and so is one that failed a proof.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub const REPEATS: u32 = 2;
 const TOLD: usize = 6;
 
 impl Schedule<'_> {
-    /// Conducts a trial, again while it is disturbed, and keeps every attempt. All but the last are superseded from the
+    /// Conducts a trial, again while it is disturbed or invalid, and keeps every attempt. All but the last are superseded from the
     /// start: whatever becomes of the run, none of them is ever analysed. The answer says why the target is gone, if
     /// it is.
     pub(super) fn attempts(
@@ -48,7 +48,10 @@ impl Schedule<'_> {
     /// may be given up for repetitions, the first five may not.
     fn is_worth_repeating(&self, order: &BlockOrder, target: &Target, label: &str, reply: &TrialReply) -> bool {
         let measured = order.block > 0 && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
-        if !measured || reply.target_lost || reply.disturbed.is_empty() {
+        if !measured || reply.target_lost {
+            return false;
+        }
+        if reply.disturbed.is_empty() && (reply.outcome == Outcome::Ok || self.is_always_invalid(&target.name, label)) {
             return false;
         }
         if self.is_always_disturbed() {
@@ -66,6 +69,12 @@ impl Schedule<'_> {
         };
         let left = left.unwrap_or(0.0);
         self.run.started.elapsed() + Duration::from_secs_f64(itself + left) <= budget
+    }
+
+    /// What was invalid to its last attempt in an earlier block is so by its nature: no mapping is direct.
+    fn is_always_invalid(&self, target: &str, label: &str) -> bool {
+        let of_cell = |trial: &&fsb_model::Trial| trial.counts() && trial.target == target && trial.workload == label;
+        self.run.trials.iter().filter(of_cell).any(|trial| trial.outcome == Outcome::Invalid)
     }
 
     fn is_always_disturbed(&self) -> bool {

@@ -13,6 +13,8 @@ pub struct Suite {
     pub name: &'static str,
     /// One line for `fsb list suites`.
     pub about: &'static str,
+    /// The machine whose work it resembles, where somebody would ask for one: `mail server`.
+    pub machine: Option<&'static str>,
     text: &'static str,
 }
 
@@ -21,116 +23,139 @@ pub static REGISTRY: &[Suite] = &[
     Suite {
         name: "quick",
         about: "One large file, a log and a set of small files: twelve workloads, an answer in minutes.",
+        machine: None,
         text: include_str!("quick.toml"),
     },
     Suite {
         name: "fsbench",
         about: "The nine micro-benchmarks of Pokorný 2023, beside the published results.",
+        machine: None,
         text: include_str!("fsbench.toml"),
     },
     Suite {
         name: "iozone",
         about: "IOzone's thirteen operations in the page cache: files of 64 KiB to 512 MiB, records of 4 KiB to 16 MiB.",
+        machine: None,
         text: include_str!("iozone.toml"),
     },
     Suite {
         name: "iozone-direct",
         about: "IOzone's operations 0 to 5 past the page cache (O_DIRECT), on the same matrix of sizes.",
+        machine: None,
         text: include_str!("iozone-direct.toml"),
     },
     Suite {
         name: "incache",
         about: "IOzone's thirteen operations in memory, proved before and after: files of 4 KiB to 4 GiB.",
+        machine: None,
         text: include_str!("incache.toml"),
     },
     Suite {
         name: "outofcache",
         about: "The same on files of 512 MiB to 2 GiB where 512 MiB of memory may cache them, proved by the device.",
+        machine: None,
         text: include_str!("outofcache.toml"),
     },
     Suite {
         name: "directio",
         about: "IOzone's operations 0 to 5 with O_DIRECT, proved to leave nothing in memory: files of 64 KiB to 4 GiB.",
+        machine: None,
         text: include_str!("directio.toml"),
     },
     Suite {
         name: "horvath-2006",
         about: "IOzone's thirteen operations on 4 GiB in records of 128 KiB, as Horváth 2006; less on small machines.",
+        machine: None,
         text: include_str!("horvath-2006.toml"),
     },
     Suite {
         name: "postmark",
         about: "A mail server's day as PostMark has it: 50,000 transactions on 2,000 files, alone and by four workers.",
+        machine: None,
         text: include_str!("postmark.toml"),
     },
     Suite {
         name: "dordevic",
         about: "The three tests of Đorđević et al. with PostMark: small, tiny and larger files, 50,000 transactions each.",
+        machine: None,
         text: include_str!("dordevic.toml"),
     },
     Suite {
         name: "benas-postmark",
         about: "PostMark as Beňas 2011: 131,072 files of 8 to 16 KiB, four transactions a file, all of them reads.",
+        machine: None,
         text: include_str!("benas-postmark.toml"),
     },
     Suite {
         name: "filetree",
         about: "Trees of files copied into the target, within it in three ways, and deleted; durable at the end.",
+        machine: None,
         text: include_str!("filetree.toml"),
     },
     Suite {
         name: "fedorchuk",
         about: "Copying and deleting the file sets of Fedorchuk 2008: 16 songs, a tree of packages, a film, an image.",
+        machine: None,
         text: include_str!("fedorchuk.toml"),
     },
     Suite {
         name: "fileserver",
         about: "filebench's file server: 50 threads create, append to, read, delete and stat 10,000 files of 128 KiB.",
+        machine: Some("file server"),
         text: include_str!("fileserver.toml"),
     },
     Suite {
         name: "webserver",
         about: "filebench's web server: 100 threads read pages of 16 KiB and append to one log.",
+        machine: Some("web server"),
         text: include_str!("webserver.toml"),
     },
     Suite {
         name: "webproxy",
         about: "filebench's web proxy: 100 threads replace and read objects of 16 KiB in one directory.",
+        machine: Some("web proxy"),
         text: include_str!("webproxy.toml"),
     },
     Suite {
         name: "varmail",
         about: "filebench's mail server: 16 threads receive, read, mark and delete mails, with fsync.",
+        machine: Some("mail server"),
         text: include_str!("varmail.toml"),
     },
     Suite {
         name: "oltp",
         about: "filebench's database: 200 readers, ten writers and a log, tied by semaphores, O_DSYNC.",
+        machine: Some("database"),
         text: include_str!("oltp.toml"),
     },
     Suite {
         name: "videoserver",
         about: "filebench's video server: 48 viewers at 96 MiB/s and without a limit, and films that are replaced.",
+        machine: Some("video server"),
         text: include_str!("videoserver.toml"),
     },
     Suite {
         name: "scaling",
         about: "Creating, deleting, appending, random reads and writes, a mail server: over threads and requests under way.",
+        machine: None,
         text: include_str!("scaling.toml"),
     },
     Suite {
         name: "sustained",
         about: "Each kind of change, held until the journal has been written four times: the steady state.",
+        machine: None,
         text: include_str!("sustained.toml"),
     },
     Suite {
         name: "open-loop",
         about: "Random reads and durable writes at even rates that wait for nobody: up to which p99 stays below 10 ms.",
+        machine: None,
         text: include_str!("open-loop.toml"),
     },
     Suite {
         name: "untar-build",
         about: "A source tree unpacked, looked at, read and removed: the Andrew benchmark, whole and phase by phase.",
+        machine: Some("build machine"),
         text: include_str!("untar-build.toml"),
     },
 ];
@@ -162,6 +187,15 @@ mod tests {
                 // Resolving refuses two cells of one name.
                 assert!(!cells(suite.name, Some(size), 2).is_empty());
             }
+        }
+    }
+
+    #[test]
+    fn each_kind_of_machine_has_one_suite() {
+        let machines: Vec<&str> = REGISTRY.iter().filter_map(|suite| suite.machine).collect();
+        assert_eq!(machines.iter().collect::<BTreeSet<_>>().len(), machines.len(), "{machines:?}");
+        for asked in ["mail server", "database", "build machine"] {
+            assert!(machines.contains(&asked), "{asked}");
         }
     }
 

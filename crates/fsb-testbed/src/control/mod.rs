@@ -140,7 +140,7 @@ pub struct Disturbance {
 pub trait Control: Sync {
     /// Its name in plans and after `--control`.
     fn name(&self) -> &'static str;
-    /// One line for `fsb list controls`.
+    /// One line for 'fsb list controls'.
     fn about(&self) -> &'static str;
     /// How long it holds.
     fn scope(&self) -> Scope;
@@ -200,7 +200,7 @@ pub trait Control: Sync {
 pub fn find(name: &str) -> Result<&'static dyn Control, TestbedError> {
     REGISTRY.iter().copied().find(|control| control.name() == name).ok_or_else(|| {
         let names = REGISTRY.iter().map(|control| control.name());
-        TestbedError::request(nearest::unknown("control", name, names)).advice("`fsb list controls` shows all")
+        TestbedError::request(nearest::unknown("control", name, names)).advice("'fsb list controls' shows all")
     })
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn one_of(control: &str, values: &[Value], value: &str) -> Result<(),
     }
     let what = format!("value of control {control}");
     Err(TestbedError::request(nearest::unknown(&what, value, names))
-        .advice("`fsb list controls` shows what each takes"))
+        .advice("'fsb list controls' shows what each takes"))
 }
 
 /// The members of a directory of /sys that are named `prefix` and a number, in the order of their numbers.

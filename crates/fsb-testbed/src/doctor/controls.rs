@@ -6,6 +6,7 @@ use super::{Finding, State, finding};
 use crate::control::{self, Control, Scope, TargetDevice};
 use crate::ledger::{self, Entry};
 use crate::local::place_of_directory;
+use crate::privilege;
 use crate::sys::Roots;
 
 /// Looks at every control; those of devices are shown for the disk under `dir`.
@@ -39,7 +40,7 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
             let advice = "nothing need be done: a run that asks for it says so and goes on without";
             finding(name, State::Missing, format!("not available: {why}"), advice)
         }
-        (Err(why), _) => finding(name, State::Warning, format!("not available: {why}"), "run with sudo"),
+        (Err(why), _) => finding(name, State::Warning, format!("not available: {why}"), privilege::advice()),
     }
 }
 

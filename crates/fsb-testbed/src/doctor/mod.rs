@@ -12,6 +12,7 @@ use std::path::Path;
 use fsb_model::units::show_bytes;
 
 use crate::ledger;
+use crate::privilege;
 use crate::sys::{Roots, magic, program};
 use crate::{host, lock};
 
@@ -67,7 +68,7 @@ fn privileges() -> Finding {
         finding("privileges", State::Ok, "root: file systems can be made and mounted", "")
     } else {
         let text = "not root: directories can be measured, file systems cannot be made";
-        finding("privileges", State::Warning, text, "run with sudo")
+        finding("privileges", State::Warning, text, privilege::advice())
     }
 }
 
@@ -76,7 +77,7 @@ fn loop_devices() -> Finding {
     if rustix::fs::access(control, rustix::fs::Access::WRITE_OK | rustix::fs::Access::READ_OK).is_ok() {
         finding("loop devices", State::Ok, "can be attached", "")
     } else if control.exists() {
-        finding("loop devices", State::Warning, "/dev/loop-control cannot be opened", "run with sudo")
+        finding("loop devices", State::Warning, "/dev/loop-control cannot be opened", privilege::advice())
     } else {
         let advice = "modprobe loop, or give the container /dev/loop-control and loop devices";
         finding("loop devices", State::Missing, "/dev/loop-control is not there", advice)
@@ -158,7 +159,7 @@ fn undo_entries() -> Finding {
             "undo ledger",
             State::Warning,
             format!("left by a killed run: {}", dead.join("; ")),
-            "run `fsb clean`",
+            "run 'fsb clean'",
         ),
     }
 }

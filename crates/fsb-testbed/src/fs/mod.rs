@@ -129,7 +129,7 @@ pub struct Idle<'a> {
 pub trait FileSystem: Sync {
     /// Its name in targets, and the kernel's for it.
     fn name(&self) -> &'static str;
-    /// One line for `fsb list file-systems`.
+    /// One line for 'fsb list file-systems'.
     fn about(&self) -> &'static str;
     /// What it stands on.
     fn home(&self) -> Home {
@@ -231,7 +231,7 @@ pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
     member.or_else(|| other::by_its_program(name)).ok_or_else(|| {
         let known: Vec<_> = REGISTRY.iter().map(|member| member.name()).collect();
         TestbedError::request(fsb_model::nearest::unknown("file system", name, known.iter().copied()))
-            .advice("`fsb list file-systems` shows all; a directory starts with / or .")
+            .advice("'fsb list file-systems' shows all; a directory starts with / or .")
     })
 }
 

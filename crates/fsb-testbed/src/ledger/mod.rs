@@ -1,7 +1,7 @@
 //! The undo ledger: what the kernel does not take back by itself when a run is killed.
 //!
 //! Before a run changes such a thing, it writes an entry: one JSON file, synced with its directory. Undoing removes
-//! the entry. A run that was killed leaves its entries; the next `fsb`, or `fsb clean`, replays those whose owner is
+//! the entry. A run that was killed leaves its entries; the next `fsb`, or 'fsb clean', replays those whose owner is
 //! dead. An owner is a process id *with its start time*, as the front's PID namespace has them: numbers are reused.
 
 mod action;
@@ -80,7 +80,7 @@ pub fn default_directory() -> Result<PathBuf, TestbedError> {
     state_directory().map(|directory| directory.join("fsb/undo")).ok_or_else(|| {
         TestbedError::machine("the undo ledger has no place")
             .tried("neither XDG_STATE_HOME nor HOME names an absolute path")
-            .advice("set HOME, or XDG_STATE_HOME, to a directory of the user that runs fsb")
+            .advice("say where it may be: export HOME=$(mktemp -d)")
     })
 }
 
@@ -178,7 +178,7 @@ impl Ledger {
         let said = handle.action.undo(&self.roots).map_err(|error| {
             TestbedError::machine("a change could not be undone")
                 .tried(format!("{}: {error}", handle.action))
-                .advice(format!("run `fsb clean` later; the entry is {}", handle.file.display()))
+                .advice(format!("run 'fsb clean' later; the entry is {}", handle.file.display()))
         })?;
         // The thing is as it was. An entry that cannot be removed is replayed, which changes nothing.
         let _ = self.store.remove(handle.file.file_name().unwrap_or(OsStr::new("")));

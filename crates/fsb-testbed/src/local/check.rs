@@ -15,6 +15,7 @@ use crate::fs::{self, FileSystem, Home};
 use crate::host;
 use crate::identity::worker_identity;
 use crate::medium;
+use crate::privilege;
 use crate::sys::{Roots, block, magic, memory, mount, program};
 use crate::testbed::Setup;
 
@@ -155,7 +156,7 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
     accessat(CWD, path, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|errno| {
         TestbedError::machine(format!("the directory {shown} cannot be written to"))
             .tried(attempt("access", path, &errno.into()))
-            .advice("name a writable directory, or run with sudo")
+            .advice(format!("name a writable directory, or {}", privilege::advice()))
     })
 }
 
@@ -163,7 +164,8 @@ fn check_privileges(setup: &Setup) -> Result<(), TestbedError> {
     if !mounts_something(setup) || rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(TestbedError::machine("formatting needs root").advice("run with sudo, or measure a directory (fsb run /path)"))
+    Err(TestbedError::machine(privilege::NEEDS_ROOT)
+        .advice(format!("{}, or measure a directory (fsb run /path)", privilege::advice())))
 }
 
 fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {

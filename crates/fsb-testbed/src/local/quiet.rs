@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::{TestbedError, attempt};
+use crate::privilege;
 use crate::sys::{Roots, block, memory, poll_until};
 use crate::testbed::Quiet;
 
@@ -96,7 +97,7 @@ pub(super) fn drop_caches(roots: &Roots) -> Result<(), TestbedError> {
     std::fs::write(&path, "3").map_err(|error| {
         TestbedError::machine("the caches could not be emptied")
             .tried(attempt("write 3 to", &path, &error))
-            .advice("run with sudo, or with --control page-cache=evict")
+            .advice(format!("{}, or with --control page-cache=evict", privilege::advice()))
     })
 }
 

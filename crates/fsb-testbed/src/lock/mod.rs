@@ -77,7 +77,8 @@ impl RunLock {
                     .advice("root's lock lies in /run/fsb, which must be a directory that only root can write to"));
             }
             Err(refusals) => lock.warnings.push(format!(
-                "no lock is held, so that another run of this user would not be noticed: {}; set XDG_RUNTIME_DIR or HOME",
+                "no lock is held, so that another run of this user would not be noticed: {}; say where it may be: \
+                 export HOME=$(mktemp -d)",
                 refusals.join("; ")
             )),
         }

@@ -22,6 +22,7 @@ use super::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::host;
 use crate::ledger::Ledger;
+use crate::privilege;
 use crate::progress::Progress;
 use crate::sys::block;
 use crate::sys::node::Node;
@@ -160,7 +161,7 @@ fn examine(request: &MediumRequest<'_>) -> Result<Candidate, TestbedError> {
     let cannot_open = |error: &io::Error| {
         TestbedError::machine(format!("{shown} cannot be opened for writing"))
             .tried(attempt("open", &path, error))
-            .advice("formatting needs root: run with sudo, or measure a directory (fsb run /path)")
+            .advice(format!("{}, or measure a directory (fsb run /path)", privilege::advice()))
     };
     let device = Pinned::open(&path).map_err(|why| match why {
         Unpinned::Refused(error) => cannot_open(&error),

@@ -47,7 +47,7 @@ pub fn protocol() -> Result<UnixStream, TestbedError> {
     let missing = |why: String| {
         TestbedError::machine("no connection to the front process")
             .tried(why)
-            .advice("this entry point is only for fsb itself: use `fsb run`")
+            .advice("this entry point is only for fsb itself: use 'fsb run'")
     };
     // SAFETY: fcntl on a number that may or may not be open: it answers EBADF where it is not.
     let flags = unsafe { libc::fcntl(PROTOCOL, libc::F_GETFD) };

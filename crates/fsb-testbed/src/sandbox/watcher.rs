@@ -59,7 +59,7 @@ impl Watcher {
         let fail = |why: String| {
             TestbedError::machine("no process watches over this run")
                 .tried(why)
-                .advice("if the run is killed, run `fsb clean` afterwards")
+                .advice("if the run is killed, run 'fsb clean' afterwards")
         };
         let (theirs, ours) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
             .map_err(|errno| fail(format!("pipe: {}", describe(&errno.into()))))?;

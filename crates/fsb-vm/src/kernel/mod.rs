@@ -129,7 +129,7 @@ pub fn cache_path() -> Result<PathBuf, VmError> {
     base.map(|base| base.join("fsb")).ok_or_else(|| {
         VmError::machine("there is no directory for kernels and initramfs")
             .tried("neither XDG_CACHE_HOME nor HOME is set")
-            .advice("set XDG_CACHE_HOME to a directory of yours")
+            .advice("say where they may be: export XDG_CACHE_HOME=$(mktemp -d)")
     })
 }
 

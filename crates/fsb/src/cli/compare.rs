@@ -12,8 +12,9 @@ use fsb_model::units::parse_percent;
 use fsb_report::{FORMATS, Format, Report, text};
 
 use super::COMPACT_HELP;
+use crate::columns;
 use crate::progress::say;
-use crate::results::{print_data, print_exactly, screen_width};
+use crate::results::{print_data, print_exactly};
 use crate::sets::Apart;
 use crate::{author, exit, gate, sets};
 
@@ -97,6 +98,13 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         Some(Apart { why, unjudged: None }) => document.withhold(why),
         None => {}
     }
+    for (workload, runs) in &read.withheld {
+        let why = format!(
+            "{workload}: not judged: targets took turns, and most trials were disturbed or invalid in {}",
+            runs.join(", ")
+        );
+        document.withhold_at(workload, why);
+    }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
     emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
     Ok(if arguments.fail_if == Some(FailIf::Slower) { gate::slower(&document) } else { exit::DONE })
@@ -162,7 +170,7 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
         Some(path) => Ok(author::replace(path, (format.render)(report).as_bytes())?),
         None if on_screen => {
             let color = std::env::var_os("NO_COLOR").is_none();
-            print_exactly(&text::screen(report, screen_width().unwrap_or(0), color))
+            print_exactly(&text::screen(report, columns::of_terminal(std::io::stdout()).unwrap_or(0), color))
         }
         None => print_data(&(format.render)(report)),
     }

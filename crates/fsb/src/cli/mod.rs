@@ -22,6 +22,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fsb_model::nearest;
 use fsb_report::visible;
 
+use crate::columns;
 use crate::exit;
 use crate::progress::say;
 
@@ -154,10 +155,13 @@ fn suggesting(mut error: clap::Error) -> clap::Error {
 
 /// Help and version are answers; everything else is a wrong request.
 fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    // clap styles the message for the terminal, and repeats arguments as they are: those that would act on it or hide
-    // there are repeated without styles. A closed pipe is nobody to complain to.
-    if error.use_stderr() && arguments.iter().any(|argument| argument.to_string_lossy().contains(visible::is_hidden)) {
-        say(error.to_string().trim_end());
+    // clap styles the message for the terminal, repeats arguments as they are and does not wrap: those that would act on
+    // the terminal or hide there, and long lines, are written without styles. A closed pipe is nobody to complain to.
+    let text = error.to_string();
+    let is_wide = text.lines().any(|line| line.chars().count() > columns::of(std::io::stderr()));
+    let hides = || arguments.iter().any(|argument| argument.to_string_lossy().contains(visible::is_hidden));
+    if error.use_stderr() && (is_wide || hides()) {
+        say(text.trim_end());
     } else {
         let _ = error.print();
     }
@@ -174,6 +178,15 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    /// Forms and files are what the command is for.
+    #[test]
+    fn help_of_report_names_form_and_file() {
+        let mut root = Cli::command();
+        root.build();
+        let help = root.find_subcommand("report").cloned().expect("a subcommand").render_help().to_string();
+        assert!(help.contains("--format <FORMAT>") && help.contains("-o, --output-file <FILE>"), "{help}");
     }
 
     /// A terminal has 24 lines: help that scrolls away teaches nobody.

@@ -11,17 +11,16 @@ use crate::results::{self, Output};
 use crate::{exit, stored};
 
 const MORE: &str = "\
-Also: --format FORMAT (text, csv, json, markdown, html), -o FILE (its ending implies the form),
-  --tails (how long the slowest operations took)
 Examples:
-  fsb report fsb-results/20261120T150405Z-ext4-xfs        the first screen again
-  fsb report fsb-results/20261120T150405Z-ext4-xfs -o report.html
-  fsb report fsb-results/20261120T150405Z-ext4-xfs --tails
-  fsb report fsb-results/20261120T150405Z-ext4-xfs --format csv | column -ts,";
+  fsb report fsb-results/20261120T150405Z-ext4       the first screen again
+  fsb report fsb-results/20261120T150405Z-ext4 -o report.html
+  fsb report fsb-results/20261120T150405Z-ext4 --tails
+  fsb report fsb-results/20261120T150405Z-ext4 --format csv | column -ts,";
 
 /// Show the run in DIR (text, csv, json, markdown, html), finished or not
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(mut_args(|argument| argument.hide(false)))]
 pub struct Arguments {
     /// A run directory
     #[arg(value_name = "DIR")]

@@ -1,5 +1,6 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
+mod next;
 mod record;
 mod space;
 mod stage;
@@ -12,6 +13,7 @@ use std::time::Instant;
 
 use fsb_model::{Place, Plan, RunRecord, Trial};
 use fsb_report::Report;
+use fsb_report::show::counted;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::plan_file::Resolved;
@@ -28,7 +30,8 @@ use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
-use record::{close_segment, make_absolute, new_record, resumable, segment};
+pub use record::new_record;
+use record::{close_segment, make_absolute, resumable, segment};
 use stage::Stage;
 
 pub use stage::watcher;
@@ -77,6 +80,18 @@ fn told(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
     (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
 }
 
+/// Undoes what dead runs left, before a run: says what could not be undone, for this run is measured beside it, and of the
+/// rest only how much it was.
+pub fn tidy_up() {
+    let Ok(place) = ledger::default_directory() else { return };
+    let replayed = ledger::replay(&place, &host::boot_id());
+    let undone = replayed.iter().filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_))).count();
+    if undone > 0 {
+        say(&format!("undone first: {} of killed runs", counted(undone, "change")));
+    }
+    replayed.iter().filter(|entry| entry.is_open()).for_each(|entry| say(&format!("warning: {entry}")));
+}
+
 /// What dead runs left and [`replay`] would undo.
 pub fn leftovers() -> (Vec<String>, bool) {
     let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
@@ -92,7 +107,7 @@ pub fn leftovers() -> (Vec<String>, bool) {
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     let setup = run::setup(record);
     let warnings = match record.plan.place {
-        Place::Host => LocalTestbed::new(Owner::current()).check(&setup)?,
+        Place::Host => LocalTestbed::new(Owner::current()).check(&setup).map_err(next::of_refused)?,
         Place::Vm => vm::check(&setup)?,
     };
     for warning in warnings {
@@ -104,12 +119,12 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
 
 /// Starts a run in the new directory `out`.
 pub fn start(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
-    fsb_store::check_new(out, &author())?;
+    fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     run::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
-    let directory = RunDirectory::create(out, &record, author(), &holder())?;
+    let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
     let (stage, agent) = Stage::set(lock, &record)?;
     make(stage, agent, directory, (record, work, Vec::new()), output, quiet)
 }
@@ -237,7 +252,7 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     let shown = Report::of_run(&summary, trials);
     // The answer is told though its report cannot be written.
     let report = results::write(directory, &shown);
-    output.emit(&shown)?;
+    output.emit_first(&shown)?;
     let report = report?;
     // Beside a table that a program reads, the path is for the person who watches.
     if output.is_first_screen() {
@@ -278,8 +293,13 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         let summary = results::summary(&contents.record, &contents.trials);
         let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
         if goes_on {
-            let saved = contents.trials.len();
-            message += &format!("\n{saved} trials are saved in {path}; go on with: fsb run --resume {path}");
+            // Warm-up is no result.
+            let saved = match contents.trials.iter().filter(|trial| trial.counts()).count() {
+                0 => format!("nothing was measured yet; what was begun is in {path}"),
+                1 => format!("1 trial is saved in {path}"),
+                saved => format!("{saved} trials are saved in {path}"),
+            };
+            message += &format!("\n{saved}; go on with:\n  fsb run --resume {path}");
         }
     }
     Failure { code, message }.into()

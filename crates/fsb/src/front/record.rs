@@ -48,7 +48,7 @@ pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::R
 }
 
 /// The record of a run that begins, and what it measures.
-pub(super) fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
+pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
     let Resolved { plan, work, placement } = resolved;
     let record = RunRecord {
         schema: SCHEMA.to_owned(),

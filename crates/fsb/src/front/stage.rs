@@ -14,7 +14,7 @@ use fsb_testbed::ledger::{self, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched, Watcher};
 
-use super::replay;
+use super::tidy_up;
 use crate::exit;
 use crate::progress::say;
 use crate::signals::{Second, Signals};
@@ -34,9 +34,7 @@ pub(super) struct Stage {
 impl Stage {
     /// Cleans up after the dead and starts the supervisor. Until it runs, this process must have one thread.
     pub(super) fn set(lock: RunLock, record: &RunRecord) -> anyhow::Result<(Stage, Agent)> {
-        for line in replay().0 {
-            say(&line);
-        }
+        tidy_up();
         let owner = serde_json::to_string(&Owner::current())?;
         let place = record.plan.place;
         let watcher = (place == Place::Host && LocalTestbed::may_leave(&run::setup(record))).then(watcher).flatten();

@@ -47,6 +47,8 @@ pub struct Sets {
     pub files: Vec<PathBuf>,
     /// Why nothing may be judged, if nothing may.
     pub apart: Option<Apart>,
+    /// Workloads that are not judged, with the runs that they were disturbed in.
+    pub withheld: BTreeMap<String, Vec<String>>,
 }
 
 /// One argument, with its files found and its run directories read.
@@ -71,8 +73,14 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let others = sources.iter().any(|source| !source.files.is_empty());
     let regimes = regimes::of(sources.iter().flat_map(|source| &source.runs), others);
     warnings.extend(regimes.warnings);
+    let mut withheld: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for run in sources.iter().flat_map(|source| &source.runs) {
+        for label in run.withheld() {
+            withheld.entry(label.to_owned()).or_default().push(run.path.display().to_string());
+        }
+    }
     let sets = assemble(&mut sources, &mut warnings)?;
-    Ok(Sets { sets, warnings, files, apart: regimes.apart })
+    Ok(Sets { sets, warnings, files, apart: regimes.apart, withheld })
 }
 
 /// Finds what stands behind an argument, each file once.

@@ -99,6 +99,11 @@ impl OwnRun {
         (targets, warnings)
     }
 
+    /// Workloads that its report does not judge: targets took turns, and most trials were disturbed or invalid.
+    pub(super) fn withheld(&self) -> impl Iterator<Item = &str> {
+        self.trials.mostly_spoilt().filter(|label| !self.record.rounds.contains_key(*label))
+    }
+
     /// Parts of the medium, counted from 0 over all segments of the run, are below this.
     pub(super) fn parts(&self) -> u32 {
         self.trials.list.iter().filter_map(|trial| trial.part).max().map_or(0, |part| part.saturating_add(1))

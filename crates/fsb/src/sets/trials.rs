@@ -1,6 +1,6 @@
 //! The trials of a run directory as far as they are compared: what many of them share is kept once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fsb_model::metric::{self, Role};
 use fsb_model::trial::Phase;
@@ -68,6 +68,8 @@ pub(super) struct Trials {
     pub(super) limits: BTreeSet<Option<u64>>,
     /// How memory was limited.
     pub(super) mechanisms: BTreeSet<String>,
+    /// Of each cell, how many trials there are, and how many were disturbed or invalid.
+    spoilt: BTreeMap<u32, [usize; 2]>,
     /// Places of cells by label, operation and all parameters.
     known: HashMap<(String, String, String), u32>,
 }
@@ -97,6 +99,8 @@ pub(super) struct Compared {
     observed: Observed,
     #[serde(default)]
     superseded: bool,
+    #[serde(default)]
+    disturbed: Vec<IgnoredAny>,
     #[serde(default)]
     part: Option<u32>,
 }
@@ -133,8 +137,17 @@ impl Trials {
         let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
         let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
         let Compared { block, order, attempt, outcome, part, .. } = *trial;
+        let [all, spoilt] = self.spoilt.entry(cell).or_default();
+        *all += 1;
+        *spoilt += usize::from(!trial.disturbed.is_empty() || outcome == Outcome::Invalid);
         let line = u32::try_from(line).unwrap_or(u32::MAX);
         self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values });
+    }
+
+    /// Labels of cells most of whose trials were disturbed or invalid.
+    pub(super) fn mostly_spoilt(&self) -> impl Iterator<Item = &str> {
+        let most = self.spoilt.iter().filter(|(_, [all, spoilt])| 2 * spoilt > *all);
+        most.map(|(cell, _)| self.cells[*cell as usize].workload.as_str())
     }
 
     /// Takes in a trial that stands in no file.

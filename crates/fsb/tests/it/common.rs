@@ -27,7 +27,8 @@ pub fn fsb(directory: &Path, arguments: &[&str]) -> Output {
 pub fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(FSB);
     command.current_dir(directory).args(arguments).env_remove("SUDO_UID").env_remove("SUDO_GID");
-    command.env_remove("PKEXEC_UID").env_remove("DOAS_USER");
+    // Messages are looked for as wholes.
+    command.env_remove("PKEXEC_UID").env_remove("DOAS_USER").env("COLUMNS", "10000");
     command
 }
 
@@ -252,6 +253,7 @@ pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output 
         .args(arguments)
         .current_dir(directory)
         .env("HOME", directory)
+        .env("COLUMNS", "10000")
         .env_remove("SUDO_UID")
         .env_remove("SUDO_GID")
         .output()

@@ -87,7 +87,9 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
         .map(|line| line.rsplitn(10, ',').last().unwrap())
         .collect();
     assert_eq!(differ.len() as u32, disturbed_to_the_end, "{differ:?}");
-    let said = stdout(&loud).replace("\n  ", " ");
+    // The first screen sums it up; the report says it.
+    assert!(!stdout(&loud).contains("warning: ") && stdout(&loud).contains("trust: "), "{}", stdout(&loud));
+    let said = stdout(&fsb(scratch.path(), &["report", "loud"])).replace("\n  ", " ");
     let expected = format!(
         "CPU steal 3 %: {repeated} of 144 trials disturbed, {repeated} of them repeated, {disturbed_to_the_end} disturbed to the end"
     );
@@ -135,6 +137,47 @@ fn where_most_trials_are_disturbed_that_is_the_machine_and_none_is_made_again() 
     assert_eq!(in_others, 36, "one attempt a cell and block");
 }
 
+/// tmpfs takes O_DIRECT and buffers all the same: a proof that fails by nature, at every attempt.
+#[test]
+fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
+    needs_root();
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    let plan = "targets = ['tmpfs']\nsize = '64M'\ncontrols = { guest-memory = 'off' }\n[repetition]\nblocks = 3\n\
+                [[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '64K'\nbackend = 'direct'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "--one-at-a-time", "--out", "run"]);
+    expect_no_traces(&before);
+    let all = trials(&scratch.path().join("run"));
+    if all.iter().any(|trial| trial["outcome"] == "failed") {
+        // Older kernels refuse the flag there.
+        return;
+    }
+    expect_code(&output, 4);
+    let attempts = |block: u64| all.iter().filter(|trial| trial["block"] == block).collect::<Vec<_>>();
+    assert_eq!([0, 1, 2, 3].map(|block| attempts(block).len()), [1, 3, 1, 1]);
+    assert!(attempts(1)[..2].iter().all(|trial| trial["superseded"] == true && trial["outcome"] == "invalid"));
+    assert!(attempts(1)[2]["superseded"].is_null());
+    assert!(stderr(&output).contains(", made again"), "{}", stderr(&output));
+}
+
+/// In turn, what happens during a visit falls on one target alone.
+#[test]
+fn verdicts_of_visits_that_were_mostly_disturbed_are_withheld() {
+    let _turn = turn();
+    let scratch = scratch();
+    let targets = ["a=null,disturbed=80%", "b=null,slowdown=50%,disturbed=80%", "--blocks", "6", "-q"];
+    let output = run(scratch.path(), "run", &targets);
+    expect_code(&output, 0);
+    let screen = stdout(&output);
+    assert!(screen.starts_with("On a disturbed machine ("), "{screen}");
+    assert!(!screen.contains("fastest") && screen.contains("nothing is judged"), "{screen}");
+    assert!(screen.contains("trust: low, because "), "{screen}");
+    let compared = stdout(&fsb(scratch.path(), &["compare", "run"]));
+    assert!(!compared.contains("faster at") && compared.contains(": not judged: targets took turns"), "{compared}");
+}
+
 #[test]
 fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
     let _turn = turn();
@@ -146,7 +189,7 @@ fn a_run_whose_repetitions_all_succeed_is_the_quiet_run() {
         table(&scratch.path().join("quiet")) == table(&scratch.path().join("loud")),
         "a disturbed number is analysed"
     );
-    let screen = stdout(&loud);
+    let screen = stdout(&fsb(scratch.path(), &["report", "loud"]));
     let line = screen.lines().find(|line| line.contains("CPU steal")).unwrap();
     insta::assert_snapshot!("disturbed_warning", line);
 }
@@ -297,7 +340,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
         let reasons = trial["disturbed"].to_string();
         assert!(reasons.contains("other processes' CPU"), "{reasons}");
     }
-    let screen = stdout(&output).replace("\n  ", " ");
+    let screen = stdout(&fsb(scratch.path(), &["report", "run"])).replace("\n  ", " ");
     assert!(
         screen.contains("1 of 1 trial disturbed, 1 of them repeated, 1 disturbed to the end and analysed"),
         "{screen}"

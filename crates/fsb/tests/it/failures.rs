@@ -1,6 +1,7 @@
 //! Full, failing, read-only, missing: one trial or target is marked, the others go on.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::common::*;
@@ -112,7 +113,53 @@ fn without_root_the_message_says_what_can_be_done() {
     let output = as_nobody(binary.path(), scratch.path(), &["run", "ext4"]);
     expect_code(&output, 3);
     let said = stderr(&output);
-    assert!(said.contains("sudo") && said.contains("directory"), "{said}");
+    assert_eq!(said.contains("  sudo "), Path::new("/usr/bin/sudo").exists(), "{said}");
+    // The last command needs no root.
+    let next = said.lines().last().expect(&said).trim().split("  ").next().unwrap().to_owned();
+    let arguments: Vec<&str> = next.split(' ').skip(1).collect();
+    assert_eq!(arguments, ["run", "."], "{said}");
+    let planned = [&arguments[..], &["--print-plan"]].concat();
+    expect_code(&as_nobody(binary.path(), scratch.path(), &planned), 0);
+}
+
+/// A service has neither root nor a home.
+#[test]
+fn without_root_and_without_a_home_each_refusal_names_what_would_do() {
+    needs_root();
+    needs_program("setpriv");
+    let _turn = turn();
+    let scratch = scratch();
+    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let binary = public_copy();
+    let run = |directory: &Path, before: &str, arguments: &str| {
+        let script = format!("{before} {} {arguments}", binary.path().display());
+        let output = Command::new("setpriv")
+            .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--", "/bin/sh", "-c", &script])
+            .current_dir(directory)
+            .env_remove("HOME")
+            .env_remove("XDG_STATE_HOME")
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("XDG_CACHE_HOME")
+            .env("COLUMNS", "10000")
+            .env("TMPDIR", scratch.path())
+            .output()
+            .unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let clean = run(scratch.path(), "", "clean");
+    let advice = clean.1.trim_end().rsplit_once("say where it may be: ").expect(&clean.1).1.to_owned();
+    assert_eq!(clean.0, Some(3), "{clean:?}");
+    assert_eq!(run(scratch.path(), &format!("{advice};"), "clean").0, Some(0));
+    // Results have no place in a directory of root's.
+    fs::write(scratch.path().join("tiny.toml"), "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n")
+        .unwrap();
+    let tiny = format!("run {}/tiny.toml --blocks 1 -q", scratch.path().display());
+    let refused = run(Path::new("/"), "", &tiny);
+    assert_eq!(refused.0, Some(3), "{refused:?}");
+    let add = refused.1.trim_end().rsplit_once("say where results go: add ").expect(&refused.1).1.to_owned();
+    let done = run(Path::new("/"), "", &format!("{tiny} {add}"));
+    assert_eq!(done.0, Some(0), "{done:?}");
+    assert_eq!(refused.1.matches("Permission denied").count(), 1, "{}", refused.1);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `fsb list`, `fsb doctor` and help, as a user meets them.
 
-use crate::common::{expect_code, fsb, scratch, stderr, stdout};
+use crate::common::{command, expect_code, fsb, scratch, stderr, stdout};
 
 #[test]
 fn every_family_is_listed_and_no_member_lacks_its_line() {
@@ -15,7 +15,7 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
         expect_code(&members, 0);
         let text = stdout(&members);
         assert!(!text.is_empty(), "{name}");
-        for line in text.lines() {
+        for line in text.lines().filter(|line| !line.is_empty()) {
             assert!(line.split_whitespace().count() >= 3, "{name}: '{line}' says too little");
         }
     }
@@ -24,6 +24,64 @@ fn every_family_is_listed_and_no_member_lacks_its_line() {
         assert!(systems.lines().any(|line| line.starts_with(&format!("{name} "))), "{name} in {systems}");
     }
     assert!(systems.contains("xfsprogs") && systems.contains("ntfs-3g"), "{systems}");
+}
+
+/// Somebody who knows what the machine is for, and not what benchmarks are called.
+#[test]
+fn suites_say_whose_work_they_are_and_how_long_they_take() {
+    let scratch = scratch();
+    let text = stdout(&fsb(scratch.path(), &["list", "suites"]));
+    for (machine, suite) in [("mail server", "varmail"), ("database", "oltp"), ("build machine", "untar-build")] {
+        let line = text.lines().find(|line| line.starts_with(&format!("A {machine}?"))).expect(&text);
+        let command = line.split_once("fsb ").expect(line).1;
+        assert!(command.ends_with(&format!("--suite {suite}")), "{line}");
+        // The command is one.
+        let plan: Vec<&str> = command.split(' ').chain(["--print-plan"]).collect();
+        expect_code(&fsb(scratch.path(), &plan), 0);
+        let found = stdout(&fsb(scratch.path(), &["list", machine]));
+        assert!(found.contains(&format!("{suite} (suites): ")) && found.contains("up to 5 min"), "{found}");
+    }
+    let matrix = text.lines().find(|line| line.starts_with("iozone ")).expect(&text);
+    assert!(matrix.contains(" about ") && matrix.contains(" h  "), "{matrix}");
+    assert!(text.contains("Times are of two file systems"), "{text}");
+}
+
+/// The report names suites by their machines; the runner has them.
+#[test]
+fn whom_reports_answer_have_suites() {
+    for decider in fsb_report::run::DECIDERS {
+        let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == decider.suite);
+        assert_eq!(suite.and_then(|suite| suite.machine), Some(decider.machine), "{}", decider.suite);
+    }
+}
+
+/// As many terminals have. What is copied from a message is not broken.
+#[test]
+fn what_people_read_fits_eighty_columns() {
+    let scratch = scratch();
+    for arguments in [
+        &["list"][..],
+        &["list", "suites"],
+        &["list", "workloads"],
+        &["list", "file-systems"],
+        &["list", "metrics"],
+        &["list", "workloads", "write"],
+        &["doctor", "--quick"],
+        &["run", "ext5", "--suite", "quick"],
+        &["run", "ext4", "--suite", "nothing-like-it"],
+        &["run", "null", "--size", "many"],
+        &["run", "null@/dev/sda"],
+        &["compare", "nothing.json", "nowhere.json"],
+        &["report", "nowhere"],
+    ] {
+        let mut command = command(scratch.path(), arguments);
+        let output = command.env("COLUMNS", "80").output().expect("the program starts");
+        for text in [stdout(&output), stderr(&output)] {
+            let wide = text.lines().find(|line| line.chars().count() > 80 && line.trim().contains(' '));
+            assert_eq!(wide, None, "{arguments:?}: {text}");
+        }
+        assert_eq!(stdout(&output).is_empty(), !stderr(&output).is_empty(), "{arguments:?} says something");
+    }
 }
 
 /// A member alone: a workload with its parameters, and a name whose family was not said.

@@ -120,7 +120,8 @@ fn the_binary_alone_knows_its_suites_plans_and_templates() {
     fs::copy(FSB, &alone).unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(&alone);
-        command.current_dir(directory.path()).env_clear().env("PATH", "/usr/bin:/bin").args(arguments);
+        command.current_dir(directory.path()).env_clear().env("PATH", "/usr/bin:/bin").env("COLUMNS", "10000");
+        command.args(arguments);
         command.output().expect("the copy starts")
     };
     let plans = run(&["list", "plans"]);
@@ -133,7 +134,9 @@ fn the_binary_alone_knows_its_suites_plans_and_templates() {
             assert!(stdout(&output).contains("[[workload]]"), "{plan}");
         }
     }
-    for suite in stdout(&run(&["list", "suites"])).lines().filter_map(|line| line.split_whitespace().next()) {
+    let suites = stdout(&run(&["list", "suites"]));
+    let suites = suites.lines().take_while(|line| !line.is_empty());
+    for suite in suites.filter_map(|line| line.split_whitespace().next()) {
         expect_code(&run(&["run", "null", "--suite", suite, "--print-plan"]), 0);
     }
     let _turn = crate::common::turn();

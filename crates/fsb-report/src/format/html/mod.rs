@@ -71,10 +71,15 @@ pub fn render(report: &Report<'_>) -> String {
 /// The answer.
 fn overview(view: &View<'_>, opening: Opening) -> Section {
     let mut blocks: Vec<Block> = opening.columns.into_iter().collect();
-    let told: Vec<String> = view.warnings.iter().chain(view.problems).map(|warning| bound(warning)).collect();
-    if !told.is_empty() {
-        let more = told[told.len().min(WARNINGS)..].to_vec();
-        blocks.push(Block::Warnings { told: told.into_iter().take(WARNINGS).collect(), more });
+    // What a line of trust sums up is folded away behind it.
+    let open = if view.trust.is_some() { view.urgent } else { view.warnings.len() };
+    let (open, folded) = view.warnings.split_at(open);
+    let told: Vec<String> = open.iter().chain(view.problems).map(|warning| bound(warning)).collect();
+    let (told, rest) = told.split_at(told.len().min(WARNINGS));
+    let more = rest.iter().cloned().chain(folded.iter().map(|warning| bound(warning))).collect::<Vec<_>>();
+    let told: Vec<String> = view.trust.iter().map(|trust| bound(&capital(trust))).chain(told.to_vec()).collect();
+    if !told.is_empty() || !more.is_empty() {
+        blocks.push(Block::Warnings { told, more });
     }
     if !view.rows.is_empty() {
         let rows = view.rows.iter().enumerate().map(|(place, row)| line(view, row, place)).collect();

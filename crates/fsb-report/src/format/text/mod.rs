@@ -24,6 +24,15 @@ pub(super) const FORMAT: Format = Format {
 /// The first screen in `width` columns (80 at least), with colours where `color` is true. Lines end without spaces;
 /// the last one with a newline.
 pub fn screen(report: &Report<'_>, width: usize, color: bool) -> String {
+    lines(report, width, color, true)
+}
+
+/// The same where the whole report lies beside it: of warnings that the line of trust sums up only their number.
+pub fn first_screen(report: &Report<'_>, width: usize, color: bool) -> String {
+    lines(report, width, color, false)
+}
+
+fn lines(report: &Report<'_>, width: usize, color: bool, in_full: bool) -> String {
     let readable = report.readable();
     let view = readable.view();
     let names = Names::of(view.names.iter().map(String::as_str));
@@ -46,7 +55,15 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool) -> String {
     for problem in view.problems {
         screen.say(problem, "", "  ");
     }
-    for warning in view.warnings {
+    let told = if in_full || view.trust.is_none() { view.warnings.len() } else { view.urgent };
+    if let Some(trust) = &view.trust {
+        let more = match view.warnings.len() - told {
+            0 => String::new(),
+            more => format!(" ({} in the report)", counted(more, "remark")),
+        };
+        screen.say(&format!("{trust}{more}"), "", "  ");
+    }
+    for warning in &view.warnings[..told] {
         screen.say(&format!("warning: {warning}"), "", "  ");
     }
     screen.text()

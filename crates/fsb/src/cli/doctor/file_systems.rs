@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use fsb_report::show::{entry, wrapped};
 use fsb_testbed::doctor::Support;
 use fsb_vm::{VmError, kernel, machine};
 
@@ -31,7 +32,7 @@ impl Vm {
 }
 
 /// One line a file system, then what virtual machines need. Only `root` can make file systems on this kernel.
-pub(super) fn table(all: &[Support], vm: &Vm, root: bool) -> String {
+pub(super) fn table(all: &[Support], vm: &Vm, root: bool, columns: usize) -> String {
     let heads = ["file system".to_owned(), "here".to_owned(), title(vm), "missing".to_owned()];
     let mut rows = vec![heads];
     rows.extend(all.iter().map(|support| row(support, vm, root)));
@@ -39,12 +40,13 @@ pub(super) fn table(all: &[Support], vm: &Vm, root: bool) -> String {
     let widths: Vec<usize> = (0..3).map(width).collect();
     let mut text = String::new();
     for [name, here, guest, missing] in &rows {
-        let line = format!("{name:0$}  {here:1$}  {guest:2$}  {missing}", widths[0], widths[1], widths[2]);
-        text += line.trim_end();
+        let before = format!("{name:0$}  {here:1$}  {guest:2$}  ", widths[0], widths[1], widths[2]);
+        text += entry(&before, missing, columns).trim_end();
         text.push('\n');
     }
     if let Vm::Cannot(error) = vm {
-        text += &format!("in VM: {error}\n");
+        text += &wrapped(&format!("in VM: {error}"), columns);
+        text.push('\n');
     }
     text
 }
@@ -134,8 +136,8 @@ reiserfs     no driver  yes                     a driver here: add --in vm
 ntfs3        no driver  no driver               a kernel with ntfs3 (fsb kernel fetch)
 exfat        no tools   no tools                mkfs.exfat (apt-get install exfatprogs)
 ";
-        assert_eq!(table(&all(), &vm, true), expected);
-        let ordinary = table(&all(), &vm, false);
+        assert_eq!(table(&all(), &vm, true, 100), expected);
+        let ordinary = table(&all(), &vm, false, 100);
         assert!(ordinary.contains("ext4         needs root  yes  "), "{ordinary}");
         assert!(ordinary.contains("root (sudo), or add --in vm: mkfs.ext4 1.0"), "{ordinary}");
     }
@@ -143,7 +145,7 @@ exfat        no tools   no tools                mkfs.exfat (apt-get install exfa
     #[test]
     fn without_virtual_machines_their_next_step_is_said() {
         let error = VmError::machine("a micro-VM needs QEMU").advice("apt-get install qemu-system-x86");
-        let text = table(&all(), &Vm::Cannot(error), true);
+        let text = table(&all(), &Vm::Cannot(error), true, 100);
         assert!(text.contains("\nreiserfs     no driver  no     a driver (modprobe), or a VM: see below\n"), "{text}");
         assert!(text.contains("\next4         yes        no     nothing here: mkfs.ext4 1.0\n"), "{text}");
         assert!(text.ends_with("in VM: a micro-VM needs QEMU; apt-get install qemu-system-x86\n"), "{text}");

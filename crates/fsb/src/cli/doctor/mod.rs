@@ -10,9 +10,10 @@ use fsb_report::show::entry;
 use fsb_testbed::doctor::{self, Finding, State};
 
 use super::COMPACT_HELP;
+use crate::columns;
 use crate::exit;
 use crate::progress::say;
-use crate::results::{print, screen_width};
+use crate::results::print;
 
 /// Long enough to hear what comes every few seconds: journals commit every five.
 const LISTEN: Duration = Duration::from_secs(10);
@@ -44,14 +45,14 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         findings.extend(doctor::listen(&arguments.dir, LISTEN));
     }
     let root = rustix::process::geteuid().is_root();
-    let file_systems = file_systems::table(&doctor::file_systems(), &file_systems::Vm::look(), root);
-    print(&format!("{}\n{file_systems}", table(&findings)))?;
+    let columns = columns::of(std::io::stdout());
+    let file_systems = file_systems::table(&doctor::file_systems(), &file_systems::Vm::look(), root, columns);
+    print(&format!("{}\n{file_systems}", table(&findings, columns)))?;
     Ok(exit::DONE)
 }
 
-fn table(findings: &[Finding]) -> String {
+fn table(findings: &[Finding], columns: usize) -> String {
     let width = findings.iter().map(|finding| finding.topic.len()).max().unwrap_or(0);
-    let columns = screen_width();
     let mut text = String::new();
     for finding in findings {
         let state = match finding.state {

@@ -30,6 +30,8 @@ pub struct Choices {
     pub seed: u64,
     /// Nothing is told while it goes on.
     pub quiet: bool,
+    /// Whether it waits until nobody else measures.
+    pub turn: front::Turn,
 }
 
 impl Choices {
@@ -79,8 +81,8 @@ impl From<WorkerError> for Failed {
 
 /// Makes all runs; the exit code.
 pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
-    let _lock = front::Turn::Alone.take("fsb filebench")?;
-    front::replay().0.iter().for_each(|line| say(line));
+    let mut lock = request.turn.take("fsb filebench")?;
+    front::tidy_up();
     let _watcher = front::watcher();
     let now = Instant::now();
     // A second signal is no reason to leave the files there.
@@ -103,6 +105,7 @@ pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
             }
         }
     }
+    front::company(&mut lock).iter().for_each(|warning| say(&format!("warning: {warning}")));
     Ok(code)
 }
 

@@ -16,6 +16,7 @@ use fsb_input::LARGEST_SCRIPT;
 
 use crate::cli::COMPACT_HELP;
 use crate::exit;
+use crate::front::Turn;
 use crate::progress::say;
 
 const MORE: &str = "\
@@ -55,12 +56,16 @@ pub struct Arguments {
     /// No progress
     #[arg(long, short)]
     quiet: bool,
+    /// Run although another fsb measures: both are disturbed
+    #[arg(long)]
+    allow_concurrent: bool,
 }
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let script = script(arguments)?;
-    let request = measure::Choices { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet };
+    let turn = Turn::of(arguments.allow_concurrent);
+    let request = measure::Choices { verify: arguments.verify, seed: arguments.seed, quiet: arguments.quiet, turn };
     for run in &script.runs {
         check::check(run, &request)?;
     }

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::COMPACT_HELP;
+use crate::front::Turn;
 pub use run::Runs;
 use session::Session;
 
@@ -41,6 +42,9 @@ pub struct Arguments {
     /// Compare what is read with what was written (other bytes than PostMark's)
     #[arg(long)]
     verify: bool,
+    /// Run although another fsb measures: both are disturbed
+    #[arg(long)]
+    allow_concurrent: bool,
 }
 
 /// Read first where no file is named, as PostMark does.
@@ -51,7 +55,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| path.is_file());
     let file = arguments.file.clone().or_else(usual);
     let script = file.map(|path| script::read(&path)).transpose()?;
-    let mut session = Session::new(arguments.verify);
+    let mut session = Session::new(arguments.verify, Turn::of(arguments.allow_concurrent));
     if let Some(script) = &script {
         session.check(script)?;
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check;
 use crate::author::Rights;
-use crate::front::Turn;
+use crate::front::{Turn, company};
 use crate::progress::say;
 use crate::results;
 use crate::signals::Signals;
@@ -71,8 +71,8 @@ impl Work for Runs {
 }
 
 /// Makes the files, works on them, removes them, and prints its progress.
-pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Result<Result> {
-    let _lock = Turn::Alone.take("fsb postmark")?;
+pub fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> anyhow::Result<Result> {
+    let mut lock = turn.take("fsb postmark")?;
     let mut printed = Ok(());
     let mut tell = |moment: Moment| {
         if printed.is_ok() {
@@ -82,6 +82,7 @@ pub fn run(settings: &Settings, verify: bool, signals: &Signals) -> anyhow::Resu
     let rights = check::rights(settings)?;
     let asked = Asked { settings: settings.clone(), verify };
     let ended = perform(&asked, rights, signals, &mut tell);
+    company(&mut lock).iter().for_each(|warning| say(&format!("warning: {warning}")));
     let Done { times, tally } = match ended {
         Ok(Ok(done)) => done,
         Ok(Err(Ended::Interrupted)) => {

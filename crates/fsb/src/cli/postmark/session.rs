@@ -10,6 +10,7 @@ use super::script::{self, Script};
 use super::{check, run};
 use crate::author;
 use crate::exit::{self, Failure};
+use crate::front::Turn;
 use crate::progress::say;
 use crate::results;
 use crate::signals::{Second, Signals};
@@ -22,14 +23,15 @@ pub struct Session {
     settings: Settings,
     /// What is read is compared.
     verify: bool,
+    turn: Turn,
     /// Some run did not reach its end.
     failed: bool,
 }
 
 impl Session {
     /// With settings as PostMark starts.
-    pub fn new(verify: bool) -> Session {
-        Session { settings: Settings::default(), verify, failed: false }
+    pub fn new(verify: bool, turn: Turn) -> Session {
+        Session { settings: Settings::default(), verify, turn, failed: false }
     }
 
     /// The first lines.
@@ -109,7 +111,7 @@ impl Session {
         check::report(file).with_context(|| place.to_owned())?;
         // While files are there they are removed first; between two runs a signal ends the program as it usually does.
         let signals = Signals::catch(Second::Waits)?;
-        let ended = run::run(&self.settings, self.verify, &signals)?;
+        let ended = run::run(&self.settings, self.verify, self.turn, &signals)?;
         // A signal that came as the run ended does not cost its report.
         let late = signals.let_go();
         match ended {

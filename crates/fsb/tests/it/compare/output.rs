@@ -90,6 +90,12 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     expect_code(&slower, 1);
     let said = stderr(&slower);
     assert!(said.contains("ext4 is slower than xfs at write") && said.contains("--fail-if slower"), "{said}");
+    let said = said.split_once("--fail-if slower: failed: ").expect("the gate's sentence").1.replace('\n', " ");
+    let (whole, parts) = said.split_once(", and at some sizes of ").expect(&said);
+    assert_eq!(whole, "ext4 is slower than xfs at write, record rewrite and fwrite");
+    for operation in ["write", "record rewrite", "fwrite"] {
+        assert!(!parts.split(", ").any(|part| part == operation), "{operation} is told twice: {said}");
+    }
     assert!(stdout(&slower).contains("random write"), "the comparison is printed all the same");
     // As large a difference is none that matters where half as fast is fine.
     expect_code(&run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]), 0);

@@ -111,7 +111,7 @@ fn the_classic_statistics_stand_as_in_the_figure() {
     let document = compared(&iozone(&["xfs", "ext4"], 5, 1, 1 << 20));
     let page = own(&document, None);
     let pooled = document.operations[0].classic.sets["ext4"].as_ref().unwrap();
-    let table = between(&page, "<table class=\"classic\">", "</table>");
+    let table = between(&page, "<table class=\"classic cards\">", "</table>");
     for value in
         [pooled.mean, pooled.sd.unwrap(), pooled.geometric_mean, pooled.median, pooled.q1, pooled.q3, pooled.min]
     {

@@ -131,3 +131,23 @@ fn side_by_side() {
     assert!(screen.lines().all(|line| display_width(line) <= WIDTH), "{screen}");
     insta::assert_snapshot!(screen);
 }
+
+/// At the end of a run its report lies beside the screen: what the line of trust sums up is not said again.
+#[test]
+fn the_first_screen_has_one_line_of_trust_and_what_must_be_acted_on() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 8);
+    record.warnings = vec![
+        "not alone: process 7 (fsb run ext4) measured at the same time".to_owned(),
+        "5 min hold 3 of 12 workloads; left out: nine (--budget 20m would hold and judge all)".to_owned(),
+    ];
+    let summary = Summary::of_run(&record, &trials);
+    let report = Report::of_run(&summary, &trials);
+    let (first, full) = (crate::text::first_screen(&report, WIDTH, false), crate::text::screen(&report, WIDTH, false));
+    let count = |text: &str, start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!((count(&first, "trust: low, because another run"), count(&first, "warning: ")), (1, 1), "{first}");
+    assert!(first.contains("warning: 5 min hold 3 of 12 workloads"), "{first}");
+    assert!(first.replace("\n  ", " ").contains(" remarks in the report)"), "{first}");
+    assert_eq!(count(&full, "trust: low"), 1, "{full}");
+    assert_eq!(count(&full, "warning: "), summary.warnings.len(), "{full}");
+    assert!(full.contains("warning: not alone: process 7"), "{full}");
+}

@@ -1,5 +1,7 @@
 //! `fsb list`: what the registries hold.
 
+mod suites;
+
 use clap::Args;
 use fsb_engine::workload::parameters;
 use fsb_model::{Bytes, metric, nearest};
@@ -8,13 +10,14 @@ use fsb_testbed::{control, doctor, fs, medium, watch};
 use serde_json::Value;
 
 use super::COMPACT_HELP;
+use crate::columns;
 use crate::exit;
-use crate::results::{print, screen_width};
+use crate::results::print;
 
 const MORE: &str = "\
 Examples:
   fsb list                families and how many members each has
-  fsb list workloads      what can be done to a file
+  fsb list suites         mail server, database, build machine: how long each takes
   fsb list workloads read the parameters of one, with what they are by default
   fsb list file-systems   what can be formatted, and by which package";
 
@@ -38,6 +41,7 @@ struct Family {
 }
 
 const WORKLOADS: &str = "workloads";
+const SUITES: &str = "suites";
 /// Bytes of an image where nothing is said.
 const USUAL_SIZE: u64 = 2 << 30;
 
@@ -101,8 +105,8 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "suites",
-        about: "Named lists of workloads",
+        name: SUITES,
+        about: "Named lists of workloads: whose work, and how long",
         members: || {
             let suites = fsb_runner::suite::REGISTRY.iter();
             suites.map(|suite| (suite.name.to_owned(), suite.about.to_owned())).collect()
@@ -147,6 +151,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             .iter()
             .map(|family| (family.name.to_owned(), format!("{} ({})", family.about, (family.members)().len())))
             .collect(),
+        (Some(name), None) if name == SUITES => {
+            print(&suites::text(columns::of(std::io::stdout())))?;
+            return Ok(exit::DONE);
+        }
         (Some(name), None) if family(name).is_none() => return of_any_family(name),
         (Some(name), member) => {
             let known = family(name).ok_or_else(|| unknown_family(name))?;
@@ -184,7 +192,8 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
         );
     }
     if found.is_empty() {
-        return Err(unknown_family(name));
+        let Some(suite) = suites::of_machine(name) else { return Err(unknown_family(name)) };
+        return of_any_family(suite);
     }
     for (family, about) in found {
         describe(family, name, &about)?;
@@ -194,8 +203,10 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
 
 /// All that is known of one member; of a workload its parameters and how a plan asks for it.
 fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
-    let columns = screen_width();
-    print(&format!("{}\n", entry(&format!("{name} ({}): ", family.name), about, columns)))?;
+    let columns = columns::of(std::io::stdout());
+    let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == name && family.name == SUITES);
+    let about = suite.map_or_else(|| about.to_owned(), suites::about);
+    print(&format!("{}\n", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
     let Some(workload) = fsb_engine::workload::REGISTRY.iter().find(|known| known.name() == name) else {
         return Ok(exit::DONE);
     };
@@ -235,6 +246,6 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
 /// Names and what they are about, in two columns.
 fn lines(rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let columns = screen_width();
+    let columns = columns::of(std::io::stdout());
     rows.iter().map(|(name, about)| format!("{}\n", entry(&format!("{name:width$}  "), about, columns))).collect()
 }

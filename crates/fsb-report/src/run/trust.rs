@@ -1,0 +1,160 @@
+//! How far the numbers of a run can be trusted, in one line, and why.
+
+use fsb_analysis::{FEWEST_JUDGED, Noise};
+use fsb_model::run::DIFFERENT_MEDIA;
+use fsb_model::{Outcome, Phase, RunRecord};
+
+use super::shown::ShownTrial;
+use super::summary::{Summary, Trust, TrustLevel};
+use super::{disturbed, media};
+use crate::show::counted;
+
+/// Where more of the trials than this were disturbed, or have no value, the numbers are less sure than they look.
+const SOME: f64 = 0.1;
+
+/// Of a run that measured something.
+pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Option<Trust> {
+    if summary.blocks == 0 {
+        return None;
+    }
+    let mut found = low(summary, record, trials);
+    found.extend(fair(summary, record, trials));
+    if found.is_empty() {
+        found.push((TrustLevel::High, quiet(summary, trials)));
+    }
+    // The sort keeps the order of equals.
+    found.sort_by_key(|(level, _)| *level);
+    let level = found[0].0;
+    let because = found.into_iter().filter(|(of, _)| *of == level).map(|(_, why)| why).collect();
+    Some(Trust { level, because })
+}
+
+/// What a run's own warnings say is told in the line.
+pub(super) fn tells(warning: &str) -> bool {
+    reason(warning).is_some() || warning.starts_with(DIFFERENT_MEDIA)
+}
+
+/// A warning of the run itself as a reason.
+fn reason(warning: &str) -> Option<String> {
+    let first = |text: &str| text.split(';').next().unwrap_or(text).to_owned();
+    if warning.starts_with("not alone") {
+        return Some("another run measured at the same time".to_owned());
+    }
+    warning.strip_prefix("unreliable: ").map(first)
+}
+
+fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(TrustLevel, String)> {
+    let mut found: Vec<String> = summary.unjudged.clone().into_iter().collect();
+    found.extend(record.warnings.iter().filter_map(|warning| reason(warning)));
+    found.extend(disturbed::share(trials).filter(|share| share.most()).map(|share| share.words()));
+    let withheld = summary.rows.iter().filter(|row| row.withheld.is_some()).count();
+    if withheld > 0 {
+        let all = counted(summary.rows.len(), "workload");
+        found.push(format!("most trials were disturbed or invalid at {withheld} of {all}"));
+    }
+    let lost = lost(trials);
+    found.extend(lost.filter(|(lost, all)| 4 * lost > *all).map(words_of_lost));
+    if summary.is_comparison() && (summary.blocks as usize) < FEWEST_JUDGED {
+        let are = if summary.blocks == 1 { "is" } else { "are" };
+        found.push(format!("{} {are} too few to judge", counted(summary.blocks as usize, "block")));
+    }
+    found.into_iter().map(|why| (TrustLevel::Low, why)).collect()
+}
+
+fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(TrustLevel, String)> {
+    let mut found: Vec<String> = Vec::new();
+    found.extend(
+        disturbed::share(trials).filter(|share| !share.most() && share.of_all() > SOME).map(|share| share.words()),
+    );
+    found.extend(lost(trials).filter(|(lost, all)| 4 * lost <= *all).map(words_of_lost));
+    let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
+    let cells = estimates().count();
+    let unreliable = estimates().filter(|estimate| estimate.noise() == Noise::Unreliable).count();
+    if unreliable > 0 {
+        let vary = if unreliable == 1 { "varies" } else { "vary" };
+        found.push(format!("{unreliable} of {} {vary} by more than 10 %", counted(cells, "cell")));
+    }
+    let drifted = estimates().filter(|estimate| estimate.significant_trend().is_some()).count();
+    if drifted > 0 {
+        found.push(format!("{drifted} of {} drifted", counted(cells, "cell")));
+    }
+    let restless = trials.iter().filter(|trial| trial.counts() && !trial.at_rest).count();
+    if restless > 0 {
+        found.push(format!("{} began on targets that were not at rest", counted(restless, "trial")));
+    }
+    if media::differ(record).is_some() {
+        found.push("targets lie on different media".to_owned());
+    }
+    found.into_iter().map(|why| (TrustLevel::Fair, why)).collect()
+}
+
+/// Trials without a value, of all that were to have one.
+fn lost(trials: &[ShownTrial]) -> impl Iterator<Item = (usize, usize)> {
+    let counted = || trials.iter().filter(|trial| trial.counts() && trial.outcome != Outcome::NotApplicable);
+    let lost = counted().filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Invalid)).count();
+    (lost > 0).then(|| (lost, counted().count())).into_iter()
+}
+
+fn words_of_lost((lost, all): (usize, usize)) -> String {
+    let have = if lost == 1 { "has" } else { "have" };
+    format!("{lost} of {} {have} no value", counted(all, "trial"))
+}
+
+/// What stands where nothing was met.
+fn quiet(summary: &Summary, trials: &[ShownTrial]) -> String {
+    let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.counts()).count();
+    // Those that were made again do not count.
+    let all = format!("{} that count, in {}", counted(measured, "trial"), counted(summary.blocks as usize, "block"));
+    match disturbed::share(trials).next() {
+        Some(share) => format!("only {} of {all}, were disturbed", share.disturbed),
+        None => format!("none of {all}, was disturbed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Summary;
+    use crate::sample;
+
+    fn line(change: impl FnOnce(&mut RunRecord, &mut Vec<fsb_model::Trial>)) -> String {
+        let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 8);
+        change(&mut record, &mut trials);
+        Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default()
+    }
+
+    fn disturb(trials: &mut [fsb_model::Trial], every: usize) {
+        let counting = trials.iter_mut().filter(|trial| trial.counts());
+        counting.step_by(every).for_each(|trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+    }
+
+    #[test]
+    fn a_quiet_machine_is_trusted_and_a_busy_one_is_not() {
+        let quiet = line(|_, _| ());
+        assert!(quiet.starts_with("trust: "), "{quiet}");
+        let busy = line(|_, trials| disturb(trials, 1));
+        assert!(busy.starts_with("trust: low, because CPU steal 58 % disturbed "), "{busy}");
+        let some = line(|_, trials| disturb(trials, 5));
+        assert!(some.starts_with("trust: fair, because CPU steal 58 % disturbed "), "{some}");
+    }
+
+    #[test]
+    fn company_and_memory_are_reasons() {
+        let said = line(|record, _| record.warnings.push("not alone: process 7 measured at the same time".to_owned()));
+        assert!(said.starts_with("trust: low, because another run measured at the same time"), "{said}");
+        let said = line(|record, _| record.warnings.push("unreliable: free memory was left; rates are off".to_owned()));
+        assert!(said.starts_with("trust: low, because free memory was left"), "{said}");
+    }
+
+    #[test]
+    fn lost_trials_and_few_blocks_are_reasons() {
+        let said = line(|_, trials| {
+            let mut counting = trials.iter_mut().filter(|trial| trial.counts());
+            counting.next().unwrap().outcome = Outcome::Invalid;
+        });
+        assert!(said.starts_with("trust: fair, because 2 of ") && said.contains(" trials have no value"), "{said}");
+        let said = line(|_, trials| trials.retain(|trial| trial.block < 3));
+        assert!(said.starts_with("trust: low, because 2 blocks are too few to judge"), "{said}");
+        assert_eq!(line(|_, trials| trials.clear()), "");
+    }
+}

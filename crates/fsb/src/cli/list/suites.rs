@@ -1,0 +1,116 @@
+//! The suites, each with the time that it takes, and whose work it is.
+
+use std::time::Duration;
+
+use fsb_model::Repetition;
+use fsb_model::units::show_duration;
+use fsb_report::show::entry;
+use fsb_runner::plan_file::{PlanFile, typed};
+use fsb_runner::run::{self, Expected};
+use fsb_runner::suite::{REGISTRY, Suite};
+
+use crate::front;
+
+/// Two file systems that most machines can make.
+const TARGETS: [&str; 2] = ["ext4", "xfs"];
+
+/// What `fsb list suites` says, in lines of so many columns.
+pub(super) fn text(columns: usize) -> String {
+    let times: Vec<String> = REGISTRY.iter().map(time).collect();
+    let name = REGISTRY.iter().map(|suite| suite.name.len()).max().unwrap_or(0);
+    let time = times.iter().map(|time| time.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (suite, took) in REGISTRY.iter().zip(&times) {
+        text += &entry(&format!("{:name$}  {took:time$}  ", suite.name), suite.about, columns);
+        text.push('\n');
+    }
+    text.push('\n');
+    let machines = || REGISTRY.iter().filter_map(|suite| Some((suite.machine?, suite.name)));
+    let widest = machines().map(|(machine, _)| machine.len()).max().unwrap_or(0);
+    for (machine, suite) in machines() {
+        let asked = format!("A {machine}?");
+        text += &format!("{asked:0$}  fsb run {1} --suite {suite}\n", widest + 3, TARGETS.join(" "));
+    }
+    text.push('\n');
+    text += &entry(
+        "",
+        "Times are of two file systems with all that is usual. Up to: the budget, which you may change; what it does not hold \
+         is left out, and said. About: a suite of five blocks, as long as it takes; --budget 10m chooses what ten \
+         minutes hold, --scale 1/8 makes all files smaller.",
+        columns,
+    );
+    text.push('\n');
+    text
+}
+
+/// What is said of one suite, with its time and its machine.
+pub(super) fn about(suite: &Suite) -> String {
+    let machine = suite.machine.map(|machine| format!(" The work of a {machine}.")).unwrap_or_default();
+    format!("{}{machine} Two file systems take {}.", suite.about, time(suite))
+}
+
+/// The suite for a machine that somebody names: `mail`, `a mail server?`.
+pub(super) fn of_machine(name: &str) -> Option<&'static str> {
+    let wanted = name.trim_start_matches("a ").trim_end_matches('?').to_lowercase();
+    let is_named = |machine: &str| machine == wanted || machine.split(' ').next() == Some(&wanted);
+    REGISTRY.iter().find(|suite| suite.machine.is_some_and(is_named)).map(|suite| suite.name)
+}
+
+/// `up to 5 min`, `about 3 h`.
+fn time(suite: &Suite) -> String {
+    let plan = PlanFile {
+        targets: TARGETS.iter().map(|name| typed(name)).collect(),
+        suite: Some(suite.name.to_owned()),
+        ..PlanFile::default()
+    };
+    // The suites that are shipped resolve everywhere (a test of theirs); if one did not, its time would be the least of it.
+    let Ok(resolved) = plan.resolve(front::cpus(), 1) else { return String::new() };
+    match resolved.plan.repetition {
+        Repetition::Budget { seconds } | Repetition::Precision { seconds, .. } => {
+            format!("up to {}", rough(Duration::from_secs_f64(seconds)))
+        }
+        Repetition::Blocks { .. } => match front::new_record(resolved) {
+            Ok((record, work)) => {
+                let Expected { time, .. } = run::expected(&record, &work);
+                format!("about {}", rough(time))
+            }
+            Err(_) => String::new(),
+        },
+    }
+}
+
+/// Whole minutes, hours from two on: the model is off by a factor of two or three.
+fn rough(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 90.0 => show_duration(time),
+        seconds if seconds < 2.0 * 3600.0 => format!("{:.0} min", seconds / 60.0),
+        seconds if seconds < 48.0 * 3600.0 => format!("{:.0} h", seconds / 3600.0),
+        seconds => format!("{:.0} days", seconds / 86_400.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_as_rough_as_the_model() {
+        let of = |seconds: u64| rough(Duration::from_secs(seconds));
+        assert_eq!([of(20), of(300), of(7199), of(8000), of(400_000)], ["20 s", "5 min", "120 min", "2 h", "5 days"]);
+    }
+
+    #[test]
+    fn a_machine_finds_its_suite() {
+        let found = ["mail", "a mail server?", "Database", "build machine"].map(of_machine);
+        assert_eq!(found, ["varmail", "varmail", "oltp", "untar-build"].map(Some));
+        assert_eq!((of_machine("server"), of_machine("")), (None, None));
+    }
+
+    #[test]
+    fn every_suite_has_its_time() {
+        for suite in REGISTRY {
+            let time = time(suite);
+            assert!(time.starts_with("up to 5 min") || time.starts_with("about "), "{}: {time}", suite.name);
+        }
+    }
+}
