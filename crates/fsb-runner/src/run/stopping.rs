@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fsb_model::plan::{FEWEST_BLOCKS_JUDGED, MOST_BLOCKS};
 use fsb_model::units::show_duration;
-use fsb_model::{Repetition, RunRecord, Trial};
+use fsb_model::{Outcome, Repetition, RunRecord, Trial};
 
 use super::Schedule;
 
@@ -108,6 +108,13 @@ impl Schedule<'_> {
         let planned = self.run.record.blocks_planned.unwrap_or(1);
         let repetition = self.run.record.plan.repetition;
         let mut open = String::new();
+        let failed = |trial: &Trial| trial.outcome == Outcome::Failed;
+        if !matches!(repetition, Repetition::Blocks { .. }) && self.run.trials.iter().all(failed) {
+            return Some(format!(
+                "{}: every trial failed, in warm-up too, and more would not change that",
+                count(block)
+            ));
+        }
         if self.run.record.looks.is_empty()
             && let Repetition::Precision { half_width, .. } = repetition
             && block >= FEWEST_BLOCKS_JUDGED

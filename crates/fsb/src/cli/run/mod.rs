@@ -24,26 +24,26 @@ use crate::results::{Output, print_data};
 use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
-Also: --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, \
---quiet, --tails, --format FORMAT, -o FILE, --uid ID, --gid ID, --force-root-user, --one-at-a-time, \
---allow-concurrent
-Examples:
-  sudo fsb run ext4 xfs btrfs                       which is faster, how surely
-  fsb run /srv/data /mnt/nas --budget 10m           as they are, without root
-  fsb run reiserfs jfs ext4 xfs --in vm             any kernel's, without root";
+COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input PATH, --metric NAME=REGEX --better WAY, \
+--cache, --durable, --ok-exit, --time-limit, --writable
+Also: --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, \
+--quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --allow-concurrent
+  sudo fsb run ext4 xfs btrfs                        which is faster, how surely
+  sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   at your own work
+  fsb run /srv/data /mnt/nas                         as they are, without root";
 
 /// Measure file systems (FS[,OPTION…][@loop|@ram|@/dev/…]), directories, or a plan (FILE.toml).
 /// NAME= before a target names it; mkfs="…" among its options holds mkfs arguments.
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP, verbatim_doc_comment)]
-#[command(override_usage = "fsb run [OPTIONS] [NAME=]TARGET… | PLAN.toml")]
+#[command(override_usage = "fsb run [OPTIONS] [NAME=]TARGET… [-- COMMAND…] | PLAN.toml")]
 pub struct Arguments {
     #[arg(value_name = "TARGET", hide = true)]
     targets: Vec<String>,
     /// What is done: see 'fsb list suites' [quick]
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// The most it takes from start to report: up to 30 blocks [5m]
+    /// The most it takes, from start to report [5m]
     #[arg(long, value_name = "TIME", conflicts_with = "blocks")]
     budget: Option<String>,
     /// Exactly so many blocks
@@ -71,7 +71,7 @@ pub struct Arguments {
     #[arg(long = "in", value_name = "PLACE")]
     place: Option<String>,
     /// vm: a release, image, .deb or tree; repeatable
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", hide = true)]
     kernel: Vec<String>,
     /// Memory of the virtual machine [1G]
     #[arg(long, value_name = "SIZE", hide = true)]
