@@ -31,5 +31,5 @@ pub use medium::part_bytes;
 pub use progress::Progress;
 pub use sys::Roots;
 pub use testbed::{
-    Abilities, ColdMethod, Counters, Fake, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed,
+    Abilities, ColdMethod, ColdReach, Counters, Fake, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed,
 };

@@ -162,6 +162,16 @@ pub enum ColdMethod {
     Evict,
 }
 
+/// What is emptied when a target is made cold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColdReach {
+    /// The caches of the whole machine.
+    Machine,
+    /// Those of the target where unmounting it empties them: programs that the work runs stay in memory. The whole machine's
+    /// elsewhere.
+    Target,
+}
+
 impl ColdMethod {
     /// The kernel's caches are emptied, of data and of metadata.
     pub(crate) fn empties_kernel_caches(self) -> bool {
@@ -204,9 +214,9 @@ pub trait Testbed {
     /// seat. What had the seat is released first; other seats stay as they are. A target without a medium takes no
     /// notice of the part. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
     fn provision(&mut self, seat: Seat, part: u32, target: &Target) -> Result<Provisioned, TestbedError>;
-    /// Empties the caches of the target: those of the kernel are emptied for all. Its root path stays valid, open files
-    /// do not survive.
-    fn make_cold(&mut self, seat: Seat) -> Result<(), TestbedError>;
+    /// Empties the caches of the target, and of others as far as `reach` says. Its root path stays valid, open files do
+    /// not survive.
+    fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError>;
     /// Empties the caches of the kernel for all targets, without a remount. What is dirty stays.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
     /// Writes everything out and waits until nothing moves on the target's device, at most ten seconds.

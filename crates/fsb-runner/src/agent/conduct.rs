@@ -6,7 +6,7 @@ use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, Task, mix, workload};
 use fsb_model::sustained::Sustained;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceCourse, Watch};
-use fsb_testbed::{Abilities, ColdMethod, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
+use fsb_testbed::{Abilities, ColdMethod, ColdReach, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
 
 use super::failure::{Failure, applicable, refused};
 use super::protocol::{TrialReply, TrialRequest};
@@ -99,7 +99,9 @@ impl Conduct<'_, '_> {
         self.tally.before_cold = None;
         if self.profile.cache.begins_cold() && !self.evicts() {
             self.tally.before_cold = self.stage.testbed.counters(self.request.seat);
-            self.stage.testbed.make_cold(self.request.seat)?;
+            // What a command runs from lies elsewhere, and its own coldness is none of the target's.
+            let reach = if self.profile.program.is_some() { ColdReach::Target } else { ColdReach::Machine };
+            self.stage.testbed.make_cold(self.request.seat, reach)?;
         }
         let quiet = self.stage.testbed.quiesce(self.request.seat)?;
         self.tally.fill(self.stage.testbed, self.request.seat);

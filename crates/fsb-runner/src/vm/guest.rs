@@ -5,7 +5,9 @@ use std::os::unix::net::UnixStream;
 use fsb_model::Target;
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::watch::{DeviceCourse, Watch};
-use fsb_testbed::{Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed, TestbedError};
+use fsb_testbed::{
+    ColdReach, Counters, LocalTestbed, Opened, Progress, Provisioned, Quiet, Seat, Setup, Testbed, TestbedError,
+};
 
 use super::fault::Fault;
 use crate::agent;
@@ -40,8 +42,8 @@ impl Testbed for GuestTestbed {
         self.inner.provision(seat, part, target)
     }
 
-    fn make_cold(&mut self, seat: Seat) -> Result<(), TestbedError> {
-        self.inner.make_cold(seat)
+    fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError> {
+        self.inner.make_cold(seat, reach)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use fsb_model::FileSystemSpec;
 use fsb_model::host::DeviceRates;
 use fsb_model::run::TargetRecord;
+use rustix::fs::{Mode, OFlags};
 
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
@@ -13,7 +14,7 @@ use crate::error::{TestbedError, attempt};
 use crate::fs::{self, FileSystem, Formatted, Home, Inspection, Journal, MountRequest, Mounted, Version};
 use crate::medium::{OpenMedium, probe};
 use crate::sys::{Roots, block, mount as kernel, mountinfo};
-use crate::testbed::{Abilities, ColdMethod, Provisioned, Quiet};
+use crate::testbed::{Abilities, ColdMethod, ColdReach, Provisioned, Quiet};
 
 /// How long an unmount is tried while something still ends there.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -230,7 +231,7 @@ impl FileSystemVisit {
     }
 
     /// Empties the caches as the control says; the root path stays valid.
-    pub fn make_cold(&mut self, medium: Option<&mut dyn OpenMedium>) -> Result<(), TestbedError> {
+    pub fn make_cold(&mut self, medium: Option<&mut dyn OpenMedium>, reach: ColdReach) -> Result<(), TestbedError> {
         let roots = Roots::default();
         match self.cold {
             None => Err(TestbedError::trial(format!("{} is never cold", self.member.name()))),
@@ -243,10 +244,32 @@ impl FileSystemVisit {
                 let medium = medium.ok_or_else(|| TestbedError::machine("the medium is closed"))?;
                 self.unmount()?;
                 medium.take_back()?;
-                quiet::drop_caches(&roots)?;
+                match reach {
+                    ColdReach::Target if self.bypasses_caches_beneath() => self.empty_buffers()?,
+                    _ => quiet::drop_caches(&roots)?,
+                }
                 self.mount(Some(medium))
             }
         }
+    }
+
+    /// What the kernel keeps of the unmounted device itself: a FUSE server reads through it, and blocks of metadata lie there.
+    fn empty_buffers(&self) -> Result<(), TestbedError> {
+        let opened = rustix::fs::open(&self.source, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        opened.map_err(std::io::Error::from).and_then(|device| block::flush_buffers(&device)).map_err(|error| {
+            TestbedError::trial("the device's buffers could not be emptied").tried(attempt(
+                "BLKFLSBUF",
+                &self.source,
+                &error,
+            ))
+        })
+    }
+
+    /// Whether no file system beneath keeps the image's pages: it is no loop device, or one with direct I/O.
+    fn bypasses_caches_beneath(&self) -> bool {
+        let direct = self.device_directory.as_ref().map(|device| std::fs::read_to_string(device.join("loop/dio")));
+        matches!(direct, Some(Ok(flag)) if flag.trim() == "1")
+            || self.device_directory.as_ref().is_some_and(|device| !device.join("loop").exists())
     }
 
     /// Everything written out and nothing left to do later.

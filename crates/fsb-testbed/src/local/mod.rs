@@ -40,7 +40,7 @@ use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::progress::Progress;
 use crate::sys::{Roots, block};
-use crate::testbed::{Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed};
+use crate::testbed::{ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed};
 use crate::watch::{self, DeviceCourse, Watch};
 
 /// Makes targets ready on this machine.
@@ -319,9 +319,9 @@ impl Testbed for LocalTestbed {
         }
     }
 
-    fn make_cold(&mut self, seat: Seat) -> Result<(), TestbedError> {
+    fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError> {
         let seated = self.seats.get_mut(&seat).ok_or_else(|| nothing_on(seat))?;
-        seated.make_cold(&mut self.media)
+        seated.make_cold(&mut self.media, reach)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {

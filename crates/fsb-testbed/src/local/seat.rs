@@ -11,7 +11,7 @@ use crate::error::TestbedError;
 use crate::fs::Journal;
 use crate::ledger::Ledger;
 use crate::medium::OpenMedium;
-use crate::testbed::Quiet;
+use crate::testbed::{ColdReach, Quiet};
 
 /// The open media by their text, each by its parts.
 pub(super) type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
@@ -72,13 +72,13 @@ impl Seated {
         }
     }
 
-    pub fn make_cold(&mut self, media: &mut Media) -> Result<(), TestbedError> {
+    pub fn make_cold(&mut self, media: &mut Media, reach: ColdReach) -> Result<(), TestbedError> {
         match &mut self.visit {
             Visit::None | Visit::Null => Ok(()),
             Visit::Directory(visit) => visit.make_cold(),
             Visit::FileSystem(visit) => {
                 let medium = visit.medium().and_then(|text| part_of(media, text, self.part));
-                visit.make_cold(medium)
+                visit.make_cold(medium, reach)
             }
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::{background, side};
 use fsb_testbed::ledger::{Ledger, Owner};
 use fsb_testbed::sandbox::{self, Confinement};
-use fsb_testbed::{LocalTestbed, Setup, Testbed, TestbedError};
+use fsb_testbed::{ColdReach, LocalTestbed, Setup, Testbed, TestbedError};
 use serde_json::{Value, json};
 
 /// Plays the role that the first argument names, if it names one.
@@ -104,7 +104,11 @@ fn visit(
             write_file(&file, SIZE);
             let quiet = testbed.quiesce(0)?;
             let written = testbed.counters(0);
-            let cold = if provisioned.abilities.cold.is_some() { testbed.make_cold(0).map(|()| true)? } else { false };
+            let cold = if provisioned.abilities.cold.is_some() {
+                testbed.make_cold(0, ColdReach::Machine).map(|()| true)?
+            } else {
+                false
+            };
             let before = testbed.counters(0);
             let bytes = std::fs::read(&file).expect("the file is still there");
             assert!(bytes == vec![7u8; SIZE], "the file kept its content");

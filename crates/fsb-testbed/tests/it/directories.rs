@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::{Kind, LocalTestbed, Testbed};
+use fsb_testbed::{ColdReach, Kind, LocalTestbed, Testbed};
 use serde_json::Value;
 
 use crate::stage::{directory, find, nothing_is_left, run, setup};
@@ -104,7 +104,7 @@ fn null_targets_touch_nothing_and_need_no_root() {
     assert!(!provisioned.root.exists());
     assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);
     assert!(testbed.counters(0).is_none() && testbed.quiesce(0).unwrap().settled);
-    testbed.make_cold(0).unwrap();
+    testbed.make_cold(0, ColdReach::Machine).unwrap();
     testbed.release(0).unwrap();
     let failure = testbed.provision(0, 0, &plan.targets[2]).unwrap_err();
     assert_eq!(failure.kind, Kind::Trial);

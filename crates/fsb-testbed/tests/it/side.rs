@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use fsb_testbed::sandbox::{self, Confinement};
-use fsb_testbed::{Counters, LocalTestbed, Seat, Setup, Testbed, TestbedError};
+use fsb_testbed::{ColdReach, Counters, LocalTestbed, Seat, Setup, Testbed, TestbedError};
 use serde_json::{Value, json};
 
 use crate::actor::{actor, write_file};
@@ -47,7 +47,7 @@ pub fn by_side(
     for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
         let others = roots.iter().filter(|other| *other != root && other.exists());
         let workers: Vec<Child> = others.map(|other| start_worker(other)).collect();
-        testbed.make_cold(seat)?;
+        testbed.make_cold(seat, ColdReach::Machine)?;
         workers.into_iter().for_each(end_worker);
         let before = all(testbed);
         let content = std::fs::read(root.join("file")).expect("the file is still there");

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use fsb_engine::Step;
 
+use fsb_testbed::ColdReach;
+
 use super::super::conduct::telling;
 use super::super::failure::Failure;
 use super::{Row, RowTarget, lost};
@@ -56,7 +58,7 @@ impl Row<'_, '_> {
             return Ok(());
         }
         let (started, seat) = (Instant::now(), self.targets[at].trial.seat);
-        self.testbed.make_cold(seat).map_err(lost)?;
+        self.testbed.make_cold(seat, ColdReach::Machine).map_err(lost)?;
         self.targets[at].tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
