@@ -189,3 +189,43 @@ fn what_is_said_of_a_command_without_one_is_refused() {
         assert!(stderr(&output).contains(expected), "{arguments:?}: {}", stderr(&output));
     }
 }
+
+/// Each recipe with the real program, one block on one file system.
+fn recipe(name: &str, programs: &[&str], rows: usize) {
+    needs_root();
+    programs.iter().for_each(|program| needs_program(program));
+    let _turn = turn();
+    let (before, scratch) = (traces(), scratch());
+    let arguments = ["--blocks", "1", "--size", "800M", "--control", "guest-memory=off", "--out", "run"];
+    let output = fsb(scratch.path(), &[&["run", name, "ext4"][..], &arguments].concat());
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    assert_eq!(trials.len(), rows, "{}", stdout(&output));
+    assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
+}
+
+#[test(machine)]
+fn the_recipe_for_sqlite_works() {
+    recipe("sqlite.toml", &["sqlite3"], 3);
+}
+
+#[test(machine)]
+fn the_recipe_for_git_works() {
+    recipe("git.toml", &["git"], 3);
+}
+
+#[test(machine)]
+fn the_recipe_for_copies_works() {
+    recipe("copies.toml", &["tar", "rsync"], 4);
+}
+
+#[test(machine)]
+fn the_recipe_for_a_build_works() {
+    recipe("build.toml", &["make", "cc"], 2);
+}
+
+#[test(machine)]
+fn the_recipe_for_postgresql_works() {
+    recipe("postgresql.toml", &["pgbench"], 3);
+}

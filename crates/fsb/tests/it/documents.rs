@@ -80,26 +80,29 @@ fn calls() -> BTreeSet<Vec<String>> {
 /// Options of `fsb run` that stand alone.
 const SWITCHES: [&str; 5] = ["--verify", "--print-plan", "--quiet", "--force-root-user", "--allow-concurrent"];
 
-/// The words of `fsb run`: options with their values, and targets.
-fn options_and_targets(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>) {
+/// The words of `fsb run`: options with their values, targets, and the command after them with its dashes.
+fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
     let (mut options, mut targets) = (Vec::new(), Vec::new());
-    let mut words = words.iter().map(String::as_str);
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let command = words[end..].iter().map(String::as_str).collect();
+    let mut words = words[..end].iter().map(String::as_str);
     while let Some(word) = words.next() {
         match word {
-            word if SWITCHES.contains(&word) => options.push([word, ""]),
+            word if SWITCHES.contains(&word) || word.starts_with("--verify=") => options.push([word, ""]),
             word if word.starts_with('-') => options.push([word, words.next().expect("a value")]),
             word => targets.push(word),
         }
     }
-    (options, targets)
+    (options, targets, command)
 }
 
 fn plans(words: &[String]) {
     let directory = scratch();
-    let (options, targets) = options_and_targets(&words[1..]);
+    let (options, targets, command) = parts_of(&words[1..]);
     // Kernels are files of this machine.
     let options = options.iter().filter(|[name, _]| *name != "--kernel").flatten().filter(|word| !word.is_empty());
-    let line: Vec<&str> = ["run", "--print-plan"].into_iter().chain(options.copied()).chain(targets).collect();
+    let line: Vec<&str> =
+        ["run", "--print-plan"].into_iter().chain(options.copied()).chain(targets).chain(command).collect();
     let output = fsb(directory.path(), &line);
     expect_code(&output, 0);
     assert!(stdout(&output).contains("[[workload]]"), "{words:?}: {}", stdout(&output));
@@ -107,7 +110,7 @@ fn plans(words: &[String]) {
 
 fn measures(words: &[String]) {
     let directory = scratch();
-    let (options, targets) = options_and_targets(&words[1..]);
+    let (options, targets, command) = parts_of(&words[1..]);
     let replaced = ["--in", "--kernel", "--memory", "--cpus", "--wipe", "--budget", "--blocks", "--control"];
     let kept = options.into_iter().filter(|[name, _]| !replaced.contains(name)).flatten();
     let options: Vec<&str> = kept.filter(|word| !word.is_empty()).collect();
@@ -116,8 +119,8 @@ fn measures(words: &[String]) {
     let small = ["run", "small.toml", "--blocks", "1", "--control", "guest-memory=off", "-q"];
     // One that is documented with a scale may not be made with a smaller one.
     let scale: &[&str] = if options.contains(&"--scale") { &[] } else { &["--scale", "1/64"] };
-    let line: Vec<&str> =
-        small.iter().chain(scale).copied().chain(options).chain(named.iter().map(String::as_str)).collect();
+    let line = small.iter().chain(scale).copied().chain(options).chain(named.iter().map(String::as_str));
+    let line: Vec<&str> = line.chain(command).collect();
     let _turn = turn();
     let output = fsb(directory.path(), &line);
     expect_code(&output, 0);
