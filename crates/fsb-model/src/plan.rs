@@ -116,6 +116,9 @@ pub struct Plan {
     /// The virtual machine, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmSize>,
+    /// What commands see as their root in the virtual machine, read-only: a directory of this one. Absent where none runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
 }
 
 impl Plan {

@@ -23,6 +23,7 @@ pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts
         seed: plan.seed,
         vm: plan.vm,
         kernels: plan.kernels.clone(),
+        root: plan.root.clone(),
         oldest_kernel: None,
         fault: None,
         parts,

@@ -51,6 +51,9 @@ pub struct Setup {
     /// Kernels of the virtual machine, as they were named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<String>,
+    /// What programs of the user see as their root in the virtual machine: a directory of this one. Absent where none runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
     /// Release of the oldest kernel of the run, where there are several: every target is made with features that it
     /// can mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -316,6 +316,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             place: fsb_model::Place::Host,
             kernels: Vec::new(),
             vm: None,
+            root: None,
         },
     }
 }

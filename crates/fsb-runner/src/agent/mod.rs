@@ -164,6 +164,7 @@ fn post(
                 gid,
                 cpus: target.held.cpus.clone(),
                 memory_nodes: target.held.memory_nodes.clone(),
+                root: setup.root.as_ref().filter(|_| programs.is_some()).map(|_| fsb_vm::guest::ROOT.into()),
                 programs,
                 die_with_parent: true,
             })

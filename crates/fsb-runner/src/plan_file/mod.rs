@@ -116,6 +116,9 @@ pub struct PlanFile {
     /// Processors of the virtual machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
+    /// What commands see as their root in the virtual machine: a directory here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
     /// Workloads.
     #[serde(default, rename = "workload", skip_serializing_if = "Vec::is_empty")]
     pub workloads: Vec<WorkloadSpec>,
@@ -160,6 +163,7 @@ impl PlanFile {
             kernels: if self.kernels.is_empty() { under.kernels } else { self.kernels },
             memory: self.memory.or(under.memory),
             cpus: self.cpus.or(under.cpus),
+            root: self.root.or(under.root),
             source: under.source.or(self.source),
         }
     }

@@ -1,6 +1,7 @@
 //! Where a plan is carried out: `in = "vm"`, its kernels, memory and processors.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use fsb_model::nearest;
 use fsb_model::place::VmSize;
@@ -9,6 +10,7 @@ use fsb_testbed::control::processors_left;
 use fsb_vm::{Kernel, Kind, Origin, VmError};
 
 use super::{PlanError, PlanFile};
+use crate::work::ParsedCell;
 
 /// The memory of a virtual machine when nothing is said: room for the page cache of the default suite.
 const DEFAULT_MEMORY: Bytes = Bytes(1 << 30);
@@ -43,6 +45,40 @@ impl PlanFile {
             return Err(PlanError::Request(message.to_owned()));
         }
         Ok((place, None))
+    }
+
+    /// What commands see as their root in a virtual machine.
+    pub(super) fn resolved_root(&self, place: Place, cells: &[ParsedCell]) -> Result<Option<PathBuf>, PlanError> {
+        let mut programs = cells.iter().filter_map(|parsed| parsed.profile.program.as_ref());
+        let refuse = |message: String| Err(PlanError::Request(message));
+        match (place, &self.root) {
+            (Place::Host, None) => Ok(None),
+            (Place::Host, Some(root)) => refuse(format!(
+                "root {}: commands on this machine see its files as they are; add --in vm (in = \"vm\")",
+                root.display()
+            )),
+            (Place::Vm, root) => {
+                if let Some(writable) = programs.clone().find_map(|program| program.writable.first()) {
+                    return refuse(format!(
+                        "writable {}: a virtual machine sees this machine's files read-only; \
+                         a command may write into the target and TMPDIR",
+                        writable.display()
+                    ));
+                }
+                let root = root.clone().unwrap_or_else(|| PathBuf::from("/"));
+                if programs.next().is_none() {
+                    return match &self.root {
+                        Some(root) => refuse(format!("root {}: no workload is a command", root.display())),
+                        None => Ok(None),
+                    };
+                }
+                match std::fs::canonicalize(&root) {
+                    Ok(path) if path.is_dir() => Ok(Some(path)),
+                    Ok(_) => refuse(format!("root {}: it is no directory", root.display())),
+                    Err(error) => refuse(format!("root {}: {error}", root.display())),
+                }
+            }
+        }
     }
 
     /// The releases of the plan's kernels where there are several: targets are named after them.

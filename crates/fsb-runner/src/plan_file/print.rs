@@ -36,6 +36,7 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         kernels: plan.kernels.iter().map(|text| typed(text)).collect(),
         memory: plan.vm.map(|vm| vm.memory),
         cpus: plan.vm.map(|vm| vm.cpus),
+        root: plan.root.clone(),
         ..PlanFile::default()
     };
     toml::to_string(&file).map_err(|error| PlanError::Request(format!("cannot print the plan: {error}")))

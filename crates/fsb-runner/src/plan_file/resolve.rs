@@ -77,6 +77,7 @@ impl PlanFile {
             place,
             kernels: self.kernels.iter().map(|text| text.get_ref().clone()).collect(),
             vm,
+            root: self.resolved_root(place, &cells)?,
         };
         let placement = placement(&plan, cells.iter().any(|cell| cell.unit.is_some()));
         let (cells, sizing) = match placement.divided() {

@@ -1,7 +1,7 @@
 //! Guests: what boots them, and what is seen of one from outside.
 
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::place::VmRecord;
@@ -62,6 +62,8 @@ pub(super) struct Qemu {
     accelerated: Option<Acceleration>,
     memory: u64,
     cpus: u32,
+    /// What programs in the guest see as their root.
+    root: Option<PathBuf>,
 }
 
 impl Guests for Qemu {
@@ -74,6 +76,7 @@ impl Guests for Qemu {
         tell(step("looking for hardware acceleration"));
         let cache = kernel::cache()?;
         let (acceleration, why) = machine::probe(&first.kernel, &first.initramfs, Path::new(OWN), &cache);
+        self.root.clone_from(&setup.root);
         (self.accelerated, self.memory, self.cpus) = (Some(acceleration), vm.memory.0, vm.cpus);
         let emulated = acceleration == Acceleration::Emulated;
         let record = VmRecord {
@@ -98,6 +101,7 @@ impl Guests for Qemu {
             initramfs,
             memory: self.memory,
             cpus: self.cpus,
+            root: self.root.clone(),
             disks: disks.into_iter().map(|disk| Disk { file: disk.file, serial: disk.serial }).collect(),
             acceleration: self.accelerated.unwrap_or(Acceleration::Emulated),
             protocol,

@@ -138,11 +138,15 @@ fn contents(setup: &Setup, release: &str) -> Result<Contents, TestbedError> {
     let init = std::env::current_exe().map_err(|error| {
         TestbedError::machine("the program's own file is unknown").tried(format!("/proc/self/exe: {error}"))
     })?;
+    let mut modules = needs.modules;
+    if setup.root.is_some() {
+        modules.extend(["9p", "9pnet_virtio"].map(str::to_owned));
+    }
     let own_path = |path: std::path::PathBuf| (path.to_string_lossy().into_owned(), path);
     Ok(Contents {
         init,
         programs: needs.programs,
-        modules: needs.modules,
+        modules,
         optional_modules: needs.optional_modules,
         files: needs.files.into_iter().map(own_path).collect(),
     })

@@ -30,6 +30,10 @@ pub struct Confinement {
     /// directories; absent where it does everything itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<Vec<PathBuf>>,
+    /// What those programs see as their root, read-only: a directory that holds another machine's files, and places for this
+    /// one's /dev, /proc, /sys, /run and /tmp. Absent: this machine's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
     /// Ask for SIGKILL when the *thread* that started this process ends. Needed only where there is no PID namespace.
     pub die_with_parent: bool,
 }
@@ -157,8 +161,28 @@ fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), Refusal> {
         let open = MountAttr { set: 0, clear: RDONLY };
         mount_setattr(c"/dev/shm", 0, &open).map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
     }
-    Ok(())
+    confinement.root.as_deref().map_or(Ok(()), change_root)
 }
+
+/// Shows this machine's own places, the target among them, below another root, and goes there.
+fn change_root(root: &Path) -> Result<(), Refusal> {
+    for name in PLACES {
+        let (from, to) = (c_path(Path::new(name))?, c_path(&root.join(&name[1..]))?);
+        let (null, flags) = (std::ptr::null(), libc::MS_BIND | libc::MS_REC);
+        // SAFETY: valid paths; a bind mount in our own namespace.
+        if unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) } != 0 {
+            return Err(Refusal::call(
+                format!("binding {name} below {}", root.display()),
+                &io::Error::last_os_error(),
+            ));
+        }
+    }
+    rustix::process::chroot(root).map_err(|errno| Refusal::call("chroot", &errno.into()))?;
+    std::env::set_current_dir("/").map_err(|error| Refusal::call("chdir", &error))
+}
+
+/// Places of a machine that no other's files stand for.
+pub const PLACES: [&str; 5] = ["/dev", "/proc", "/sys", "/run", "/tmp"];
 
 /// The devices that any program may expect.
 const DEVICES: [&CStr; 5] = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random", c"/dev/urandom"];

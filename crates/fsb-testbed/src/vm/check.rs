@@ -106,6 +106,7 @@ pub(super) mod tests {
             patience: None,
             seed: 1,
             vm: None,
+            root: None,
             kernels: Vec::new(),
             oldest_kernel: None,
             fault: None,

@@ -139,6 +139,7 @@ fn worker(root: &Path, uid: Option<u32>) -> Value {
         uid,
         gid: uid,
         programs: None,
+        root: None,
         die_with_parent: false,
         cpus: Vec::new(),
         memory_nodes: Vec::new(),

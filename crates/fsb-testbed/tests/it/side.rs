@@ -83,6 +83,7 @@ fn start_worker(root: &Path) -> Child {
         uid: 65534,
         gid: 65534,
         programs: None,
+        root: None,
         die_with_parent: true,
         cpus: Vec::new(),
         memory_nodes: Vec::new(),

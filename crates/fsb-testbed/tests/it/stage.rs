@@ -27,6 +27,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         identity: Identity { uid: Some(65534), gid: Some(65534), force_root: false },
         seed: 1,
         vm: None,
+        root: None,
         kernels: Vec::new(),
         oldest_kernel: None,
         fault: None,

@@ -6,6 +6,7 @@
 
 mod bridge;
 mod ready;
+mod root;
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,6 +27,15 @@ pub const GUEST_ARGUMENT: &str = "__vm-guest";
 
 /// The word of the kernel's command line that makes fsb, as PID 1, a guest's.
 pub(crate) const WORD: &str = "fsb.guest";
+
+/// Where programs of the host's user find the files of the host, beside this guest's own /dev and its like.
+pub const ROOT: &str = "/fsb-root";
+
+/// The word that says that the host shares a directory.
+pub(crate) const ROOT_WORD: &str = "fsb.root";
+
+/// What that directory is called on the bus.
+pub(crate) const ROOT_TAG: &str = "fsbroot";
 
 /// The word that asks the guest for nothing but [`READY`].
 pub(crate) const PROBE_WORD: &str = "fsb.probe";
@@ -95,6 +105,9 @@ fn first() -> Result<(), VmError> {
         return Ok(());
     }
     ready::load_modules(MODULES.as_ref())?;
+    if line.split_whitespace().any(|word| word == ROOT_WORD) {
+        root::mount_root(ROOT.as_ref())?;
+    }
     let port = ready::port(PORT)?;
     bridge::give_back(ready::port(HEARTBEAT_PORT)?)?;
     let (ours, theirs) =

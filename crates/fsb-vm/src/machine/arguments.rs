@@ -29,6 +29,8 @@ pub(super) struct Plan {
     /// Words for the guest's kernel.
     pub words: Vec<String>,
     pub protocol: bool,
+    /// The directory that the guest sees.
+    pub root: Option<String>,
     /// Driver, serial number and way of each disk.
     pub disks: Vec<(&'static str, String, Aio)>,
 }
@@ -45,6 +47,10 @@ impl Plan {
             }
             disks.push((qemu::driver(disk)?, disk.serial.clone(), *aio));
         }
+        let root = spec.root.as_deref().map(text).transpose()?;
+        if let Some(root) = root.as_ref().filter(|root| root.contains(',')) {
+            return Err(VmError::request(format!("{root}: QEMU shares no directory with a comma in its name")));
+        }
         Ok(Plan {
             architecture: Architecture::HERE,
             acceleration: spec.acceleration,
@@ -53,7 +59,12 @@ impl Plan {
             name: name(spec.kernel),
             kernel: text(&spec.initramfs.kernel)?,
             initramfs: text(&spec.initramfs.path)?,
-            words: vec![guest::WORD.to_owned(), "quiet".to_owned()],
+            words: [guest::WORD, "quiet"]
+                .into_iter()
+                .chain(root.as_ref().map(|_| guest::ROOT_WORD))
+                .map(str::to_owned)
+                .collect(),
+            root,
             protocol: true,
             disks,
         })
@@ -97,6 +108,10 @@ impl Plan {
                 add(&["-chardev", &format!("socket,id={name},fd={fd}")]);
                 add(&["-device", &format!("virtserialport,chardev={name},name={port}")]);
             }
+        }
+        if let Some(root) = &self.root {
+            add(&["-fsdev", &format!("local,id=root,path={root},security_model=none,readonly=on,multidevs=remap")]);
+            add(&["-device", &format!("virtio-9p-pci,fsdev=root,mount_tag={}", guest::ROOT_TAG)]);
         }
         for (index, (driver, serial, aio)) in self.disks.iter().enumerate() {
             let set = index + 1;
@@ -162,6 +177,7 @@ mod tests {
             words,
             protocol: true,
             disks,
+            root: None,
         }
     }
 

@@ -68,6 +68,8 @@ pub struct MachineSpec<'a> {
     pub cpus: u32,
     /// In the order of their serials.
     pub disks: Vec<Disk>,
+    /// A directory that the guest sees read-only, as [`guest::ROOT`](crate::guest::ROOT): where programs are run from.
+    pub root: Option<PathBuf>,
     /// From [`probe`].
     pub acceleration: Acceleration,
     /// The guest's end of the protocol: its port `fsb`.

@@ -127,6 +127,7 @@ fn start_with(
         initramfs: text(&initramfs.path)?,
         words: vec![guest::WORD.to_owned(), guest::PROBE_WORD.to_owned()],
         protocol: false,
+        root: None,
         disks: Vec::new(),
     };
     Machine::start(&qemu, launcher, &plan.arguments(), Vec::new())

@@ -59,6 +59,7 @@ impl Guest {
             // So little must do.
             memory: machine::least_memory(initramfs),
             cpus: 2,
+            root: None,
             disks,
             acceleration: Acceleration::Emulated,
             protocol,

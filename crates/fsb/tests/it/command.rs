@@ -183,6 +183,10 @@ fn what_is_said_of_a_command_without_one_is_refused() {
         (&["run", "null", "--durable", "perhaps", "--", "true"], "say yes or no"),
         (&["run", "null", "--suite", "quick", "--", "true"], "give one of them"),
         (&["run", "null", "--time-limit", "never", "--", "true"], "time_limit"),
+        (&["run", "null", "--root", "/", "--", "true"], "add --in vm"),
+        (&["run", "ext4", "--in", "vm", "--root", "/", "--suite", "quick"], "no workload is a command"),
+        (&["run", "ext4", "--in", "vm", "--root", "/no/such", "--", "true"], "No such file"),
+        (&["run", "ext4", "--in", "vm", "--writable", "/srv", "--", "true"], "sees this machine's files read-only"),
     ] {
         let output = fsb(scratch.path(), arguments);
         expect_code(&output, 2);

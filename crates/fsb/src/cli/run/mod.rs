@@ -26,7 +26,7 @@ use crate::signals::{Second, Signals};
 const MORE: &str = "\
 COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input PATH, --metric NAME=REGEX --better WAY, \
 --cache, --durable, --ok-exit, --time-limit, --writable
-Also: --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --seed N, \
+Also: --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, --seed N, \
 --quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --allow-concurrent
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
   sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   at your own work
@@ -76,6 +76,9 @@ pub struct Arguments {
     /// Memory of the virtual machine [1G]
     #[arg(long, value_name = "SIZE", hide = true)]
     memory: Option<Bytes>,
+    /// What a command sees as its root in the virtual machine, read-only [/]
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
     /// Processors of the virtual machine [all]
     #[arg(long, value_name = "N", hide = true)]
     cpus: Option<u32>,
@@ -219,6 +222,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         kernels: arguments.kernel.iter().map(|text| typed(&absolute(text))).collect(),
         memory: arguments.memory,
         cpus: arguments.cpus,
+        root: arguments.root,
         controls: arguments.control.iter().map(|text| control(text)).collect::<anyhow::Result<_>>()?,
         ..PlanFile::default()
     };

@@ -157,3 +157,29 @@ fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_l
     assert_eq!(record["targets"][&target]["kernel"], release.as_str());
     assert!(record["media"][&device]["summary"].as_str().unwrap().starts_with(&device), "{}", record["media"]);
 }
+
+/// A command runs on the guest's kernel, from this machine's files, and can write none of them.
+#[test(machine)]
+fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
+    let release = needs_kernel();
+    let _turn = turn();
+    let (before, scratch) = (traces(), scratch());
+    let line =
+        "uname -r > release; ! touch /usr/mine 2> /dev/null; test -d /proc/self && ls / | tr '\\n' ' '; cat release";
+    let plan = format!(
+        "in = 'vm'\nsize = '96M'\nmemory = '512M'\ncpus = 2\n[repetition]\nblocks = 1\n[[workload]]\nname = 'command'\n\
+         command = \"{line}\"\n"
+    );
+    std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let run =
+        command(scratch.path(), &["run", "plan.toml", "ext4", "--out", "run"]).env("XDG_CACHE_HOME", cache()).output();
+    let output = run.expect("the program starts");
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let all = counting(&scratch.path().join("run"));
+    let trial = all.iter().find(|trial| trial["phase"] == "measured").unwrap();
+    assert_eq!(trial["outcome"], "ok", "{trial:#}");
+    let said = trial["observed"]["output"].as_str().unwrap();
+    assert!(said.contains("usr ") && said.ends_with(&format!("{release}\n")), "{said}");
+    assert!(!Path::new("/usr/mine").exists());
+}
