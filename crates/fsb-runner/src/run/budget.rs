@@ -101,6 +101,8 @@ impl Schedule<'_> {
         let used = (self.run.started.elapsed().as_secs_f64() - opened).max(0.0);
         let block = used * all as f64 / kept.max(1) as f64;
         let needed = opened + block * f64::from(self.fewest_blocks() + 1);
+        // Warm-up alone must fit its share.
+        let needed = needed.max((opened + block) / WARM_UP);
         if kept == 0 {
             return Err(RunError::Budget(format!(
                 "{} hold no workload of this plan: a smaller --scale makes them shorter, or a larger --budget holds some",
@@ -153,6 +155,9 @@ impl Schedule<'_> {
             0 => String::new(),
             more => format!("; and {more} more"),
         };
+        // What is advised is more than what did not do.
+        let given = self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64();
+        let needed = needed.max(given);
         self.warn(format!(
             "{} hold {} of {all} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
             self.show_budget(),
