@@ -395,8 +395,7 @@ impl<W: Write> Tracer<W> {
             recording_seconds: seconds,
             ..Totals::default()
         };
-        let bytes = self.writer.bytes();
-        let (_, totals) = self.writer.finish(known)?;
+        let (_, totals, bytes) = self.writer.finish(known)?;
         Ok(Outcome { code: self.code, totals, bytes, overhead: self.cost, stops: self.stops, seconds })
     }
 }

@@ -147,6 +147,11 @@ impl Kind {
         matches!(self, Kind::Read | Kind::Write | Kind::Seek | Kind::List)
     }
 
+    /// Whether it is about a name, and not a descriptor alone.
+    pub fn is_about_names(self) -> bool {
+        self.about().fields.name
+    }
+
     /// Whether a replay makes it: not what processes do among each other, and not mappings, which only bring about
     /// accesses that nobody saw.
     pub fn is_replayed(self) -> bool {

@@ -9,6 +9,7 @@ mod bytes;
 mod codec;
 mod content;
 mod reader;
+mod skim;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use content::Names;
 pub use reader::{Part, Reader};
+pub use skim::Skimmed;
 pub use writer::Writer;
 
 /// The version that is written, and the newest that is read.
@@ -99,6 +101,9 @@ pub struct Totals {
     pub written_bytes: u64,
     /// Bytes that the initial files hold.
     pub initial_bytes: u64,
+    /// Bytes that a replay needs at most.
+    #[serde(default)]
+    pub space: u64,
     /// Files and directories that a replay needs at most.
     pub inodes: u64,
     /// Most descriptors open at once.

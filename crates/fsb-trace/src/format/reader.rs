@@ -23,18 +23,18 @@ pub enum Part {
 /// Reads a trace.
 #[derive(Debug)]
 pub struct Reader<R: Read> {
-    from: R,
-    header: Header,
+    pub(super) from: R,
+    pub(super) header: Header,
     codec: Codec,
-    names: Names,
+    pub(super) names: Names,
     calls: u64,
     ended: bool,
 }
 
-struct Section {
+pub(super) struct Section {
     tag: u8,
-    count: usize,
-    content: Vec<u8>,
+    pub(super) count: usize,
+    pub(super) content: Vec<u8>,
 }
 
 impl<R: Read> Reader<R> {
@@ -119,8 +119,18 @@ impl<R: Read> Reader<R> {
     }
 
     fn section(&mut self) -> Result<Section, TraceError> {
+        let head = self.head()?;
+        self.content(&head)
+    }
+
+    /// What stands before a section.
+    pub(super) fn head(&mut self) -> Result<[u8; 17], TraceError> {
         let mut head = [0; 17];
         self.exactly(&mut head)?;
+        Ok(head)
+    }
+
+    pub(super) fn content(&mut self, head: &[u8; 17]) -> Result<Section, TraceError> {
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (count, length, packed) = (number(1) as usize, number(5) as usize, number(9) as usize);
         if length > LARGEST_SECTION || packed > LARGEST_SECTION || (head[0] == CALLS && count > BLOCK) {

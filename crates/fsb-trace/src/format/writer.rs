@@ -29,7 +29,9 @@ pub struct Writer<W: Write> {
     calls: Vec<Call>,
     totals: Totals,
     first_ns: Option<u64>,
-    open: u32,
+    /// Names of open descriptors, and how far files were written.
+    open: HashMap<u32, u32>,
+    reach: HashMap<u32, u64>,
     bytes: u64,
 }
 
@@ -50,7 +52,8 @@ impl<W: Write> Writer<W> {
             calls: Vec::with_capacity(BLOCK),
             totals: Totals::default(),
             first_ns: None,
-            open: 0,
+            open: HashMap::new(),
+            reach: HashMap::new(),
             bytes: 0,
         };
         writer.out.write_all(MAGIC)?;
@@ -86,6 +89,7 @@ impl<W: Write> Writer<W> {
             State::File { size, data } => {
                 let bytes = data.as_ref().map_or(*size, |data| data.iter().map(|(_, length)| length).sum());
                 self.totals.initial_bytes = self.totals.initial_bytes.saturating_add(bytes);
+                self.totals.space = self.totals.space.saturating_add(bytes);
             }
             State::Link { to } => {
                 if let Some(disguise) = &self.disguise {
@@ -118,9 +122,30 @@ impl<W: Write> Writer<W> {
             Kind::Write | Kind::WriteAt | Kind::Copy => {
                 totals.written_bytes = totals.written_bytes.saturating_add(call.moved());
             }
-            Kind::Open | Kind::Duplicate if call.result >= 0 => self.open += 1,
-            Kind::Close => self.open = self.open.saturating_sub(1),
+            Kind::Open if call.result >= 0 => {
+                self.open.insert(call.handle, call.name);
+            }
+            Kind::Duplicate if call.result >= 0 => {
+                let name = self.open.get(&call.other).copied().unwrap_or_default();
+                self.open.insert(call.handle, name);
+            }
+            Kind::Close => {
+                self.open.remove(&call.handle);
+            }
             _ => {}
+        }
+        let end = match call.kind {
+            Kind::Write | Kind::WriteAt => Some((call.handle, call.offset.saturating_add(call.moved()))),
+            Kind::Allocate if call.result >= 0 => Some((call.handle, call.offset.saturating_add(call.length))),
+            Kind::Copy => Some((call.other, call.moved())),
+            _ => None,
+        };
+        if let Some((name, end)) = end.and_then(|(handle, end)| Some((*self.open.get(&handle)?, end))) {
+            let reach = self.reach.entry(name).or_default();
+            if end > *reach {
+                totals.space = totals.space.saturating_add(end - *reach);
+                *reach = end;
+            }
         }
         if call.kind.moves() {
             totals.largest = totals.largest.max(call.moved());
@@ -128,7 +153,7 @@ impl<W: Write> Writer<W> {
         let makes = matches!(call.kind, Kind::MakeDirectory | Kind::Link | Kind::SymbolicLink)
             || (call.kind == Kind::Open && call.flags & (flags::CREATE | flags::TEMPORARY) != 0);
         totals.inodes += u64::from(makes && call.result >= 0);
-        totals.descriptors = totals.descriptors.max(self.open);
+        totals.descriptors = totals.descriptors.max(self.open.len() as u32);
     }
 
     fn flush_names(&mut self) -> Result<(), TraceError> {
@@ -171,21 +196,16 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Bytes written so far.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Calls so far.
     pub fn calls(&self) -> u64 {
         self.totals.calls
     }
 
-    /// Ends the trace: what the recorder alone knows is taken from `known`, everything else was counted.
+    /// Ends the trace; the answer is also how many bytes it has. What the recorder alone knows is taken from `known`, everything else was counted.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn finish(mut self, known: Totals) -> Result<(W, Totals), TraceError> {
+    pub fn finish(mut self, known: Totals) -> Result<(W, Totals, u64), TraceError> {
         self.flush_calls()?;
         let Totals { tasks, incomplete, notes, outside, recording_seconds, .. } = known;
         let counted = std::mem::take(&mut self.totals);
@@ -194,6 +214,6 @@ impl<W: Write> Writer<W> {
         let json = serde_json::to_vec(&totals).map_err(std::io::Error::from)?;
         self.section(END, 1, &json)?;
         self.out.flush()?;
-        Ok((self.out, totals))
+        Ok((self.out, totals, self.bytes))
     }
 }

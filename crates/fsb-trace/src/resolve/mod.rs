@@ -274,8 +274,12 @@ impl<W: World> Resolver<W> {
         };
         if let Some(begun) = self.begin(task, &raw, sink)? {
             self.end(task, begun, i64::from(fd), Times::default(), sink)?;
-            if let Some(held) = self.tables.held(task, fd) {
-                held.place.set(place);
+            let held = self.tables.held(task, fd).filter(|held| held.handle != 0);
+            if let Some((handle, at)) = held.map(|held| (held.handle, held.place.clone())).filter(|_| place > 0) {
+                at.set(place);
+                let lane = self.tables.lane(task);
+                let seek = Call { lane, handle, offset: place, result: place as i64, ..Call::new(Kind::Seek) };
+                sink.call(&seek)?;
             }
         }
         Ok(())

@@ -45,9 +45,7 @@ Examples:
   sudo fsb run ext4 xfs btrfs        which is faster, by how much, how surely
   fsb run /srv/data                  a directory as it is, without root
   fsb compare old.json new.json      results of fio, IOzone and others
-
-Also: -h, --help after any command; -V, --version
-Exit: 0 done, 1 gate failed, 2 wrong request, 3 machine cannot, 4 trials failed";
+Exit: 0 done, 1 gate failed, 2 wrong request, 3 machine cannot, 4 trials failed (also: -h, -V)";
 
 /// Where run directories go unless `--out` says otherwise.
 pub const RESULTS: &str = "fsb-results";
