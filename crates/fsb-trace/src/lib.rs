@@ -10,10 +10,12 @@ mod anonymous;
 mod call;
 mod error;
 mod format;
+pub mod import;
 
 mod initial;
 mod order;
 mod path;
+mod reduce;
 
 mod resolve;
 pub mod summary;
@@ -26,5 +28,6 @@ pub use initial::{Initial, State};
 pub use order::{Order, Turn};
 pub use path::{is_inside, normal};
 
+pub use reduce::{Reduction, reduce};
 pub use resolve::{AT_CWD, Before, Begun, RawCall, Resolver, Shared, Sink, Times, Unseen, World};
 pub use summary::Summary;

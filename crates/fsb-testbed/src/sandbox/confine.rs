@@ -171,10 +171,7 @@ fn change_root(root: &Path) -> Result<(), Refusal> {
         let (null, flags) = (std::ptr::null(), libc::MS_BIND | libc::MS_REC);
         // SAFETY: valid paths; a bind mount in our own namespace.
         if unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) } != 0 {
-            return Err(Refusal::call(
-                format!("binding {name} below {}", root.display()),
-                &io::Error::last_os_error(),
-            ));
+            return Err(Refusal::call(format!("binding {name} below {}", root.display()), &io::Error::last_os_error()));
         }
     }
     rustix::process::chroot(root).map_err(|errno| Refusal::call("chroot", &errno.into()))?;

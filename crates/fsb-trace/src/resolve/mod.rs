@@ -21,6 +21,7 @@ use tables::{Held, Tables};
 
 pub use sink::Sink;
 pub use tables::Shared;
+pub(crate) use world::Past;
 pub use world::{Before, World};
 
 /// The descriptor number that stands for the working directory.

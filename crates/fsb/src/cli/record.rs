@@ -10,8 +10,8 @@ use fsb_record::{Outcome, RecordError, Request, Subject};
 use fsb_trace::Header;
 
 use super::COMPACT_HELP;
+use crate::exit;
 use crate::progress::say;
-use crate::{author, exit};
 
 const MORE: &str = "\
 Only files below --root are recorded, without their contents: names, sizes, holes.
@@ -52,10 +52,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None => Subject::Program(arguments.command.clone()),
     };
     let root = root(arguments)?;
-    let output = author::append(&arguments.output)?;
-    if output.metadata().is_ok_and(|found| found.is_file()) {
-        output.set_len(0)?;
-    }
+    let output = super::trace::output(&arguments.output)?;
     let shown = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let uname = rustix::system::uname();
     let header = Header {
@@ -125,10 +122,7 @@ fn tell(arguments: &Arguments, outcome: &Outcome) {
     if let Some(code) = outcome.code.filter(|code| *code != 0) {
         say(&format!("the program ended with exit code {code}"));
     }
-    totals.notes.iter().for_each(|note| say(&format!("note: {note}")));
-    for reason in &totals.incomplete {
-        say(&format!("incomplete: {reason} cannot be seen; replays of it are not ranked without --force"));
-    }
+    super::trace::tell(totals);
     if totals.calls == 0 {
         say("no file below the root was used: is --root the right directory?");
     }

@@ -26,8 +26,8 @@ use crate::results::{Output, print_data};
 use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
-COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input PATH, --metric NAME=REGEX --better WAY, \
---cache, --durable, --ok-exit, --time-limit, --writable; a trace: --trace FILE, --pace P, --force
+COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
+--cache, --durable, --ok-exit, --time-limit, --writable; --trace FILE: --pace P, --force
 Also: --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, --seed N, \
 --quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --allow-concurrent
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
