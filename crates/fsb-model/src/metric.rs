@@ -96,6 +96,7 @@ metrics! {
     OPERATION_RATE = "operation_rate", OperationsPerSecond, Higher, Rate, "Operations finished, per second of the timed stretches.";
     ITERATION_TIME = "iteration_time", Seconds, Lower, Rate, "Mean time of one iteration of the 2023 micro-benchmark.";
     COMMAND_TIME = "command_time", Seconds, Lower, Rate, "Time of one run of a command, until its work is durable, where it is.";
+    REPLAY_TIME = "replay_time", Seconds, Lower, Rate, "Time of one replay of a trace, from its first call to its last one, with the syncs that were recorded.";
     TREE_TIME = "tree_time", Seconds, Lower, Rate, "Time of one pass over a tree of files, from the first call until all of it is durable, where it is.";
     STONEWALL_RATE = "stonewall_rate", BytesPerSecond, Higher, Rate, "Bytes moved by all workers, per second, until the first of them was through.";
     WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";

@@ -116,6 +116,8 @@ fn primary(profile: &Profile, measured: &Measured) -> Metric {
             measured.samples.iter().sum::<f64>() / measured.samples.len().max(1) as f64
         }
         name if name == metric::COMMAND_TIME.name => seconds / measured.operations as f64,
+        // Of all repetitions, each of which is the whole trace.
+        name if name == metric::REPLAY_TIME.name => seconds * profile.operations as f64 / measured.operations as f64,
         // Of all repetitions, each of which is the whole tree.
         name if name == metric::TREE_TIME.name => seconds * profile.operations as f64 / measured.operations as f64,
         _ => rate_of(measured),

@@ -20,6 +20,7 @@ mod progress;
 pub mod sandbox;
 mod sys;
 mod testbed;
+pub mod trace;
 pub mod vm;
 pub mod watch;
 

@@ -32,6 +32,7 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         AGENT_ARGUMENT => agent_main(&arguments[2..]),
         VM_AGENT_ARGUMENT => vm_agent_main(),
         LAUNCH_ARGUMENT => return Some(refused(&fsb_vm::machine::launch_main(&arguments[2..]))),
+        fsb_record::CHILD_ARGUMENT => return Some(recorded_child(&arguments[2..])),
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
         WATCHER_ARGUMENT => owner(&arguments[2..]).map(sandbox::watch),
@@ -88,6 +89,17 @@ fn guest_main() -> ExitCode {
             Err(why) => exit::report(&TestbedError::machine("the agent in the guest lost its host").tried(why).into()),
         },
         Err(error) => refused(&error),
+    }
+}
+
+/// `__record-child COMMAND`: what becomes the program that is recorded.
+fn recorded_child(arguments: &[OsString]) -> ExitCode {
+    match fsb_record::child_main(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let program = arguments.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+            exit::report(&exit::request(format!("{program} cannot be run: {error}")))
+        }
     }
 }
 

@@ -33,6 +33,7 @@ mod read;
 mod readdir;
 mod records;
 mod rename;
+mod replay;
 mod scan;
 mod simple;
 #[cfg(test)]
@@ -102,6 +103,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &flow::AnyFlow,
     &untar_build::UntarBuild,
     &command::Command,
+    &replay::AnyTrace,
     #[cfg(test)]
     &skeleton::SKELETON,
 ];

@@ -11,8 +11,10 @@ mod list;
 mod man;
 mod micro;
 pub mod postmark;
+mod record;
 mod report;
 mod run;
+mod trace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -43,9 +45,7 @@ Examples:
   sudo fsb run ext4 xfs btrfs        which is faster, by how much, how surely
   fsb run /srv/data                  a directory as it is, without root
   fsb compare old.json new.json      results of fio, IOzone and others
-
-Also: -h, --help after any command; -V, --version
-Exit: 0 done, 1 gate failed, 2 wrong request, 3 machine cannot, 4 trials failed";
+Exit: 0 done, 1 gate failed, 2 wrong request, 3 machine cannot, 4 trials failed (also: -h, -V)";
 
 /// Where run directories go unless `--out` says otherwise.
 pub const RESULTS: &str = "fsb-results";
@@ -69,6 +69,10 @@ enum Command {
     Compare(compare::Arguments),
     /// Show a run again, in any form
     Report(report::Arguments),
+    /// Record a program's file calls, to replay them elsewhere
+    Record(record::Arguments),
+    /// Show, reduce and import traces of programs
+    Trace(trace::Arguments),
     /// List what fsb knows: file systems, media, workloads, suites, …
     List(list::Arguments),
     /// Say what this machine can measure and what would disturb it
@@ -98,6 +102,8 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Filebench(arguments) => filebench::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
+        Command::Record(arguments) => record::main(&arguments)?,
+        Command::Trace(arguments) => trace::main(&arguments)?,
         Command::List(arguments) => list::main(&arguments)?,
         Command::Doctor(arguments) => doctor::main(&arguments)?,
         Command::Kernel(arguments) => kernel::main(&arguments)?,

@@ -1,6 +1,7 @@
 //! `fsb run`: measure targets against each other.
 
 mod command;
+mod trace;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use fsb_testbed::control;
 use fsb_vm::kernel;
 
 use self::command::CommandArguments;
+use self::trace::TraceArguments;
 use super::COMPACT_HELP;
 use crate::author;
 use crate::exit;
@@ -24,8 +26,8 @@ use crate::results::{Output, print_data};
 use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
-COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input PATH, --metric NAME=REGEX --better WAY, \
---cache, --durable, --ok-exit, --time-limit, --writable
+COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
+--cache, --durable, --ok-exit, --time-limit, --writable; --trace FILE: --pace P, --force
 Also: --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, --seed N, \
 --quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --allow-concurrent
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
@@ -126,6 +128,8 @@ pub struct Arguments {
     allow_concurrent: bool,
     #[command(flatten)]
     command: CommandArguments,
+    #[command(flatten)]
+    trace: TraceArguments,
 }
 
 /// Runs the subcommand.
@@ -183,14 +187,19 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         Some(check) if !check.is_empty() => (false, Some(check)),
         flag => (flag.is_some(), None),
     };
-    let command = arguments.command.workload(check)?;
+    let command = match (arguments.command.workload(check)?, arguments.trace.workload()?) {
+        (Some(_), Some(_)) => return Err(exit::request("--trace and a command say both what is measured: give one")),
+        (command, trace) => command.or(trace),
+    };
     let says_what = arguments.suite.is_some() || under.suite.is_some() || !under.workloads.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
         (None, None) => (Vec::new(), None),
-        (Some(_), Some(_)) => return Err(exit::request("--tree and a command say both what is measured: give one")),
+        (Some(_), Some(_)) => {
+            return Err(exit::request("--tree and a command or trace say both what is measured: give one"));
+        }
         (None, Some(_)) if says_what => {
             return Err(exit::request(
-                "the command says what is measured, and so does the suite or plan: give one of them",
+                "the command or trace says what is measured, and so does the suite or plan: give one of them",
             ));
         }
         (None, Some(command)) => (vec![command], None),

@@ -1,0 +1,314 @@
+//! The calls themselves.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use fsb_trace::{Call, Kind, Skimmed, flags};
+use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid};
+use rustix::io::Errno;
+
+use super::step::Step;
+use crate::EngineError;
+use crate::data::{Data, DataSource, Memory};
+
+/// The most that one call moves; of larger ones this much.
+pub(super) const MOST_MOVED: u64 = 64 << 20;
+/// Descriptors that may be open at once.
+const MOST_OPEN: usize = 1 << 20;
+
+/// Whoever makes the calls.
+pub(super) trait Target: Sync {
+    /// Makes one; what it returned, an error as a number below 0.
+    fn call(&self, step: &Step, buffers: &mut Buffers) -> i64;
+
+    /// Nothing is made, and every result is as recorded.
+    fn is_nothing(&self) -> bool {
+        false
+    }
+
+    /// What a call is about, for a message.
+    fn name(&self, call: &Call) -> Box<str>;
+}
+
+/// Makes none of them.
+pub(super) struct Nothing;
+
+impl Target for Nothing {
+    #[inline]
+    fn call(&self, step: &Step, _: &mut Buffers) -> i64 {
+        step.call.result
+    }
+
+    fn is_nothing(&self) -> bool {
+        true
+    }
+
+    fn name(&self, _: &Call) -> Box<str> {
+        Box::default()
+    }
+}
+
+/// Memory that one thread moves data from and to.
+pub(super) struct Buffers {
+    data: Data,
+    address: u64,
+    read: Memory,
+    largest: usize,
+}
+
+impl Buffers {
+    pub(super) fn new(source: DataSource, rank: u32, largest: usize) -> Buffers {
+        let address = u64::from(rank) << 40;
+        Buffers { data: Data::new(source, largest), address, read: Memory::new(largest), largest }
+    }
+
+    fn into(&mut self, length: u64) -> &mut [u8] {
+        &mut self.read.as_mut()[..self.largest.min(usize::try_from(length).unwrap_or(usize::MAX))]
+    }
+
+    /// Bytes that nothing was written with before, at the beginning of a page.
+    fn from(&mut self, length: u64) -> &[u8] {
+        let length = self.largest.min(usize::try_from(length).unwrap_or(usize::MAX));
+        self.address += (length as u64).next_multiple_of(4096).max(4096);
+        self.data.window(self.address, length)
+    }
+}
+
+/// Sleeps end when they should: by default the kernel adds 50 microseconds.
+pub(super) fn wake_exactly() {
+    // SAFETY: a property of the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+}
+
+/// The kernel's calls, below a directory.
+pub(super) struct Kernel {
+    root: OwnedFd,
+    path: CString,
+    names: Vec<CString>,
+    open: Box<[AtomicI32]>,
+}
+
+impl Kernel {
+    pub(super) fn new(set: &Path, skimmed: &Skimmed) -> Result<Kernel, EngineError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root =
+            rustix::fs::open(set, flags, Mode::empty()).map_err(|errno| EngineError::call("open", set, errno))?;
+        let text =
+            |name: &[u8]| CString::new(name).map_err(|_| EngineError::new("a name of the trace holds a zero byte"));
+        let names = (0..skimmed.names.len()).map(|number| match skimmed.names.get(number) {
+            b"" => text(b"."),
+            name => text(name),
+        });
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        // A lane keeps the places that it gave up, so more may be in use than descriptors are open.
+        let lanes = skimmed.totals.lanes.max(1) as usize;
+        let places = (skimmed.totals.descriptors as usize + 1).saturating_mul(lanes + 1).min(MOST_OPEN);
+        raise_limit();
+        let path = text(set.as_os_str().as_encoded_bytes())?;
+        Ok(Kernel { root, path, names, open: (0..places).map(|_| AtomicI32::new(-1)).collect() })
+    }
+
+    fn fd(&self, slot: u32) -> Result<BorrowedFd<'_>, Errno> {
+        let number = self.open.get(slot as usize).map_or(-1, |place| place.load(Ordering::Acquire));
+        if number < 0 {
+            return Err(Errno::BADF);
+        }
+        // SAFETY: descriptors are closed by those calls alone that the trace's order puts after this one; a trace that breaks
+        // that rule gets an error of the kernel's, for none of these numbers belongs to anything else that matters here.
+        Ok(unsafe { BorrowedFd::borrow_raw(number) })
+    }
+
+    fn name_of(&self, number: u32) -> &CString {
+        self.names.get(number as usize).unwrap_or(&self.path)
+    }
+
+    /// Keeps a descriptor, unless the trace does not: what opened against its will is closed at once.
+    fn keep(&self, step: &Step, fd: OwnedFd) -> Result<i64, Errno> {
+        let place = self.open.get(step.slot as usize).filter(|_| step.call.result >= 0).ok_or(Errno::MFILE);
+        if let Ok(place) = place {
+            let old = place.swap(fd.into_raw_fd(), Ordering::AcqRel);
+            drop_raw(old);
+        }
+        Ok(0)
+    }
+
+    fn make(&self, step: &Step, buffers: &mut Buffers) -> Result<i64, Errno> {
+        let Step { call, slot, other, .. } = step;
+        let done = |result: Result<(), Errno>| result.map(|()| 0);
+        let moved = |result: Result<usize, Errno>| result.map(|count| count as i64);
+        let name = || self.name_of(call.name);
+        match call.kind {
+            Kind::Open => {
+                let mode = Mode::from_bits_truncate(call.length as u32 & 0o777 | 0o600);
+                let fd = rustix::fs::openat(&self.root, name(), open_flags(call.flags), mode)?;
+                self.keep(step, fd)
+            }
+            Kind::Duplicate => {
+                let fd = rustix::io::fcntl_dupfd_cloexec(self.fd(*other)?, 0)?;
+                self.keep(step, fd)
+            }
+            Kind::Close => {
+                let number = self.open.get(*slot as usize).map_or(-1, |place| place.swap(-1, Ordering::AcqRel));
+                // SAFETY: the number was taken out of its place: nobody else closes it.
+                done(unsafe { rustix::io::try_close(number) })
+            }
+            Kind::Read => moved(rustix::io::read(self.fd(*slot)?, buffers.into(call.length))),
+            Kind::ReadAt => moved(rustix::io::pread(self.fd(*slot)?, buffers.into(call.length), call.offset)),
+            Kind::Write => moved(rustix::io::write(self.fd(*slot)?, buffers.from(call.length))),
+            Kind::WriteAt => moved(rustix::io::pwrite(self.fd(*slot)?, buffers.from(call.length), call.offset)),
+            Kind::Sync => done(rustix::fs::fsync(self.fd(*slot)?)),
+            Kind::DataSync => done(rustix::fs::fdatasync(self.fd(*slot)?)),
+            Kind::SyncFileSystem if *slot == u32::MAX => done(rustix::fs::syncfs(&self.root)),
+            Kind::SyncFileSystem => done(rustix::fs::syncfs(self.fd(*slot)?)),
+            Kind::Truncate => done(rustix::fs::ftruncate(self.fd(*slot)?, call.length)),
+            Kind::TruncateName => {
+                let fd = rustix::fs::openat(&self.root, name(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+                done(rustix::fs::ftruncate(fd, call.length))
+            }
+            Kind::Allocate => {
+                let flags = FallocateFlags::from_bits_truncate(call.flags);
+                done(rustix::fs::fallocate(self.fd(*slot)?, flags, call.offset, call.length))
+            }
+            Kind::Rename => {
+                let flags = RenameFlags::from_bits_truncate(call.flags);
+                let to = self.name_of(call.second);
+                // Not every file system takes flags.
+                done(if flags.is_empty() {
+                    rustix::fs::renameat(&self.root, name(), &self.root, to)
+                } else {
+                    rustix::fs::renameat_with(&self.root, name(), &self.root, to, flags)
+                })
+            }
+            Kind::Unlink => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::empty())),
+            Kind::RemoveDirectory => done(rustix::fs::unlinkat(&self.root, name(), AtFlags::REMOVEDIR)),
+            Kind::MakeDirectory => {
+                let mode = Mode::from_bits_truncate(call.length as u32 & 0o777 | 0o700);
+                done(rustix::fs::mkdirat(&self.root, name(), mode))
+            }
+            Kind::Link => {
+                let to = self.name_of(call.second);
+                done(rustix::fs::linkat(&self.root, name(), &self.root, to, AtFlags::empty()))
+            }
+            // Texts are names below the root, which lead only further down from wherever they stand.
+            Kind::SymbolicLink => done(rustix::fs::symlinkat(self.name_of(call.second), &self.root, name())),
+            Kind::Stat => rustix::fs::fstat(self.fd(*slot)?).map(|_| 0),
+            Kind::StatName => rustix::fs::statat(&self.root, name(), AtFlags::SYMLINK_NOFOLLOW).map(|_| 0),
+            Kind::ReadLink => rustix::fs::readlinkat(&self.root, name(), Vec::with_capacity(256))
+                .map(|text| text.as_bytes().len() as i64),
+            Kind::AttributesName => done(match call.flags {
+                flags::TIMES => rustix::fs::utimensat(&self.root, name(), &now(), AtFlags::SYMLINK_NOFOLLOW),
+                flags::OWNER => rustix::fs::chownat(&self.root, name(), None, None, AtFlags::SYMLINK_NOFOLLOW),
+                _ => rustix::fs::chmodat(&self.root, name(), Mode::from(0o644), AtFlags::empty()),
+            }),
+            Kind::Attributes => done(match call.flags {
+                flags::TIMES => rustix::fs::futimens(self.fd(*slot)?, &now()),
+                flags::OWNER => rustix::fs::fchown(self.fd(*slot)?, None::<Uid>, None::<Gid>),
+                _ => rustix::fs::fchmod(self.fd(*slot)?, Mode::from(0o644)),
+            }),
+            Kind::Seek | Kind::SyncRange | Kind::List | Kind::Copy | Kind::Advise => self.raw(step, buffers),
+            Kind::Map | Kind::Spawn | Kind::Wait | Kind::Exit => Ok(call.result),
+        }
+    }
+
+    /// Calls that have no safe wrapper with these arguments.
+    fn raw(&self, step: &Step, buffers: &mut Buffers) -> Result<i64, Errno> {
+        let Step { call, slot, other, .. } = step;
+        let fd = self.fd(*slot)?.as_raw_fd();
+        let (offset, length) = (call.offset as i64, usize::try_from(call.length).unwrap_or(usize::MAX));
+        // SAFETY: descriptors that are open, numbers, and memory of ours that is as large as is said.
+        let result = unsafe {
+            match call.kind {
+                Kind::Seek => libc::lseek(fd, offset, call.flags as i32),
+                Kind::SyncRange => i64::from(libc::sync_file_range(fd, offset, length as i64, call.flags)),
+                Kind::Advise => -i64::from(libc::posix_fadvise(fd, offset, length as i64, call.flags as i32)),
+                Kind::List => {
+                    let into = buffers.into(call.length);
+                    libc::syscall(libc::SYS_getdents64, fd, into.as_mut_ptr(), into.len())
+                }
+                _ => self.copy(fd, self.fd(*other)?, call, length),
+            }
+        };
+        if result != -1 {
+            return Ok(result);
+        }
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+    }
+
+    fn copy(&self, from: RawFd, to: BorrowedFd<'_>, call: &Call, length: usize) -> i64 {
+        let (to, none) = (to.as_raw_fd(), std::ptr::null_mut());
+        // SAFETY: as above, and null pointers mean where the descriptors stand.
+        unsafe {
+            match call.flags {
+                flags::SEND => libc::sendfile(to, from, none, length) as i64,
+                flags::CLONE => i64::from(libc::ioctl(to, libc::FICLONE, from)),
+                _ => libc::copy_file_range(from, none, to, none, length, 0) as i64,
+            }
+        }
+    }
+}
+
+impl Target for Kernel {
+    fn call(&self, step: &Step, buffers: &mut Buffers) -> i64 {
+        self.make(step, buffers).unwrap_or_else(|errno| -i64::from(errno.raw_os_error()))
+    }
+
+    fn name(&self, call: &Call) -> Box<str> {
+        let text = match call.kind.is_about_names() {
+            true => format!(" {}", self.name_of(call.name).to_string_lossy()),
+            false => format!(" at {} of descriptor {}", call.offset, call.handle),
+        };
+        text.into()
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        self.open.iter().for_each(|place| drop_raw(place.swap(-1, Ordering::AcqRel)));
+    }
+}
+
+fn drop_raw(number: RawFd) {
+    if number >= 0 {
+        // SAFETY: the number was taken out of its place: it is nobody else's.
+        drop(unsafe { OwnedFd::from_raw_fd(number) });
+    }
+}
+
+fn now() -> Timestamps {
+    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+    Timestamps { last_access: now, last_modification: now }
+}
+
+fn open_flags(given: u32) -> OFlags {
+    let access = match given & (flags::READ | flags::WRITE) {
+        flags::WRITE => OFlags::WRONLY,
+        flags::READ => OFlags::RDONLY,
+        _ => OFlags::RDWR,
+    };
+    let known = [
+        (flags::CREATE, OFlags::CREATE),
+        (flags::EXCLUSIVE, OFlags::EXCL),
+        (flags::TRUNCATE, OFlags::TRUNC),
+        (flags::APPEND, OFlags::APPEND),
+        (flags::DIRECT, OFlags::DIRECT),
+        (flags::SYNC, OFlags::SYNC),
+        (flags::DATA_SYNC, OFlags::DSYNC),
+        (flags::DIRECTORY, OFlags::DIRECTORY),
+        (flags::NO_FOLLOW, OFlags::NOFOLLOW),
+        (flags::PATH, OFlags::PATH),
+        (flags::TEMPORARY, OFlags::TMPFILE),
+    ];
+    let all = known.iter().filter(|(flag, _)| given & flag != 0).fold(access, |all, (_, flag)| all | *flag);
+    // Locks of terminals and waits for pipes are nothing that a file of ours has.
+    all | OFlags::CLOEXEC | OFlags::NOCTTY
+}
+
+/// As many descriptors as this user may have.
+fn raise_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Where it is refused, an open says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}

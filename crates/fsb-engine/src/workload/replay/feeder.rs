@@ -1,0 +1,206 @@
+//! Brings the calls of a trace to the threads that replay them.
+//!
+//! Before the clock starts as many blocks are made ready as a usual trace has. Of longer ones the rest follows while the replay
+//! goes on, each block when the oldest one is done, so that memory does not grow with the trace. Calls wait for earlier ones
+//! only: the lane that is furthest behind can always go on.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fsb_trace::{Call, Kind, Order, Part, Reader, Skimmed};
+
+use super::options::Options;
+use super::slots::Slots;
+use super::step::{Batch, Step};
+use crate::EngineError;
+
+/// Blocks that are ready or under way at once: a million calls.
+const WINDOW: usize = 16;
+/// The longest wait without looking whether all is over.
+const NAP: Duration = Duration::from_millis(50);
+
+/// What is read from the trace.
+struct Source<R: Read> {
+    reader: Reader<R>,
+    order: Order,
+    slots: Slots,
+    origin_ns: Option<u64>,
+    /// Calls of each lane so far.
+    blocks: usize,
+    ended: bool,
+    unopened: u64,
+}
+
+/// What waits for the threads.
+#[derive(Default)]
+struct Queues {
+    lanes: Vec<VecDeque<Batch>>,
+    /// Batches of each block that are not done.
+    left: VecDeque<(usize, usize)>,
+    ended: bool,
+    stopped: bool,
+}
+
+/// Brings calls to threads.
+pub(super) struct Feeder {
+    source: Mutex<Source<Box<dyn super::source::Bytes>>>,
+    queues: Mutex<Queues>,
+    changed: Condvar,
+    lanes: usize,
+}
+
+impl Feeder {
+    pub(super) fn new(options: &Options, skimmed: &Skimmed) -> Result<Feeder, EngineError> {
+        let lanes = options.totals.lanes.max(1);
+        let mut order = Order::new(lanes, options.overhead.gap_ns);
+        order.initial(&skimmed.initial);
+        let source = Source {
+            reader: options.source.reader()?,
+            order,
+            slots: Slots::default(),
+            origin_ns: None,
+            blocks: 0,
+            ended: false,
+            unopened: 0,
+        };
+        let queues = Queues { lanes: (0..lanes).map(|_| VecDeque::new()).collect(), ..Queues::default() };
+        Ok(Feeder {
+            source: Mutex::new(source),
+            queues: Mutex::new(queues),
+            changed: Condvar::new(),
+            lanes: lanes as usize,
+        })
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes as many blocks ready as may be at once.
+    pub(super) fn fill(&self) -> Result<(), EngineError> {
+        while self.queues().left.len() < WINDOW && self.bring()? {}
+        Ok(())
+    }
+
+    /// Brings the rest, block by block, until all is done or stopped.
+    pub(super) fn feed(&self) -> Result<(), EngineError> {
+        loop {
+            let mut queues = self.queues();
+            while !queues.stopped && !queues.ended && queues.left.len() >= WINDOW {
+                queues = self.changed.wait_timeout(queues, NAP).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if queues.stopped || queues.ended {
+                return Ok(());
+            }
+            drop(queues);
+            if let Err(error) = self.bring() {
+                self.stop();
+                return Err(error);
+            }
+        }
+    }
+
+    /// Nobody needs any more.
+    pub(super) fn stop(&self) {
+        self.queues().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Calls on descriptors that the trace never opens.
+    pub(super) fn unopened(&self) -> u64 {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner).unopened
+    }
+
+    /// The next calls of a lane, when it has done those before; nothing at the end.
+    pub(super) fn next(&self, lane: u32, done: Option<&Batch>, given_up: impl Fn() -> bool) -> Option<Batch> {
+        let mut queues = self.queues();
+        if let Some(done) = done {
+            if let Some(block) = queues.left.iter_mut().find(|(block, _)| *block == done.block) {
+                block.1 -= 1;
+            }
+            while queues.left.front().is_some_and(|(_, left)| *left == 0) {
+                queues.left.pop_front();
+                self.changed.notify_all();
+            }
+        }
+        loop {
+            if let Some(batch) = queues.lanes.get_mut(lane as usize).and_then(VecDeque::pop_front) {
+                return Some(batch);
+            }
+            if queues.ended || queues.stopped || given_up() {
+                return None;
+            }
+            queues = self.changed.wait_timeout(queues, NAP).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Makes one block ready; whether there may be more.
+    fn bring(&self) -> Result<bool, EngineError> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let batches = source.next_block(self.lanes)?;
+        let (block, ended) = (source.blocks, source.ended);
+        drop(source);
+        let mut queues = self.queues();
+        if let Some(batches) = batches {
+            let with_calls = batches.iter().filter(|batch| !batch.steps.is_empty()).count();
+            queues.left.push_back((block, with_calls));
+            for (queue, batch) in queues.lanes.iter_mut().zip(batches) {
+                if !batch.steps.is_empty() {
+                    queue.push_back(Batch { block, ..batch });
+                }
+            }
+        }
+        queues.ended = ended;
+        self.changed.notify_all();
+        Ok(!ended)
+    }
+}
+
+impl<R: Read> Source<R> {
+    /// The next block, lane by lane.
+    fn next_block(&mut self, lanes: usize) -> Result<Option<Vec<Batch>>, EngineError> {
+        loop {
+            let part = self.reader.next_part();
+            match part.map_err(|error| EngineError::new(format!("read the trace: {error}")))? {
+                Some(Part::Calls(calls)) => {
+                    self.blocks += 1;
+                    let mut batches: Vec<Batch> = (0..lanes).map(|_| Batch::default()).collect();
+                    calls.iter().for_each(|call| self.add(call, &mut batches));
+                    return Ok(Some(batches));
+                }
+                Some(Part::Initial(_)) => {}
+                Some(Part::End(_)) | None => {
+                    self.ended = true;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, call: &Call, batches: &mut [Batch]) {
+        let origin = *self.origin_ns.get_or_insert(call.start_ns);
+        let turn = self.order.turn(call, self.reader.names());
+        let (slot, other, opened) = self.slots.of(call);
+        // A trace whose end tells fewer lanes than it has was made by hand.
+        let Some(batch) = batches.get_mut(call.lane as usize) else { return };
+        let first_of_all = turn.number == 1 && turn.waits.is_empty();
+        let think_ns = if first_of_all { call.start_ns.saturating_sub(origin) } else { turn.think_ns };
+        let before = batch.waits.len() as u32;
+        batch.waits.extend(turn.waits);
+        let unopened = call.kind.is_replayed() && !opened;
+        self.unopened += u64::from(unopened);
+        // The seek that puts a descriptor where it stood before the recording is no thought.
+        let think_ns = if call.kind == Kind::Wait { think_ns.min(call.start_ns) } else { think_ns };
+        batch.steps.push(Step {
+            call: *call,
+            slot,
+            other,
+            think_ns,
+            first: turn.first,
+            unopened,
+            waits: before..batch.waits.len() as u32,
+        });
+    }
+}

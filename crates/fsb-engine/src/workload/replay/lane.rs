@@ -1,0 +1,195 @@
+//! One thread of a replay.
+
+use std::fmt;
+
+use fsb_trace::{Call, Kind, Totals};
+
+use super::calls::{Buffers, Target};
+use super::feeder::Feeder;
+use super::options::Options;
+use super::step::{Batch, Step};
+use super::turns::Turns;
+use crate::EngineError;
+use crate::clock;
+use crate::context::Context;
+use crate::thread_recorder::ThreadRecorder;
+use crate::threads::ThreadJob;
+
+/// A thread sleeps through longer thought, up to so many nanoseconds before its end: from there on it looks at the clock, as
+/// the program was on a processor.
+const AWAKE_NS: u64 = 80_000;
+
+/// What one thread found.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    /// Calls with another result than the recorded one.
+    pub(super) others: u64,
+    pub(super) first: Option<Other>,
+}
+
+/// A call with another result.
+#[derive(Debug)]
+pub(super) struct Other {
+    pub(super) start_ns: u64,
+    kind: Kind,
+    name: Box<str>,
+    recorded: i64,
+    result: i64,
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let said = |result: i64| match i32::try_from(-result) {
+            Ok(number) if number > 0 => fsb_model::errno::describe(number),
+            _ => result.to_string(),
+        };
+        write!(f, "{}{}: {} instead of {}", self.kind.name(), self.name, said(self.result), said(self.recorded))
+    }
+}
+
+/// All threads of a replay.
+pub(super) struct Replay<'r> {
+    target: &'r dyn Target,
+    feeder: &'r Feeder,
+    turns: Turns,
+    pace: f64,
+    largest: usize,
+    context: &'r Context,
+}
+
+impl<'r> Replay<'r> {
+    pub(super) fn new(
+        target: &'r dyn Target,
+        feeder: &'r Feeder,
+        options: &Options,
+        context: &'r Context,
+        totals: &Totals,
+    ) -> Replay<'r> {
+        let largest = totals.largest.clamp(4096, super::calls::MOST_MOVED).next_multiple_of(4096) as usize;
+        Replay { target, feeder, turns: Turns::new(totals.lanes), pace: options.pace.0, largest, context }
+    }
+
+    /// Waits as long as the program thought, from the moment that its last call ended.
+    fn think(&self, recorder: &mut ThreadRecorder<'_>, from_ns: u64, ns: u64) {
+        let until = from_ns.saturating_add((ns as f64 * self.pace) as u64);
+        if recorder.is_simulated() {
+            return recorder.pass_until(until);
+        }
+        while recorder.now() < until {
+            let left = until - recorder.now().min(until);
+            if left > 2 * AWAKE_NS {
+                recorder.wait_until(until - AWAKE_NS);
+            }
+            if recorder.failed() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn wait_for(&self, step: &Step, batch: &Batch, recorder: &ThreadRecorder<'_>) -> bool {
+        let waits = &batch.waits[step.waits.start as usize..step.waits.end as usize];
+        waits.iter().all(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()))
+    }
+
+    /// One call in its turn; false where others have failed.
+    fn step(&self, step: &Step, batch: &Batch, state: &mut State, recorder: &mut ThreadRecorder<'_>) -> bool {
+        let Step { call, .. } = step;
+        state.number += 1;
+        let waits = !step.waits.is_empty();
+        if step.first && waits && !self.wait_for(step, batch, recorder) {
+            return false;
+        }
+        let thinks = self.pace > 0.0 && step.think_ns > 0;
+        if thinks {
+            let from = if step.first && waits { recorder.now() } else { state.ended_ns };
+            self.think(recorder, from, step.think_ns);
+        }
+        if !step.first && waits && !self.wait_for(step, batch, recorder) {
+            return false;
+        }
+        if !step.is_made() {
+            self.turns.end(call.lane, state.number);
+            state.ended_ns = recorder.now();
+            return true;
+        }
+        if thinks || waits {
+            recorder.start();
+        }
+        let result = if step.unopened { call.result } else { self.target.call(step, &mut state.buffers) };
+        recorder.lap(kind(call.kind), call.moved());
+        state.ended_ns = recorder.last();
+        self.turns.end(call.lane, state.number);
+        if !step.agrees(result) && !self.target.is_nothing() {
+            state.other(call, result, self.target);
+        }
+        !recorder.failed()
+    }
+}
+
+/// What a thread works with.
+pub(super) struct State {
+    rank: u32,
+    number: u32,
+    ended_ns: u64,
+    buffers: Buffers,
+    report: Report,
+}
+
+impl State {
+    #[cold]
+    fn other(&mut self, call: &Call, result: i64, target: &dyn Target) {
+        self.report.others += 1;
+        if self.report.first.is_none() {
+            let name = target.name(call);
+            let (start_ns, kind, recorded) = (call.start_ns, call.kind, call.result);
+            self.report.first = Some(Other { start_ns, kind, name, recorded, result });
+        }
+    }
+}
+
+impl ThreadJob for Replay<'_> {
+    type ThreadState = State;
+    type Report = Report;
+
+    fn init(&self, rank: u32) -> Result<State, EngineError> {
+        super::calls::wake_exactly();
+        let largest = if self.target.is_nothing() { 4096 } else { self.largest };
+        let buffers = Buffers::new(self.context.data(), rank, largest);
+        Ok(State { rank, number: 0, ended_ns: 0, buffers, report: Report::default() })
+    }
+
+    fn run(&self, state: &mut State, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        recorder.start();
+        state.ended_ns = recorder.last();
+        let mut done: Option<Batch> = None;
+        while let Some(batch) = self.feeder.next(state.rank, done.as_ref(), || recorder.failed()) {
+            for step in &batch.steps {
+                if !self.step(step, &batch, state, recorder) {
+                    return Ok(());
+                }
+            }
+            done = Some(batch);
+        }
+        Ok(())
+    }
+
+    fn report(&self, state: State) -> Report {
+        state.report
+    }
+}
+
+/// What the clock takes a call for.
+fn kind(kind: Kind) -> clock::Kind {
+    match kind.about().family {
+        "read" | "copy" => clock::Kind::Read,
+        "write" => clock::Kind::Write,
+        "open" | "make" => clock::Kind::Create,
+        "list" => clock::Kind::Readdir,
+        "rename" => clock::Kind::Rename,
+        "remove" => clock::Kind::Delete,
+        "close" => clock::Kind::Close,
+        "sync" => clock::Kind::Sync,
+        _ => clock::Kind::Stat,
+    }
+}

@@ -1,0 +1,64 @@
+//! How far each lane has come, for those that wait for it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::thread::futex::{self, Flags};
+use rustix::time::Timespec;
+
+/// Looks before a lane sleeps.
+const LOOKS: u32 = 200;
+/// The longest sleep without asking whether the others still live.
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// Calls that a lane has ended, on a cache line of its own.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Progress {
+    ended: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+/// All lanes.
+#[derive(Debug)]
+pub(super) struct Turns(Box<[Progress]>);
+
+impl Turns {
+    pub(super) fn new(lanes: u32) -> Turns {
+        Turns((0..lanes.max(1)).map(|_| Progress::default()).collect())
+    }
+
+    /// One more call of the lane has ended.
+    #[inline]
+    pub(super) fn end(&self, lane: u32, number: u32) {
+        let Some(progress) = self.0.get(lane as usize) else { return };
+        progress.ended.store(number, Ordering::SeqCst);
+        if progress.sleepers.load(Ordering::SeqCst) > 0 {
+            let _ = futex::wake(&progress.ended, Flags::PRIVATE, i32::MAX as u32);
+        }
+    }
+
+    /// Waits until the lane has ended so many calls; false where `given_up` said so first.
+    #[inline]
+    pub(super) fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> bool {
+        let Some(progress) = self.0.get(lane as usize) else { return true };
+        for _ in 0..LOOKS {
+            if progress.ended.load(Ordering::Acquire) >= number {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        progress.sleepers.fetch_add(1, Ordering::SeqCst);
+        let reached = loop {
+            let ended = progress.ended.load(Ordering::SeqCst);
+            if ended >= number {
+                break true;
+            }
+            if given_up() {
+                break false;
+            }
+            let _ = futex::wait(&progress.ended, Flags::PRIVATE, ended, Some(&NAP));
+        };
+        progress.sleepers.fetch_sub(1, Ordering::SeqCst);
+        reached
+    }
+}

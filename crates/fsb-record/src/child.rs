@@ -1,0 +1,34 @@
+//! The process that becomes the program: it gives itself the filter and waits to be watched first.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use fsb_testbed::trace;
+
+use crate::syscalls;
+
+/// The hidden argument that makes the binary play this part.
+pub const CHILD_ARGUMENT: &str = "__record-child";
+
+/// Starts one, stopped, which becomes that program; without one it makes calls that cost nothing, to be measured.
+pub(crate) fn start(program: &[OsString]) -> io::Result<Child> {
+    let child = Command::new("/proc/self/exe").arg(CHILD_ARGUMENT).args(program).spawn()?;
+    trace::wait_until_stopped(child.id() as i32)?;
+    Ok(child)
+}
+
+/// Plays the part; returns only what went wrong, or that the calls to be measured are done.
+///
+/// # Errors
+/// There is no such program, or the kernel refuses the filter.
+pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
+    trace::stop_self();
+    trace::install(&syscalls::rules())?;
+    let Some((program, arguments)) = arguments.split_first() else {
+        (0..crate::overhead::CALLS).for_each(|_| trace::fail_cheaply());
+        return Ok(());
+    };
+    Err(Command::new(program).args(arguments).exec())
+}

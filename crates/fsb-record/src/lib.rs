@@ -1,0 +1,18 @@
+//! Records the file calls of a program, or of one that runs already.
+//!
+//! A program that is started here stops at file calls only, by a seccomp filter, and everything else runs at its own speed. One
+//! that runs already stops at every call. While it stands at the beginning of a call the files can be looked at: what is
+//! written down of them is what the call will find.
+#![forbid(unsafe_code)]
+
+mod child;
+mod memory;
+mod overhead;
+mod processes;
+mod syscalls;
+mod task;
+mod tracer;
+mod world;
+
+pub use child::{CHILD_ARGUMENT, child_main};
+pub use tracer::{Outcome, RecordError, Request, Subject, record};

@@ -1,0 +1,97 @@
+//! Which calls are watched, and what their arguments mean: a table of numbers and readings.
+
+mod arguments;
+mod table;
+
+use fsb_testbed::trace::Rule;
+use fsb_trace::RawCall;
+
+pub use arguments::{Arguments, open_flags};
+pub use table::CALLS;
+
+/// What a call is about, apart from files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// A call of the trace.
+    File,
+    /// Another working directory.
+    ChangeDirectory,
+    /// Descriptors from the first to the second; at exec.
+    CloseRange(i32, i32, bool),
+    /// Whether exec closes the descriptor.
+    CloseOnExec(bool),
+    /// A new task: its flags, or where they lie in memory.
+    Clone(u64, Option<u64>),
+    /// Waits for a child.
+    Wait,
+    /// A ring of io_uring.
+    Uring,
+    /// Requests of io_submit.
+    Asynchronous,
+}
+
+/// A call as its registers tell it: paths lie in the memory of who made it.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// What it is about.
+    pub act: Act,
+    /// Everything but paths.
+    pub raw: RawCall<'static>,
+    /// Where the path lies.
+    pub path: Option<u64>,
+    /// Where the other path lies.
+    pub second: Option<u64>,
+    /// Where a list of pieces lies, and how many there are: their lengths are what is asked for.
+    pub pieces: Option<(u64, u64)>,
+    /// An empty path means the descriptor.
+    pub empty_path: bool,
+    /// Where `struct open_how` lies.
+    pub how: Option<u64>,
+}
+
+/// A call that is watched.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its number here, and when it stops.
+    pub rule: Rule,
+    /// What its arguments mean.
+    pub read: fn(Arguments) -> Seen,
+}
+
+/// What a call that began means; nothing where it is not watched.
+pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {
+    let watched = CALLS.iter().find(|watched| watched.rule.number as u64 == number)?;
+    let chosen = |at: u8| arguments[usize::from(at)] as u32;
+    let fits = watched.rule.only.is_none_or(|(at, values)| values.contains(&chosen(at)))
+        && watched.rule.except.is_none_or(|(at, value)| chosen(at) != value);
+    fits.then(|| (watched.read)(Arguments(arguments)))
+}
+
+/// The rules of all of them.
+pub fn rules() -> Vec<Rule> {
+    CALLS.iter().map(|watched| watched.rule).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_watched_once() {
+        for (at, watched) in CALLS.iter().enumerate() {
+            assert!(
+                CALLS[..at].iter().all(|other| other.rule.number != watched.rule.number),
+                "{}",
+                watched.rule.number
+            );
+        }
+    }
+
+    #[test]
+    fn locks_and_memory_without_a_file_are_let_alone() {
+        assert!(seen(libc::SYS_fcntl as u64, [3, libc::F_SETLK as u64, 0, 0, 0, 0]).is_none());
+        assert!(seen(libc::SYS_fcntl as u64, [3, libc::F_DUPFD_CLOEXEC as u64, 0, 0, 0, 0]).is_some());
+        assert!(seen(libc::SYS_mmap as u64, [0, 4096, 3, 2, u64::from(u32::MAX), 0]).is_none());
+        assert!(seen(libc::SYS_getpid as u64, [0; 6]).is_none());
+    }
+}

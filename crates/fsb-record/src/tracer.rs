@@ -1,0 +1,401 @@
+//! Follows a program from stop to stop and writes its file calls down.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use fsb_testbed::trace::{self, CallInfo, Stop, Until};
+use fsb_trace::{Header, Kind, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer};
+
+use crate::memory;
+use crate::syscalls::{Act, Seen, seen};
+use crate::task::{Pending, Task};
+use crate::world::Live;
+use crate::{child, overhead, processes};
+
+/// What is recorded.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A program, with its arguments.
+    Program(Vec<OsString>),
+    /// A process that runs already, with all that it has made.
+    Process(i32),
+}
+
+/// What is recorded, and where.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is recorded.
+    pub subject: Subject,
+    /// Only what lies below this directory; a real path.
+    pub root: PathBuf,
+}
+
+/// How a recording ended.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// The program's exit code, as a shell would have it; absent where it goes on.
+    pub code: Option<i32>,
+    /// What the trace holds.
+    pub totals: Totals,
+    /// Bytes of the trace.
+    pub bytes: u64,
+    /// What stopping costs each call.
+    pub overhead: Overhead,
+    /// Times that a task was stopped.
+    pub stops: u64,
+    /// Seconds from the first call to the end.
+    pub seconds: f64,
+}
+
+/// Why nothing could be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The kernel does not let us watch.
+    #[error("the program cannot be traced: {0}")]
+    Refused(io::Error),
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Records into a trace that begins with that header.
+///
+/// # Errors
+/// The program cannot be traced, or the trace cannot be written.
+pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
+    let cost = overhead::measure().map_err(RecordError::Refused)?;
+    header.overhead = cost;
+    let mut tracer = Tracer {
+        resolver: Resolver::new(request.root.as_os_str().as_bytes(), Live::default()),
+        writer: Writer::new(out, &header)?,
+        tasks: HashMap::new(),
+        early: HashSet::new(),
+        began: Instant::now(),
+        cost,
+        every: false,
+        running: true,
+        leader: 0,
+        code: None,
+        stops: 0,
+    };
+    trace::catch_ends();
+    match &request.subject {
+        Subject::Program(words) => tracer.launch(words).map_err(RecordError::Refused)?,
+        Subject::Process(process) => tracer.attach(*process)?,
+    }
+    tracer.follow()?;
+    tracer.finish()
+}
+
+struct Tracer<W: Write> {
+    resolver: Resolver<Live>,
+    writer: Writer<W>,
+    tasks: HashMap<i32, Task>,
+    /// New tasks that stopped before their makers were seen to make them.
+    early: HashSet<i32>,
+    began: Instant,
+    cost: Overhead,
+    /// Every call stops, for there is no filter.
+    every: bool,
+    /// The program has begun.
+    running: bool,
+    leader: i32,
+    code: Option<i32>,
+    stops: u64,
+}
+
+impl<W: Write> Tracer<W> {
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn launch(&mut self, words: &[OsString]) -> io::Result<()> {
+        self.leader = child::start(words)?.id() as i32;
+        self.running = false;
+        trace::seize(self.leader, true)?;
+        self.tasks.insert(self.leader, Task::default());
+        self.adopt(self.leader);
+        rustix::process::kill_process(overhead::pid(self.leader)?, rustix::process::Signal::CONT)?;
+        Ok(())
+    }
+
+    /// Where a process works, and what it has open.
+    fn adopt(&mut self, process: i32) {
+        let directory = processes::directory(process).unwrap_or_else(|| PathBuf::from("/"));
+        self.resolver.task(process as u32, directory.as_os_str().as_bytes());
+        for file in processes::open_files(process) {
+            let opened = (file.flags, file.place);
+            // A trace that cannot be written is told at the next call.
+            let _ = self.resolver.opened_before(process as u32, file.fd, &file.path, opened, &mut self.writer);
+        }
+    }
+
+    fn attach(&mut self, process: i32) -> Result<(), RecordError> {
+        (self.every, self.leader) = (true, process);
+        for process in processes::with_children(process) {
+            for (at, thread) in processes::threads(process).into_iter().enumerate() {
+                match trace::seize(thread, false).and_then(|()| trace::interrupt(thread)) {
+                    // It has ended meanwhile; but the one that was asked for must be there.
+                    Err(error) if thread == self.leader => return Err(RecordError::Refused(error)),
+                    Err(_) => continue,
+                    Ok(()) => {}
+                }
+                self.tasks.insert(thread, Task::default());
+                if at == 0 {
+                    self.adopt(process);
+                } else {
+                    let shared = Shared { files: true, directory: true };
+                    let now = self.now();
+                    self.resolver.spawn(process as u32, thread as u32, shared, now, &mut self.writer)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self) -> Result<(), RecordError> {
+        while !self.tasks.is_empty() {
+            let (task, stop) = match trace::wait() {
+                Ok(stopped) => stopped,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    trace::asked_to_end();
+                    if self.every {
+                        self.let_go();
+                        return Ok(());
+                    }
+                    // The program was asked, too, where a terminal did it, and ends as it likes.
+                    continue;
+                }
+                Err(_) => break,
+            };
+            self.stops += 1;
+            self.stopped(task, stop)?;
+        }
+        Ok(())
+    }
+
+    fn stopped(&mut self, task: i32, stop: Stop) -> Result<(), RecordError> {
+        let seen_ns = self.now();
+        match stop {
+            Stop::Ended { code } => {
+                if task == self.leader {
+                    self.code = Some(code);
+                }
+                self.resolver.exit(task as u32, seen_ns, &mut self.writer)?;
+                self.tasks.remove(&task);
+            }
+            Stop::Filtered => self.begins(task, seen_ns)?,
+            Stop::Call if self.tasks.get(&task).is_some_and(|task| task.pending.is_some()) => {
+                self.ends(task, seen_ns)?;
+            }
+            Stop::Call if self.every => self.begins(task, seen_ns)?,
+            Stop::Call => self.resume(task, false, 0),
+            Stop::Made => {
+                let child = trace::event_message(task).unwrap_or_default() as i32;
+                let flags = self.tasks.get(&task).map_or(0, |task| task.making);
+                let has = |flag: libc::c_int| flags & flag as u64 != 0;
+                let shared = Shared { files: has(libc::CLONE_FILES), directory: has(libc::CLONE_FS) };
+                self.resolver.spawn(task as u32, child as u32, shared, seen_ns, &mut self.writer)?;
+                self.tasks.insert(child, Task::default());
+                if self.early.remove(&child) {
+                    self.resume(child, false, 0);
+                }
+                self.resume(task, false, 0);
+            }
+            Stop::Executed => {
+                let before = trace::event_message(task).unwrap_or_default() as i32;
+                if before != task && before != 0 {
+                    // A thread became the whole process; the others are gone.
+                    self.resolver.exit(before as u32, seen_ns, &mut self.writer)?;
+                    self.tasks.remove(&before);
+                }
+                self.tasks.insert(task, Task::default());
+                if !self.running {
+                    self.running = true;
+                    self.began = Instant::now();
+                }
+                let now = self.now();
+                self.resolver.exec(task as u32, now, &mut self.writer)?;
+                self.resume(task, false, 0);
+            }
+            Stop::Paused { job: true } => drop(trace::resume(task, Until::Continued, 0)),
+            Stop::Paused { job: false } if self.tasks.contains_key(&task) => self.resume(task, false, 0),
+            Stop::Paused { job: false } => drop(self.early.insert(task)),
+            Stop::Signal(signal) => self.resume(task, false, signal),
+        }
+        Ok(())
+    }
+
+    /// A task goes on, to the end of its call where that is wanted. One that was killed meanwhile does not.
+    fn resume(&self, task: i32, to_end: bool, signal: i32) {
+        let until = if to_end || self.every { Until::Call } else { Until::Event };
+        let _ = trace::resume(task, until, signal);
+    }
+
+    /// A call begins.
+    fn begins(&mut self, task: i32, seen_ns: u64) -> Result<(), RecordError> {
+        let pending = match trace::call_info(task) {
+            Ok(CallInfo::Entry { architecture, .. }) if architecture != trace::HERE => {
+                self.resolver.unseen(Unseen::Foreign);
+                None
+            }
+            Ok(CallInfo::Entry { number, arguments, .. }) if self.running => match seen(number, arguments) {
+                Some(seen) => self.pending(task, seen)?,
+                None => None,
+            },
+            _ => None,
+        };
+        let now = self.now();
+        let switches = self.cost.gap_ns;
+        let state = self.tasks.entry(task).or_default();
+        let waits = pending.is_some();
+        state.lost_ns += (now - seen_ns) + if waits { 0 } else { switches };
+        (state.pending, state.start_ns) = (pending, now);
+        self.resume(task, waits, 0);
+        Ok(())
+    }
+
+    /// What is waited for, where the end of the call matters.
+    fn pending(&mut self, task: i32, mut seen: Seen) -> Result<Option<Pending>, RecordError> {
+        let fd = seen.raw.fd;
+        match seen.act {
+            Act::File => {}
+            Act::ChangeDirectory => {
+                let path = seen.path.and_then(|path| memory::text(task, path));
+                return Ok(Some(Pending::Directory(fd, path)));
+            }
+            Act::CloseRange(first, last, at_exec) => return Ok(Some(Pending::CloseRange(first, last, at_exec))),
+            Act::CloseOnExec(closes) => return Ok(Some(Pending::CloseOnExec(fd, closes))),
+            Act::Clone(flags, place) => {
+                let flags = place.and_then(|at| memory::numbers::<1>(task, at)).map_or(flags, |[flags]| flags);
+                self.tasks.entry(task).or_default().making = flags;
+                return Ok(None);
+            }
+            Act::Wait => return Ok(Some(Pending::Wait)),
+            Act::Uring => {
+                self.resolver.unseen(Unseen::Uring);
+                return Ok(None);
+            }
+            Act::Asynchronous => {
+                self.resolver.unseen(Unseen::Asynchronous);
+                return Ok(None);
+            }
+        }
+        if let Some([flags, mode]) = seen.how.and_then(|at| memory::numbers::<2>(task, at)) {
+            seen.set_open_flags(flags as i32);
+            seen.raw.length = mode & 0o7777;
+        }
+        if let Some((at, count)) = seen.pieces.filter(|_| self.resolver.follows(task as u32, fd)) {
+            seen.raw.length = memory::length_of_pieces(task, at, count);
+        }
+        // A path that cannot be read makes the call fail.
+        let text = |address: Option<u64>| match address {
+            Some(address) => memory::text(task, address).map(Some),
+            None => Some(None),
+        };
+        let (Some(mut path), Some(second)) = (text(seen.path), text(seen.second)) else { return Ok(None) };
+        if seen.empty_path && path.as_ref().is_some_and(Vec::is_empty) {
+            path = None;
+            seen.raw.kind = match seen.raw.kind {
+                Kind::StatName => Kind::Stat,
+                Kind::AttributesName => Kind::Attributes,
+                kind => kind,
+            };
+        }
+        if path.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        let raw = fsb_trace::RawCall { path: path.as_deref(), second: second.as_deref(), ..seen.raw };
+        let moves_names =
+            matches!(raw.kind, Kind::Rename | Kind::SymbolicLink | Kind::RemoveDirectory | Kind::MakeDirectory);
+        let begun = self.resolver.begin(task as u32, &raw, &mut self.writer)?;
+        Ok(begun.map(|begun| Pending::File { begun, moves_names }))
+    }
+
+    /// A call has ended.
+    fn ends(&mut self, task: i32, seen_ns: u64) -> Result<(), RecordError> {
+        /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
+        const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
+        let result = match trace::call_info(task) {
+            Ok(CallInfo::Exit { result }) => result,
+            // With every call stopping, the filter's stop is followed by one of its own.
+            _ => {
+                self.resume(task, true, 0);
+                return Ok(());
+            }
+        };
+        let state = self.tasks.entry(task).or_default();
+        let (pending, lost) = (state.pending.take(), state.lost_ns);
+        let took_ns = seen_ns.saturating_sub(state.start_ns);
+        let times = Times { start_ns: state.start_ns, took_ns, lost_ns: lost / LOST_UNIT * LOST_UNIT };
+        let id = task as u32;
+        let mut written = false;
+        match pending {
+            _ if BEGINS_AGAIN.contains(&result) => {}
+            Some(Pending::File { begun, moves_names }) => {
+                written = true;
+                self.resolver.end(id, begun, result, times, &mut self.writer)?;
+                if moves_names {
+                    self.resolver.world().forget();
+                }
+            }
+            Some(Pending::Wait) if result > 0 => {
+                written = true;
+                self.resolver.wait(id, result as u32, times, &mut self.writer)?;
+            }
+            Some(Pending::Directory(fd, path)) if result >= 0 => {
+                self.resolver.change_directory(id, fd, path.as_deref());
+            }
+            Some(Pending::CloseRange(first, last, at_exec)) if result >= 0 => {
+                self.resolver.close_range(id, (first, last), at_exec, seen_ns, &mut self.writer)?;
+            }
+            Some(Pending::CloseOnExec(fd, closes)) if result >= 0 => self.resolver.close_on_exec(id, fd, closes),
+            _ => {}
+        }
+        let spent = self.now() - seen_ns;
+        let switches = self.cost.gap_ns + self.cost.call_ns;
+        let state = self.tasks.entry(task).or_default();
+        state.lost_ns = if written { spent } else { state.lost_ns + spent + switches };
+        self.resume(task, false, 0);
+        Ok(())
+    }
+
+    /// Everybody goes on without us.
+    fn let_go(&mut self) {
+        let tasks: Vec<i32> = self.tasks.keys().copied().collect();
+        let mut left: HashSet<i32> = tasks.into_iter().filter(|task| trace::interrupt(*task).is_ok()).collect();
+        while !left.is_empty() {
+            let Ok((task, stop)) = trace::wait() else { break };
+            match stop {
+                Stop::Ended { .. } => drop(left.remove(&task)),
+                Stop::Signal(signal) => {
+                    let _ = trace::resume(task, Until::Free, signal);
+                    left.remove(&task);
+                }
+                _ => {
+                    let _ = trace::resume(task, Until::Free, 0);
+                    left.remove(&task);
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Outcome, RecordError> {
+        let seconds = self.began.elapsed().as_secs_f64();
+        let (incomplete, notes) = self.resolver.finish(&mut self.writer)?;
+        let known = Totals {
+            tasks: self.resolver.tasks(),
+            outside: self.resolver.outside(),
+            incomplete,
+            notes,
+            recording_seconds: seconds,
+            ..Totals::default()
+        };
+        let (_, totals, bytes) = self.writer.finish(known)?;
+        Ok(Outcome { code: self.code, totals, bytes, overhead: self.cost, stops: self.stops, seconds })
+    }
+}

@@ -1,0 +1,250 @@
+//! Watching another process's calls: ptrace(2), and the seccomp filter that lets it stop at chosen ones only.
+//!
+//! Plain calls with safe arguments. What the stops mean is for who watches.
+
+mod filter;
+
+use std::io::{self, IoSliceMut};
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use filter::{HERE, Rule, install};
+
+/// Options of PTRACE_SEIZE: calls are told from signals; new tasks, exec and the filter's stops are events.
+const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACESECCOMP;
+/// Newer than some headers.
+const GET_SYSCALL_INFO: c_int = 0x420e;
+
+/// Why a task stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It has ended, with an exit code or by a signal.
+    Ended {
+        /// As `$?` of a shell: a signal counts from 128.
+        code: i32,
+    },
+    /// The filter stopped a call that begins.
+    Filtered,
+    /// A call begins or ends.
+    Call,
+    /// It has made a task.
+    Made,
+    /// It runs another program.
+    Executed,
+    /// It is new, or was interrupted; or it was stopped as a job is.
+    Paused {
+        /// As a job: until it is continued.
+        job: bool,
+    },
+    /// A signal is to be delivered.
+    Signal(i32),
+}
+
+/// Somebody asked this process to end.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn ask(_: c_int) {
+    ASKED.store(true, Ordering::Relaxed);
+}
+
+/// From now on SIGINT and SIGTERM do not end this process, but the wait for a stop: see [`asked_to_end`].
+pub fn catch_ends() {
+    // SAFETY: a zeroed structure with a handler that stores one flag; without SA_RESTART waits are interrupted.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = ask as *const () as usize;
+        libc::sigaction(libc::SIGINT, &action, null_mut());
+        libc::sigaction(libc::SIGTERM, &action, null_mut());
+    }
+}
+
+/// Whether such a signal came since this was asked last.
+pub fn asked_to_end() -> bool {
+    ASKED.swap(false, Ordering::Relaxed)
+}
+
+/// Waits until any traced task stops.
+///
+/// # Errors
+/// There is none left (ECHILD), or this process was asked to end (EINTR).
+pub fn wait() -> io::Result<(i32, Stop)> {
+    loop {
+        let mut status = 0;
+        // SAFETY: a pointer to a number of ours.
+        let task = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
+        if task > 0 {
+            return Ok((task, meaning(status)));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted || ASKED.load(Ordering::Relaxed) {
+            return Err(error);
+        }
+    }
+}
+
+fn meaning(status: c_int) -> Stop {
+    if libc::WIFEXITED(status) {
+        return Stop::Ended { code: libc::WEXITSTATUS(status) };
+    }
+    if libc::WIFSIGNALED(status) {
+        return Stop::Ended { code: 128 + libc::WTERMSIG(status) };
+    }
+    let signal = libc::WSTOPSIG(status);
+    match status >> 16 {
+        libc::PTRACE_EVENT_SECCOMP => Stop::Filtered,
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Stop::Made,
+        libc::PTRACE_EVENT_EXEC => Stop::Executed,
+        libc::PTRACE_EVENT_STOP => Stop::Paused { job: signal != libc::SIGTRAP },
+        _ if signal == libc::SIGTRAP | 0x80 => Stop::Call,
+        _ => Stop::Signal(signal),
+    }
+}
+
+/// Waits until a child of ours has stopped itself.
+///
+/// # Errors
+/// It ended instead.
+pub fn wait_until_stopped(child: i32) -> io::Result<()> {
+    let mut status = 0;
+    loop {
+        // SAFETY: as above.
+        let got = unsafe { libc::waitpid(child, &mut status, libc::WUNTRACED) };
+        if got == child && libc::WIFSTOPPED(status) {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if got == child || error.kind() != io::ErrorKind::Interrupted {
+            return Err(if got == child { io::Error::other("it ended before it began") } else { error });
+        }
+    }
+}
+
+/// Begins to trace a task; with `dies` it is killed when this process ends.
+///
+/// # Errors
+/// The kernel refuses it.
+pub fn seize(task: i32, dies: bool) -> io::Result<()> {
+    let options = OPTIONS | if dies { libc::PTRACE_O_EXITKILL } else { 0 };
+    request(libc::PTRACE_SEIZE as c_int, task, 0, options as usize).map(drop)
+}
+
+/// Stops a task that was seized while it ran.
+///
+/// # Errors
+/// It has ended.
+pub fn interrupt(task: i32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT as c_int, task, 0, 0).map(drop)
+}
+
+/// How a stopped task goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Until the filter or an event stops it.
+    Event,
+    /// Until a call begins or ends.
+    Call,
+    /// Not at all before the job is continued.
+    Continued,
+    /// Untraced.
+    Free,
+}
+
+/// Lets a stopped task go on, with a signal or none (0).
+///
+/// # Errors
+/// It has ended meanwhile (ESRCH).
+pub fn resume(task: i32, until: Until, signal: i32) -> io::Result<()> {
+    let how = match until {
+        Until::Event => libc::PTRACE_CONT,
+        Until::Call => libc::PTRACE_SYSCALL,
+        Until::Continued => libc::PTRACE_LISTEN,
+        Until::Free => libc::PTRACE_DETACH,
+    };
+    request(how as c_int, task, 0, signal as usize).map(drop)
+}
+
+/// The number that belongs to an event: the task that was made, or the one that executed.
+///
+/// # Errors
+/// It is not stopped at an event.
+pub fn event_message(task: i32) -> io::Result<u64> {
+    let mut message: libc::c_ulong = 0;
+    request(libc::PTRACE_GETEVENTMSG as c_int, task, 0, (&raw mut message) as usize)?;
+    Ok(message)
+}
+
+/// What a task that is stopped at a call has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallInfo {
+    /// It begins.
+    Entry {
+        /// The kind of program, as in `linux/audit.h`.
+        architecture: u32,
+        /// The number of the call.
+        number: u64,
+        /// Its arguments.
+        arguments: [u64; 6],
+    },
+    /// It has ended.
+    Exit {
+        /// An amount, or an error's number below 0.
+        result: i64,
+    },
+    /// Neither.
+    None,
+}
+
+/// Asks a stopped task about its call.
+///
+/// # Errors
+/// It has ended, or the kernel is older than 5.3.
+pub fn call_info(task: i32) -> io::Result<CallInfo> {
+    // struct ptrace_syscall_info: op and architecture, two pointers, then a union of numbers.
+    let mut raw = [0u64; 11];
+    request(GET_SYSCALL_INFO, task, size_of_val(&raw), raw.as_mut_ptr() as usize)?;
+    Ok(match raw[0] as u8 {
+        1 | 3 => CallInfo::Entry {
+            architecture: (raw[0] >> 32) as u32,
+            number: raw[3],
+            arguments: [raw[4], raw[5], raw[6], raw[7], raw[8], raw[9]],
+        },
+        2 => CallInfo::Exit { result: raw[3] as i64 },
+        _ => CallInfo::None,
+    })
+}
+
+fn request(request: c_int, task: i32, address: usize, data: usize) -> io::Result<i64> {
+    // SAFETY: addresses are numbers, or pointers to memory of ours that is as large as the request writes.
+    let answer = unsafe { libc::ptrace(request as _, task, address, data) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i64) }
+}
+
+/// Reads memory of another process; how much of it could be read.
+///
+/// # Errors
+/// Nothing could.
+pub fn read_memory(task: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
+    let remote = libc::iovec { iov_base: address as *mut _, iov_len: into.len() };
+    let mut local = [IoSliceMut::new(into)];
+    // SAFETY: the slice is ours and layout-compatible with an iovec; the other address is only read by the kernel.
+    let read = unsafe { libc::process_vm_readv(task, local.as_mut_ptr().cast(), 1, &remote, 1, 0) };
+    if read < 0 { Err(io::Error::last_os_error()) } else { Ok(read as usize) }
+}
+
+/// Stops this process until its parent lets it go on.
+pub fn stop_self() {
+    // SAFETY: a signal to ourselves.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// A call that does nothing but fail: what tracing costs is measured with it.
+pub fn fail_cheaply() {
+    // SAFETY: no descriptor has that number.
+    unsafe { libc::syscall(libc::SYS_fsync, -1) };
+}

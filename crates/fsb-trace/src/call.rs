@@ -1,0 +1,289 @@
+//! One call, and what there is to know about each kind of them.
+
+/// What a call does. The numbers are those on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "each is explained in ALL_KINDS")]
+pub enum Kind {
+    Open = 1,
+    Close,
+    Duplicate,
+    Read,
+    ReadAt,
+    Write,
+    WriteAt,
+    Seek,
+    Sync,
+    DataSync,
+    SyncRange,
+    SyncFileSystem,
+    Truncate,
+    TruncateName,
+    Allocate,
+    Rename,
+    Unlink,
+    RemoveDirectory,
+    MakeDirectory,
+    Link,
+    SymbolicLink,
+    Stat,
+    StatName,
+    ReadLink,
+    List,
+    Copy,
+    Attributes,
+    AttributesName,
+    Advise,
+    Map,
+    Spawn,
+    Wait,
+    Exit,
+}
+
+/// Which of a call's fields say something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Fields {
+    pub(crate) handle: bool,
+    pub(crate) other: bool,
+    pub(crate) name: bool,
+    pub(crate) second: bool,
+    pub(crate) offset: bool,
+    pub(crate) length: bool,
+    pub(crate) flags: bool,
+}
+
+/// A kind of calls, as it is called and stored.
+#[derive(Debug)]
+pub struct About {
+    /// Which.
+    pub kind: Kind,
+    /// As strace names it.
+    pub name: &'static str,
+    /// What a summary counts it as.
+    pub family: &'static str,
+    pub(crate) fields: Fields,
+}
+
+const fn about(kind: Kind, name: &'static str, family: &'static str, letters: &'static [u8]) -> About {
+    let mut fields =
+        Fields { handle: false, other: false, name: false, second: false, offset: false, length: false, flags: false };
+    let mut at = 0;
+    while at < letters.len() {
+        match letters[at] {
+            b'h' => fields.handle = true,
+            b'2' => fields.other = true,
+            b'n' => fields.name = true,
+            b's' => fields.second = true,
+            b'o' => fields.offset = true,
+            b'l' => fields.length = true,
+            _ => fields.flags = true,
+        }
+        at += 1;
+    }
+    About { kind, name, family, fields }
+}
+
+/// Every kind, in the order of its numbers. Fields: h descriptor, 2 another one (or a lane), n name, s second name, o offset,
+/// l length, f flags.
+pub static ALL_KINDS: &[About] = &[
+    about(Kind::Open, "open", "open", b"hnlf"),
+    about(Kind::Close, "close", "close", b"h"),
+    about(Kind::Duplicate, "dup", "close", b"h2"),
+    about(Kind::Read, "read", "read", b"hol"),
+    about(Kind::ReadAt, "pread", "read", b"hol"),
+    about(Kind::Write, "write", "write", b"hol"),
+    about(Kind::WriteAt, "pwrite", "write", b"hol"),
+    about(Kind::Seek, "lseek", "seek", b"hof"),
+    about(Kind::Sync, "fsync", "sync", b"h"),
+    about(Kind::DataSync, "fdatasync", "sync", b"h"),
+    about(Kind::SyncRange, "sync_file_range", "sync", b"holf"),
+    about(Kind::SyncFileSystem, "syncfs", "sync", b"hf"),
+    about(Kind::Truncate, "ftruncate", "size", b"hl"),
+    about(Kind::TruncateName, "truncate", "size", b"nl"),
+    about(Kind::Allocate, "fallocate", "size", b"holf"),
+    about(Kind::Rename, "rename", "rename", b"nsf"),
+    about(Kind::Unlink, "unlink", "remove", b"n"),
+    about(Kind::RemoveDirectory, "rmdir", "remove", b"n"),
+    about(Kind::MakeDirectory, "mkdir", "make", b"nl"),
+    about(Kind::Link, "link", "make", b"ns"),
+    about(Kind::SymbolicLink, "symlink", "make", b"ns"),
+    about(Kind::Stat, "fstat", "stat", b"h"),
+    about(Kind::StatName, "stat", "stat", b"nf"),
+    about(Kind::ReadLink, "readlink", "stat", b"n"),
+    about(Kind::List, "getdents", "list", b"hl"),
+    about(Kind::Copy, "copy_file_range", "copy", b"h2olf"),
+    about(Kind::Attributes, "fchmod", "attributes", b"hf"),
+    about(Kind::AttributesName, "chmod", "attributes", b"nf"),
+    about(Kind::Advise, "fadvise", "advise", b"holf"),
+    about(Kind::Map, "mmap", "map", b"holf"),
+    about(Kind::Spawn, "clone", "process", b"2"),
+    about(Kind::Wait, "wait", "process", b"2"),
+    about(Kind::Exit, "exit", "process", b""),
+];
+
+impl Kind {
+    /// What there is to know about it.
+    pub fn about(self) -> &'static About {
+        &ALL_KINDS[self as usize - 1]
+    }
+
+    /// As strace names it.
+    pub fn name(self) -> &'static str {
+        self.about().name
+    }
+
+    /// The kind with that number.
+    pub(crate) fn of(number: u8) -> Option<Kind> {
+        ALL_KINDS.get(usize::from(number).checked_sub(1)?).map(|about| about.kind)
+    }
+
+    /// Whether it moves data between memory and a file: its result is then what it moved.
+    pub fn moves(self) -> bool {
+        matches!(self, Kind::Read | Kind::ReadAt | Kind::Write | Kind::WriteAt)
+    }
+
+    /// Whether it reads or writes where its descriptor stands.
+    pub fn is_positional(self) -> bool {
+        matches!(self, Kind::Read | Kind::Write | Kind::Seek | Kind::List)
+    }
+
+    /// Whether it is about a name, and not a descriptor alone.
+    pub fn is_about_names(self) -> bool {
+        self.about().fields.name
+    }
+
+    /// Whether a replay makes it: not what processes do among each other, and not mappings, which only bring about
+    /// accesses that nobody saw.
+    pub fn is_replayed(self) -> bool {
+        !matches!(self, Kind::Spawn | Kind::Wait | Kind::Exit | Kind::Map)
+    }
+}
+
+/// What lost time is counted in.
+pub const LOST_UNIT: u64 = 64;
+
+/// One call of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The lane that made it, from 0: a thread, or several that lived one after another.
+    pub lane: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// Nanoseconds from the beginning of the recording to its start.
+    pub start_ns: u64,
+    /// Nanoseconds that it took.
+    pub took_ns: u64,
+    /// Nanoseconds that recording itself took before it since the lane's last call, as far as the recorder knows: a
+    /// multiple of [`LOST_UNIT`].
+    pub lost_ns: u64,
+    /// What it returned: an amount, or an error's number below 0. Descriptors are not told: 0.
+    pub result: i64,
+    /// The descriptor that it is about, or makes; numbers are never used again. 0: none.
+    pub handle: u32,
+    /// Another descriptor (the source of a duplicate, the destination of a copy), or a lane.
+    pub other: u32,
+    /// The name that it is about; 0 is the root itself.
+    pub name: u32,
+    /// The other name: of a rename the new one, of a link the link, of a symbolic link the text.
+    pub second: u32,
+    /// Where in the file.
+    pub offset: u64,
+    /// Bytes asked for, or the new size; of an open or mkdir the mode.
+    pub length: u64,
+    /// See [`flags`]; of a seek 0 from the start, 1 from there, 2 from the end.
+    pub flags: u32,
+}
+
+impl Call {
+    /// An empty call of a kind.
+    pub fn new(kind: Kind) -> Call {
+        Call {
+            lane: 0,
+            kind,
+            start_ns: 0,
+            took_ns: 0,
+            lost_ns: 0,
+            result: 0,
+            handle: 0,
+            other: 0,
+            name: 0,
+            second: 0,
+            offset: 0,
+            length: 0,
+            flags: 0,
+        }
+    }
+
+    /// When it had ended.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.took_ns)
+    }
+
+    /// Bytes that it moved.
+    pub fn moved(&self) -> u64 {
+        if self.kind.moves() || self.kind == Kind::Copy { self.result.max(0) as u64 } else { 0 }
+    }
+}
+
+/// What flags mean, the same on every machine.
+pub mod flags {
+    /// Open for reading.
+    pub const READ: u32 = 1;
+    /// Open for writing.
+    pub const WRITE: u32 = 1 << 1;
+    /// Make the file where it is not there.
+    pub const CREATE: u32 = 1 << 2;
+    /// Fail where it is there.
+    pub const EXCLUSIVE: u32 = 1 << 3;
+    /// Empty it.
+    pub const TRUNCATE: u32 = 1 << 4;
+    /// All writes go to the end.
+    pub const APPEND: u32 = 1 << 5;
+    /// Past the page cache.
+    pub const DIRECT: u32 = 1 << 6;
+    /// Every write waits for the device, attributes too.
+    pub const SYNC: u32 = 1 << 7;
+    /// Every write waits for the device.
+    pub const DATA_SYNC: u32 = 1 << 8;
+    /// Directories only.
+    pub const DIRECTORY: u32 = 1 << 9;
+    /// Do not follow a symbolic link at the end.
+    pub const NO_FOLLOW: u32 = 1 << 10;
+    /// Only a place, not the file.
+    pub const PATH: u32 = 1 << 11;
+    /// A file without a name in that directory.
+    pub const TEMPORARY: u32 = 1 << 12;
+    /// It was open before the recording began.
+    pub const BEFORE: u32 = 1 << 13;
+
+    /// Of renames: fail where the new name is there.
+    pub const NO_REPLACE: u32 = 1;
+    /// Of renames: the names change places.
+    pub const EXCHANGE: u32 = 2;
+    /// Of copies: by sendfile, to where the destination stands.
+    pub const SEND: u32 = 1;
+    /// Of copies: as a shared extent (FICLONE).
+    pub const CLONE: u32 = 2;
+    /// Of mappings: stores change the file.
+    pub const SHARED_WRITABLE: u32 = 1;
+    /// Of calls on attributes: permissions.
+    pub const MODE: u32 = 0;
+    /// Of calls on attributes: times.
+    pub const TIMES: u32 = 1;
+    /// Of calls on attributes: the owner.
+    pub const OWNER: u32 = 2;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_stand_at_their_numbers() {
+        for (at, about) in ALL_KINDS.iter().enumerate() {
+            assert_eq!(about.kind as usize, at + 1, "{}", about.name);
+            assert_eq!(Kind::of(about.kind as u8), Some(about.kind));
+        }
+        assert_eq!((Kind::of(0), Kind::of(ALL_KINDS.len() as u8 + 1)), (None, None));
+    }
+}

@@ -1,0 +1,118 @@
+//! fio's logs of I/O, `write_iolog=FILE`: version 2 without times, version 3 with milliseconds.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+
+use super::lines::{each, nanoseconds};
+use super::{Any, Imported, Importer};
+use crate::TraceError;
+use crate::call::{Kind, flags};
+use crate::resolve::{Past, RawCall, Resolver, Sink, Times};
+
+pub(super) const IMPORTER: Importer = Importer {
+    name: "fio",
+    about: "write_iolog, version 2 or 3",
+    recognise: |head| head.starts_with(b"fio version 2 iolog") || head.starts_with(b"fio version 3 iolog"),
+    read,
+};
+
+/// The one process that all is done by.
+const TASK: u32 = 1;
+
+fn read(from: &mut dyn BufRead, _: &[u8], sink: &mut dyn Sink) -> Result<Imported, TraceError> {
+    let mut sink = Any(sink);
+    let mut log = Log { resolver: Resolver::new(b"/", Past), files: HashMap::new(), timed: false, now: 0, moved: 0 };
+    log.resolver.task(TASK, b"/");
+    each(from, |line, text| {
+        if line == 1 {
+            log.timed = text.starts_with("fio version 3");
+            return Ok(());
+        }
+        let wrong = |message: &str| TraceError::Line { line, message: message.to_owned() };
+        match text.is_empty() {
+            true => Ok(()),
+            false => log.line(text, &mut sink)?.ok_or_else(|| wrong("it is no line of an iolog")),
+        }
+    })?;
+    log.resolver.exit(TASK, log.now, &mut sink)?;
+    let (incomplete, mut notes) = log.resolver.finish(&mut sink)?;
+    if !log.timed {
+        notes.push("version 2 has no times: nothing is thought between calls but what 'wait' says".to_owned());
+    }
+    Ok(Imported { tasks: 1, incomplete, notes, ..Imported::default() })
+}
+
+struct Log {
+    resolver: Resolver<Past>,
+    files: HashMap<String, i32>,
+    timed: bool,
+    now: u64,
+    moved: u64,
+}
+
+impl Log {
+    /// Nothing where the line is none.
+    fn line(&mut self, text: &str, sink: &mut Any<'_>) -> Result<Option<()>, TraceError> {
+        let mut words = text.split_whitespace();
+        if self.timed {
+            // Milliseconds since the beginning.
+            let Some(time) = words.next().and_then(|word| nanoseconds(word)?.checked_div(1000)) else {
+                return Ok(None);
+            };
+            self.now = self.now.max(time);
+        }
+        let (Some(file), Some(action)) = (words.next(), words.next()) else { return Ok(None) };
+        let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
+        let (first, second) = (number(), number());
+        if action == "wait" {
+            // Microseconds, in place of the offset.
+            self.now = self.now.saturating_add(first.unwrap_or_default().saturating_mul(1000));
+            return Ok(Some(()));
+        }
+        if action == "add" {
+            return Ok(Some(()));
+        }
+        let fd = match self.files.get(file) {
+            Some(fd) => *fd,
+            None => self.open(file, sink)?,
+        };
+        let on = |kind: Kind| RawCall { fd, ..RawCall::new(kind) };
+        let moves = |kind: Kind| Some(RawCall { offset: Some(first?), length: second?, ..on(kind) });
+        let raw = match action {
+            "open" => return Ok(Some(())),
+            "close" => {
+                self.files.remove(file);
+                Some(on(Kind::Close))
+            }
+            "read" => moves(Kind::ReadAt),
+            "write" => moves(Kind::WriteAt),
+            // A hole, and the file keeps its size.
+            "trim" => moves(Kind::Allocate).map(|raw| RawCall { flags: 3, ..raw }),
+            "sync" => Some(on(Kind::Sync)),
+            "datasync" => Some(on(Kind::DataSync)),
+            _ => None,
+        };
+        let Some(raw) = raw else { return Ok(None) };
+        let result = if raw.kind.moves() { raw.length as i64 } else { 0 };
+        self.moved += u64::from(raw.kind.moves());
+        self.make(&raw, result, sink)?;
+        Ok(Some(()))
+    }
+
+    fn open(&mut self, file: &str, sink: &mut Any<'_>) -> Result<i32, TraceError> {
+        let fd = (0..).find(|fd| self.files.values().all(|used| used != fd)).unwrap_or_default();
+        self.files.insert(file.to_owned(), fd);
+        let flags = flags::READ | flags::WRITE;
+        let raw = RawCall { path: Some(file.as_bytes()), flags, length: 0o644, ..RawCall::new(Kind::Open) };
+        self.make(&raw, i64::from(fd), sink)?;
+        Ok(fd)
+    }
+
+    fn make(&mut self, raw: &RawCall<'_>, result: i64, sink: &mut Any<'_>) -> Result<(), TraceError> {
+        let times = Times { start_ns: self.now, ..Times::default() };
+        if let Some(begun) = self.resolver.begin(TASK, raw, sink)? {
+            self.resolver.end(TASK, begun, result, times, sink)?;
+        }
+        Ok(())
+    }
+}

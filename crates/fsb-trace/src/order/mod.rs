@@ -1,0 +1,152 @@
+//! Which calls must wait for which, so that a replay with other timing does the same: the rules of ROOT (Weiss, Harter,
+//! Arpaci-Dusseau and Arpaci-Dusseau, "ROOT: Replaying Multithreaded Traces with Resource-Oriented Ordering", SOSP 2013).
+//!
+//! A call uses resources: the name it is about and the directories above it, the file behind the name, the descriptor and where
+//! that stands, the entries of a directory. Some uses may overlap each other (two reads), others stand alone (a write, a
+//! rename). A call waits for those uses of other lanes that had ended before it began, where one of the two stands alone. Calls
+//! that overlapped in the recording had no order, and get none. Every wait points backwards in the trace, so that no
+//! replay can lock itself up; a new thread waits for the call that made it, a parent for the child that it waited for.
+
+mod resources;
+#[cfg(test)]
+mod tests;
+mod uses;
+
+use std::collections::HashMap;
+
+use crate::call::{Call, Kind};
+use crate::format::Names;
+use crate::initial::Initial;
+use resources::Resources;
+use uses::{Use, Uses};
+
+/// When a call may begin.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The number of the call in its lane, from 1.
+    pub number: u32,
+    /// Lanes, and how many calls each of them must have ended.
+    pub waits: Vec<(u32, u32)>,
+    /// Nanoseconds of thought before it: after the lane's last call, or after what it waited for where it is the first of a
+    /// new thread.
+    pub think_ns: u64,
+    /// It is the first one of a thread.
+    pub first: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Lane {
+    number: u32,
+    end_ns: u64,
+    /// A thread begins: its first call waits for the one that made it.
+    begins: Option<(u32, u32)>,
+    fresh: bool,
+    /// The number of the last exit.
+    exit: u32,
+    /// What this lane is known to come after.
+    after: HashMap<u32, u32>,
+}
+
+/// Goes through a trace and says of each call when it may begin.
+#[derive(Debug, Default)]
+pub struct Order {
+    lanes: Vec<Lane>,
+    single: bool,
+    gap_ns: u64,
+    resources: Resources,
+    uses: HashMap<u64, Uses>,
+    wanted: Vec<(u64, Use)>,
+}
+
+impl Order {
+    /// For a trace of so many lanes, whose recording added so much to the time between two calls.
+    pub fn new(lanes: u32, gap_ns: u64) -> Order {
+        Order { single: lanes <= 1, gap_ns, ..Order::default() }
+    }
+
+    /// What was there before.
+    pub fn initial(&mut self, states: &[Initial]) {
+        if !self.single {
+            self.resources.initial(states);
+        }
+    }
+
+    fn lane(&mut self, lane: u32) -> &mut Lane {
+        let at = lane as usize;
+        if self.lanes.len() <= at {
+            self.lanes.resize(at + 1, Lane { fresh: true, ..Lane::default() });
+        }
+        &mut self.lanes[at]
+    }
+
+    /// When the next call may begin.
+    pub fn turn(&mut self, call: &Call, names: &Names) -> Turn {
+        let gap_ns = self.gap_ns;
+        let lane = self.lane(call.lane);
+        lane.number += 1;
+        let first = std::mem::take(&mut lane.fresh);
+        let think_ns = call.start_ns.saturating_sub(lane.end_ns).saturating_sub(gap_ns + call.lost_ns);
+        let mut turn = Turn { number: lane.number, think_ns, first, waits: Vec::new() };
+        lane.end_ns = call.end_ns();
+        let number = lane.number;
+        if let Some((parent, made)) = lane.begins.take() {
+            self.wait(call.lane, parent, made, &mut turn.waits);
+        }
+        match call.kind {
+            Kind::Spawn => {
+                let exit = self.lane(call.other).exit;
+                let child = self.lane(call.other);
+                (child.begins, child.fresh, child.end_ns) = (Some((call.lane, number)), true, call.start_ns);
+                // A lane that is used again is there when its last thread has ended; it is the same lane that waits for it.
+                child.exit = exit;
+            }
+            Kind::Exit => self.lane(call.lane).exit = number,
+            Kind::Wait => {
+                let exit = self.lane(call.other).exit;
+                self.wait(call.lane, call.other, exit, &mut turn.waits);
+            }
+            _ => {}
+        }
+        if !self.single {
+            self.depend(call, number, names, &mut turn.waits);
+        }
+        turn
+    }
+
+    fn depend(&mut self, call: &Call, number: u32, names: &Names, waits: &mut Vec<(u32, u32)>) {
+        let mut wanted = std::mem::take(&mut self.wanted);
+        self.resources.of(call, names, &mut wanted);
+        // A name may come twice, as itself and as a directory above another.
+        wanted.sort_unstable();
+        wanted.dedup_by(|later, earlier| {
+            later.0 == earlier.0 && {
+                earlier.1 = earlier.1.max(later.1);
+                true
+            }
+        });
+        for (resource, how) in &wanted {
+            let uses = self.uses.entry(*resource).or_default();
+            let before = uses.before(call.lane, call.start_ns, *how);
+            uses.add(call.lane, number, call.end_ns(), *how);
+            for (lane, number) in before {
+                self.wait(call.lane, lane, number, waits);
+            }
+        }
+        wanted.clear();
+        self.wanted = wanted;
+        self.resources.after(call, names, |gone| drop(self.uses.remove(&gone)));
+    }
+
+    fn wait(&mut self, lane: u32, other: u32, number: u32, waits: &mut Vec<(u32, u32)>) {
+        if lane == other || number == 0 {
+            return;
+        }
+        let after = self.lane(lane).after.entry(other).or_default();
+        if *after >= number {
+            return;
+        }
+        *after = number;
+        waits.retain(|(known, _)| *known != other);
+        waits.push((other, number));
+    }
+}

@@ -1,0 +1,62 @@
+//! Who used a resource last.
+
+/// How a call uses a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    /// Together with others that do the same.
+    Shared,
+    /// Alone.
+    Alone,
+}
+
+/// Uses of one lane that are remembered: of so many that overlap a call, the ones before them need not be known.
+const REMEMBERED: usize = 3;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    number: u32,
+    end_ns: u64,
+}
+
+#[derive(Debug)]
+struct OfLane {
+    lane: u32,
+    /// The newest first.
+    shared: [Last; REMEMBERED],
+    alone: [Last; REMEMBERED],
+}
+
+/// The last uses of a resource, lane by lane.
+#[derive(Debug, Default)]
+pub(super) struct Uses(Vec<OfLane>);
+
+impl Uses {
+    /// The last uses of other lanes that had ended when a call began, where one of the two stands alone.
+    pub(super) fn before(&self, lane: u32, start_ns: u64, how: Use) -> Vec<(u32, u32)> {
+        let others = self.0.iter().filter(|of| of.lane != lane);
+        others
+            .filter_map(|of| {
+                let shared = if how == Use::Alone { ended(&of.shared, start_ns) } else { 0 };
+                let number = shared.max(ended(&of.alone, start_ns));
+                (number > 0).then_some((of.lane, number))
+            })
+            .collect()
+    }
+
+    pub(super) fn add(&mut self, lane: u32, number: u32, end_ns: u64, how: Use) {
+        let at = self.0.iter().position(|of| of.lane == lane).unwrap_or_else(|| {
+            self.0.push(OfLane { lane, shared: Default::default(), alone: Default::default() });
+            self.0.len() - 1
+        });
+        let of = &mut self.0[at];
+        let list = if how == Use::Alone { &mut of.alone } else { &mut of.shared };
+        list.rotate_right(1);
+        list[0] = Last { number, end_ns };
+    }
+}
+
+/// The newest use that had ended; of more overlapping ones than are remembered, the call before them.
+fn ended(list: &[Last; REMEMBERED], start_ns: u64) -> u32 {
+    let found = list.iter().find(|last| last.number > 0 && last.end_ns <= start_ns);
+    found.map_or_else(|| list[REMEMBERED - 1].number.saturating_sub(1), |last| last.number)
+}

@@ -1,0 +1,238 @@
+//! A flow (docs/flow.md) with the mixes of a trace: what may be published where names and times may not.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+use crate::call::{Call, Kind, flags};
+use crate::format::Totals;
+use crate::initial::{Initial, State};
+
+/// Steps of one thread are taken in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Step {
+    Delete,
+    Create,
+    Open,
+    ReadNext,
+    ReadRandom,
+    WriteNext,
+    WriteRandom,
+    Sync,
+    Close,
+    Stat,
+    List,
+}
+
+/// Counts what a flow needs to know.
+#[derive(Debug, Default)]
+pub struct Reduction {
+    counts: HashMap<Step, u64>,
+    bytes: HashMap<Step, u64>,
+    places: HashMap<u32, (u64, bool)>,
+    files: HashSet<u32>,
+    there: HashSet<u32>,
+    made: HashSet<u32>,
+    there_bytes: u64,
+}
+
+impl Reduction {
+    /// What was there before.
+    pub fn initial(&mut self, states: &[Initial]) {
+        for initial in states {
+            if let State::File { size, .. } = initial.state {
+                self.there.insert(initial.name);
+                self.files.insert(initial.name);
+                self.there_bytes = self.there_bytes.saturating_add(size);
+            }
+        }
+    }
+
+    /// One more call.
+    pub fn add(&mut self, call: &Call) {
+        if call.result < 0 {
+            return;
+        }
+        let step = match call.kind {
+            Kind::Open if call.flags & (flags::DIRECTORY | flags::PATH) != 0 => return,
+            Kind::Open => {
+                self.files.insert(call.name);
+                let new = call.flags & flags::CREATE != 0 && !self.there.contains(&call.name);
+                let makes = new && self.made.insert(call.name);
+                self.places.insert(call.handle, (0, true));
+                if makes { Step::Create } else { Step::Open }
+            }
+            Kind::Close if self.places.remove(&call.handle).is_some() => Step::Close,
+            Kind::Read | Kind::ReadAt => self.moved(call, Step::ReadNext, Step::ReadRandom),
+            Kind::Write | Kind::WriteAt => self.moved(call, Step::WriteNext, Step::WriteRandom),
+            Kind::Sync | Kind::DataSync => Step::Sync,
+            Kind::Unlink => {
+                self.made.remove(&call.name);
+                self.there.remove(&call.name);
+                Step::Delete
+            }
+            Kind::Stat | Kind::StatName => Step::Stat,
+            Kind::List => Step::List,
+            _ => return,
+        };
+        *self.counts.entry(step).or_default() += 1;
+        let sum = self.bytes.entry(step).or_default();
+        *sum = sum.saturating_add(call.moved());
+    }
+
+    fn moved(&mut self, call: &Call, next: Step, random: Step) -> Step {
+        let place = self.places.entry(call.handle).or_insert((0, true));
+        let goes_on = std::mem::replace(&mut place.0, call.offset.wrapping_add(call.moved())) == call.offset;
+        if goes_on { next } else { random }
+    }
+
+    fn count(&self, step: Step) -> u64 {
+        self.counts.get(&step).copied().unwrap_or_default()
+    }
+
+    fn mean(&self, step: Step) -> u64 {
+        (self.bytes.get(&step).copied().unwrap_or_default() / self.count(step).max(1)).max(1)
+    }
+}
+
+/// The flow, as TOML, with what it leaves out as remarks.
+pub fn reduce(reduction: &Reduction, totals: &Totals) -> String {
+    let count = |step: Step| reduction.count(step);
+    let opened = count(Step::Create) + count(Step::Open);
+    let moved: u64 =
+        [Step::ReadNext, Step::ReadRandom, Step::WriteNext, Step::WriteRandom].into_iter().map(count).sum();
+    // A program that keeps its files open is one of reads, writes and syncs.
+    let holds = opened.saturating_mul(20) < moved;
+    let main = [Step::ReadNext, Step::ReadRandom, Step::WriteNext, Step::WriteRandom, Step::Sync];
+    let rarest = main.into_iter().map(count).filter(|count| count * 50 >= moved.max(1)).min().unwrap_or(1);
+    let unit = if holds { rarest.max(1) } else { opened.max(1) } as f64;
+    let mut left_out = Vec::new();
+    let mut times = |step: Step, what: &str| {
+        let ratio = count(step) as f64 / unit;
+        if ratio >= 0.5 {
+            return ratio.round() as u64;
+        }
+        if count(step) > 0 {
+            left_out.push(format!("{what}: {} in all", count(step)));
+        }
+        0
+    };
+    let files = reduction.files.len().max(1) as u64;
+    let makes = count(Step::Create) > 0 && !holds && count(Step::Create) * 2 >= opened;
+    let size =
+        (reduction.there_bytes / (reduction.there.len() as u64).max(1)).max(reduction.mean(Step::WriteNext)).max(4096);
+    let mut steps = Vec::new();
+    let fd = if holds { "set = \"files\"" } else { "fd = 1" };
+    let mut step = |times: u64, text: String| {
+        if times > 0 {
+            let again = if times > 1 { format!(", iterations = {times}") } else { String::new() };
+            steps.push(format!("    {{ {text}{again} }},"));
+        }
+    };
+    if makes {
+        step(1, "op = \"delete\", set = \"files\"".to_owned());
+        step(1, "op = \"create\", set = \"files\", fd = 1".to_owned());
+    } else if !holds {
+        step(1, "op = \"open\", set = \"files\", fd = 1".to_owned());
+    }
+    let reads = |step: Step, random: &str| format!("op = \"read\", {fd}, size = \"{}\"{random}", reduction.mean(step));
+    // What was just made holds nothing to be read.
+    if !makes {
+        step(times(Step::ReadNext, "sequential reads"), reads(Step::ReadNext, ""));
+        step(times(Step::ReadRandom, "reads at other places"), reads(Step::ReadRandom, ", random = true"));
+    }
+    let write = |step: Step, random: &str| {
+        let size = reduction.mean(step);
+        if makes && random.is_empty() {
+            format!("op = \"append\", fd = 1, size = \"{size}\"")
+        } else {
+            format!("op = \"write\", {fd}, size = \"{size}\"{random}")
+        }
+    };
+    step(times(Step::WriteNext, "sequential writes"), write(Step::WriteNext, ""));
+    step(times(Step::WriteRandom, "writes at other places"), write(Step::WriteRandom, ", random = true"));
+    let syncs = times(Step::Sync, "syncs");
+    step(
+        syncs,
+        if holds { "op = \"sync-set\", set = \"files\"".to_owned() } else { "op = \"sync\", fd = 1".to_owned() },
+    );
+    if !holds {
+        step(1, "op = \"close\", fd = 1".to_owned());
+    }
+    step(times(Step::Stat, "calls for attributes"), "op = \"stat\", set = \"files\"".to_owned());
+    step(times(Step::List, "lists of directories"), "op = \"list\", set = \"files\"".to_owned());
+    if steps.is_empty() {
+        steps.push("    { op = \"stat\", set = \"files\" },".to_owned());
+    }
+    let mut out =
+        String::from("# Made by 'fsb trace reduce': the mixes of a program, without its names, order and times.\n");
+    for what in left_out {
+        let _ = writeln!(out, "# Left out, for it is rare: {what}.");
+    }
+    let _ = write!(
+        out,
+        "name = \"reduced\"\n\n[[fileset]]\nname = \"files\"\nfiles = {}\nsize = \"{size}\"\nwidth = {}\n\
+         preallocated = {}\n\n[[thread]]\nname = \"program\"\nthreads = {}\nsteps = [\n{}\n]\n",
+        if makes { files.max(2) * 2 } else { files },
+        files.clamp(20, 1_000_000),
+        if makes { "0.5" } else { "1.0" },
+        totals.lanes.clamp(1, 64),
+        steps.join("\n")
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fsb_model::flow::Flow;
+
+    fn flow(calls: &[Call]) -> String {
+        let mut reduction = Reduction::default();
+        calls.iter().for_each(|call| reduction.add(call));
+        let text = reduce(&reduction, &Totals { lanes: 2, ..Totals::default() });
+        if let Err(error) = Flow::from_toml(&text) {
+            panic!("{text}\n{error}");
+        }
+        text
+    }
+
+    fn moved(kind: Kind, offset: u64) -> Call {
+        Call { handle: 1, offset, length: 4096, result: 4096, ..Call::new(kind) }
+    }
+
+    #[test]
+    fn a_database_keeps_its_files_open() {
+        let mut calls = vec![Call { handle: 1, name: 1, flags: flags::READ, ..Call::new(Kind::Open) }];
+        for at in 0..100 {
+            calls.extend([
+                moved(Kind::ReadAt, at * 9000),
+                moved(Kind::ReadAt, at * 5000),
+                moved(Kind::WriteAt, at * 77),
+            ]);
+            calls.push(Call { handle: 1, ..Call::new(Kind::DataSync) });
+        }
+        let text = flow(&calls);
+        assert!(
+            text.contains("op = \"read\", set = \"files\", size = \"4096\", random = true, iterations = 2"),
+            "{text}"
+        );
+        assert!(text.contains("op = \"sync-set\"") && !text.contains("\"open\""), "{text}");
+    }
+
+    #[test]
+    fn a_mail_server_makes_and_deletes() {
+        let mut calls = Vec::new();
+        for name in 1..50 {
+            calls.push(Call { handle: name, name, flags: flags::CREATE | flags::WRITE, ..Call::new(Kind::Open) });
+            calls.push(Call { handle: name, ..moved(Kind::Write, 0) });
+            calls.push(Call { handle: name, ..Call::new(Kind::Sync) });
+            calls.push(Call { handle: name, ..Call::new(Kind::Close) });
+            calls.push(Call { name, ..Call::new(Kind::Unlink) });
+        }
+        let text = flow(&calls);
+        for step in ["delete", "create", "append", "sync", "close"] {
+            assert!(text.contains(&format!("op = \"{step}\"")), "{step}: {text}");
+        }
+        assert!(text.contains("threads = 2"));
+    }
+}

@@ -1,0 +1,514 @@
+//! From what a tracer sees (numbers of processes, descriptors and paths) to calls of a trace.
+//!
+//! Descriptors are followed through opening, duplicating, inheriting and closing; a descriptor of the trace is closed when its
+//! last holder lets it go. Paths become names below the root; what lies outside is counted and left out.
+
+mod guess;
+mod sink;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::TraceError;
+use crate::call::{Call, Kind, flags};
+use crate::initial::{Initial, State};
+use crate::path::{below, is_inside, leads_down, normal, parent};
+use guess::Guesses;
+use tables::{Held, Tables};
+
+pub use sink::Sink;
+pub use tables::Shared;
+pub(crate) use world::Past;
+pub use world::{Before, World};
+
+/// The descriptor number that stands for the working directory.
+pub const AT_CWD: i32 = -100;
+
+/// A call as it was made, with the numbers of the process that made it.
+#[derive(Debug, Clone)]
+pub struct RawCall<'p> {
+    /// What it does.
+    pub kind: Kind,
+    /// The descriptor that it is about; with paths the directory that they begin in.
+    pub fd: i32,
+    /// The other descriptor, or directory.
+    pub other: i32,
+    /// The path that it is about.
+    pub path: Option<&'p [u8]>,
+    /// The other path.
+    pub second: Option<&'p [u8]>,
+    /// Where in the file, where the call says it.
+    pub offset: Option<u64>,
+    /// Bytes, a size, or a mode.
+    pub length: u64,
+    /// As in [`Call`].
+    pub flags: u32,
+    /// A symbolic link at the end of the path is followed.
+    pub follows: bool,
+    /// The new descriptor is closed by exec.
+    pub close_on_exec: bool,
+}
+
+impl RawCall<'_> {
+    /// A call of that kind, about nothing yet.
+    pub fn new(kind: Kind) -> RawCall<'static> {
+        RawCall {
+            kind,
+            fd: AT_CWD,
+            other: AT_CWD,
+            path: None,
+            second: None,
+            offset: None,
+            length: 0,
+            flags: 0,
+            follows: true,
+            close_on_exec: false,
+        }
+    }
+}
+
+/// What a tracer of calls does not see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unseen {
+    /// Stores to a mapping that change the file.
+    SharedMapping,
+    /// Requests of io_uring.
+    Uring,
+    /// Requests of io_submit.
+    Asynchronous,
+    /// Calls of a program of another kind, such as a 32-bit one.
+    Foreign,
+}
+
+impl Unseen {
+    fn text(self) -> &'static str {
+        match self {
+            Unseen::SharedMapping => "stores to shared mappings of files",
+            Unseen::Uring => "requests of io_uring",
+            Unseen::Asynchronous => "requests of io_submit",
+            Unseen::Foreign => "calls of programs for another kind of processor",
+        }
+    }
+}
+
+/// When a call was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    /// See [`Call::start_ns`].
+    pub start_ns: u64,
+    /// See [`Call::took_ns`].
+    pub took_ns: u64,
+    /// See [`Call::lost_ns`].
+    pub lost_ns: u64,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+pub struct Begun {
+    call: Call,
+    fd: i32,
+    path: Vec<u8>,
+    close_on_exec: bool,
+    appends: bool,
+}
+
+/// Makes calls of what a tracer sees.
+#[derive(Debug)]
+pub struct Resolver<W> {
+    root: Vec<u8>,
+    world: W,
+    tables: Tables,
+    known: HashSet<Box<[u8]>>,
+    listed: HashSet<u32>,
+    files: HashMap<(u64, u64), u32>,
+    guesses: Guesses,
+    unseen: BTreeMap<Unseen, u64>,
+    mapped: u64,
+    outside: u64,
+}
+
+impl<W: World> Resolver<W> {
+    /// Calls on what lies below `root`, a normal path.
+    pub fn new(root: &[u8], world: W) -> Resolver<W> {
+        Resolver {
+            root: root.to_vec(),
+            world,
+            tables: Tables::default(),
+            known: HashSet::new(),
+            listed: HashSet::new(),
+            files: HashMap::new(),
+            guesses: Guesses::default(),
+            unseen: BTreeMap::new(),
+            mapped: 0,
+            outside: 0,
+        }
+    }
+
+    /// Whoever looks at the files.
+    pub fn world(&mut self) -> &mut W {
+        &mut self.world
+    }
+
+    /// A process that is there from the beginning, with its working directory.
+    pub fn task(&mut self, task: u32, directory: &[u8]) {
+        self.tables.add(task, directory);
+    }
+
+    /// Whether that task is known.
+    pub fn knows(&self, task: u32) -> bool {
+        self.tables.knows(task)
+    }
+
+    /// Threads and processes so far.
+    pub fn tasks(&self) -> u64 {
+        self.tables.tasks()
+    }
+
+    /// Calls on files outside the root.
+    pub fn outside(&self) -> u64 {
+        self.outside
+    }
+
+    /// One more call outside the root.
+    pub fn count_outside(&mut self) {
+        self.outside += 1;
+    }
+
+    /// Something happened that no tracer sees the calls of.
+    pub fn unseen(&mut self, what: Unseen) {
+        *self.unseen.entry(what).or_default() += 1;
+    }
+
+    /// A task makes another one.
+    pub fn spawn(
+        &mut self,
+        task: u32,
+        child: u32,
+        shared: Shared,
+        now: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        let (lane, other) = self.tables.spawn(task, child, shared);
+        sink.call(&Call { lane, other, start_ns: now, ..Call::new(Kind::Spawn) })
+    }
+
+    /// A task runs another program.
+    pub fn exec(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        for held in self.tables.exec(task) {
+            self.let_go(task, &held, now, sink)?;
+        }
+        Ok(())
+    }
+
+    /// A task has ended.
+    pub fn exit(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        if !self.tables.knows(task) {
+            return Ok(());
+        }
+        for held in self.tables.let_all_go(task) {
+            self.let_go(task, &held, now, sink)?;
+        }
+        let lane = self.tables.exit(task);
+        sink.call(&Call { lane, start_ns: now, ..Call::new(Kind::Exit) })
+    }
+
+    /// A task waited until another one had ended.
+    pub fn wait(&mut self, task: u32, ended: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
+        let Some(other) = self.tables.ended(ended) else { return Ok(()) };
+        let lane = self.tables.lane(task);
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wait) })
+    }
+
+    /// A task has another working directory.
+    pub fn change_directory(&mut self, task: u32, fd: i32, path: Option<&[u8]>) {
+        if let Some(path) = self.path_of(task, fd, path, true) {
+            self.tables.change_directory(task, path);
+        }
+    }
+
+    /// Whether exec closes a descriptor.
+    pub fn close_on_exec(&mut self, task: u32, fd: i32, closes: bool) {
+        self.tables.close_on_exec(task, fd, closes);
+    }
+
+    /// Descriptors from `first` to `last` are closed, or will be by exec.
+    pub fn close_range(
+        &mut self,
+        task: u32,
+        (first, last): (i32, i32),
+        at_exec: bool,
+        now: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        for fd in self.tables.open_between(task, first, last) {
+            if at_exec {
+                self.tables.close_on_exec(task, fd, true);
+            } else if let Some(held) = self.tables.close(task, fd) {
+                self.let_go(task, &held, now, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a call on that descriptor is one of the trace's.
+    pub fn follows(&self, task: u32, fd: i32) -> bool {
+        self.tables.held(task, fd).is_some_and(|held| held.handle != 0)
+    }
+
+    /// A descriptor that was open before the recording began.
+    pub fn opened_before(
+        &mut self,
+        task: u32,
+        fd: i32,
+        path: &[u8],
+        (flags, place): (u32, u64),
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        let raw = RawCall {
+            path: Some(path),
+            flags: flags & !(flags::CREATE | flags::TRUNCATE | flags::EXCLUSIVE) | flags::BEFORE,
+            ..RawCall::new(Kind::Open)
+        };
+        if let Some(begun) = self.begin(task, &raw, sink)? {
+            self.end(task, begun, i64::from(fd), Times::default(), sink)?;
+            let held = self.tables.held(task, fd).filter(|held| held.handle != 0);
+            if let Some((handle, at)) = held.map(|held| (held.handle, held.place.clone())).filter(|_| place > 0) {
+                at.set(place);
+                let lane = self.tables.lane(task);
+                let seek = Call { lane, handle, offset: place, result: place as i64, ..Call::new(Kind::Seek) };
+                sink.call(&seek)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A call begins; nothing where it is not about files below the root.
+    pub fn begin(&mut self, task: u32, raw: &RawCall<'_>, sink: &mut impl Sink) -> Result<Option<Begun>, TraceError> {
+        let mut call =
+            Call { lane: self.tables.lane(task), length: raw.length, flags: raw.flags, ..Call::new(raw.kind) };
+        let mut begun = Begun { call, fd: raw.fd, path: Vec::new(), close_on_exec: raw.close_on_exec, appends: false };
+        if let Some(path) = raw.path {
+            let Some(whole) = self.path_of(task, raw.fd, Some(path), raw.follows) else {
+                return Ok(self.is_outside());
+            };
+            let second = match raw.second {
+                Some(text) if raw.kind == Kind::SymbolicLink => Some(self.link_text(&whole, text)),
+                Some(second) => match self.path_of(task, raw.other, Some(second), false) {
+                    Some(second) => below(&self.root, &second).map(<[u8]>::to_vec),
+                    None => None,
+                },
+                None => None,
+            };
+            let inside = below(&self.root, &whole).filter(|name| is_inside(name)).map(<[u8]>::to_vec);
+            if raw.kind == Kind::Open {
+                begun.path.clone_from(&whole);
+            }
+            let Some(name) = inside.filter(|_| raw.second.is_none() || second.is_some()) else {
+                if raw.kind == Kind::Open {
+                    begun.call.handle = u32::MAX;
+                    return Ok(Some(begun));
+                }
+                return Ok(self.is_outside());
+            };
+            call.name = self.know(&name, sink)?;
+            if let Some(second) = second {
+                call.second = match raw.kind {
+                    Kind::SymbolicLink => sink.name(&second)?,
+                    _ => self.know(&second, sink)?,
+                };
+            }
+        } else if raw.kind == Kind::SyncFileSystem && raw.fd == AT_CWD {
+            // sync(2): all file systems, so this one.
+        } else {
+            let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
+            if held.handle == 0 {
+                // Closing it must be noticed all the same.
+                if !matches!(raw.kind, Kind::Close | Kind::Duplicate) {
+                    return Ok(self.is_outside());
+                }
+            }
+            call.handle = held.handle;
+            call.offset = raw.offset.unwrap_or_else(|| held.place.get());
+            begun.appends = held.appends;
+            if raw.kind == Kind::Copy {
+                call.other = self.tables.held(task, raw.other).map_or(0, |other| other.handle);
+                if call.other == 0 {
+                    return Ok(self.is_outside());
+                }
+            }
+            if raw.kind == Kind::List && self.listed.insert(call.handle) {
+                let path = held.path.clone();
+                self.list(&path, sink)?;
+            }
+        }
+        begun.call = call;
+        Ok(Some(begun))
+    }
+
+    fn is_outside(&mut self) -> Option<Begun> {
+        self.outside += 1;
+        None
+    }
+
+    /// The path from the root of the machine on; nothing where the directory is not known.
+    fn path_of(&mut self, task: u32, fd: i32, path: Option<&[u8]>, follows: bool) -> Option<Vec<u8>> {
+        let path = path.unwrap_or(b"");
+        let whole = if path.starts_with(b"/") {
+            normal(b"/", path)
+        } else {
+            let directory = match fd {
+                AT_CWD => self.tables.directory(task).to_vec(),
+                fd => self.tables.held(task, fd)?.path.to_vec(),
+            };
+            normal(&directory, path)
+        };
+        Some(self.world.locate(whole, follows))
+    }
+
+    /// What a replay puts into a symbolic link: where that leads elsewhere than down, it leads nowhere.
+    fn link_text(&self, at: &[u8], text: &[u8]) -> Vec<u8> {
+        let whole = normal(parent(at), text);
+        let down = whole.strip_prefix(parent(at)).and_then(|rest| rest.strip_prefix(b"/")).map(<[u8]>::to_vec);
+        down.filter(|down| leads_down(down) && is_inside(down)).unwrap_or_else(|| vec![b'x'; text.len().clamp(1, 255)])
+    }
+
+    /// The number of a name; what it was before is asked when it is seen first.
+    fn know(&mut self, name: &[u8], sink: &mut impl Sink) -> Result<u32, TraceError> {
+        let number = sink.name(name)?;
+        if name.is_empty() || self.known.contains(name) {
+            return Ok(number);
+        }
+        self.know(parent(name), sink)?;
+        self.known.insert(name.into());
+        let whole = normal(&self.root, name);
+        let state = match self.world.before(&whole) {
+            Before::Unknown => {
+                self.guesses.see(number);
+                return Ok(number);
+            }
+            Before::Absent => return Ok(number),
+            Before::Directory => State::Directory,
+            Before::File { size, data, id } => match id.map(|id| *self.files.entry(id).or_insert(number)) {
+                Some(first) if first != number => State::Same { name: first },
+                _ => State::File { size, data },
+            },
+            Before::Link { to } => State::Link { to: self.link_text(&whole, &to) },
+        };
+        sink.initial(Initial { name: number, state })?;
+        Ok(number)
+    }
+
+    /// Everything in a directory that is listed.
+    fn list(&mut self, path: &[u8], sink: &mut impl Sink) -> Result<(), TraceError> {
+        for entry in self.world.entries(path) {
+            let name = below(&self.root, &normal(path, &entry)).map(<[u8]>::to_vec);
+            if let Some(name) = name.filter(|name| is_inside(name)) {
+                self.know(&name, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The call has ended.
+    pub fn end(
+        &mut self,
+        task: u32,
+        begun: Begun,
+        result: i64,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        let Begun { mut call, fd, path, close_on_exec, appends } = begun;
+        (call.start_ns, call.took_ns, call.lost_ns) = (times.start_ns, times.took_ns, times.lost_ns);
+        call.result = result;
+        let start_ns = times.start_ns;
+        if !self.tables.knows(task) {
+            return Ok(());
+        }
+        match call.kind {
+            Kind::Open => {
+                let outside = call.handle == u32::MAX;
+                self.outside += u64::from(outside);
+                if result >= 0 {
+                    let new = Held::new(path, call.flags, outside);
+                    call.handle = self.tables.open(task, result as i32, new, close_on_exec);
+                    call.result = 0;
+                }
+                if outside {
+                    return Ok(());
+                }
+            }
+            Kind::Duplicate if result >= 0 => {
+                if i64::from(fd) == result {
+                    return Ok(());
+                }
+                if let Some(held) = self.tables.close(task, result as i32) {
+                    self.let_go(task, &held, start_ns, sink)?;
+                }
+                let old = call.handle;
+                call.handle = self.tables.duplicate(task, fd, result as i32, close_on_exec);
+                (call.other, call.result) = (old, 0);
+                if old == 0 {
+                    return Ok(());
+                }
+            }
+            Kind::Duplicate => return Ok(()),
+            Kind::Close => {
+                let gone = self.tables.close(task, fd);
+                if gone.is_none_or(|gone| gone.handle == 0) {
+                    return Ok(());
+                }
+            }
+            Kind::Map => {
+                self.mapped += 1;
+                if call.flags & flags::SHARED_WRITABLE != 0 && result >= 0 {
+                    self.unseen(Unseen::SharedMapping);
+                }
+                call.result = call.result.min(0);
+            }
+            Kind::List => call.result = call.result.signum() * i64::from(call.result >= 0) + call.result.min(0),
+            Kind::Copy => call.result = result,
+            _ => {}
+        }
+        self.guesses.learn(&call);
+        if call.kind.is_positional() && result >= 0 {
+            if let Some(held) = self.tables.held(task, fd) {
+                match call.kind {
+                    Kind::Seek => held.place.set(result as u64),
+                    Kind::List => {}
+                    _ if appends && call.kind == Kind::Write => {}
+                    _ => held.place.set(call.offset.wrapping_add(result as u64)),
+                }
+            }
+        }
+        sink.call(&call)
+    }
+
+    /// The last holder of a descriptor has let it go without a call of its own.
+    fn let_go(&mut self, task: u32, held: &Held, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        if held.handle == 0 {
+            return Ok(());
+        }
+        let lane = self.tables.lane(task);
+        sink.call(&Call { lane, handle: held.handle, start_ns: now, ..Call::new(Kind::Close) })
+    }
+
+    /// What was learned of files only at the end, why the trace is not whole, and what else must be said.
+    pub fn finish(&mut self, sink: &mut impl Sink) -> Result<(Vec<String>, Vec<String>), TraceError> {
+        for initial in self.guesses.states() {
+            sink.initial(initial)?;
+        }
+        let times = |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        let incomplete =
+            self.unseen.iter().map(|(what, count)| format!("{} ({})", what.text(), times(*count))).collect();
+        let mut notes = Vec::new();
+        if self.mapped > 0 {
+            notes.push(format!("files were mapped {}: reads through a mapping are not seen", times(self.mapped)));
+        }
+        Ok((incomplete, notes))
+    }
+}

@@ -1,0 +1,240 @@
+//! Processes, their descriptors and working directories.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use crate::call::flags;
+
+/// What a new task shares with the one that made it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Shared {
+    /// Descriptors.
+    pub files: bool,
+    /// The working directory.
+    pub directory: bool,
+}
+
+/// An open descriptor, as one or several processes hold it.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    /// Its number in the trace; 0 for what lies outside the root.
+    pub(super) handle: u32,
+    /// Where it stands; duplicates share it.
+    pub(super) place: Rc<Cell<u64>>,
+    pub(super) path: Rc<[u8]>,
+    pub(super) appends: bool,
+    /// As many as there are tables that hold it.
+    life: Rc<()>,
+}
+
+impl Held {
+    pub(super) fn new(path: Vec<u8>, flags: u32, outside: bool) -> Held {
+        Held {
+            handle: u32::from(!outside),
+            place: Rc::new(Cell::new(0)),
+            path: path.into(),
+            appends: flags & flags::APPEND != 0,
+            life: Rc::new(()),
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        Rc::strong_count(&self.life) == 1
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    held: Held,
+    close_on_exec: bool,
+}
+
+#[derive(Debug)]
+struct Task {
+    lane: u32,
+    files: usize,
+    directory: usize,
+}
+
+#[derive(Debug)]
+struct Counted<T> {
+    users: u32,
+    value: T,
+}
+
+type Descriptors = BTreeMap<i32, Entry>;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    tasks: HashMap<u32, Task>,
+    files: HashMap<usize, Counted<Descriptors>>,
+    directories: HashMap<usize, Counted<Vec<u8>>>,
+    next: usize,
+    handles: u32,
+    lanes: u32,
+    free_lanes: Vec<u32>,
+    ended: HashMap<u32, u32>,
+    count: u64,
+}
+
+impl Tables {
+    pub(super) fn knows(&self, task: u32) -> bool {
+        self.tasks.contains_key(&task)
+    }
+
+    pub(super) fn tasks(&self) -> u64 {
+        self.count
+    }
+
+    fn new_lane(&mut self) -> u32 {
+        self.free_lanes.pop().unwrap_or_else(|| {
+            self.lanes += 1;
+            self.lanes - 1
+        })
+    }
+
+    pub(super) fn add(&mut self, task: u32, directory: &[u8]) {
+        let at = self.next;
+        self.next += 1;
+        self.files.insert(at, Counted { users: 1, value: Descriptors::new() });
+        self.directories.insert(at, Counted { users: 1, value: directory.to_vec() });
+        let lane = self.new_lane();
+        self.tasks.insert(task, Task { lane, files: at, directory: at });
+        self.count += 1;
+    }
+
+    /// The lane of a task; one that nobody announced begins at the root.
+    pub(super) fn lane(&mut self, task: u32) -> u32 {
+        if !self.knows(task) {
+            self.add(task, b"/");
+        }
+        self.tasks[&task].lane
+    }
+
+    /// The lanes of both.
+    pub(super) fn spawn(&mut self, task: u32, child: u32, shared: Shared) -> (u32, u32) {
+        let parent = self.lane(task);
+        let (mut files, mut directory) = (self.tasks[&task].files, self.tasks[&task].directory);
+        if shared.files {
+            self.files.get_mut(&files).into_iter().for_each(|counted| counted.users += 1);
+        } else {
+            let value = self.files[&files].value.clone();
+            files = self.next;
+            self.files.insert(files, Counted { users: 1, value });
+        }
+        if shared.directory {
+            self.directories.get_mut(&directory).into_iter().for_each(|counted| counted.users += 1);
+        } else {
+            let value = self.directories[&directory].value.clone();
+            directory = self.next;
+            self.directories.insert(directory, Counted { users: 1, value });
+        }
+        self.next += 1;
+        let lane = self.new_lane();
+        self.tasks.insert(child, Task { lane, files, directory });
+        self.count += 1;
+        (parent, lane)
+    }
+
+    pub(super) fn directory(&self, task: u32) -> &[u8] {
+        self.tasks.get(&task).and_then(|task| self.directories.get(&task.directory)).map_or(b"/", |found| &found.value)
+    }
+
+    pub(super) fn change_directory(&mut self, task: u32, path: Vec<u8>) {
+        self.lane(task);
+        let at = self.tasks[&task].directory;
+        self.directories.get_mut(&at).into_iter().for_each(|found| found.value.clone_from(&path));
+    }
+
+    fn descriptors(&mut self, task: u32) -> &mut Descriptors {
+        self.lane(task);
+        let at = self.tasks[&task].files;
+        &mut self.files.entry(at).or_insert_with(|| Counted { users: 1, value: Descriptors::new() }).value
+    }
+
+    pub(super) fn held(&self, task: u32, fd: i32) -> Option<&Held> {
+        Some(&self.files.get(&self.tasks.get(&task)?.files)?.value.get(&fd)?.held)
+    }
+
+    /// A new descriptor; its number in the trace.
+    pub(super) fn open(&mut self, task: u32, fd: i32, mut held: Held, close_on_exec: bool) -> u32 {
+        if held.handle != 0 {
+            self.handles += 1;
+            held.handle = self.handles;
+        }
+        let handle = held.handle;
+        self.descriptors(task).insert(fd, Entry { held, close_on_exec });
+        handle
+    }
+
+    pub(super) fn duplicate(&mut self, task: u32, from: i32, to: i32, close_on_exec: bool) -> u32 {
+        let Some(held) = self.held(task, from).cloned() else { return 0 };
+        self.open(task, to, Held { life: Rc::new(()), ..held }, close_on_exec)
+    }
+
+    /// Takes a descriptor away; what it was, where nobody else holds it.
+    pub(super) fn close(&mut self, task: u32, fd: i32) -> Option<Held> {
+        let entry = self.descriptors(task).remove(&fd)?;
+        entry.held.is_last().then_some(entry.held)
+    }
+
+    pub(super) fn close_on_exec(&mut self, task: u32, fd: i32, closes: bool) {
+        self.descriptors(task).get_mut(&fd).into_iter().for_each(|entry| entry.close_on_exec = closes);
+    }
+
+    pub(super) fn open_between(&mut self, task: u32, first: i32, last: i32) -> Vec<i32> {
+        if first > last {
+            return Vec::new();
+        }
+        self.descriptors(task).range(first..=last).map(|(fd, _)| *fd).collect()
+    }
+
+    /// Exec makes the table its own and closes what asked for it.
+    pub(super) fn exec(&mut self, task: u32) -> Vec<Held> {
+        self.lane(task);
+        let at = self.tasks[&task].files;
+        if self.files.get(&at).is_some_and(|counted| counted.users > 1) {
+            let value = self.files[&at].value.clone();
+            self.files.get_mut(&at).into_iter().for_each(|counted| counted.users -= 1);
+            let new = self.next;
+            self.next += 1;
+            self.files.insert(new, Counted { users: 1, value });
+            self.tasks.get_mut(&task).into_iter().for_each(|task| task.files = new);
+        }
+        let closing: Vec<i32> =
+            self.descriptors(task).iter().filter(|(_, entry)| entry.close_on_exec).map(|(fd, _)| *fd).collect();
+        closing.into_iter().filter_map(|fd| self.close(task, fd)).collect()
+    }
+
+    /// The descriptors that nobody holds any more when this task ends.
+    pub(super) fn let_all_go(&mut self, task: u32) -> Vec<Held> {
+        let at = self.tasks[&task].files;
+        let Some(counted) = self.files.get_mut(&at) else { return Vec::new() };
+        counted.users -= 1;
+        if counted.users > 0 {
+            return Vec::new();
+        }
+        let all = self.files.remove(&at).map(|counted| counted.value).unwrap_or_default();
+        all.into_values().filter(|entry| entry.held.is_last()).map(|entry| entry.held).collect()
+    }
+
+    /// The lane that the task had.
+    pub(super) fn exit(&mut self, task: u32) -> u32 {
+        let Some(Task { lane, directory, .. }) = self.tasks.remove(&task) else { return 0 };
+        if let Some(counted) = self.directories.get_mut(&directory) {
+            counted.users -= 1;
+            if counted.users == 0 {
+                self.directories.remove(&directory);
+            }
+        }
+        self.free_lanes.push(lane);
+        self.ended.insert(task, lane);
+        lane
+    }
+
+    pub(super) fn ended(&mut self, task: u32) -> Option<u32> {
+        self.ended.remove(&task)
+    }
+}

@@ -1,0 +1,129 @@
+//! `fsb record`: the file calls of a program, into a trace.
+
+use std::ffi::OsString;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use clap::Args;
+use fsb_model::units::{show_count, show_seconds};
+use fsb_record::{Outcome, RecordError, Request, Subject};
+use fsb_trace::Header;
+
+use super::COMPACT_HELP;
+use crate::exit;
+use crate::progress::say;
+
+const MORE: &str = "\
+Only files below --root are recorded, without their contents: names, sizes, holes.
+The trace says what the program does, and runs again on any target:
+  fsb record -o app.trace -- make -j2       then: fsb trace show app.trace
+  fsb record -o db.trace --root /srv/db --pid 4711      until Ctrl-C
+  fsb record -o app.trace --anonymous -- ./app          names that tell nothing
+  fsb run ext4 xfs --trace app.trace        replays it, with the thought between";
+
+/// Record a program's file calls, to replay them elsewhere
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = COMPACT_HELP, override_usage = "fsb record -o FILE [OPTIONS] [-- COMMAND]")]
+pub struct Arguments {
+    /// Where the trace goes
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+    /// The directory whose files are recorded [the working directory]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// A process that runs already, and all that it made
+    #[arg(long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// Replace names by others that tell nothing
+    #[arg(long)]
+    anonymous: bool,
+    /// What is run and recorded
+    #[arg(last = true, value_name = "COMMAND", hide = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let subject = match arguments.pid {
+        Some(pid) => Subject::Process(pid),
+        None if arguments.command.is_empty() => {
+            return Err(exit::request("say what is recorded: fsb record -o FILE -- COMMAND, or --pid PID"));
+        }
+        None => Subject::Program(arguments.command.clone()),
+    };
+    let root = root(arguments)?;
+    let output = super::trace::output(&arguments.output)?;
+    let shown = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let uname = rustix::system::uname();
+    let header = Header {
+        program: match &subject {
+            _ if arguments.anonymous => String::new(),
+            Subject::Program(words) => shown(words),
+            Subject::Process(pid) => format!("process {pid}"),
+        },
+        root: if arguments.anonymous { String::new() } else { root.to_string_lossy().into_owned() },
+        by: "ptrace".to_owned(),
+        fsb: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: uname.release().to_string_lossy().into_owned(),
+        cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        time: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        anonymous: arguments.anonymous,
+        ..Header::default()
+    };
+    let outcome = fsb_record::record(&Request { subject, root }, header, BufWriter::new(output));
+    let outcome = outcome.map_err(|error| refused(arguments, error))?;
+    tell(arguments, &outcome);
+    Ok(exit::DONE)
+}
+
+fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
+    let of_process = || arguments.pid.map(|pid| PathBuf::from(format!("/proc/{pid}/cwd")));
+    let named = arguments.root.clone().or_else(of_process).unwrap_or_else(|| PathBuf::from("."));
+    let real = std::fs::canonicalize(&named).map_err(|error| {
+        let what = if arguments.root.is_some() { "--root" } else { "the working directory" };
+        exit::request(format!("{what} {}: {error}", named.display()))
+    })?;
+    if real.is_dir() { Ok(real) } else { Err(exit::request(format!("--root {}: it is no directory", named.display()))) }
+}
+
+fn refused(arguments: &Arguments, error: RecordError) -> anyhow::Error {
+    match error {
+        RecordError::Refused(error) => exit::machine(match arguments.pid {
+            Some(pid) => format!(
+                "process {pid} cannot be traced: {error}; it must be yours, and no other tracer's (with \
+                 kernel.yama.ptrace_scope above 0 root alone may: sudo)"
+            ),
+            None => format!("the program cannot be traced: {error}"),
+        }),
+        RecordError::Trace(error) => exit::machine(format!("{}: {error}", arguments.output.display())),
+    }
+}
+
+/// What was recorded, and what it cost.
+fn tell(arguments: &Arguments, outcome: &Outcome) {
+    let totals = &outcome.totals;
+    let calls = totals.calls.max(1) as f64;
+    say(&format!(
+        "{}: {} calls of {} in {}, {} bytes a call; {} outside the root",
+        arguments.output.display(),
+        show_count(totals.calls as f64),
+        if totals.tasks == 1 { "1 thread".to_owned() } else { format!("{} threads", totals.tasks) },
+        show_seconds(outcome.seconds),
+        (outcome.bytes as f64 / calls).round(),
+        totals.outside
+    ));
+    let stop = (outcome.overhead.call_ns + outcome.overhead.gap_ns) as f64 / 2.0 * 1e-9;
+    say(&format!(
+        "recording stopped it {} times, {} each: about {} of its time (a replay leaves that out)",
+        show_count(outcome.stops as f64),
+        show_seconds(stop),
+        show_seconds(outcome.stops as f64 * stop)
+    ));
+    if let Some(code) = outcome.code.filter(|code| *code != 0) {
+        say(&format!("the program ended with exit code {code}"));
+    }
+    super::trace::tell(totals);
+    if totals.calls == 0 {
+        say("no file below the root was used: is --root the right directory?");
+    }
+}

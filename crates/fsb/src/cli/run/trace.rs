@@ -1,0 +1,46 @@
+//! A trace as the workload: `fsb run ext4 xfs --trace app.trace --pace none`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fsb_model::{Params, WorkloadSpec};
+use serde_json::json;
+
+use crate::exit;
+
+/// What is replayed, and how.
+#[derive(Debug, Args)]
+pub struct TraceArguments {
+    /// Replay what 'fsb record' wrote
+    #[arg(long, value_name = "FILE", hide = true)]
+    trace: Option<PathBuf>,
+    /// How long a replay thinks between calls: recorded, none, or a factor [recorded]
+    #[arg(long, value_name = "P", hide = true)]
+    pace: Option<String>,
+    /// Replay a trace that is incomplete
+    #[arg(long, hide = true)]
+    force: bool,
+}
+
+impl TraceArguments {
+    /// The workload that it is; nothing where there is no trace.
+    pub fn workload(&self) -> anyhow::Result<Option<WorkloadSpec>> {
+        let Some(trace) = &self.trace else {
+            return match self.pace.is_none() && !self.force {
+                true => Ok(None),
+                false => Err(exit::request("--pace and --force belong to a trace: --trace FILE")),
+            };
+        };
+        let path = std::path::absolute(trace)?;
+        let path = path.to_str().ok_or_else(|| exit::request("--trace: its path is no text (UTF-8)"))?;
+        let mut params = Params::new();
+        params.insert("trace".to_owned(), json!(path));
+        if let Some(pace) = &self.pace {
+            params.insert("pace".to_owned(), json!(pace));
+        }
+        if self.force {
+            params.insert("force".to_owned(), json!(true));
+        }
+        Ok(Some(WorkloadSpec::new("replay", params)))
+    }
+}

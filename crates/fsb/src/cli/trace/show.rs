@@ -1,0 +1,197 @@
+//! `fsb trace show`: what a program does, in words and small pictures.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use fsb_model::units::{show_bytes, show_count, show_seconds};
+use fsb_report::visible;
+use fsb_trace::summary::{Direction, Sizes};
+use fsb_trace::{Header, Names, Part, Summary, Totals, TraceError};
+
+use crate::cli::COMPACT_HELP;
+use crate::exit;
+use crate::progress::say;
+use crate::results::print_data;
+
+const MORE: &str = "\
+Examples:
+  fsb trace show app.trace
+  fsb trace show app.trace > app.txt
+  fsb trace show <(zcat app.trace.gz)";
+
+/// Say what the program of a trace does
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = COMPACT_HELP)]
+pub struct Arguments {
+    /// A trace
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    // How long it lasted is known at its end only: the course of time is cut into pieces afterwards.
+    let mut reader = super::open(&arguments.file)?;
+    let (mut ended, mut duration, mut calls) = (None, 0, 0);
+    loop {
+        match reader.next_part() {
+            Ok(Some(Part::Calls(block))) => {
+                calls += block.len();
+                duration = block.iter().map(fsb_trace::Call::end_ns).fold(duration, u64::max);
+            }
+            Ok(Some(Part::End(totals))) => ended = Some(*totals),
+            Ok(Some(Part::Initial(_))) => {}
+            Ok(None) => break,
+            // What came before is as true as ever.
+            Err(error @ TraceError::Truncated { .. }) if calls > 0 => {
+                say(&format!("warning: {}: {error}", arguments.file.display()));
+                break;
+            }
+            Err(error) => return Err(super::unread(&arguments.file, &error)),
+        }
+    }
+    let mut reader = super::open(&arguments.file)?;
+    let mut summary = Summary::new(duration, reader.header().overhead);
+    while let Ok(Some(part)) = reader.next_part() {
+        match part {
+            Part::Initial(states) => summary.initial(&states),
+            Part::Calls(block) => block.iter().for_each(|call| summary.add(call, reader.names())),
+            Part::End(_) => {}
+        }
+    }
+    let totals = ended.unwrap_or_default();
+    let text = text(reader.header(), &totals, &summary, reader.names(), duration);
+    print_data(&text)?;
+    Ok(exit::DONE)
+}
+
+fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, duration: u64) -> String {
+    let mut out = String::new();
+    let what =
+        if header.program.is_empty() { "a program".to_owned() } else { visible::line(&header.program).into_owned() };
+    let seconds = duration as f64 * 1e-9;
+    let calls: u64 = summary.kinds.iter().filter(|(kind, _)| kind.is_replayed()).map(|(_, of)| of.calls).sum();
+    let threads = if totals.tasks == 1 { "1 thread".to_owned() } else { format!("{} threads", totals.tasks) };
+    let _ = writeln!(
+        out,
+        "{what}: {} calls of {threads} in {}, seen by {} on Linux {}",
+        show_count(calls as f64),
+        show_seconds(seconds),
+        header.by,
+        header.kernel
+    );
+    let [there, directories, links] = summary.initial;
+    let _ = writeln!(
+        out,
+        "Before it: {there} files of {} ({} with holes), {directories} directories, {links} links.",
+        show_bytes(summary.initial_sizes.sum as f64),
+        summary.with_holes
+    );
+    for reason in &totals.incomplete {
+        let _ = writeln!(out, "Incomplete: {reason} cannot be seen.");
+    }
+    for note in &totals.notes {
+        let _ = writeln!(out, "Note: {note}.");
+    }
+    if totals.outside > 0 {
+        let _ = writeln!(out, "{} calls on files outside its root are left out.", show_count(totals.outside as f64));
+    }
+    kinds(&mut out, summary);
+    direction(&mut out, "reads", &summary.reads);
+    direction(&mut out, "writes", &summary.writes);
+    syncs(&mut out, summary);
+    files(&mut out, summary, names);
+    course(&mut out, summary, seconds);
+    out
+}
+
+fn kinds(out: &mut String, summary: &Summary) {
+    let _ = writeln!(out, "\n{:<16}{:>10}{:>8}{:>12}{:>10}", "call", "count", "failed", "moved", "in it");
+    let mut kinds: Vec<_> = summary.kinds.iter().filter(|(kind, _)| kind.is_replayed()).collect();
+    kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.calls));
+    for (kind, of) in kinds {
+        let moved = if of.bytes > 0 { show_bytes(of.bytes as f64) } else { String::new() };
+        let time = show_seconds(of.ns as f64 * 1e-9);
+        let _ = writeln!(out, "{:<16}{:>10}{:>8}{moved:>12}{time:>10}", kind.name(), of.calls, of.failed);
+    }
+}
+
+fn direction(out: &mut String, what: &str, direction: &Direction) {
+    let sizes = &direction.sizes;
+    if sizes.count == 0 {
+        return;
+    }
+    let share = 100.0 * direction.sequential as f64 / sizes.count as f64;
+    let mean = show_bytes(sizes.sum as f64 / sizes.count as f64);
+    let _ = writeln!(out, "\n{what}: {share:.0} % go on where the last one ended; {mean} on average");
+    bars(out, sizes, &|size| show_bytes(size as f64));
+}
+
+/// One line a power of two, with a bar.
+fn bars(out: &mut String, sizes: &Sizes, show: &dyn Fn(u64) -> String) {
+    let most = sizes.steps().iter().map(|(_, count)| *count).max().unwrap_or(1).max(1);
+    for (size, count) in sizes.steps() {
+        let bar = "█".repeat((40 * count / most) as usize);
+        let bar = if bar.is_empty() && count > 0 { "▏".to_owned() } else { bar };
+        let _ = writeln!(out, "  from {:>10} {count:>9} {bar}", show(size));
+    }
+}
+
+fn syncs(out: &mut String, summary: &Summary) {
+    let syncs = &summary.syncs;
+    if syncs.count == 0 {
+        let _ = writeln!(out, "\nIt never asks for its data to be on the device.");
+        return;
+    }
+    let writes = summary.family("write").calls;
+    let _ = writeln!(
+        out,
+        "\n{} syncs, one each {:.1} writes, {} between two (median); each takes {} (median)",
+        syncs.count,
+        writes as f64 / syncs.count as f64,
+        show_bytes(summary.between_syncs.quantile(0.5) as f64),
+        show_seconds(syncs.quantile(0.5) as f64 * 1e-9)
+    );
+    bars(out, syncs, &|ns| show_seconds(ns as f64 * 1e-9));
+}
+
+fn files(out: &mut String, summary: &Summary, names: &Names) {
+    const SHOWN: usize = 8;
+    let [read, written, synced] = summary.files.read_written_synced();
+    let (directories, most) = summary.files.directories();
+    let _ = writeln!(
+        out,
+        "\n{} names used: {read} read, {written} written, {synced} synced, {} by several threads; {directories} \
+         directories, up to {most} names in one, {} deep",
+        summary.files.count(),
+        summary.files.shared(),
+        summary.files.deepest
+    );
+    for (name, file) in summary.files.busiest(SHOWN) {
+        let name = String::from_utf8_lossy(names.get(name)).into_owned();
+        let name = if name.is_empty() { ".".to_owned() } else { visible::line(&name).into_owned() };
+        let _ = writeln!(
+            out,
+            "  {:>10} read {:>10} written {:>7} calls  {name}",
+            show_bytes(file.read as f64),
+            show_bytes(file.written as f64),
+            file.calls
+        );
+    }
+}
+
+/// Calls and bytes over time.
+fn course(out: &mut String, summary: &Summary, seconds: f64) {
+    const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let slice = seconds / summary.course.len() as f64;
+    let _ = writeln!(out, "\nover {}:", show_seconds(seconds));
+    for (at, what) in [(0, "calls"), (1, "bytes")] {
+        let most = summary.course.iter().map(|both| both[at]).max().unwrap_or(0);
+        let line: String =
+            summary.course.iter().map(|both| STEPS[(both[at] * 8).div_ceil(most.max(1)).min(8) as usize]).collect();
+        let rate = most as f64 / slice.max(1e-9);
+        let rate = if at == 0 { format!("{}/s", show_count(rate)) } else { format!("{}/s", show_bytes(rate)) };
+        let _ = writeln!(out, "  {what} |{line}| up to {rate}");
+    }
+}
