@@ -378,11 +378,14 @@ impl<W: World> Resolver<W> {
 
     /// The number of a name; what it was before is asked when it is seen first.
     fn know(&mut self, name: &[u8], sink: &mut impl Sink) -> Result<u32, TraceError> {
-        let number = sink.name(name)?;
-        if name.is_empty() || self.known.contains(name) {
-            return Ok(number);
+        if name.is_empty() {
+            return Ok(0);
+        }
+        if self.known.contains(name) {
+            return sink.name(name);
         }
         self.know(parent(name), sink)?;
+        let number = sink.name(name)?;
         self.known.insert(name.into());
         let whole = normal(&self.root, name);
         let state = match self.world.before(&whole) {

@@ -50,6 +50,7 @@ mod shell;
 mod side_by_side;
 mod sustained;
 mod terminal;
+mod traces;
 mod vm;
 
 /// As with real runs, one at a time: they share the machine.

@@ -1,0 +1,164 @@
+//! Recorded programs: what is written down of them, and what a replay does.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::common::*;
+
+/// Two processes: one makes files, the other one reads what it made.
+const PROGRAM: &str = "mkdir d; echo hello > d/one; cp d/one d/two; (sleep 0.05; mv d/two d/three; cat d/three >/dev/null) & \
+    wait; ls d >/dev/null; sync d/one; rm d/one; ln -s three d/link; cat d/link > /dev/null";
+
+fn record(directory: &Path, arguments: &[&str], program: &[&str]) -> Output {
+    let all = [&["record", "-o", "../app.trace"], arguments, &["--"], program].concat();
+    fsb(directory, &all)
+}
+
+fn shown(directory: &Path) -> String {
+    let output = fsb(directory, &["trace", "show", "../app.trace"]);
+    expect_code(&output, 0);
+    stdout(&output)
+}
+
+/// How often a call stands in what is shown.
+fn count(shown: &str, call: &str) -> u64 {
+    let line = shown.lines().find(|line| line.split_whitespace().next() == Some(call));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
+}
+
+#[test]
+fn a_program_is_recorded_shown_and_replayed() {
+    let _turn = turn();
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    fs::write(work.join("before"), vec![7; 10_000]).unwrap();
+    let said = record(&work, &[], &["sh", "-c", &format!("{PROGRAM}; cat before > after")]);
+    expect_code(&said, 0);
+    assert!(stderr(&said).contains("bytes a call"), "{}", stderr(&said));
+    let shown = shown(&work);
+    for (call, at_least) in
+        [("mkdir", 1), ("open", 8), ("rename", 1), ("unlink", 1), ("symlink", 1), ("fsync", 1), ("getdents", 2)]
+    {
+        assert!(count(&shown, call) >= at_least, "{call}\n{shown}");
+    }
+    assert!(shown.contains("Before it: 1 files of 9.77 KiB"), "{shown}");
+    let target = scratch.path().join("target");
+    fs::create_dir(&target).unwrap();
+    let trace = scratch.path().join("app.trace");
+    let run = ["run", "./target", "--trace", trace.to_str().unwrap(), "--blocks", "1", "--quiet", "--out", "run"];
+    let output = fsb(scratch.path(), &run);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("replay of app"), "{}", stdout(&output));
+    let trial = counting(&scratch.path().join("run")).pop().expect("a trial");
+    assert_eq!(trial["outcome"], "ok", "{trial}");
+    assert_eq!(trial["observed"]["counts"]["other_results"], 0, "{trial}");
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn names_can_be_hidden() {
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    expect_code(&record(&work, &["--anonymous"], &["sh", "-c", "echo x > customer-list; cat customer-list"]), 0);
+    let bytes = fs::read(scratch.path().join("app.trace")).unwrap();
+    let shown = shown(&work);
+    assert!(!shown.contains("customer") && !shown.contains("work") && !shown.contains("echo"), "{shown}");
+    assert!(shown.contains("a program: ") && count(&shown, "read") >= 1, "{shown}");
+    assert!(!bytes.windows(8).any(|part| part == b"customer"));
+}
+
+/// What a tracer cannot see is told, and such a trace is replayed only where that is asked for.
+#[test]
+fn stores_to_shared_mappings_make_a_trace_incomplete() {
+    let _turn = turn();
+    needs_program("python3");
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let program = "import mmap\nf = open('f', 'w+b')\nf.truncate(4096)\nm = mmap.mmap(f.fileno(), 4096)\nm[0] = 1\n";
+    let said = record(&work, &[], &["python3", "-c", program]);
+    expect_code(&said, 0);
+    assert!(stderr(&said).contains("incomplete: stores to shared mappings of files (once)"), "{}", stderr(&said));
+    let trace = scratch.path().join("app.trace");
+    let run = ["run", "null", "--trace", trace.to_str().unwrap(), "--blocks", "1", "--quiet", "--out", "run"];
+    let refused = fsb(scratch.path(), &run);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--force"), "{}", stderr(&refused));
+    expect_code(&fsb(scratch.path(), &[&run[..], &["--force"]].concat()), 0);
+}
+
+/// The calls of a replay are those of the trace: strace counts them.
+#[test]
+fn a_replay_makes_the_calls_that_were_recorded() {
+    let _turn = turn();
+    needs_program("strace");
+    needs_program("python3");
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let program = "import sqlite3\ndb = sqlite3.connect('app.db')\ndb.execute('create table t(v)')\n\
+        for i in range(30):\n  with db: db.execute('insert into t values(?)', ('x' * 500,))\n";
+    expect_code(&record(&work, &[], &["python3", "-c", program]), 0);
+    let shown = shown(&work);
+    let trace = scratch.path().join("app.trace");
+    fs::create_dir(scratch.path().join("target")).unwrap();
+    let status = Command::new("strace")
+        .args(["-f", "-y", "-o", "log", "-e", "trace=fdatasync,pwrite64,pread64,unlinkat", "--"])
+        .arg(FSB)
+        .args(["run", "./target", "--blocks", "1", "--quiet", "--out", "run", "--trace"])
+        .arg(&trace)
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    expect_code(&status, 0);
+    let log = fs::read_to_string(scratch.path().join("log")).unwrap();
+    let trials = trials(&scratch.path().join("run")).len() as u64;
+    for (call, recorded) in [("fdatasync", "fdatasync"), ("pwrite64", "pwrite"), ("pread64", "pread")] {
+        let made =
+            log.lines().filter(|line| line.contains(&format!(" {call}(")) && line.contains("fsb-set")).count() as u64;
+        // What prepares the files writes, too: those that were there before.
+        assert_eq!(made, count(&shown, recorded) * trials, "{call} in {trials} trials\n{shown}");
+    }
+}
+
+#[test]
+fn logs_of_others_are_imported_and_reduced() {
+    let _turn = turn();
+    let scratch = scratch();
+    let log = "fio version 2 iolog\ndata add\ndata open\ndata read 0 8192\ndata write 8192 4096\ndata datasync 0 0\ndata close\n";
+    fs::write(scratch.path().join("fio.log"), log).unwrap();
+    let output = fsb(scratch.path(), &["trace", "import", "fio.log", "-o", "fio.trace"]);
+    expect_code(&output, 0);
+    let run = ["run", "null", "--trace", "fio.trace", "--pace", "none", "--blocks", "1", "--quiet", "--out", "run"];
+    let output = fsb(scratch.path(), &run);
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("replay of fio, without thought"), "{}", stdout(&output));
+    let reduced = fsb(scratch.path(), &["trace", "reduce", "fio.trace"]);
+    expect_code(&reduced, 0);
+    assert!(stdout(&reduced).contains("[[fileset]]"), "{}", stdout(&reduced));
+    fs::write(scratch.path().join("none.log"), "hello\n").unwrap();
+    let refused = fsb(scratch.path(), &["trace", "import", "none.log", "-o", "none.trace"]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("it is no trace of these: strace"), "{}", stderr(&refused));
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let scratch = scratch();
+    for (arguments, said) in [
+        (&["record", "-o", "x"][..], "say what is recorded"),
+        (&["record", "-o", "x", "--root", "/none", "--", "true"], "--root /none"),
+        (&["run", "null", "--pace", "none"], "belong to a trace"),
+        (&["run", "null", "--trace", "none.trace"], "No such file"),
+        (&["trace", "show", "none.trace"], "cannot read none.trace"),
+    ] {
+        let output = fsb(scratch.path(), arguments);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    }
+    let none = fsb(scratch.path(), &["record", "-o", "x", "--pid", "2147483000"]);
+    assert_ne!(none.status.code(), Some(0));
+}
