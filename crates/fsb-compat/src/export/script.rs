@@ -10,6 +10,8 @@ pub(crate) struct Step {
     pub cold: bool,
     /// Its files are there before it begins.
     pub prepared: bool,
+    /// What it writes is on the device when it ends.
+    pub durable: bool,
 }
 
 /// What the script needs of the tool.
@@ -33,8 +35,9 @@ pub(crate) fn script(request: &Request, tool: &Tool, steps: &[Step]) -> String {
     let calls: String = numbered().map(|(number, target)| call(number, target)).collect();
     let word = |yes: bool, word: &'static str| if yes { word } else { "-" };
     let row = |step: &Step| {
-        let Step { name, cold, prepared } = step;
-        format!("    row {name} {} {}\n", word(*cold, "cold"), word(*prepared, "prepared"))
+        let Step { name, cold, prepared, durable } = step;
+        let words = [word(*cold, "cold"), word(*prepared, "prepared"), word(*durable, "durable")];
+        format!("    row {name} {}\n", words.join(" "))
     };
     let rows: String = steps.iter().map(row).collect();
     let rows = if rows.is_empty() { "    :\n".to_owned() } else { rows };
@@ -105,8 +108,12 @@ measure() {{
     {measure}
 }}
 
-# row NAME cold|- prepared|-
+# row NAME cold|- prepared|- durable|-
 row() {{
+    if [ "$memory" = yes ] && [ "$2$4" != -- ]; then
+        echo "$target $round $1: left out: files in memory are never cold nor durable" >&2
+        return
+    fi
     echo "$target $round $1" >&2
     files=$1.files
     mkdir "$root/$files"
@@ -144,7 +151,7 @@ fn function(number: usize, target: &TargetRecipe) -> String {
     match &target.made {
         Made::LeftOut(why) => format!("\n# {} is left out: {why}.\n", target.name),
         Made::Directory(path) => format!(
-            "\n# {}, as it is.\n{function}() {{\n    target={}\n    root=$(cd {} && pwd)/fsb-rows\n    cold() {{ cd /; drop_caches; }}\n    rows\n    rmdir \"$root\"\n}}\n",
+            "\n# {}, as it is.\n{function}() {{\n    target={} memory=no\n    root=$(cd {} && pwd)/fsb-rows\n    cold() {{ cd /; drop_caches; }}\n    rows\n    rmdir \"$root\"\n}}\n",
             target.name,
             quoted(&name),
             quoted(path),
@@ -160,11 +167,12 @@ fn function(number: usize, target: &TargetRecipe) -> String {
             };
             let making = if mkfs.is_empty() { String::new() } else { format!("    {} \"$device\"\n", joined(mkfs)) };
             format!(
-                "\n# {}\n{function}() {{\n    target={}\n    root=$point/fsb\n    {device}\n{making}    \
+                "\n# {}\n{function}() {{\n    target={} memory={}\n    root=$point/fsb\n    {device}\n{making}    \
                  attach() {{ {} \"$device\" \"$point\"; attached=yes; }}\n    \
                  cold() {{ sync -f \"$root\"; detach; drop_caches; attach; }}\n    attach\n    rows\n    undo\n}}\n",
                 target.name,
                 quoted(&name),
+                if matches!(source, Source::Word(_)) { "yes" } else { "no" },
                 joined(mount),
             )
         }

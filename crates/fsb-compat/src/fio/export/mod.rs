@@ -33,6 +33,7 @@ fn export(request: &Request) -> Export {
         name: name.clone(),
         cold: section.cold,
         prepared: section.prepared,
+        durable: section.durable,
     };
     let steps: Vec<Step> = sections.iter().map(step).collect();
     let fio = "fio --section=\"$1\" --output-format=json";

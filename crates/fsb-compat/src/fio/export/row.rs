@@ -29,6 +29,7 @@ pub(super) fn section(row: &Row, request: &Request) -> Result<Section, String> {
         "create" | "stat" | "delete" => names::section(&share)?,
         name => records::section(records::direction(name, share.piece)?, &share)?,
     };
+    section.durable = !matches!(share.piece.word("durability"), "none" | "");
     let all = if share.own_files { ", each on files of its own" } else { "" };
     let operations = share.piece.operations;
     match share.units {

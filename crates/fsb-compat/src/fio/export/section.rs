@@ -13,6 +13,8 @@ pub(super) struct Section {
     pub prepared: bool,
     /// Nothing of its files may lie in memory.
     pub cold: bool,
+    /// What it writes is on the device when it ends.
+    pub durable: bool,
 }
 
 impl Section {
