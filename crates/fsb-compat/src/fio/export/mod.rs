@@ -6,6 +6,7 @@ mod names;
 mod records;
 mod row;
 mod section;
+mod share;
 
 use crate::export::exporter::{Export, ExportFile, Exporter};
 use crate::export::request::{Request, Row, plain};

@@ -1,8 +1,8 @@
 //! Rows about names: files that are created, looked at, deleted.
 
 use super::engine;
-use super::row::Share;
 use super::section::Section;
+use super::share::Share;
 
 /// The section, or why there is none.
 pub(super) fn section(share: &Share<'_>) -> Result<Section, String> {

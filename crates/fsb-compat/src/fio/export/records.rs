@@ -1,7 +1,7 @@
 //! Rows that move records of files.
 
-use super::row::Share;
 use super::section::Section;
+use super::share::{Share, pass};
 use super::{data, engine};
 use crate::export::request::Piece;
 
@@ -39,12 +39,6 @@ pub(super) fn direction(name: &str, piece: &Piece) -> Result<Direction, String> 
         "command" => return Err("it is a program of the user's".to_owned()),
         other => return Err(format!("fio has no work like {other}")),
     })
-}
-
-/// Records of all files.
-pub(super) fn pass(piece: &Piece) -> u64 {
-    let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
-    files * (file_size / block_size.max(1))
 }
 
 /// The section, or why there is none.
