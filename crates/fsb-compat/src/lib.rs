@@ -8,6 +8,7 @@
 mod bonnie;
 mod draft;
 mod error;
+pub mod export;
 pub mod fedorchuk;
 pub mod filebench;
 mod fio;

@@ -32,6 +32,15 @@ pub struct Options {
     /// Of the backends beside fio only this one.
     #[arg(long)]
     pub backend: Option<String>,
+    /// Of the rows beside fio only those whose name has this in it.
+    #[arg(long)]
+    pub row: Option<String>,
+    /// Pairs of each of them: the interval of the median of 25 leaves seven values at either end out.
+    #[arg(long, default_value = "25", value_parser = clap::value_parser!(u32).range(6..))]
+    pub pairs: u32,
+    /// Only on images in memory, or on the disk of --dir: memory or disk.
+    #[arg(long)]
+    pub medium: Option<String>,
     /// Operations of each measurement.
     #[arg(long, default_value = "2000000", value_parser = clap::value_parser!(u64).range(1000..))]
     operations: u64,
@@ -47,6 +56,8 @@ pub enum Part {
     Engine,
     /// Backends beside fio.
     Backends,
+    /// Rows of the suite 'quick' beside fio's of the exported job file.
+    Agree,
     /// `fsb iozone` beside IOzone.
     Iozone,
     /// `fsb postmark` beside PostMark.

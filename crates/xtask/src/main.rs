@@ -1,10 +1,12 @@
 //! What make cannot say. `cargo run --release -p xtask -- bench` measures the engine and the comparison against their
 //! peers.
 
+mod agree;
 mod backends;
 mod bench;
 mod compare;
 mod count;
+mod image;
 mod iozone;
 mod peers;
 mod postmark;
@@ -23,8 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; `fsb
-    /// iozone` beside IOzone and `fsb postmark` beside PostMark; `fsb compare` beside a script; then reads after a
+    /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; rows
+    /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone and `fsb postmark` beside PostMark; `fsb compare` beside a script; then reads after a
     /// heavy write beside reads alone.
     Bench(bench::Options),
     /// One step of the engine's side of a pair; the task is JSON.
@@ -42,6 +44,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(Part::Backends) {
                 backends::run(&options)?;
+            }
+            if wanted(Part::Agree) {
+                agree::run(&options)?;
             }
             if wanted(Part::Iozone) {
                 iozone::run(&options)?;

@@ -1,6 +1,7 @@
 //! fio: JSON and json+, one document or several, with or without text around them.
 
 mod document;
+mod export;
 mod job;
 mod latency;
 mod options;
@@ -13,6 +14,8 @@ use fsb_model::set::Run;
 use crate::error::ReadError;
 use crate::lines::holds;
 use crate::tool::Tool;
+
+pub(crate) use export::EXPORTER;
 
 /// Reads fio's JSON.
 pub(crate) const TOOL: Tool = Tool {

@@ -18,6 +18,7 @@ mod ntfs;
 mod ntfs3;
 mod null;
 mod other;
+mod recipe;
 mod reiserfs;
 #[cfg(test)]
 mod skeleton;
@@ -38,6 +39,7 @@ pub use journal::Journal;
 pub(crate) use met::{of_file, of_mount, own_read_ahead};
 pub(crate) use ntfs::Server;
 pub(crate) use null::Null;
+pub use recipe::{Recipe, recipe};
 
 /// Every file system that fsb knows.
 pub static REGISTRY: &[&dyn FileSystem] = &[
@@ -181,6 +183,11 @@ pub trait FileSystem: Sync {
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         kernel::mount(self.name(), request.source, request.point, request.options)?;
         Ok(Mounted::default())
+    }
+    /// The command that does the same by hand, before device and mount point.
+    fn mount_command(&self, options: &[String], size: u64) -> Vec<String> {
+        let _ = size;
+        recipe::with_options(&["mount", "-t", self.name()], options)
     }
     /// Does now, by its own means, what it would do behind a measurement: what syncfs leaves to later. What this kernel
     /// cannot do is left out; whether the device is quiet afterwards is looked at in any case.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use super::recipe::with_options;
 use super::{FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about};
 use crate::error::{TestbedError, attempt, describe};
 use crate::sys::mount::unmount_patiently;
@@ -69,6 +70,11 @@ impl FileSystem for Ntfs {
         options.extend_from_slice(request.options);
         let server = Server::start(&options.join(","), request.source, request.point)?;
         Ok(Mounted { server: Some(server) })
+    }
+
+    /// Beside the user's options: by hand the server may leave the terminal, and files belong to who mounts.
+    fn mount_command(&self, options: &[String], _: u64) -> Vec<String> {
+        with_options(&["ntfs-3g"], options)
     }
 
     /// The server writes through the block device's own pages, of which a syncfs of its mount knows nothing.

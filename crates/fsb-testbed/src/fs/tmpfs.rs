@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fsb_model::FileSystemSpec;
 
+use super::recipe::with_options;
 use super::{FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
@@ -43,14 +44,22 @@ impl FileSystem for Tmpfs {
         Inspection { features: Vec::new(), block_size: Some(rustix::param::page_size() as u64) }
     }
 
-    /// As large as the images of the others, unless the user says otherwise.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
-        let mut options = request.options.to_vec();
-        let limits = ["size=", "nr_blocks="];
-        if !options.iter().any(|option| limits.iter().any(|limit| option.starts_with(limit))) {
-            options.insert(0, format!("size={}", request.size));
-        }
-        kernel::mount(self.name(), request.source, request.point, &options)?;
+        kernel::mount(self.name(), request.source, request.point, &with_size(request.options, request.size))?;
         Ok(Mounted::default())
     }
+
+    fn mount_command(&self, options: &[String], size: u64) -> Vec<String> {
+        with_options(&["mount", "-t", self.name()], &with_size(options, size))
+    }
+}
+
+/// As large as the images of the others, unless the user says otherwise.
+fn with_size(options: &[String], size: u64) -> Vec<String> {
+    let mut options = options.to_vec();
+    let limits = ["size=", "nr_blocks="];
+    if !options.iter().any(|option| limits.iter().any(|limit| option.starts_with(limit))) {
+        options.insert(0, format!("size={size}"));
+    }
+    options
 }

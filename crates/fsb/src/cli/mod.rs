@@ -4,12 +4,14 @@ mod clean;
 mod compare;
 mod completions;
 mod doctor;
+mod export;
 mod filebench;
 pub mod iozone;
 mod kernel;
 mod list;
 mod man;
 mod micro;
+mod plan_text;
 pub mod postmark;
 mod record;
 mod report;
@@ -67,6 +69,8 @@ enum Command {
     Filebench(filebench::Arguments),
     /// Compare sets of results, ours or other tools'
     Compare(compare::Arguments),
+    /// Write a plan for another tool, such as fio
+    Export(export::Arguments),
     /// Show a run again, in any form
     Report(report::Arguments),
     /// Record a program's file calls, to replay them elsewhere
@@ -101,6 +105,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Postmark(arguments) => postmark::main(&arguments)?,
         Command::Filebench(arguments) => filebench::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
+        Command::Export(arguments) => export::main(arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
         Command::Record(arguments) => record::main(&arguments)?,
         Command::Trace(arguments) => trace::main(&arguments)?,
@@ -214,7 +219,7 @@ mod tests {
                 let narrow = command.clone().term_width(80).render_help().to_string();
                 assert!(narrow.lines().count() <= 25, "{}: in 80 columns\n{narrow}", command.get_name());
             }
-            if ["postmark", "filebench", "micro"].contains(&command.get_name()) {
+            if ["postmark", "filebench", "micro", "export"].contains(&command.get_name()) {
                 let narrow = command.clone().term_width(80).render_help().to_string();
                 assert!(narrow.lines().count() <= 24, "{}: in 80 columns\n{narrow}", command.get_name());
                 let wide = narrow.lines().find(|line| line.chars().count() > 80);

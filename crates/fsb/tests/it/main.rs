@@ -18,6 +18,7 @@ mod directories;
 mod disturbed;
 mod documents;
 mod emulated;
+mod export;
 mod failures;
 mod families;
 mod filebench;

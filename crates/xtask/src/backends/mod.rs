@@ -15,7 +15,7 @@ use fsb_model::Bytes;
 use crate::bench::{MISSED, Options, verdict};
 use crate::summary::Median;
 use cell::Cell;
-pub use ours::{STEP, step};
+pub use ours::{STEP, in_child, step};
 use place::BenchDirectory;
 
 /// Pairs of each cell: the fewest whose interval leaves the extremes out.
@@ -58,7 +58,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 }
 
 /// Writes back what was written so far, which is no business of who measures next.
-fn settle(directory: &Path) -> anyhow::Result<()> {
+pub fn settle(directory: &Path) -> anyhow::Result<()> {
     rustix::fs::syncfs(File::open(directory)?).with_context(|| format!("syncfs of {}", directory.display()))
 }
 

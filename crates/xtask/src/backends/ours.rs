@@ -85,13 +85,18 @@ impl<'p> Ours<'p> {
     fn step(&self, step: Step, operations: u64) -> anyhow::Result<StepReport> {
         let sizing = Sizing { size: self.size.0, cpus: 1 };
         let task = Task::plain(step, self.workload.clone(), sizing, self.root, 42, operations);
-        let mut child = Command::new(std::env::current_exe()?);
-        child.arg(STEP).arg(serde_json::to_string(&task)?);
-        // SAFETY: setsid is one call that a forked process may make.
-        unsafe { child.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
-        let answer = peers::run(&mut child)?.stdout;
-        serde_json::from_slice(&answer).context("the report of a step")
+        in_child(&task)
     }
+}
+
+/// Does a step in a process of its own.
+pub fn in_child(task: &Task) -> anyhow::Result<StepReport> {
+    let mut child = Command::new(std::env::current_exe()?);
+    child.arg(STEP).arg(serde_json::to_string(task)?);
+    // SAFETY: setsid is one call that a forked process may make.
+    unsafe { child.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+    let answer = peers::run(&mut child)?.stdout;
+    serde_json::from_slice(&answer).context("the report of a step")
 }
 
 /// The name of the command that does one step.

@@ -21,7 +21,7 @@ Examples:
   fsb list workloads read the parameters of one, with what they are by default
   fsb list file-systems   what can be formatted, and by which package";
 
-/// List a family: file-systems, media, controls, disturbances, workloads, backends, suites, plans, tools, metrics or formats
+/// List a family: file-systems, media, controls, disturbances, workloads, backends, suites, plans, tools, exporters, metrics or formats
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP)]
 pub struct Arguments {
@@ -124,6 +124,14 @@ static FAMILIES: &[Family] = &[
         name: "tools",
         about: "Whose results can be compared",
         members: || fsb_compat::TOOLS.iter().map(|tool| (tool.name.to_owned(), tool.about.to_owned())).collect(),
+    },
+    Family {
+        name: "exporters",
+        about: "For whom plans are written: fsb export NAME",
+        members: || {
+            let exporters = fsb_compat::export::EXPORTERS.iter();
+            exporters.map(|exporter| (exporter.name.to_owned(), exporter.about.to_owned())).collect()
+        },
     },
     Family {
         name: "metrics",

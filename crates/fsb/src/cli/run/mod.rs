@@ -7,10 +7,8 @@ mod tree;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_input::LARGEST_SCRIPT;
-use fsb_model::{Bytes, Identity, Place, Plan, nearest};
+use fsb_model::{Bytes, Identity, Place, Plan};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
-use fsb_runner::shipped_plan;
 use fsb_runner::vm;
 use fsb_testbed::control;
 use fsb_vm::kernel;
@@ -18,6 +16,7 @@ use fsb_vm::kernel;
 use self::command::CommandArguments;
 use self::trace::TraceArguments;
 use super::COMPACT_HELP;
+use super::plan_text::{is_plan, read_plan};
 use crate::author;
 use crate::exit;
 use crate::front::{self, Turn};
@@ -246,39 +245,6 @@ fn absolute(text: &str) -> String {
         _ => text.to_owned(),
     };
     text.split(':').map(path).collect::<Vec<_>>().join(":")
-}
-
-fn is_plan(text: &str) -> bool {
-    text.ends_with(".toml")
-}
-
-fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
-    let text = plan_text(path)?;
-    let mut plan = plan_file::parse(&text, &path.display().to_string())?;
-    if plan.name.is_none() {
-        plan.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    }
-    Ok(plan)
-}
-
-/// What the file holds, or else the plan of that name that is shipped with the program.
-fn plan_text(path: &Path) -> anyhow::Result<String> {
-    let error = match fsb_input::read_text(path, LARGEST_SCRIPT) {
-        Ok(text) => return Ok(text),
-        Err(error) => error,
-    };
-    let name = path.to_string_lossy();
-    if error.kind() != std::io::ErrorKind::NotFound {
-        return Err(exit::request(format!("cannot read the plan {name}: {error}")));
-    }
-    if let Some(plan) = shipped_plan::find(&name) {
-        return Ok(plan.text.to_owned());
-    }
-    let advice = match nearest::nearest(&name, shipped_plan::REGISTRY.iter().map(|plan| plan.name)) {
-        Some(near) => format!("did you mean '{near}'?"),
-        None => "'fsb list plans' names those that are shipped".to_owned(),
-    };
-    Err(exit::request(format!("cannot read the plan {name}: {error}; {advice}")))
 }
 
 /// `NAME=VALUE`, or `NAME` for the value that is usually meant.

@@ -1,0 +1,198 @@
+//! The shell script that makes each target, does the rows on it and leaves nothing behind, with the commands that fsb uses.
+
+use crate::export::request::{Made, Request, Source, TargetRecipe, plain};
+
+/// A row as the script meets it.
+pub(crate) struct Step {
+    /// The name that the tool knows it by; of characters that a shell leaves alone.
+    pub name: String,
+    /// Nothing of its files may lie in memory when it begins.
+    pub cold: bool,
+    /// Its files are there before it begins.
+    pub prepared: bool,
+    /// What it writes is on the device when it ends.
+    pub durable: bool,
+}
+
+/// What the script needs of the tool.
+pub(crate) struct Tool {
+    /// The program.
+    pub program: &'static str,
+    /// The body of a function that makes the files of the row `$1` in the directory `$1.files` of the working directory.
+    pub prepare: String,
+    /// The body of a function that does the row `$1` there and writes its result to the file `$2`.
+    pub measure: String,
+    /// How results are compared afterwards, without the paths.
+    pub compare: &'static str,
+}
+
+/// The script.
+pub(crate) fn script(request: &Request, tool: &Tool, steps: &[Step]) -> String {
+    let Tool { program, prepare, measure, compare } = tool;
+    let Request { name, author, dir, .. } = request;
+    let numbered = || (1..).zip(&request.targets);
+    let targets: String = numbered().map(|(number, target)| function(number, target)).collect();
+    let calls: String = numbered().map(|(number, target)| call(number, target)).collect();
+    let word = |yes: bool, word: &'static str| if yes { word } else { "-" };
+    let row = |step: &Step| {
+        let Step { name, cold, prepared, durable } = step;
+        let words = [word(*cold, "cold"), word(*prepared, "prepared"), word(*durable, "durable")];
+        format!("    row {name} {}\n", words.join(" "))
+    };
+    let rows: String = steps.iter().map(row).collect();
+    let rows = if rows.is_empty() { "    :\n".to_owned() } else { rows };
+    let dir = quoted(dir);
+    format!(
+        r#"#!/bin/sh
+# The rows of '{name}' that {program} can do, on each target: made, mounted, measured and undone as by fsb.
+# Written by {author}. It needs {program}, and root for file systems.
+#
+# usage: {name}.sh [RESULTS]      one file a row: RESULTS/TARGET/ROUND-ROW; ROUNDS=5 does everything five times
+# {compare}
+set -eu
+export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+here=$(cd "$(dirname "$0")" && pwd)
+results=${{1:-$here/{name}-results}}
+rounds=${{ROUNDS:-1}}
+dir=${{FSB_DIR:-{dir}}}
+mkdir -p "$results"
+results=$(cd "$results" && pwd)
+dir=$(cd "$dir" && pwd)
+point=$(mktemp -d)
+image= loop= attached=
+
+detach() {{
+    cd /
+    if [ -n "$attached" ]; then umount "$point"; fi
+    attached=
+}}
+undo() {{
+    detach
+    if [ -n "$loop" ]; then losetup --detach "$loop"; fi
+    loop=
+    if [ -n "$image" ]; then rm -f "$image"; fi
+    image=
+}}
+trap 'undo; rmdir "$point"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# An image of $1 bytes in the directory $2, each of them written once past the page cache ($3), and used past it ($4).
+make_image() {{
+    image=$(mktemp "$2/fsb-image.XXXXXX")
+    fallocate -l "$1" "$image" || :
+    dd if=/dev/urandom of="$image" bs=1M count=$(($1 / 1048576)) conv=notrunc,fsync status=none $3
+    loop=$(losetup --find --show "$4" "$image")
+    # Nothing is discarded behind a measurement.
+    echo 0 >"/sys/block/${{loop#/dev/}}/queue/discard_max_bytes" || :
+    device=$loop
+}}
+
+# A device is given up by its name only: FSB_WIPE=/dev/sdb1.
+given_up() {{
+    case " ${{FSB_WIPE:-}} " in
+    *" $1 "*) device=$1 ;;
+    *) echo "$1 would be overwritten: FSB_WIPE=$1 gives it up" >&2; exit 2 ;;
+    esac
+}}
+
+drop_caches() {{
+    sync
+    if [ -w /proc/sys/vm/drop_caches ]; then echo 3 >/proc/sys/vm/drop_caches; fi
+}}
+{targets}
+# {program}'s part of a row.
+prepare() {{
+    {prepare}
+}}
+measure() {{
+    {measure}
+}}
+
+# row NAME cold|- prepared|- durable|-
+row() {{
+    if [ "$memory" = yes ] && [ "$2$4" != -- ]; then
+        echo "$target $round $1: left out: files in memory are never cold nor durable" >&2
+        return
+    fi
+    echo "$target $round $1" >&2
+    files=$1.files
+    mkdir "$root/$files"
+    cd "$root"
+    if [ "$3" = prepared ]; then
+        prepare "$1"
+        # What a first read would write, access times, is written now.
+        sleep 0.02
+        find "$files" -type f -exec cat {{}} + >/dev/null
+    fi
+    sync -f "$root"
+    if [ "$2" = cold ]; then cold; fi
+    cd "$root"
+    measure "$1" "$results/$target/$round-$1"
+    cd /
+    rm -r "${{root:?}}/$files"
+    sync -f "$root"
+}}
+rows() {{
+    mkdir -p "$root" "$results/$target"
+{rows}}}
+
+round=1
+while [ "$round" -le "$rounds" ]; do
+{calls}    round=$((round + 1))
+done
+"#
+    )
+}
+
+/// A function that makes a target ready, does its rows and undoes it.
+fn function(number: usize, target: &TargetRecipe) -> String {
+    let name = plain(&target.name);
+    let function = format!("target_{number}");
+    match &target.made {
+        Made::LeftOut(why) => format!("\n# {} is left out: {why}.\n", target.name),
+        Made::Directory(path) => format!(
+            "\n# {}, as it is.\n{function}() {{\n    target={} memory=no\n    root=$(cd {} && pwd)/fsb-rows\n    cold() {{ cd /; drop_caches; }}\n    rows\n    rmdir \"$root\"\n}}\n",
+            target.name,
+            quoted(&name),
+            quoted(path),
+        ),
+        Made::FileSystem { mkfs, mount, source } => {
+            let device = match source {
+                Source::Image { bytes, in_memory: false } => {
+                    format!("make_image {bytes} \"$dir\" oflag=direct --direct-io=on")
+                }
+                Source::Image { bytes, in_memory: true } => format!("make_image {bytes} /dev/shm \"\" --direct-io=off"),
+                Source::Device(path) => format!("given_up {}", quoted(path)),
+                Source::Word(word) => format!("device={}", quoted(word)),
+            };
+            let making = if mkfs.is_empty() { String::new() } else { format!("    {} \"$device\"\n", joined(mkfs)) };
+            format!(
+                "\n# {}\n{function}() {{\n    target={} memory={}\n    root=$point/fsb\n    {device}\n{making}    \
+                 attach() {{ {} \"$device\" \"$point\"; attached=yes; }}\n    \
+                 cold() {{ sync -f \"$root\"; detach; drop_caches; attach; }}\n    attach\n    rows\n    undo\n}}\n",
+                target.name,
+                quoted(&name),
+                if matches!(source, Source::Word(_)) { "yes" } else { "no" },
+                joined(mount),
+            )
+        }
+    }
+}
+
+fn call(number: usize, target: &TargetRecipe) -> String {
+    match target.made {
+        Made::LeftOut(_) => String::new(),
+        _ => format!("    target_{number}\n"),
+    }
+}
+
+fn joined(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+/// As a shell takes it back.
+pub(crate) fn quoted(text: &str) -> String {
+    // A shell has no word with a NUL; neither has a path.
+    shlex::try_quote(text).map_or_else(|_| String::new(), std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,69 @@
+//! Rows about names: files that are created, looked at, deleted.
+
+use super::engine;
+use super::section::Section;
+use super::share::Share;
+
+/// The section, or why there is none.
+pub(super) fn section(share: &Share<'_>) -> Result<Section, String> {
+    let Share { piece, units, .. } = *share;
+    let name = piece.workload.name.as_str();
+    let (durability, backend) = (piece.word("durability"), piece.word("backend"));
+    if durability == "end" {
+        return Err("fio has no syncfs, which brings all files onto the device at the end".to_owned());
+    }
+    if piece.word("cache") == "cold" {
+        return Err("fio looks at every file before its clock starts, so no inode and no directory is cold".to_owned());
+    }
+    if piece.word("access") == "random" {
+        return Err("fio's engines for names take files in their order only".to_owned());
+    }
+    if !matches!(backend, "psync" | "null") {
+        return Err(format!("fio's engines for names do not go through backend {backend}"));
+    }
+    let (file_size, block_size) = (piece.number("file_size"), piece.number("block_size"));
+    let mut section = Section::default();
+    match (name, file_size) {
+        ("create", 0) if durability == "each" => {
+            return Err("fio's filecreate does not sync the files that it creates".to_owned());
+        }
+        ("create", 0) => section.set("ioengine", "filecreate"),
+        ("create", _) if !file_size.is_multiple_of(block_size) => {
+            return Err("fio writes whole records, and the last one of a file is a part of one".to_owned());
+        }
+        ("create", _) => {
+            engine::of(backend)?.iter().for_each(|(key, value)| section.set(key, value));
+            section.set("create_on_open", 1);
+            if durability == "each" {
+                section.set("fsync", file_size / block_size);
+            }
+        }
+        ("stat", _) => section.set("ioengine", "filestat"),
+        (_, 0) if durability == "none" => section.set("ioengine", "filedelete"),
+        (_, 0) => return Err("fio's filedelete does not sync what it deleted".to_owned()),
+        _ => return Err("fio's filedelete makes the files that it deletes empty".to_owned()),
+    }
+    let jobs = piece.number("threads").max(1);
+    // The same files are looked at again in the next unit; those that are made or deleted are others.
+    let (files, passes) = if share.own_files { (piece.operations * units, 1) } else { (piece.number("files"), units) };
+    let written = name == "create" && file_size > 0;
+    section.set("rw", "write");
+    section.set("bs", if written { block_size } else { 4096 });
+    section.set("filesize", if written { file_size } else { 4096 });
+    section.set("nrfiles", (files / jobs).max(1));
+    section.set("openfiles", 1);
+    section.set("file_service_type", "sequential");
+    if passes > 1 {
+        section.set("loops", passes);
+    }
+    if jobs > 1 {
+        section.set("thread", 1);
+        section.set("numjobs", jobs);
+        section.jobs_have_files = true;
+    }
+    let each = piece.number("files_per_directory");
+    if files > each {
+        section.remark(format!("All files lie in one directory; fsb has at most {each} in each."));
+    }
+    Ok(section)
+}

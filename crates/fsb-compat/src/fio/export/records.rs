@@ -1,0 +1,222 @@
+//! Rows that move records of files.
+
+use super::section::Section;
+use super::share::{Share, pass};
+use super::{data, engine};
+use crate::export::request::Piece;
+
+/// The most files of a set that fsb holds open; of larger sets each file is opened and closed inside the clock.
+const HELD_FILES: u64 = 16;
+
+/// Which way data goes, and what the files hold before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Read,
+    WriteNew,
+    WriteOver,
+    Mix,
+}
+
+/// What a workload does to records; or why fio does not do it.
+pub(super) fn direction(name: &str, piece: &Piece) -> Result<Direction, String> {
+    Ok(match name {
+        "read" | "reread" | "random-read" | "pread" | "repread" | "preadv" | "repreadv" => Direction::Read,
+        "write" if piece.flag("overwrite") => Direction::WriteOver,
+        "write" | "append" | "pwrite" | "pwritev" => Direction::WriteNew,
+        "rewrite" | "random-write" | "repwrite" | "repwritev" => Direction::WriteOver,
+        "random-mix" => Direction::Mix,
+        "fread" | "freread" | "fwrite" | "frewrite" => {
+            return Err("fio has no engine that goes through the C library's streams".to_owned());
+        }
+        "backward-read" => {
+            return Err("fio's way backwards begins with the first record and leaves the last one out".to_owned());
+        }
+        "stride-read" => return Err("fio begins again at the first record after one pass over every n-th".to_owned()),
+        "record-rewrite" => return Err("fio would make a file of the one record that is written".to_owned()),
+        "rename" => return Err("fio renames nothing".to_owned()),
+        "scan" | "readdir" => return Err("fio lists no directories inside its clock".to_owned()),
+        "fallocate" => return Err("fio sets space aside for a whole file, and punches no holes".to_owned()),
+        "command" => return Err("it is a program of the user's".to_owned()),
+        other => return Err(format!("fio has no work like {other}")),
+    })
+}
+
+/// The section, or why there is none.
+pub(super) fn section(direction: Direction, share: &Share<'_>) -> Result<Section, String> {
+    let piece = share.piece;
+    possible(direction, piece)?;
+    let random = piece.word("access") == "random";
+    let mut section = Section { cold: piece.word("cache") == "cold", ..Section::default() };
+    section.prepared = direction != Direction::WriteNew;
+    engine::of(piece.word("backend"))?.iter().for_each(|(key, value)| section.set(key, value));
+    section.set(
+        "rw",
+        match (direction, random) {
+            (Direction::Read, false) => "read",
+            (Direction::Read, true) => "randread",
+            (Direction::Mix, _) => "randrw",
+            (_, false) => "write",
+            (_, true) => "randwrite",
+        },
+    );
+    section.set("bs", piece.number("block_size"));
+    if direction == Direction::Mix {
+        let percent = piece.word("mix").trim_end_matches('%').parse::<f64>().unwrap_or(50.0);
+        section.set("rwmixread", percent.round());
+    }
+    if matches!(direction, Direction::WriteOver | Direction::Mix) {
+        section.set("overwrite", 1);
+    }
+    cache(&mut section, direction, piece);
+    depth(&mut section, piece);
+    if direction != Direction::Read {
+        data::add(&mut section, piece);
+    }
+    if share.own_files {
+        files_of_units(&mut section, direction, share)
+    } else {
+        one_set(&mut section, share)
+    }
+    durable(&mut section, share);
+    rate(&mut section, piece);
+    Ok(section)
+}
+
+/// Refuses what fio would do otherwise.
+fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
+    let refuse = |why: &str| Err(why.to_owned());
+    let (files, random) = (piece.number("files"), piece.word("access") == "random");
+    let (writes, durability) = (direction != Direction::Read, piece.word("durability"));
+    let workers = piece.number("threads").max(piece.number("processes"));
+    if piece.word("cache") == "out" {
+        return refuse("the memory that may cache its files is limited, and fio limits none");
+    }
+    if piece.word("cache") == "cold" && files > HELD_FILES {
+        return refuse("fio looks at every file before its clock starts, so inodes and directories are not cold");
+    }
+    if random && files > HELD_FILES {
+        return refuse("fio does not open and close a file around each record");
+    }
+    if writes && durability == "end" && files > 1 {
+        return refuse("fio has no syncfs, which brings all files onto the device at the end");
+    }
+    if writes && durability == "end" && workers > 1 {
+        return refuse("each of fio's jobs would sync the file, where one does it for all");
+    }
+    if writes && durability != "none" && piece.word("backend") == "mmap" {
+        return refuse("fio's mmap calls msync and no fsync");
+    }
+    match ["close", "lock", "verify"].iter().find(|key| piece.flag(key) || !piece.word(key).is_empty()) {
+        Some(key) => Err(format!("fio has nothing like {key} inside the clock")),
+        None => Ok(()),
+    }
+}
+
+/// What memory holds at the start.
+fn cache(section: &mut Section, direction: Direction, piece: &Piece) {
+    match piece.word("cache") {
+        "cold" => {
+            section
+                .remark("The script mounts anew before it; without it, at least the data are dropped from the cache.");
+            section.set("invalidate", 1);
+        }
+        "warm" if direction != Direction::WriteNew => section.set("pre_read", 1),
+        _ => {}
+    }
+}
+
+/// Requests under way.
+fn depth(section: &mut Section, piece: &Piece) {
+    let (depth, batch) = (piece.number("depth"), piece.number("batch"));
+    if depth > 1 {
+        section.set("iodepth", depth);
+    }
+    if batch > 1 {
+        section.set("iodepth_batch_submit", batch);
+        section.set("iodepth_batch_complete_min", batch);
+        section.set("iodepth_batch_complete_max", batch);
+    }
+}
+
+/// Units that follow each other, each with files of its own.
+fn files_of_units(section: &mut Section, direction: Direction, share: &Share<'_>) {
+    let Share { piece, units, .. } = *share;
+    let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
+    let ends = direction == Direction::WriteNew && piece.operations < pass(piece);
+    section.set("filesize", if ends { piece.operations * block_size } else { file_size });
+    // One more is begun, for fio syncs before the operation that follows.
+    let more = u64::from(piece.word("durability") == "end");
+    section.set("nrfiles", files * units + more);
+    if ends || piece.operations >= pass(piece) {
+        section.set("openfiles", 1);
+        section.set("file_service_type", "sequential");
+    } else {
+        section.set("openfiles", files * units + more);
+        section.set("file_service_type", format!("roundrobin:{}", piece.operations));
+        section.set("number_ios", piece.operations * units);
+    }
+}
+
+/// Units, or the whole, on one set of files.
+fn one_set(section: &mut Section, share: &Share<'_>) {
+    let Share { piece, units, .. } = *share;
+    let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
+    let (threads, processes) = (piece.number("threads").max(1), piece.number("processes").max(1));
+    let (jobs, random) = (threads * processes, piece.word("access") == "random");
+    section.set("filesize", file_size);
+    section.set("nrfiles", files);
+    if files > HELD_FILES {
+        section.set("openfiles", 1);
+    }
+    if files > 1 {
+        section.set("file_service_type", if random { "random" } else { "sequential" });
+    }
+    if piece.word("durability") == "end" {
+        // Each unit is a pass, at whose end fio syncs.
+        section.set("loops", units);
+    } else {
+        let operations = piece.operations * units / jobs;
+        section.set("number_ios", operations);
+        // More bytes than operations, so that the number of operations ends it.
+        section.set("io_size", (operations + 1) * block_size);
+    }
+    if threads > 1 {
+        section.set("thread", 1);
+        if !random && files == 1 {
+            let records = file_size / block_size.max(1) / threads;
+            section.set("size", records * block_size);
+            section.set("offset_increment", records * block_size);
+        }
+    }
+    if jobs > 1 {
+        section.set("numjobs", jobs);
+    }
+    section.jobs_have_files = processes > 1;
+}
+
+/// When data are on the device.
+fn durable(section: &mut Section, share: &Share<'_>) {
+    let Share { piece, units, .. } = *share;
+    match piece.word("durability") {
+        "each" => section.set("fdatasync", 1),
+        "end" if share.own_files => {
+            section.set("fsync", piece.operations);
+            section.set("number_ios", piece.operations * units + 1);
+            section.remark(
+                "fio syncs before the operation that follows: one more is done, so that the last unit is synced.",
+            );
+        }
+        "end" => section.set("end_fsync", 1),
+        _ => {}
+    }
+}
+
+/// Operations that are started at even times.
+fn rate(section: &mut Section, piece: &Piece) {
+    let rate = piece.number("rate");
+    if rate > 0 {
+        let jobs = piece.number("threads").max(1) * piece.number("processes").max(1);
+        section.set("rate_iops", (rate / jobs).max(1));
+        section.remark("fio counts an operation's latency from when it was started, fsb from when it was due.");
+    }
+}

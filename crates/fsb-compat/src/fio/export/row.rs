@@ -1,0 +1,25 @@
+//! A row's section: what of it is done, and by which part of fio.
+
+use super::section::Section;
+use super::{names, records, share};
+use crate::export::request::{Request, Row};
+
+/// The section that does the same as the row; or why fio cannot.
+pub(super) fn section(row: &Row, request: &Request) -> Result<Section, String> {
+    if row.whole.workload.sustain.is_some() {
+        return Err("fio does not know when a journal was written, and this row goes on until then".to_owned());
+    }
+    let share = share::of(row, request);
+    let mut section = match row.whole.workload.name.as_str() {
+        "create" | "stat" | "delete" => names::section(&share)?,
+        name => records::section(records::direction(name, share.piece)?, &share)?,
+    };
+    section.durable = !matches!(share.piece.word("durability"), "none" | "");
+    let all = if share.own_files { ", each on files of its own" } else { "" };
+    let operations = share.piece.operations;
+    match share.units {
+        1 => section.remark(format!("{operations} operations.")),
+        units => section.remark(format!("{units} units of {operations} operations{all}.")),
+    }
+    Ok(section)
+}

@@ -1,0 +1,147 @@
+//! `fsb export`: a plan for another tool.
+
+mod request;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use fsb_compat::export::{EXPORTERS, Export, ExportFile, Exporter};
+use fsb_model::{Bytes, nearest};
+use fsb_report::show::entry;
+use fsb_runner::plan_file::{PlanFile, typed};
+
+use super::COMPACT_HELP;
+use super::plan_text::{is_plan, read_plan};
+use crate::author::{self, author};
+use crate::columns;
+use crate::exit;
+use crate::front;
+use crate::results::print;
+
+const MORE: &str = "\
+Of each row the tool does what fsb measures: units from the same starting state.
+Rows that the tool cannot do are named, with the reason. The script beside makes,
+mounts and undoes targets with the commands that fsb uses.
+Examples:
+  fsb export fio --suite quick               for any directory: quick-fio/
+  fsb export fio ext4 xfs --size 1G -o jobs  on targets as of 'fsb run'
+  fsb export fio database.toml               what a plan says";
+
+/// Write a plan for another tool: its own files, and a script that makes targets
+#[derive(Debug, Args)]
+#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(override_usage = "fsb export [OPTIONS] TOOL [NAME=]TARGET… | PLAN.toml")]
+pub struct Arguments {
+    /// For whom: see 'fsb list exporters'
+    #[arg(value_name = "TOOL", hide = true)]
+    tool: String,
+    #[arg(value_name = "TARGET", hide = true)]
+    targets: Vec<String>,
+    /// What is done: see 'fsb list suites' [quick]
+    #[arg(long, value_name = "NAME")]
+    suite: Option<String>,
+    /// Of the image; files scale with it [2G]
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// Units of each row [16]
+    #[arg(long, value_name = "N", default_value_t = 16, hide_default_value = true,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    units: u64,
+    /// Decides orders and data [a new one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// Where the script makes images [.]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Where files go [PLAN-TOOL]
+    #[arg(short = 'o', long = "output-dir", value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
+    let exporter = exporter(&arguments.tool)?;
+    let (units, output) = (arguments.units, arguments.output.clone());
+    let plan = plan(arguments)?;
+    let cpus = front::cpus_for(&plan.controls);
+    let request = request::of(plan.resolve(cpus, front::fresh_seed())?, units)?;
+    let export = (exporter.export)(&request);
+    if export.rows == 0 {
+        let (label, why) = &export.left_out[0];
+        let tool = exporter.name;
+        return Err(exit::request(format!("{tool} can do none of the rows: {label}: {why}; choose another --suite")));
+    }
+    let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
+    let made = author().act(|| std::fs::create_dir_all(&directory)).and_then(|made| made);
+    made.map_err(|error| exit::machine(format!("cannot make {}: {error}", directory.display())))?;
+    export.files.iter().try_for_each(|file| write(&directory, file))?;
+    print(&told(&export, &directory))?;
+    Ok(exit::DONE)
+}
+
+fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
+    let known = EXPORTERS.iter().map(|exporter| exporter.name);
+    EXPORTERS.iter().find(|exporter| exporter.name == name).ok_or_else(|| {
+        let unknown = nearest::unknown("tool", name, known);
+        exit::request(format!("{unknown}; the tool comes first: fsb export fio --suite quick"))
+    })
+}
+
+/// The command line laid over the plan file, if one is named.
+fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
+    let (files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
+    let under = match files.as_slice() {
+        [] => PlanFile::default(),
+        [file] => read_plan(Path::new(file))?,
+        _ => return Err(exit::request("more than one plan: name one .toml file")),
+    };
+    let over = PlanFile {
+        targets: targets.iter().map(|text| typed(text)).collect(),
+        suite: arguments.suite,
+        seed: arguments.seed,
+        size: arguments.size,
+        dir: arguments.dir,
+        ..PlanFile::default()
+    };
+    let mut plan = over.over(under);
+    if plan.targets.is_empty() {
+        // The working directory, whichever that is when the script runs.
+        plan.targets.push(typed("."));
+    }
+    Ok(plan)
+}
+
+fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
+    let path = directory.join(&file.name);
+    author::replace(&path, file.text.as_bytes())?;
+    if file.is_program {
+        let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
+        let set = author().act(mode).and_then(|set| set);
+        set.map_err(|error| exit::machine(format!("cannot make {} a program: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+/// What was written, and what was not.
+fn told(export: &Export, directory: &Path) -> String {
+    let columns = columns::of(std::io::stdout());
+    let all = export.rows + export.left_out.len();
+    let mut text = String::new();
+    for file in &export.files {
+        let path = directory.join(&file.name);
+        let about = if file.is_program {
+            "makes, mounts and undoes targets".to_owned()
+        } else {
+            format!("{} of {all} rows", export.rows)
+        };
+        text += &format!("{}\n", entry(&format!("{}: ", path.display()), &about, columns));
+    }
+    if !export.left_out.is_empty() {
+        text += "\nLeft out:\n";
+    }
+    for (label, why) in &export.left_out {
+        text += &format!("{}\n", entry(&format!("  {label}: "), why, columns));
+    }
+    text
+}

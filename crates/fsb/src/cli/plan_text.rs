@@ -1,0 +1,45 @@
+//! Plans that the command line names: files, or shipped ones.
+
+use std::path::Path;
+
+use fsb_input::LARGEST_SCRIPT;
+use fsb_model::nearest;
+use fsb_runner::plan_file::{self, PlanFile};
+use fsb_runner::shipped_plan;
+
+use crate::exit;
+
+/// Whether an argument names a plan.
+pub fn is_plan(text: &str) -> bool {
+    text.ends_with(".toml")
+}
+
+/// The plan in a file, or the shipped one of that name.
+pub fn read_plan(path: &Path) -> anyhow::Result<PlanFile> {
+    let text = plan_text(path)?;
+    let mut plan = plan_file::parse(&text, &path.display().to_string())?;
+    if plan.name.is_none() {
+        plan.name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    }
+    Ok(plan)
+}
+
+/// What the file holds, or else the plan of that name that is shipped with the program.
+fn plan_text(path: &Path) -> anyhow::Result<String> {
+    let error = match fsb_input::read_text(path, LARGEST_SCRIPT) {
+        Ok(text) => return Ok(text),
+        Err(error) => error,
+    };
+    let name = path.to_string_lossy();
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return Err(exit::request(format!("cannot read the plan {name}: {error}")));
+    }
+    if let Some(plan) = shipped_plan::find(&name) {
+        return Ok(plan.text.to_owned());
+    }
+    let advice = match nearest::nearest(&name, shipped_plan::REGISTRY.iter().map(|plan| plan.name)) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => "'fsb list plans' names those that are shipped".to_owned(),
+    };
+    Err(exit::request(format!("cannot read the plan {name}: {error}; {advice}")))
+}

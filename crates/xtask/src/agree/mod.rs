@@ -1,0 +1,145 @@
+//! Do the peers agree? Each row of the suite `quick` that fio can do, by our engine and by fio with the job file of `fsb
+//! export`: unit by unit, on the same mounted file system, from the same starting state, in pairs whose order is drawn.
+//!
+//! What files hold before is made once, by our engine, and fio's names are hard links to the same files. New files are
+//! each side's own, and are removed before the other's turn. Caches are emptied before each side of a row that begins cold.
+
+mod fio;
+mod ours;
+mod row;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use fsb_model::Bytes;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
+use crate::bench::Options;
+use crate::image;
+use crate::peers;
+use crate::summary::Median;
+use row::Row;
+use table::Line;
+
+/// What rows are done on.
+const TARGETS: [&str; 2] = ["ext4", "xfs"];
+/// Where images in memory are made.
+const MEMORY: &str = "/dev/shm";
+/// Bytes of each image.
+const IMAGE: Bytes = Bytes(1 << 30);
+/// Seconds that each side of a pair should take: fio tells whole milliseconds.
+const LENGTH: f64 = 0.4;
+/// So many units are enough for anything.
+const MOST_UNITS: u64 = 4096;
+
+/// A mounted file system, unmounted when dropped.
+struct Place<'d> {
+    target: &'static str,
+    medium: &'static str,
+    directory: &'d Path,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        image::unmount(self.directory);
+    }
+}
+
+/// Measures and prints; without root or fio it says that it does not.
+pub fn run(options: &Options) -> anyhow::Result<()> {
+    if !peers::fio_is_here() {
+        println!("\nfio is missing and rows beside it are left out: apt-get install fio");
+        return Ok(());
+    }
+    if !rustix::process::geteuid().is_root() {
+        println!("\nrows beside fio: left out, for file systems are made by root only");
+        return Ok(());
+    }
+    let directory = tempfile::Builder::new()
+        .prefix("fsb-bench-")
+        .tempdir_in(&options.dir)
+        .with_context(|| format!("cannot work in {}", options.dir.display()))?;
+    image::leave_mounts()?;
+    let mut rows = row::all("quick", IMAGE)?;
+    rows.retain(|row| options.row.as_ref().is_none_or(|wanted| row.label.contains(wanted)));
+    table::print_head(options.pairs);
+    let mut outside = 0;
+    let media = [("memory", Some(Path::new(MEMORY))), ("disk", None)];
+    let wanted = |medium: &str| options.medium.as_deref().is_none_or(|wanted| wanted == medium);
+    for (medium, at) in media.into_iter().filter(|(medium, _)| wanted(medium)) {
+        for target in TARGETS {
+            let mount = directory.path().join(format!("{target}-{medium}"));
+            std::fs::create_dir(&mount)?;
+            image::mount(target, &mount, at, IMAGE.0)?;
+            let place = Place { target, medium, directory: &mount };
+            for row in &rows {
+                let line = compare(&place, row, options.pairs, directory.path())?;
+                outside += usize::from(!line.agrees());
+                line.print();
+            }
+        }
+    }
+    println!("\n{outside} of these are not within 5 % with their whole interval");
+    Ok(())
+}
+
+/// One row on one file system: as many units as take a while, then pairs.
+fn compare(place: &Place<'_>, row: &Row, pairs: u32, scratch: &Path) -> anyhow::Result<Line> {
+    let root = place.directory.join("row");
+    std::fs::create_dir(&root)?;
+    let most = if row.own_files() { (IMAGE.0 / 5 * 2 / row.space().max(1)).clamp(1, MOST_UNITS) } else { MOST_UNITS };
+    let units = calibrate(row, &root, most)?;
+    let jobs: PathBuf = scratch.join(format!("jobs-{units}"));
+    let fio = fio::Fio::new(&jobs, row, units, IMAGE, &root)?;
+    let ours = ours::Ours { row, root: &root, units };
+    if row.prepared {
+        ours.prepare()?;
+        fio.link(&ours.files()?)?;
+    }
+    // The same orders, and others for each row.
+    let mut luck = Pcg64Mcg::seed_from_u64(row.label.len() as u64);
+    let (mut ratios, mut costs) = (Vec::new(), Vec::new());
+    for pair in 0..pairs {
+        let mine = || ours.measure(pair);
+        let theirs = || fio.measure(pair);
+        let (mine, theirs) = if luck.random::<bool>() {
+            let mine = mine()?;
+            (mine, theirs()?)
+        } else {
+            let theirs = theirs()?;
+            (mine()?, theirs)
+        };
+        ratios.push(theirs / mine);
+        costs.push(mine);
+    }
+    std::fs::remove_dir_all(&root)?;
+    Ok(Line {
+        target: place.target,
+        medium: place.medium,
+        row: row.label.clone(),
+        units,
+        unit_seconds: Median::of(costs),
+        ratio: Median::of(ratios),
+    })
+}
+
+/// How many units take about as long as one side of a pair should.
+fn calibrate(row: &Row, root: &Path, most: u64) -> anyhow::Result<u64> {
+    let mut units = 1;
+    loop {
+        let ours = ours::Ours { row, root, units };
+        if row.prepared {
+            ours.prepare()?;
+        }
+        let seconds = ours.measure(0)? * units as f64;
+        if row.prepared {
+            ours.cleanup()?;
+        }
+        if seconds >= LENGTH / 4.0 || units == most {
+            return Ok(((units as f64 * LENGTH / seconds).ceil() as u64).clamp(1, most));
+        }
+        units = most.min(units * 4);
+    }
+}

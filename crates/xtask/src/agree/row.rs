@@ -1,0 +1,66 @@
+//! The rows of a suite as the runner sees them.
+
+use fsb_engine::{Sizing, Step, Task};
+use fsb_model::{Bytes, CacheState};
+use fsb_runner::plan_file::{PlanFile, typed};
+use fsb_runner::work::CellUnit;
+
+/// A row with its unit.
+pub struct Row {
+    /// As in tables.
+    pub label: String,
+    /// Its place in the suite, from 1.
+    pub number: usize,
+    /// Nothing of its files may lie in memory.
+    pub cold: bool,
+    /// Its files are there before.
+    pub prepared: bool,
+    unit: CellUnit,
+}
+
+/// The rows that have units and that fio can do: [`super::fio::Fio`] knows which by the job file.
+pub fn all(suite: &str, image: Bytes) -> anyhow::Result<Vec<Row>> {
+    let plan = PlanFile {
+        targets: vec![typed("ext4")],
+        suite: Some(suite.to_owned()),
+        size: Some(image),
+        ..PlanFile::default()
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    let cells = plan.resolve(cpus, 1)?.work.cells;
+    let can = super::fio::labels(suite, image)?;
+    let row = |(number, cell): (usize, fsb_runner::work::ParsedCell)| {
+        let label = cell.cell.label;
+        can.contains(&label).then_some(())?;
+        Some(Row {
+            cold: cell.profile.cache == CacheState::Cold,
+            // New files grow: they are those that are not there before.
+            prepared: !cell.profile.only_writes || cell.cell.workload.params.get("overwrite") == Some(&true.into()),
+            unit: cell.unit?,
+            label,
+            number,
+        })
+    };
+    Ok((1..).zip(cells).filter_map(row).collect())
+}
+
+impl Row {
+    /// Each unit has files of its own.
+    pub fn own_files(&self) -> bool {
+        self.unit.own_files
+    }
+
+    /// Bytes of a unit's files.
+    pub fn space(&self) -> u64 {
+        self.unit.space
+    }
+
+    /// A step of so many units.
+    pub fn task(&self, step: Step, root: &std::path::Path, units: u64, repetition: u32) -> Task {
+        let own = self.own_files().then_some(fsb_engine::Units { first: 0, count: units as u32 });
+        let operations = if own.is_some() { self.unit.operations } else { self.unit.operations * units };
+        let sizing = Sizing { size: 0, cpus: 1 };
+        let plain = Task::plain(step, self.unit.workload.clone(), sizing, root, 42, operations);
+        Task { repetition, units: own, ..plain }
+    }
+}
