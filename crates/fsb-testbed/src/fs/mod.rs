@@ -5,6 +5,7 @@
 
 mod age;
 mod btrfs;
+mod choice;
 mod ext;
 mod ext2;
 mod ext3;
@@ -34,6 +35,7 @@ use crate::sys::mount as kernel;
 use crate::sys::{Roots, program};
 
 pub use age::Version;
+pub use choice::Choice;
 pub use journal::Journal;
 pub(crate) use met::{of_file, of_mount, own_read_ahead};
 pub(crate) use ntfs::Server;
@@ -153,6 +155,10 @@ pub trait FileSystem: Sync {
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
         let _ = (oldest, program);
         user.to_vec()
+    }
+    /// Options that may make it faster, for a race of all of them: a curated list, what nobody would take for granted.
+    fn choices(&self) -> &'static [Choice] {
+        &[]
     }
     /// What a reader of any of its results must know.
     fn note(&self) -> Option<&'static str> {

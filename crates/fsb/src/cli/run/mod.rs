@@ -14,7 +14,7 @@ use fsb_runner::vm;
 use fsb_testbed::control;
 use fsb_vm::kernel;
 
-use self::command::CommandArguments;
+pub use self::command::CommandArguments;
 use super::COMPACT_HELP;
 use crate::author;
 use crate::exit;
