@@ -31,6 +31,7 @@ mod model;
 mod overall;
 mod page;
 mod planning;
+pub mod race;
 mod ranking;
 mod resolution;
 mod rounds;

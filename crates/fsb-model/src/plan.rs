@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::place::{Place, VmSize};
+use crate::race::Race;
 use crate::target::Target;
 use crate::units::Bytes;
 use crate::workload::WorkloadSpec;
@@ -92,6 +93,9 @@ pub struct Plan {
     /// Targets take turns on the whole medium, though they could be measured side by side.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
+    /// One of the targets is to be chosen; absent where all are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub race: Option<Race>,
     /// Size of the image that a medium is made of; suites scale with it.
     pub size: Bytes,
     /// What sizes of files, the image and the memory limit were multiplied with; they stand here as they are then.
@@ -122,6 +126,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Targets of a block: all of them, or as many as a heat of a race has places.
+    pub fn at_once(&self) -> usize {
+        let places = self.race.as_ref().map_or(usize::MAX, |race| race.places as usize);
+        self.targets.len().min(places)
+    }
+
     /// Seconds that a timed stretch of a workload was asked to last, by itself or by the plan.
     pub fn stretch_of(&self, workload: &WorkloadSpec) -> Option<f64> {
         self.held(workload).or_else(|| workload.stretch.map(|stretch| stretch.0)).or(self.stretch)

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod chart;
+pub mod choice;
 mod compare;
 mod format;
 mod judged;

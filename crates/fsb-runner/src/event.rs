@@ -40,6 +40,18 @@ pub enum Event<'a> {
         /// Expected duration of them all.
         expected: Duration,
     },
+    /// A candidate of a race cannot be made.
+    Refused {
+        /// Which one.
+        target: &'a str,
+        /// What mkfs, or the kernel, said.
+        why: &'a str,
+    },
+    /// How a race stands, or what ends it.
+    Race {
+        /// In words.
+        text: &'a str,
+    },
     /// A trial begins.
     Trial {
         /// Its target.

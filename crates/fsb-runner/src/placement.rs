@@ -16,11 +16,13 @@ pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
     if plan.one_at_a_time {
         return in_turn("--one-at-a-time");
     }
-    if !has_units {
+    // A race is measured side by side even where its workloads are wholes, for a heat is.
+    if !has_units && plan.race.is_none() {
         return in_turn("its workloads are measured as wholes");
     }
     let setup = setup_of(plan, &BTreeMap::new(), 1);
-    match fsb_testbed::side_by_side(&setup) {
+    let at_once = plan.at_once() as u32;
+    match fsb_testbed::side_by_side(&setup).map(|parts| parts.min(at_once)) {
         Ok(parts) if parts > 1 => {
             // Of a large device no more is used than of an image; a small one says what there is.
             let image = fsb_testbed::part_bytes(plan.size.0, parts);

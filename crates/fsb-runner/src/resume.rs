@@ -17,7 +17,7 @@ pub fn supersede(record: &RunRecord, trials: &mut [Trial]) -> usize {
     // A cell that was decided is not measured any more: the block's own order says what belongs to it.
     let wanted = |block: u32| {
         let order = record.order.iter().find(|order| order.block == block);
-        order.map_or(record.cells.len(), |order| order.cells.len()) * record.plan.targets.len()
+        order.map_or(record.cells.len() * record.plan.targets.len(), |order| order.cells.len() * order.targets.len())
     };
     let visited = |block: u32| {
         trials

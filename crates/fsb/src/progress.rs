@@ -78,7 +78,7 @@ impl Progress {
     fn show_table(&self, record: &RunRecord, trials: &[Trial]) {
         /// The bar, the line of the prompt, and one to spare.
         const BESIDE: usize = 3;
-        if self.bar.is_hidden() {
+        if self.bar.is_hidden() || record.plan.race.is_some() {
             return;
         }
         let Ok(terminal) = rustix::termios::tcgetwinsize(std::io::stderr()) else { return };
@@ -190,6 +190,10 @@ impl Observer for Progress {
                 self.line(&format!("{blocks}, about {}", show_duration(*expected)));
                 self.line(&format!("stopping rule: {rule}"));
             }
+            Event::Refused { target, why } => {
+                self.line(&format!("{}: cannot be made here: {why}", self.releases.shorten(target)));
+            }
+            Event::Race { text } => self.line(text),
             Event::Row { block, workload, rounds } => {
                 let what = stage(*block);
                 self.trial = format!("{what}: {workload}, {rounds} rounds");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
 use fsb_model::{Outcome, RunRecord, Trial, nearest};
+use fsb_report::choice::{self, Choice};
 use fsb_report::run::{RowNow, ShownTrial, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, text, visible};
 use fsb_runner::run::Widest;
@@ -74,6 +75,17 @@ pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<Pa
     Ok(path)
 }
 
+/// Writes `trials.csv`, `choice.json` and `choice.txt` into the directory of a race.
+pub fn write_choice(directory: &RunDirectory, choice: &Choice, report: &Report<'_>) -> anyhow::Result<PathBuf> {
+    directory.write_file(TABLE_FILE, (format("csv")?.render)(report).as_bytes())?;
+    directory.write_file("choice.json", choice_json(choice)?.as_bytes())?;
+    Ok(directory.write_file("choice.txt", choice::screen(choice, 0).as_bytes())?)
+}
+
+fn choice_json(choice: &Choice) -> anyhow::Result<String> {
+    Ok(serde_json::to_string_pretty(choice)? + "\n")
+}
+
 /// Where results go and in which form.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Output {
@@ -111,6 +123,30 @@ impl Output {
     /// Whether standard output gets the first screen.
     pub fn is_first_screen(&self) -> bool {
         self.file.is_none() && self.format.as_deref().is_none_or(|name| name == "text")
+    }
+
+    /// Whether a choice is printed as JSON, or as text for people: it has no other forms.
+    pub fn of_choice(&self) -> anyhow::Result<bool> {
+        match self.named()?.name {
+            "json" => Ok(true),
+            "text" => Ok(false),
+            other => Err(exit::request(format!(
+                "--format {other}: a choice is text or json; its trials are in {TABLE_FILE} of its directory"
+            ))),
+        }
+    }
+
+    /// Prints or writes what a race found.
+    pub fn emit_choice(&self, choice: &Choice) -> anyhow::Result<()> {
+        let text = match self.of_choice()? {
+            true => choice_json(choice)?,
+            false => choice::screen(choice, 0),
+        };
+        match &self.file {
+            Some(path) => Ok(author::replace(path, text.as_bytes())?),
+            None if self.of_choice()? => print_data(&text),
+            None => print(&text),
+        }
     }
 
     /// Prints or writes the report.

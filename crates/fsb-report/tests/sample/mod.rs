@@ -301,6 +301,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         plan: Plan {
             scale: 1.0,
             one_at_a_time: false,
+            race: None,
             name: "quick".to_owned(),
             targets,
             workloads: Vec::new(),

@@ -94,6 +94,9 @@ pub struct PlanFile {
     /// Targets take turns, though they could be measured side by side.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
+    /// One of the targets is to be chosen. Only the command line may say so.
+    #[serde(skip)]
+    pub race: Option<fsb_model::Race>,
     /// What is read is compared with what was written, by every workload that can. Only the command line may say so: of a
     /// plan that is printed the workloads say it themselves.
     #[serde(skip)]
@@ -155,6 +158,7 @@ impl PlanFile {
             wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
             identity: self.identity,
             one_at_a_time: self.one_at_a_time || under.one_at_a_time,
+            race: self.race.or(under.race),
             verify: self.verify || under.verify,
             repetition: self.repetition.over(under.repetition),
             controls,

@@ -67,6 +67,7 @@ impl PlanFile {
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
             one_at_a_time: self.one_at_a_time,
+            race: self.race.clone(),
             size,
             scale: scale * scaled,
             dir: self.dir.clone().unwrap_or_else(|| PathBuf::from(".")),

@@ -1,5 +1,6 @@
 //! How much there is to do: said before anything is known, decided after warm-up.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::Profile;
@@ -51,7 +52,7 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
         _ if units.is_empty() => FEWEST_BLOCKS_JUDGED,
         _ => rounds::fewest_blocks(placement::parts(record)),
     };
-    let block = (trials + estimate::VISIT) * plan.targets.len() as f64;
+    let block = (trials + estimate::VISIT) * plan.at_once() as f64;
     // Warm-up is a block, too.
     let made = blocks + u32::from(warmup);
     Expected { blocks, time: Duration::from_secs_f64(block * f64::from(made)), chooses }
@@ -64,7 +65,7 @@ pub(super) fn say_estimate(run: &mut Run<'_>) {
     let budget = run.record.plan.repetition.budget();
     // What touches nothing takes no time.
     let works = LocalTestbed::may_leave(&setup(&run.record));
-    if chooses || works && budget.is_some_and(|budget| budget < expected) {
+    if run.record.plan.race.is_none() && (chooses || works && budget.is_some_and(|budget| budget < expected)) {
         let cells = run.work.profiles().len();
         run.observer.event(&Event::Estimated { cells, blocks, expected, budget, chooses });
     }
@@ -78,6 +79,10 @@ impl Schedule<'_> {
 
     /// Fixes the amounts and the number of blocks; of a matrix that the budget does not hold, a part is chosen.
     pub(super) fn calibrate(&mut self) {
+        if self.run.record.plan.race.is_some() {
+            self.calibrate_heats();
+            return self.expect();
+        }
         if self.side_by_side {
             return self.calibrate_rounds();
         }
@@ -136,20 +141,25 @@ impl Schedule<'_> {
             emulated: self.run.record.emulated,
         };
         let decided = basis.decide();
-        for (label, rounds) in &decided.rounds {
-            let operations = self.units.get(label).map_or(0, |unit| unit.operations * u64::from(rounds.units));
-            amounts.insert(label.clone(), Amount::of(rounds.rounds, operations));
-        }
-        self.row_seconds = decided.row_seconds;
-        let record = &mut self.run.record;
-        record.amounts = amounts;
-        record.rounds = decided.rounds;
-        record.looks = decided.looks;
+        self.note_rounds(&mut amounts, &decided);
+        self.run.record.looks = decided.looks;
         self.expect();
         self.plan_blocks(decided.blocks, decided.block_seconds);
     }
 
-    fn row_of(&self, label: String) -> CellInRounds {
+    /// Fixes the rounds, beside the amounts of cells that are measured as wholes.
+    pub(super) fn note_rounds(&mut self, amounts: &mut BTreeMap<String, Amount>, decided: &rounds::Decision) {
+        for (label, rounds) in &decided.rounds {
+            let operations = self.units.get(label).map_or(0, |unit| unit.operations * u64::from(rounds.units));
+            amounts.insert(label.clone(), Amount::of(rounds.rounds, operations));
+        }
+        self.row_seconds.clone_from(&decided.row_seconds);
+        let record = &mut self.run.record;
+        record.amounts.clone_from(amounts);
+        record.rounds.clone_from(&decided.rounds);
+    }
+
+    pub(super) fn row_of(&self, label: String) -> CellInRounds {
         /// Share of a target's room that units may fill.
         const FILLED: f64 = 0.6;
         let unit = &self.units[&label];
@@ -160,7 +170,7 @@ impl Schedule<'_> {
         CellInRounds { own_files: unit.own_files, revisit: self.revisits(&label), room, stretch, label }
     }
 
-    fn visited(&self) -> Vec<Visited> {
+    pub(super) fn visited(&self) -> Vec<Visited> {
         let visited = |cell: &Cell| {
             let profile = self.profiles[&cell.label].clone();
             let stretch = stretch_seconds(&profile, self.stretches.get(&cell.label).copied());
@@ -169,7 +179,7 @@ impl Schedule<'_> {
         self.cells.iter().map(visited).collect()
     }
 
-    fn basis<'b>(&'b self, cells: &'b [Visited], left: f64) -> Basis<'b> {
+    pub(super) fn basis<'b>(&'b self, cells: &'b [Visited], left: f64) -> Basis<'b> {
         Basis {
             cells,
             samples: &self.samples,

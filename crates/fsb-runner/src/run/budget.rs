@@ -34,7 +34,7 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
     let (profiles, units) = (work.profiles(), work.units(record));
     let of = |(label, profile)| modelled(record, profile, units.contains_key(label));
     // Each is warmed up and then measured.
-    let needs = profiles.iter().map(of).fold(f64::INFINITY, f64::min) * 2.0 * plan.targets.len() as f64;
+    let needs = profiles.iter().map(of).fold(f64::INFINITY, f64::min) * 2.0 * plan.at_once() as f64;
     if !needs.is_finite() || needs / SURE <= budget.as_secs_f64() {
         return Ok(());
     }
@@ -48,7 +48,7 @@ pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
 
 /// Seconds of a cell's warm-up on one target, by a model that knows nothing of the machine.
 fn modelled(record: &RunRecord, profile: &Profile, in_rounds: bool) -> f64 {
-    let trials = record.cells.len() * record.plan.targets.len();
+    let trials = record.cells.len() * record.plan.at_once();
     if in_rounds {
         return estimate::ROW;
     }
@@ -80,7 +80,7 @@ impl Schedule<'_> {
         let share = plan.repetition.budget().unwrap_or_default().as_secs_f64() * WARM_UP * share;
         // A row is warmed up on all targets at once.
         let in_rounds = self.units.contains_key(label);
-        let targets = if in_rounds { plan.targets.len() as f64 } else { 1.0 };
+        let targets = if in_rounds { plan.at_once() as f64 } else { 1.0 };
         let needs = modelled(&self.run.record, &self.profiles[label], in_rounds) * targets;
         // Of nothing at all nothing can be said.
         let over = if at == 0 { left <= 0.0 } else { used > share };

@@ -141,7 +141,7 @@ impl Schedule<'_> {
 
     /// How many trials the run makes, and the time they should still take.
     pub(super) fn outlook(&self, order: &BlockOrder, ended: &Trial) -> (u32, Option<Duration>) {
-        let per_block = (order.cells.len() * self.targets().len()) as u32;
+        let per_block = (order.cells.len() * order.targets.len()) as u32;
         let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
         // Trials that do not count are made beside those that were planned.
         let beside = |trial: &&Trial| trial.superseded || trial.phase == Phase::Warmup;

@@ -4,6 +4,7 @@ mod amounts;
 mod budget;
 mod compose;
 mod provision;
+mod race;
 mod repeat;
 mod side_by_side;
 mod stopping;
@@ -27,6 +28,7 @@ use crate::{injected, order, placement, resume, setup};
 
 pub use amounts::{Expected, expected};
 pub use budget::check_budget;
+pub use race::{Heats, Next};
 pub use repeat::REPEATS;
 pub use stopping::{Look, Widest, WidestInterval};
 
@@ -62,6 +64,8 @@ pub struct Run<'a> {
     pub widest: &'a mut WidestInterval<'a>,
     /// Asked at each planned look.
     pub look: &'a mut Look<'a>,
+    /// Asked before each heat of a race.
+    pub heats: &'a mut Heats<'a>,
     /// How often a disturbed trial is made again at most: [`REPEATS`], or never.
     pub repeats: u32,
     /// The record; filled in as things become known.
@@ -178,7 +182,7 @@ impl<'a> Schedule<'a> {
             self.calibrate();
             self.save()?;
         }
-        let finished = self.blocks()?;
+        let finished = if self.run.record.plan.race.is_some() { self.heats()? } else { self.blocks()? };
         self.run.record.finished = Some(finished);
         self.save()?;
         // Everything is measured and saved: an agent that fails to say goodbye leaves nothing that the kernel and
@@ -193,6 +197,9 @@ impl<'a> Schedule<'a> {
     fn warm_up(&mut self) -> Result<(), RunError> {
         if !self.run.warmup {
             return Ok(());
+        }
+        if self.run.record.plan.race.is_some() {
+            return self.warm_up_race();
         }
         let grid = self.grid();
         let unvisited = grid.unvisited();
@@ -242,7 +249,7 @@ impl<'a> Schedule<'a> {
 
     fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {
         let parts = placement::parts(&self.run.record);
-        if parts > 1 {
+        if parts > 1 && order.parts.is_empty() {
             let all: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
             order.parts = order::parts(order.block, &all, &order.targets, parts);
         }
@@ -288,7 +295,7 @@ impl<'a> Schedule<'a> {
             attempt,
             amount,
             until_seconds: if warmup {
-                Some(warmup_seconds(profile, plan, plan.held(&cell.workload), order.cells.len() * plan.targets.len()))
+                Some(warmup_seconds(profile, plan, plan.held(&cell.workload), order.cells.len() * plan.at_once()))
             } else {
                 amount.until_ms.map(|until| until as f64 * 1e-3)
             },

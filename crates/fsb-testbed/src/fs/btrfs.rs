@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::age::{self, Feature};
 use super::journal::Journal;
-use super::{FileSystem, Idle, Inspection, Tools, Version, ask_about};
+use super::{Choice, FileSystem, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, remount};
 
@@ -34,7 +34,38 @@ static NEW: &[Feature] = &[
 /// `BTRFS_SUPER_MAGIC`
 const MAGIC: u64 = 0x9123_683E;
 
+/// From btrfs(5) and mkfs.btrfs(8).
+static CHOICES: &[Choice] = &[
+    Choice::mount(&["noatime"], "reads write no access times, which copy on write makes dear"),
+    Choice::mount(&["compress=zstd:1"], "fewer bytes reach the disk, for little work").sort("data"),
+    Choice::mount(&["compress=lzo"], "the cheapest compression to undo").sort("data"),
+    Choice::mount(&["compress-force=zstd:3"], "compresses what looks random at first, too").sort("data"),
+    Choice::mount(&["ssd"], "allocates in free pieces that are large enough for a write").sort("media"),
+    Choice::mount(&["ssd_spread"], "looks for large free pieces only").sort("media"),
+    Choice::mount(&["nossd"], "fills small holes, as on turning disks").sort("media"),
+    Choice::mount(&["space_cache=v2"], "free space is kept in a tree"),
+    Choice::mount(&["max_inline=0"], "small files have blocks of their own").sort("inline"),
+    Choice::mount(&["max_inline=3900"], "files below 4 KB lie in the tree").sort("inline"),
+    Choice::mount(&["thread_pool=8"], "more threads for checksums and compression"),
+    Choice::mount(&["notreelog"], "fsync commits everything"),
+    Choice::mount(&["commit=120"], "changes are committed every two minutes")
+        .risky("a crash takes up to two minutes of what nobody synced"),
+    Choice::mkfs(&["-n", "4096"], "small tree blocks: less is written for each change").sort("nodes"),
+    Choice::mkfs(&["-n", "65536"], "large tree blocks: flatter trees").sort("nodes"),
+    Choice::mkfs(&["-m", "single"], "metadata is written once").risky("no second copy of damaged metadata"),
+    Choice::mkfs(&["--csum", "xxhash"], "checksums that need no special instruction"),
+    Choice::mount(&["nodatacow"], "data is written over in place: no tree to rewrite for it")
+        .risky("no checksums of data, and torn writes after a crash")
+        .sort("data"),
+    Choice::mount(&["nodatasum"], "no checksums of data").risky("damaged data goes unnoticed").sort("data"),
+    Choice::mount(&["nobarrier"], "the disk's cache is not flushed").risky("a power failure may take everything"),
+];
+
 impl FileSystem for Btrfs {
+    fn choices(&self) -> &'static [Choice] {
+        CHOICES
+    }
+
     fn name(&self) -> &'static str {
         "btrfs"
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::age::{self, Feature, Version};
 use super::journal::{self, Journal};
-use super::{FileSystem, Idle, Inspection, Tools, ask_about};
+use super::{Choice, FileSystem, Idle, Inspection, Tools, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, block};
 
@@ -41,6 +41,8 @@ pub(super) struct Ext {
     pub(super) journal: bool,
     /// ext4's driver may serve it.
     pub(super) older: bool,
+    /// Options for a race.
+    pub(super) choices: &'static [Choice],
 }
 
 /// e2fsprogs, with this mkfs program.
@@ -67,6 +69,10 @@ impl FileSystem for Ext {
 
     fn helper_modules(&self) -> &'static [&'static str] {
         self.helpers
+    }
+
+    fn choices(&self) -> &'static [Choice] {
+        self.choices
     }
 
     fn minimum_size(&self) -> u64 {

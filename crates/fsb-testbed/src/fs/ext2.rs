@@ -10,4 +10,6 @@ pub(super) static EXT2: Ext = Ext {
     helpers: &["ext2"],
     journal: false,
     older: true,
+    // It has no journal: nobody is raced on it who did not ask for it.
+    choices: &[],
 };

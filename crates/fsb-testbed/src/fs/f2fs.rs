@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{FileSystem, Inspection, Tools, ask_about};
+use super::{Choice, FileSystem, Inspection, Tools, ask_about};
 
 pub(super) struct F2fs;
 
@@ -15,7 +15,23 @@ static TOOLS: Tools = Tools {
     others: &["dump.f2fs"],
 };
 
+/// From Documentation/filesystems/f2fs.rst of Linux.
+static CHOICES: &[Choice] = &[
+    Choice::mount(&["noatime"], "reads write no access times"),
+    Choice::mount(&["mode=lfs"], "writes at the ends of its logs only"),
+    Choice::mount(&["noinline_data"], "small files have blocks of their own"),
+    Choice::mount(&["noextent_cache"], "no memory of extents to keep"),
+    Choice::mount(&["fsync_mode=strict"], "fsync keeps directories as other file systems do").sort("fsync"),
+    Choice::mount(&["fsync_mode=nobarrier"], "the disk's cache is not flushed at fsync")
+        .risky("a power failure may take what was synced")
+        .sort("fsync"),
+];
+
 impl FileSystem for F2fs {
+    fn choices(&self) -> &'static [Choice] {
+        CHOICES
+    }
+
     fn name(&self) -> &'static str {
         "f2fs"
     }

@@ -5,6 +5,7 @@
 
 mod age;
 mod btrfs;
+mod choice;
 mod ext;
 mod ext2;
 mod ext3;
@@ -35,6 +36,7 @@ use crate::sys::mount as kernel;
 use crate::sys::{Roots, program};
 
 pub use age::Version;
+pub use choice::Choice;
 pub use journal::Journal;
 pub(crate) use met::{of_file, of_mount, own_read_ahead};
 pub(crate) use ntfs::Server;
@@ -155,6 +157,10 @@ pub trait FileSystem: Sync {
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
         let _ = (oldest, program);
         user.to_vec()
+    }
+    /// Options that may make it faster, for a race of all of them: a curated list, what nobody would take for granted.
+    fn choices(&self) -> &'static [Choice] {
+        &[]
     }
     /// What a reader of any of its results must know.
     fn note(&self) -> Option<&'static str> {

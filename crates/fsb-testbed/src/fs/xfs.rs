@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::age::{self, Feature};
 use super::journal::{self, Journal};
-use super::{FileSystem, Idle, Inspection, Tools, Version, ask_about};
+use super::{Choice, FileSystem, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, mountinfo, remount};
 
@@ -28,7 +28,35 @@ static NEW: &[Feature] = &[
     Feature { name: "parent", off: ("-n", "parent=0"), kernel: Version(6, 10), program: Version(6, 10) },
 ];
 
+/// From xfs(5), mkfs.xfs(8) and Documentation/admin-guide/xfs.rst of Linux.
+static CHOICES: &[Choice] = &[
+    Choice::mount(&["noatime"], "reads write no access times"),
+    Choice::mount(&["lazytime"], "times of files stay in memory for up to a day"),
+    Choice::mount(&["allocsize=64k"], "little is allocated beyond the end of a growing file").sort("allocsize"),
+    Choice::mount(&["allocsize=1m"], "a growing file gets 1 MiB at once").sort("allocsize"),
+    Choice::mount(&["logbsize=256k"], "the log is written in larger pieces"),
+    Choice::mount(&["inode32"], "all inodes in the first groups, apart from data"),
+    Choice::mount(&["filestreams"], "each directory's files in a group of their own"),
+    Choice::mkfs(&["-l", "size=128m"], "a larger log is emptied less often"),
+    Choice::mkfs(&["-i", "size=1024"], "inodes of 1 KiB hold longer directories and more extents").sort("inodes"),
+    Choice::mkfs(&["-i", "size=256", "-m", "crc=0"], "old inodes, half as large, without checksums")
+        .risky("damaged metadata goes unnoticed; kernels drop this format")
+        .sort("inodes"),
+    Choice::mkfs(&["-m", "bigtime=0"], "times as before 2021, which end in 2038"),
+    Choice::mkfs(&["-m", "rmapbt=1"], "a tree of owners, which repairs need, kept with each change").sort("owners"),
+    Choice::mkfs(&["-m", "rmapbt=0"], "no tree of owners to keep").sort("owners"),
+    Choice::mkfs(&["-m", "reflink=0"], "no counts of shared extents to keep"),
+    Choice::mkfs(&["-m", "finobt=0"], "no tree of free inodes to keep"),
+    Choice::mkfs(&["-n", "size=16384"], "directory blocks of 16 KiB: flatter large directories"),
+    Choice::mkfs(&["-d", "agcount=16"], "more groups that threads can allocate from at once").sort("groups"),
+    Choice::mkfs(&["-d", "agcount=2"], "fewer groups: less seeking between them").sort("groups"),
+];
+
 impl FileSystem for Xfs {
+    fn choices(&self) -> &'static [Choice] {
+        CHOICES
+    }
+
     fn name(&self) -> &'static str {
         "xfs"
     }

@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand.
 
+mod choose;
 mod clean;
 mod compare;
 mod completions;
@@ -59,6 +60,8 @@ const COMPACT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{opti
 enum Command {
     /// Measure targets against each other, or run a plan
     Run(Box<run::Arguments>),
+    /// Find the fastest of many file systems and options
+    Choose(Box<choose::Arguments>),
     /// Micro-benchmark one directory, with the options of the 2023 tool
     Micro(micro::Arguments),
     /// Measure a file with IOzone's options, operations and output
@@ -100,6 +103,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     };
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
+        Command::Choose(arguments) => choose::main(*arguments)?,
         Command::Micro(arguments) => micro::main(&arguments)?,
         Command::Iozone(arguments) => iozone::main(&arguments)?,
         Command::Postmark(arguments) => postmark::main(&arguments)?,

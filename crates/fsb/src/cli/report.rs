@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fsb_report::Report;
+use fsb_report::choice::Choice;
 
 use super::COMPACT_HELP;
 use crate::progress::say;
@@ -34,6 +35,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let run = stored::read(&arguments.directory)?;
     run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    if let Some(choice) = Choice::of(&run.record, &run.trials) {
+        arguments.output.of_choice()?;
+        arguments.output.emit_choice(&choice)?;
+        return Ok(exit::DONE);
+    }
     let summary = results::summary_of_shown(&run.record, &run.trials);
     arguments.output.emit(&Report::of_shown(&summary, &run.trials))?;
     Ok(exit::DONE)

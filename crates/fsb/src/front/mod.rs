@@ -1,6 +1,7 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
 mod next;
+mod race;
 mod record;
 mod space;
 mod stage;
@@ -30,6 +31,7 @@ use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
 use crate::results::{self, Output};
+pub use race::choose;
 pub use record::new_record;
 use record::{close_segment, make_absolute, resumable, segment};
 use stage::Stage;
@@ -206,7 +208,9 @@ fn perform(
     let snapshot = record.clone();
     let mut widest = |trials: &[Trial]| results::widest_interval(&snapshot, trials);
     let mut look = |record: &RunRecord, trials: &[Trial]| results::look(record, trials);
+    let mut heats = race::heats;
     run::measure(Run {
+        heats: &mut heats,
         agent,
         journal,
         observer,
@@ -248,6 +252,9 @@ pub fn perform_unsaved(
 }
 
 fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: &Output) -> anyhow::Result<u8> {
+    if record.plan.race.is_some() {
+        return race::show(directory, record, trials, output);
+    }
     let summary = results::summary(record, trials);
     let shown = Report::of_run(&summary, trials);
     // The answer is told though its report cannot be written.
@@ -290,8 +297,12 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
         contents.record.warnings.extend(company(&mut stage.lock));
         // A report of what there is: it must not keep the reason from being told.
         let _ = close_segment(directory, &mut contents.record);
-        let summary = results::summary(&contents.record, &contents.trials);
-        let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
+        if contents.record.plan.race.is_some() {
+            message += &race::so_far(directory, &contents.record, &contents.trials);
+        } else {
+            let summary = results::summary(&contents.record, &contents.trials);
+            let _ = results::write(directory, &Report::of_run(&summary, &contents.trials));
+        }
         if goes_on {
             // Warm-up is no result.
             let saved = match contents.trials.iter().filter(|trial| trial.counts()).count() {

@@ -13,7 +13,7 @@ use fsb_runner::vm;
 use fsb_testbed::control;
 use fsb_vm::kernel;
 
-use self::command::CommandArguments;
+pub use self::command::CommandArguments;
 use self::trace::TraceArguments;
 use super::COMPACT_HELP;
 use super::plan_text::{is_plan, read_plan};

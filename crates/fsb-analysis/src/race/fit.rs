@@ -1,0 +1,277 @@
+//! Least squares over the heats of a race.
+//!
+//! y = heat + candidate + part + e. Heats are taken out by centring within each. Candidates are fixed effects, measured from
+//! the reference, which is in every heat; parts of the medium are random effects whose variance is taken to be that of e
+//! (a penalty of 1 on their squares), for a race may end before every candidate was on every part. Which part a candidate
+//! gets does not depend on what was measured, so that differences stay unbiased whatever the parts' effects are.
+
+use super::Entry;
+
+/// What one more value of a candidate is worth against its own variance, in values of the pooled one.
+const PRIOR_VALUES: f64 = 4.0;
+/// The penalty on the squares of parts' effects: the ratio of e's variance to theirs.
+const PENALTY: f64 = 1.0;
+
+/// What the heats so far say of all candidates.
+#[derive(Debug, Clone)]
+pub(super) struct Fit {
+    /// By candidate: where it stands in `effects`, if it was in any heat.
+    place: Vec<Option<usize>>,
+    /// Estimated effects, of the reference 0.
+    effects: Vec<f64>,
+    /// Their covariance in units of s².
+    covariance: Square,
+    /// The pooled variance.
+    variance: f64,
+    /// By candidate: its own variance, drawn towards the pooled one and never below it.
+    own: Vec<f64>,
+    /// Degrees of freedom of the pooled variance.
+    pub(super) degrees: f64,
+}
+
+/// A difference of two candidates.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Difference {
+    pub(super) estimate: f64,
+    /// Its variance in units of the square of `scale`.
+    pub(super) v: f64,
+    /// The standard deviation of a value.
+    pub(super) scale: f64,
+}
+
+impl Fit {
+    /// Of so many candidates; the first one is in every heat. `None` as long as nothing is left to estimate a variance from.
+    pub(super) fn of(candidates: usize, heats: &[Vec<Entry>]) -> Option<Fit> {
+        let mut place = vec![None; candidates];
+        let mut seen = 0;
+        for entry in heats.iter().flatten().filter(|entry| entry.candidate != 0) {
+            if place[entry.candidate].is_none() {
+                place[entry.candidate] = Some(seen);
+                seen += 1;
+            }
+        }
+        let parts = heats.iter().flatten().filter_map(|entry| entry.part).max().map_or(0, |most| most as usize + 1);
+        let layout = Layout { place: &place, seen };
+        let size = seen + parts;
+        let (mut normal, mut right) = (Square::zero(size), vec![0.0; size]);
+        let (mut squares, mut values) = (0.0, 0usize);
+        for heat in heats {
+            for (row, y) in layout.centred(heat) {
+                for &(a, x) in &row {
+                    right[a] += x * y;
+                    for &(b, z) in &row {
+                        *normal.at(a, b) += x * z;
+                    }
+                }
+                squares += y * y;
+                values += 1;
+            }
+        }
+        for part in seen..size {
+            *normal.at(part, part) += PENALTY;
+        }
+        let inverse = normal.inverse()?;
+        let effects = inverse.times(&right);
+        let explained: f64 = effects.iter().zip(&right).map(|(effect, right)| effect * right).sum();
+        let degrees = values as f64 - heats.len() as f64 - seen as f64 - parts.saturating_sub(1) as f64;
+        if degrees <= 0.0 {
+            return None;
+        }
+        let variance = ((squares - explained) / degrees).max(f64::MIN_POSITIVE);
+        let own = own_variances(&layout, candidates, heats, &inverse, &effects, variance);
+        Some(Fit { place, effects, covariance: inverse, variance, own, degrees })
+    }
+
+    /// The mean of some candidates less the mean of others, with the standard error; `None` where one was in no heat.
+    pub(super) fn contrast(&self, with: &[usize], without: &[usize]) -> Option<(f64, f64)> {
+        let weighted = |all: &[usize], sign: f64| -> Option<Vec<(usize, f64)>> {
+            let weight = sign / all.len().max(1) as f64;
+            let raced = all.iter().filter(|candidate| **candidate != 0);
+            raced.map(|candidate| Some((self.place[*candidate]?, weight))).collect()
+        };
+        let weights = [weighted(with, 1.0)?, weighted(without, -1.0)?].concat();
+        let estimate = weights.iter().map(|(at, weight)| self.effects[*at] * weight).sum();
+        let pairs = weights.iter().flat_map(|a| weights.iter().map(move |b| (a, b)));
+        let v: f64 = pairs.map(|((a, x), (b, y))| x * y * self.covariance.get(*a, *b)).sum();
+        Some((estimate, (v.max(0.0) * self.variance).sqrt()))
+    }
+
+    /// How much more `a` is than `b`; `None` where one was in no heat.
+    pub(super) fn difference(&self, a: usize, b: usize) -> Option<Difference> {
+        let place = |candidate: usize| if candidate == 0 { Some(None) } else { self.place[candidate].map(Some) };
+        let (at, bt) = (place(a)?, place(b)?);
+        let effect = |at: Option<usize>| at.map_or(0.0, |at| self.effects[at]);
+        let shared = |a: Option<usize>, b: Option<usize>| a.zip(b).map_or(0.0, |(a, b)| self.covariance.get(a, b));
+        Some(Difference {
+            estimate: effect(at) - effect(bt),
+            v: shared(at, at) + shared(bt, bt) - 2.0 * shared(at, bt),
+            scale: ((self.own[a] + self.own[b]) / 2.0).max(self.variance).sqrt(),
+        })
+    }
+}
+
+/// The square of each residual over what of a value's variance is left in it, pooled with [`PRIOR_VALUES`] values of the
+/// common variance (as G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004, moderates variances of few values), and not below it:
+/// a candidate that is noisier than the others is not judged by their noise.
+fn own_variances(
+    layout: &Layout<'_>,
+    candidates: usize,
+    heats: &[Vec<Entry>],
+    inverse: &Square,
+    effects: &[f64],
+    variance: f64,
+) -> Vec<f64> {
+    let mut sums = vec![(PRIOR_VALUES * variance, PRIOR_VALUES); candidates];
+    for heat in heats {
+        for (entry, (row, y)) in heat.iter().zip(layout.centred(heat)) {
+            let fitted: f64 = row.iter().map(|&(at, x)| x * effects[at]).sum();
+            let pairs = row.iter().flat_map(|&(a, x)| row.iter().map(move |&(b, z)| (a, b, x * z)));
+            let leverage = 1.0 / heat.len() as f64 + pairs.map(|(a, b, x)| x * inverse.get(a, b)).sum::<f64>();
+            // A value that its own effect follows says nothing of its variance.
+            if leverage < 0.95 {
+                let (squares, values) = &mut sums[entry.candidate];
+                *squares += (y - fitted).powi(2) / (1.0 - leverage);
+                *values += 1.0;
+            }
+        }
+    }
+    sums.into_iter().map(|(squares, values)| (squares / values).max(variance)).collect()
+}
+
+/// Where effects stand: candidates, then parts.
+struct Layout<'a> {
+    place: &'a [Option<usize>],
+    seen: usize,
+}
+
+impl Layout<'_> {
+    /// The rows of a heat and their values, less the means of the heat.
+    fn centred(&self, heat: &[Entry]) -> Vec<(Vec<(usize, f64)>, f64)> {
+        let many = heat.len().max(1) as f64;
+        let columns = |entry: &Entry| {
+            let part = entry.part.map(|part| self.seen + part as usize);
+            self.place[entry.candidate].into_iter().chain(part)
+        };
+        let mut mean: Vec<(usize, f64)> = Vec::new();
+        for column in heat.iter().flat_map(columns) {
+            match mean.iter_mut().find(|(known, _)| *known == column) {
+                Some((_, sum)) => *sum += 1.0 / many,
+                None => mean.push((column, 1.0 / many)),
+            }
+        }
+        let level = heat.iter().map(|entry| entry.value).sum::<f64>() / many;
+        let row = |entry: &Entry| {
+            let own: Vec<usize> = columns(entry).collect();
+            let of = |&(column, mean): &(usize, f64)| (column, f64::from(u8::from(own.contains(&column))) - mean);
+            (mean.iter().map(of).collect(), entry.value - level)
+        };
+        heat.iter().map(row).collect()
+    }
+}
+
+/// A symmetric matrix.
+#[derive(Debug, Clone)]
+struct Square {
+    size: usize,
+    cells: Vec<f64>,
+}
+
+impl Square {
+    fn zero(size: usize) -> Square {
+        Square { size, cells: vec![0.0; size * size] }
+    }
+
+    fn at(&mut self, row: usize, column: usize) -> &mut f64 {
+        &mut self.cells[row * self.size + column]
+    }
+
+    fn get(&self, row: usize, column: usize) -> f64 {
+        self.cells[row * self.size + column]
+    }
+
+    fn times(&self, vector: &[f64]) -> Vec<f64> {
+        let row = |row: usize| (0..self.size).map(|column| self.get(row, column) * vector[column]).sum();
+        (0..self.size).map(row).collect()
+    }
+
+    /// By Gauss and Jordan without exchanges, which a positive definite matrix does not need.
+    fn inverse(mut self) -> Option<Square> {
+        const SMALLEST: f64 = 1e-9;
+        let size = self.size;
+        for pivot in 0..size {
+            let head = self.get(pivot, pivot);
+            if head < SMALLEST {
+                return None;
+            }
+            let old: Vec<f64> = self.cells[pivot * size..(pivot + 1) * size].to_vec();
+            for row in (0..size).filter(|row| *row != pivot) {
+                let factor = self.get(row, pivot) / head;
+                if factor == 0.0 {
+                    continue;
+                }
+                for (cell, old) in self.cells[row * size..(row + 1) * size].iter_mut().zip(&old) {
+                    *cell -= factor * old;
+                }
+                *self.at(row, pivot) = -factor;
+            }
+            for (column, old) in old.iter().enumerate() {
+                *self.at(pivot, column) = if column == pivot { 1.0 / head } else { old / head };
+            }
+        }
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(candidate: usize, part: u32, value: f64) -> Entry {
+        Entry { candidate, part: Some(part), value }
+    }
+
+    #[test]
+    fn an_inverse_times_its_matrix_is_one() {
+        let cells = vec![4.0, 1.0, 0.5, 1.0, 3.0, 0.2, 0.5, 0.2, 2.0];
+        let matrix = Square { size: 3, cells };
+        let inverse = matrix.clone().inverse().unwrap();
+        for row in 0..3 {
+            for column in 0..3 {
+                let sum: f64 = (0..3).map(|at| matrix.get(row, at) * inverse.get(at, column)).sum();
+                assert!((sum - f64::from(u8::from(row == column))).abs() < 1e-12, "{row} {column}: {sum}");
+            }
+        }
+    }
+
+    /// Without noise, candidates that never met are told from each other through the reference.
+    #[test]
+    fn effects_without_noise_are_found_exactly() {
+        let heats: Vec<Vec<Entry>> = (0..12u32)
+            .map(|heat| {
+                let level = f64::from(heat) * 3.0;
+                let pair = if heat % 2 == 0 { [(1, 0.1), (2, -0.2)] } else { [(3, 0.3), (4, 0.05)] };
+                let all = [(0, 0.0), pair[0], pair[1]];
+                all.into_iter().map(|(who, effect)| entry(who, (heat + who as u32) % 3, level + effect)).collect()
+            })
+            .collect();
+        let fit = Fit::of(6, &heats).unwrap();
+        let found = fit.difference(3, 2).unwrap();
+        assert!((found.estimate - 0.5).abs() < 1e-9 && found.v > 0.0 && found.scale < 1e-6, "{found:?}");
+        assert!(fit.difference(5, 0).is_none(), "it was in no heat");
+    }
+
+    /// A difference from the reference in the same heats, without parts, is the mean of the differences.
+    #[test]
+    fn two_candidates_are_the_paired_difference() {
+        let values = [(1.0, 1.5), (2.0, 2.2), (0.5, 1.1), (3.0, 3.9)];
+        let plain = |candidate, value| Entry { candidate, part: None, value };
+        let heats: Vec<Vec<Entry>> = values.iter().map(|(a, b)| vec![plain(0, *a), plain(1, *b)]).collect();
+        let found = Fit::of(2, &heats).unwrap().difference(1, 0).unwrap();
+        let differences: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();
+        let mean = differences.iter().sum::<f64>() / 4.0;
+        let s2 = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 3.0;
+        assert!((found.estimate - mean).abs() < 1e-12);
+        // Each value has half the variance of a difference.
+        assert!((found.v * found.scale.powi(2) - s2 / 4.0).abs() < 1e-12, "{found:?}");
+    }
+}

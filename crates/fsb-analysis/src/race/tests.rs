@@ -1,0 +1,263 @@
+//! Races with known truths: how often the answer is right, and what it costs.
+
+use rand_distr::{Distribution, StandardNormal, StudentT};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
+use rayon::prelude::*;
+
+use super::*;
+
+const PLACES: usize = 4;
+const THETA: f64 = 0.03;
+const ERROR: f64 = 0.05;
+const CANDIDATES: usize = 40;
+
+/// What candidates are worth, as logarithms; that of the reference, which comes first, is 0.
+type Truth = fn(&mut Pcg64, usize) -> f64;
+
+/// A family of truths and of noise.
+#[derive(Debug, Clone, Copy)]
+struct Family {
+    truth: Truth,
+    /// Standard deviation of a value.
+    noise: f64,
+    /// Of what parts add to it.
+    parts: f64,
+    /// Degrees of freedom of the errors' t distribution.
+    tails: f64,
+    /// How much noisier every fourth candidate is.
+    uneven: f64,
+}
+
+fn uniform(random: &mut Pcg64) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn normal(random: &mut Pcg64) -> f64 {
+    StandardNormal.sample(random)
+}
+
+/// What one race came to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ended {
+    /// The answer is within θ of the best.
+    right: bool,
+    /// The answer is all that is within the interval of its ratio to the reference.
+    held: bool,
+    /// The best was dropped, or told to be slower than it is.
+    wronged: bool,
+    /// Stretches of candidates that were measured, those of the reference included.
+    spent: usize,
+}
+
+/// How a race is run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Plan {
+    /// Losers are dropped, and it ends when it is decided.
+    Race,
+    /// All are measured so many times, and the one with the best mean is the answer.
+    Equally(usize),
+}
+
+impl Family {
+    fn run(&self, seed: u64, plan: Plan) -> Ended {
+        /// Races that take longer are as good as undecided.
+        const MOST_HEATS: usize = 1500;
+        let mut random = Pcg64::seed_from_u64(seed);
+        let truth: Vec<f64> = (0..CANDIDATES).map(|at| (self.truth)(&mut random, at)).collect();
+        let parts: Vec<f64> = (0..PLACES).map(|_| self.parts * normal(&mut random)).collect();
+        let errors = StudentT::new(self.tails).unwrap();
+        // A t of ν degrees of freedom has the variance ν/(ν-2).
+        let scale = self.noise / (self.tails / (self.tails - 2.0)).sqrt();
+        let mut race = Race::new(CANDIDATES, Settings { theta: THETA, error: ERROR });
+        let mut ended = Ended::default();
+        let heats = match plan {
+            Plan::Race => MOST_HEATS,
+            Plan::Equally(turns) => (turns * (CANDIDATES - 1)).div_ceil(PLACES - 1),
+        };
+        for _ in 0..heats {
+            let level = 0.3 * normal(&mut random);
+            let entries = race.draw(PLACES, seed).into_iter().map(|Drawn { candidate, part }| {
+                let uneven = if candidate % 4 == 3 { self.uneven } else { 1.0 };
+                let error: f64 = errors.sample(&mut random);
+                let value = level + truth[candidate] + parts[part as usize] + scale * uneven * error;
+                Entry { candidate, part: Some(part), value }
+            });
+            let entries: Vec<Entry> = entries.collect();
+            ended.spent += entries.len();
+            match plan {
+                Plan::Race => race.add(entries),
+                Plan::Equally(_) => race.heats.push(entries),
+            }
+            if plan == Plan::Race && race.is_decided() {
+                break;
+            }
+        }
+        if plan != Plan::Race {
+            race.fit = Fit::of(CANDIDATES, &race.heats);
+        }
+        let best = truth.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let leader = race.leader().unwrap_or(0);
+        ended.right = truth[leader] >= best - libm::log1p(THETA) - 1e-12;
+        ended.held =
+            race.standing().candidates[leader].interval.is_none_or(|known| known.contains(truth[leader].exp()));
+        let winner = truth.iter().position(|value| *value == best).unwrap_or(0);
+        ended.wronged = matches!(race.out[winner], Some(Out::Slower { than, .. }) if truth[than] < best);
+        ended
+    }
+
+    fn many(&self, races: u64, plan: Plan) -> Share {
+        let all: Vec<Ended> = (0..races).into_par_iter().map(|seed| self.run(seed, plan)).collect();
+        let share = |of: fn(&Ended) -> bool| all.iter().filter(|race| of(race)).count() as f64 / races as f64;
+        let spent = all.iter().map(|race| race.spent as f64).sum::<f64>() / races as f64;
+        Share {
+            right: share(|race| race.right),
+            held: share(|race| race.held),
+            wronged: share(|race| race.wronged),
+            spent,
+        }
+    }
+}
+
+/// Of many races.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    right: f64,
+    held: f64,
+    wronged: f64,
+    /// Mean number of measurements.
+    spent: f64,
+}
+
+/// Options as they are: some do nothing, some help, many cost.
+fn options(random: &mut Pcg64, at: usize) -> f64 {
+    let (kind, size) = (uniform(random), uniform(random));
+    match kind {
+        _ if at == 0 => 0.0,
+        kind if kind < 0.25 => 0.0,
+        kind if kind < 0.4 => 0.15 * size,
+        _ => -0.4 * size,
+    }
+}
+
+fn spread(random: &mut Pcg64, at: usize) -> f64 {
+    if at == 0 { 0.0 } else { 0.15 * normal(random) }
+}
+
+fn one_winner(random: &mut Pcg64, at: usize) -> f64 {
+    if at == 7 { 0.12 } else { 0.02 * normal(random) }
+}
+
+/// The hardest of all truths to be right about: one is better by just more than θ, all others are equal.
+fn slippage(_: &mut Pcg64, at: usize) -> f64 {
+    if at == 7 { libm::log1p(THETA) * 1.001 } else { 0.0 }
+}
+
+const PLAIN: Family = Family { truth: options, noise: 0.03, parts: 0.03, tails: 5.0, uneven: 1.0 };
+
+/// How often all are measured equally by a plan that is to be right in 95 % of all runs whatever the truth is, that of
+/// [`slippage`] included (R. E. Bechhofer, Ann. Math. Statist. 25, 1954, for these heats and this noise), by simulation.
+fn turns_of_an_equal_plan(family: &Family, races: u64) -> usize {
+    let hardest = Family { truth: slippage, ..*family };
+    let is_enough = |turns: &usize| hardest.many(races, Plan::Equally(*turns)).right >= 1.0 - ERROR;
+    (1..200).step_by(2).find(is_enough).unwrap_or(200)
+}
+
+/// Forty candidates: of all families 95 % of the answers are right, for a quarter of the time of an equal plan.
+#[test]
+fn races_are_right_and_take_a_quarter_of_the_time() {
+    check(60, 120);
+}
+
+/// The same of thousands of races: `cargo test --release -p fsb-analysis race -- --ignored --nocapture`.
+#[test]
+#[ignore = "minutes"]
+fn thousands_of_races_are_right_and_take_a_quarter_of_the_time() {
+    check(2000, 1000);
+}
+
+fn check(races: u64, plans: u64) {
+    let turns = turns_of_an_equal_plan(&PLAIN, plans);
+    let equal = PLAIN.many(1, Plan::Equally(turns)).spent;
+    println!("equally: {turns} times each, {equal} measurements");
+    // At most 3 standard deviations of so many races below.
+    let least = 1.0 - ERROR - 3.0 * (ERROR * (1.0 - ERROR) / races as f64).sqrt();
+    for (name, truth) in [("options", options as Truth), ("spread", spread), ("one winner", one_winner)] {
+        let family = Family { truth, ..PLAIN };
+        let kinds = [
+            ("", family),
+            (", heavy tails", Family { tails: 3.0, ..family }),
+            (", every 4th noisier", Family { uneven: 2.0, ..family }),
+        ];
+        for (kind, family) in kinds {
+            let share = family.many(races, Plan::Race);
+            println!(
+                "{name}{kind}: right {:.1} %, best wronged {:.1} %, interval held {:.1} %, {:.0} measurements: {:.1} %",
+                share.right * 100.0,
+                share.wronged * 100.0,
+                share.held * 100.0,
+                share.spent,
+                share.spent / equal * 100.0
+            );
+            assert!(share.right >= least && share.held >= least, "{name}{kind}: {share:?}");
+            // Noisier candidates would need more turns of an equal plan, too.
+            assert!(kind.contains("noisier") || share.spent <= equal / 4.0, "{name}{kind}: {} of {equal}", share.spent);
+        }
+    }
+}
+
+#[test]
+fn nobody_is_surely_slower_among_equals() {
+    let equals = Family { truth: |_, _| 0.0, ..PLAIN };
+    let dropped = |seed: u64| {
+        let mut race = Race::new(8, Settings { theta: THETA, error: ERROR });
+        let mut random = Pcg64::seed_from_u64(seed);
+        for _ in 0..60 {
+            let level = normal(&mut random);
+            let entries = race.draw(PLACES, seed).into_iter().map(|Drawn { candidate, part }| Entry {
+                candidate,
+                part: Some(part),
+                value: level + equals.noise * normal(&mut random),
+            });
+            let entries = entries.collect();
+            race.add(entries);
+        }
+        race.out.iter().any(Option::is_some)
+    };
+    let wrong = (0..200).into_par_iter().filter(|seed| dropped(*seed)).count();
+    // All pairs could be told apart here, not those with the best alone.
+    assert!(wrong <= 20, "{wrong} of 200");
+}
+
+#[test]
+fn a_heat_holds_the_reference_and_those_measured_least() {
+    let mut race = Race::new(6, Settings { theta: THETA, error: ERROR });
+    race.withdraw(4);
+    let mut counts = [0; 6];
+    for heat in 0..8 {
+        let drawn = race.draw(PLACES, 5);
+        assert_eq!(drawn[0].candidate, 0);
+        let mut parts: Vec<u32> = drawn.iter().map(|drawn| drawn.part).collect();
+        parts.sort_unstable();
+        assert_eq!(parts, [0, 1, 2, 3]);
+        drawn.iter().for_each(|drawn| counts[drawn.candidate] += 1);
+        race.add(
+            drawn
+                .iter()
+                .map(|drawn| Entry { candidate: drawn.candidate, part: Some(drawn.part), value: f64::from(heat) })
+                .collect(),
+        );
+    }
+    assert_eq!(counts, [8, 6, 6, 6, 0, 6]);
+}
+
+#[test]
+fn heats_without_the_reference_or_with_nobody_else_tell_nothing() {
+    let mut race = Race::new(3, Settings { theta: THETA, error: ERROR });
+    let entry = |candidate| Entry { candidate, part: None, value: 1.0 };
+    race.add(vec![entry(1), entry(2)]);
+    race.add(vec![entry(0)]);
+    assert_eq!(race.heats(), 0);
+    let standing = race.standing();
+    assert!(standing.leader.is_none() && !standing.decided);
+}

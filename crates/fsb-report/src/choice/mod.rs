@@ -1,0 +1,188 @@
+//! What a race found: the fastest of many, or those that cannot be told apart from it.
+
+mod replay;
+mod text;
+
+use fsb_analysis::Interval;
+use fsb_analysis::race::Out;
+use fsb_model::RunRecord;
+use serde::Serialize;
+
+use crate::run::ShownTrial;
+
+pub use replay::Replay;
+pub use text::{screen, standing};
+
+/// The schema of the JSON form.
+pub const SCHEMA: &str = "fsbench/choice/1";
+
+/// What a race found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Choice {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// What candidates are compared with.
+    pub reference: String,
+    /// The smallest ratio that matters, 0.03 for 3 %.
+    pub theta: f64,
+    /// The probability with which the answer may be worse than the best by more than that.
+    pub error: f64,
+    /// Nobody left can be faster than the first of `answer` by more than θ.
+    pub decided: bool,
+    /// The fastest, and behind it those that are not told apart from it; empty where nothing was measured.
+    pub answer: Vec<String>,
+    /// Heats that were measured.
+    pub heats: usize,
+    /// What was done in each of them.
+    pub workloads: Vec<String>,
+    /// All candidates: the fastest first, then by their speed; those without a value last.
+    pub candidates: Vec<Candidate>,
+    /// What each option contributes, where that was asked for.
+    pub effects: Vec<Effect>,
+    /// Why the race ended; absent while it goes on.
+    pub finished: Option<String>,
+    /// The machine and the medium, part by part.
+    pub facts: Vec<String>,
+    /// What the reader must know.
+    pub warnings: Vec<String>,
+}
+
+/// One candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Candidate {
+    /// The target.
+    pub name: String,
+    /// Whether it may still be the fastest.
+    pub state: State,
+    /// Its speed as a ratio of the reference's.
+    pub ratio: Option<f64>,
+    /// The interval of that ratio: those of all candidates hold together, at all looks, with the probability 1 less the error.
+    pub interval: Option<Interval>,
+    /// Heats that it has a value of.
+    pub heats: usize,
+    /// Why it may be faster.
+    pub why: String,
+    /// What may be lost with it.
+    pub risk: Option<String>,
+    /// With what it is made and mounted, a line each.
+    pub commands: Vec<String>,
+    /// Why it was not raced to the end, where it has not lost.
+    pub reason: Option<String>,
+}
+
+/// Where a candidate stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// The fastest so far.
+    Fastest,
+    /// Not told apart from the fastest.
+    NotToldApart,
+    /// Surely slower than another one.
+    Slower,
+    /// It could not be measured, or is another one.
+    NotRaced,
+}
+
+/// What an option contributes, averaged over all ways to set the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Effect {
+    /// The option.
+    pub option: String,
+    /// Speed with it as a ratio of the speed without.
+    pub ratio: f64,
+    /// The interval of that ratio; those of all options hold together.
+    pub interval: Interval,
+}
+
+impl Choice {
+    /// Of a run whose plan is a race; nothing of another one.
+    pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Option<Choice> {
+        let plan = &record.plan;
+        let race = plan.race.as_ref()?;
+        let replay = Replay::of(record, trials);
+        let standing = replay.race.standing();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for (place, known) in standing.candidates.iter().enumerate() {
+            let beside = race.candidates.get(place).cloned().unwrap_or_default();
+            let state = match &known.out {
+                Some(Out::Failed) => State::NotRaced,
+                Some(Out::Slower { .. }) => State::Slower,
+                None if standing.leader == Some(place) => State::Fastest,
+                None => State::NotToldApart,
+            };
+            candidates.push(Candidate {
+                name: plan.targets[place].name.clone(),
+                state,
+                ratio: if place == 0 && known.heats > 0 { Some(1.0) } else { known.ratio },
+                interval: known.interval,
+                heats: known.heats,
+                why: beside.why,
+                risk: beside.risk,
+                commands: beside.commands,
+                reason: replay.without_loss.get(&place).cloned(),
+            });
+        }
+        let refused = race.refused.iter().map(|refused| Candidate {
+            name: refused.name.clone(),
+            state: State::NotRaced,
+            ratio: None,
+            interval: None,
+            heats: 0,
+            why: String::new(),
+            risk: None,
+            commands: Vec::new(),
+            reason: Some(refused.why.clone()),
+        });
+        candidates.extend(refused);
+        let speed = |candidate: &Candidate| candidate.ratio.unwrap_or(0.0);
+        candidates.sort_by(|a, b| (a.state as u8).cmp(&(b.state as u8)).then(speed(b).total_cmp(&speed(a))));
+        let among = |candidate: &&Candidate| matches!(candidate.state, State::Fastest | State::NotToldApart);
+        let answer: Vec<String> = match standing.leader {
+            Some(_) => candidates.iter().filter(among).map(|candidate| candidate.name.clone()).collect(),
+            None => Vec::new(),
+        };
+        Some(Choice {
+            schema: SCHEMA,
+            reference: plan.targets.first().map(|target| target.name.clone()).unwrap_or_default(),
+            theta: plan.theta,
+            error: race.error,
+            decided: standing.decided,
+            answer,
+            heats: replay.race.heats(),
+            workloads: record.cells.iter().map(|cell| cell.label.clone()).collect(),
+            candidates,
+            effects: effects(record, trials, &replay),
+            finished: record.finished.clone(),
+            facts: facts(record),
+            warnings: record.warnings.clone(),
+        })
+    }
+
+    /// Whether anything was measured that the answer stands on.
+    pub fn has_answer(&self) -> bool {
+        !self.answer.is_empty()
+    }
+}
+
+/// From the heats of the first stage alone: those after it went to who was fast, so that options were not balanced in them.
+fn effects(record: &RunRecord, trials: &[ShownTrial], replay: &Replay) -> Vec<Effect> {
+    let Some(race) = &record.plan.race else { return Vec::new() };
+    let last = race.first_stage.len().checked_sub(1).and_then(|last| replay.blocks.get(last));
+    let Some(last) = last.filter(|_| !race.factors.is_empty()) else { return Vec::new() };
+    let first = Replay::until(record, trials, *last);
+    let places = |all: &[u32]| all.iter().map(|place| *place as usize).collect::<Vec<_>>();
+    let effect = |factor: &fsb_model::race::Factor| {
+        let found = first.race.effect(&places(&factor.with), &places(&factor.without), race.factors.len());
+        found.map(|(ratio, interval)| Effect { option: factor.option.clone(), ratio, interval })
+    };
+    let mut effects: Vec<Effect> = race.factors.iter().filter_map(effect).collect();
+    effects.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    effects
+}
+
+fn facts(record: &RunRecord) -> Vec<String> {
+    let media = record.media.values().map(|medium| medium.summary.clone()).filter(|summary| !summary.is_empty());
+    let kernel = record.segments.first().map(|segment| format!("Linux {}", segment.kernel));
+    media.chain(kernel).chain([format!("seed {}", record.plan.seed)]).collect()
+}

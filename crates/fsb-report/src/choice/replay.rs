@@ -1,0 +1,156 @@
+//! A race again, from the trials of its heats: who is left, and why the others are not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_analysis::race::{Drawn, Entry, Race, Settings};
+use fsb_model::run::TargetRecord;
+use fsb_model::trial::Phase;
+use fsb_model::{Better, Outcome, RunRecord};
+
+use crate::run::ShownTrial;
+
+/// A candidate that gave no value in so many heats is not measured any more.
+const MOST_FAILURES: usize = 2;
+
+/// A race as far as its trials go.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The race.
+    pub race: Race,
+    /// Why a candidate is out without having lost, by its place in the plan.
+    pub without_loss: BTreeMap<usize, String>,
+    /// The blocks that were heats of the race.
+    pub blocks: Vec<u32>,
+}
+
+/// What one target gave in one block.
+#[derive(Debug, Default)]
+struct Given<'a> {
+    /// The logarithm of its speed at each workload.
+    values: BTreeMap<&'a str, f64>,
+    part: Option<u32>,
+    /// Why there is no value, of the first workload without.
+    failure: Option<String>,
+}
+
+impl Replay {
+    /// Of a run whose plan is a race, by all of its heats.
+    pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Replay {
+        Replay::until(record, trials, u32::MAX)
+    }
+
+    /// By those up to a block.
+    pub(super) fn until(record: &RunRecord, trials: &[ShownTrial], last: u32) -> Replay {
+        let plan = &record.plan;
+        let error = plan.race.as_ref().map_or(0.05, |race| race.error);
+        let race = Race::new(plan.targets.len(), Settings { theta: plan.theta, error });
+        let mut replay = Replay { race, without_loss: BTreeMap::new(), blocks: Vec::new() };
+        replay.leave_out_what_cannot_race(record);
+        let blocks = given(record, trials, last);
+        let mut failures: BTreeMap<usize, usize> = BTreeMap::new();
+        for (block, given) in &blocks {
+            let Some(reference) = given.get(&0).filter(|reference| !reference.values.is_empty()) else {
+                let why = given.get(&0).and_then(|reference| reference.failure.clone()).unwrap_or_default();
+                replay.fail(0, why, &mut failures);
+                continue;
+            };
+            let mut heat = Vec::new();
+            for (candidate, given) in given {
+                let shared: Option<Vec<f64>> =
+                    reference.values.keys().map(|workload| given.values.get(workload).copied()).collect();
+                match shared {
+                    // Many workloads count as their geometric mean.
+                    Some(values) => heat.push(Entry {
+                        candidate: *candidate,
+                        part: given.part,
+                        value: values.iter().sum::<f64>() / values.len() as f64,
+                    }),
+                    None => replay.fail(*candidate, given.failure.clone().unwrap_or_default(), &mut failures),
+                }
+            }
+            replay.race.add(heat);
+            replay.blocks.push(*block);
+        }
+        replay
+    }
+
+    /// Who is in the next heat: that of the first stage, as long as it lasts, else whom the race draws.
+    pub fn draw(&self, record: &RunRecord) -> Vec<Drawn> {
+        let plan = &record.plan;
+        let Some(race) = &plan.race else { return Vec::new() };
+        let fixed = race.first_stage.get(self.blocks.len());
+        match fixed {
+            Some(heat) => {
+                let can = |candidate: &usize| !self.without_loss.contains_key(candidate);
+                let chosen = heat.iter().map(|candidate| *candidate as usize).filter(can).collect();
+                self.race.place(chosen, plan.at_once(), plan.seed)
+            }
+            None => self.race.draw(plan.at_once(), plan.seed),
+        }
+    }
+
+    /// What mkfs or the kernel refused when it was tried, and what changes nothing.
+    fn leave_out_what_cannot_race(&mut self, record: &RunRecord) {
+        for (candidate, target) in record.plan.targets.iter().enumerate() {
+            let Some(made) = record.targets.get(&target.name) else { continue };
+            let why = match &made.failed {
+                Some(why) => Some(why.clone()),
+                None => same_as(record, candidate, made).map(|other| format!("changes nothing here: it is {other}")),
+            };
+            if let Some(why) = why {
+                self.race.withdraw(candidate);
+                self.without_loss.insert(candidate, why);
+            }
+        }
+    }
+
+    fn fail(&mut self, candidate: usize, why: String, failures: &mut BTreeMap<usize, usize>) {
+        let times = failures.entry(candidate).or_insert(0);
+        *times += 1;
+        if *times >= MOST_FAILURES {
+            self.race.withdraw(candidate);
+            self.without_loss.insert(candidate, why);
+        }
+    }
+}
+
+/// Another candidate before this one that was mounted with the very same options, where only mount options tell them apart.
+fn same_as<'a>(record: &'a RunRecord, candidate: usize, made: &TargetRecord) -> Option<&'a str> {
+    let targets = &record.plan.targets;
+    let own = targets[candidate].file_system()?;
+    let same = |other: &&fsb_model::Target| {
+        let spec = other.file_system();
+        spec.is_some_and(|spec| spec.fs == own.fs && spec.mkfs == own.mkfs && spec.options != own.options)
+            && record.targets.get(&other.name).is_some_and(|other| other.mount_options == made.mount_options)
+    };
+    let before = targets[..candidate].iter().find(same).filter(|_| !made.mount_options.is_empty())?;
+    Some(&before.name)
+}
+
+/// What each candidate gave, by block and its place in the plan.
+fn given<'a>(record: &RunRecord, trials: &'a [ShownTrial], last: u32) -> BTreeMap<u32, BTreeMap<usize, Given<'a>>> {
+    let place = |name: &str| record.plan.targets.iter().position(|target| target.name == name);
+    let mut blocks: BTreeMap<u32, BTreeMap<usize, Given<'_>>> = BTreeMap::new();
+    let counts = |trial: &&ShownTrial| trial.phase == Phase::Measured && !trial.superseded && trial.block <= last;
+    for trial in trials.iter().filter(counts) {
+        let Some(candidate) = place(&trial.what.target) else { continue };
+        let given = blocks.entry(trial.block).or_default().entry(candidate).or_default();
+        given.part = given.part.or(trial.part);
+        match (trial.outcome, trial.metrics.first()) {
+            (Outcome::Ok, Some(metric)) if metric.value > 0.0 => {
+                let sign = if metric.kind.better == Better::Lower { -1.0 } else { 1.0 };
+                given.values.insert(&trial.what.workload, sign * metric.value.ln());
+            }
+            _ => {
+                let why = trial.error.as_deref().unwrap_or("it gave no value");
+                given.failure.get_or_insert_with(|| format!("{}: {why}", trial.what.workload));
+            }
+        }
+    }
+    // Where a heat was cut by the end of the budget, what all of it has counts.
+    for given in blocks.values_mut() {
+        let shared: BTreeSet<&str> = given.get(&0).map(|r| r.values.keys().copied().collect()).unwrap_or_default();
+        given.values_mut().for_each(|given| given.values.retain(|workload, _| shared.contains(workload)));
+    }
+    blocks
+}

@@ -1,0 +1,175 @@
+//! A choice for people: the answer, what to type, and how all candidates did.
+
+use super::{Candidate, Choice, State};
+use crate::screen::{WIDTH, paragraph};
+use crate::show::{Change, counted, listed_or_counted, percent};
+
+/// So many that are not told apart are named in the answer.
+const NAMED: usize = 6;
+/// Columns of a name, before its numbers take a line of their own.
+const NAME: usize = 40;
+
+/// The whole screen, in `width` columns, 80 at least.
+pub fn screen(choice: &Choice, width: usize) -> String {
+    let width = width.max(WIDTH);
+    let mut lines = Vec::new();
+    answer(&mut lines, choice, width);
+    commands(&mut lines, choice);
+    table(&mut lines, choice, width);
+    effects(&mut lines, choice, width);
+    not_raced(&mut lines, choice, width);
+    lines.push(String::new());
+    let mut facts = choice.facts.clone();
+    facts.insert(0, counted(choice.heats, "heat"));
+    paragraph(&mut lines, width, &facts.join(" · "), "", "  ");
+    if let Some(finished) = &choice.finished {
+        paragraph(&mut lines, width, &format!("ended after {finished}"), "", "  ");
+    }
+    for warning in &choice.warnings {
+        paragraph(&mut lines, width, &format!("warning: {warning}"), "", "  ");
+    }
+    lines.join("\n") + "\n"
+}
+
+/// How the race stands, in a line: `31 of 40 left; ext4,noatime leads by 4 %`.
+pub fn standing(choice: &Choice) -> String {
+    let all = choice.candidates.iter().filter(|candidate| candidate.state != State::NotRaced).count();
+    let Some(leader) = leader(choice) else { return format!("{} to race", counted(all, "candidate")) };
+    let by = match leader.ratio {
+        Some(ratio) if leader.name != choice.reference => format!(" ({})", change(leader, ratio)),
+        _ => String::new(),
+    };
+    format!("{} of {all} left, {}{by} leads", choice.answer.len(), leader.name)
+}
+
+fn leader(choice: &Choice) -> Option<&Candidate> {
+    choice.candidates.iter().find(|candidate| candidate.state == State::Fastest)
+}
+
+fn change(candidate: &Candidate, ratio: f64) -> String {
+    Change::between(ratio, candidate.interval).text()
+}
+
+fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
+    let mut say = |text: &str| paragraph(lines, width, text, "", "");
+    let reference = &choice.reference;
+    let raced = choice.candidates.iter().filter(|candidate| candidate.heats > 0).count();
+    let Some(leader) = leader(choice) else {
+        return say("No answer: nothing was measured that candidates could be told apart by.");
+    };
+    let others: Vec<&str> = choice.answer.iter().skip(1).map(String::as_str).collect();
+    let (theta, wrong) = (percent(choice.theta), percent(choice.error));
+    let over = leader.ratio.filter(|_| leader.name != *reference).map(|ratio| change(leader, ratio));
+    let name = &leader.name;
+    match (choice.decided, over) {
+        (true, None) => say(&format!(
+            "{name} as it is: none of {} is faster by more than {theta} (this is wrong with a probability of {wrong} at most).",
+            counted(raced - 1, "other")
+        )),
+        (true, Some(over)) => say(&format!(
+            "{name} is the fastest of {raced}, or within {theta} of it: {over} over {reference}. This is wrong with a \
+             probability of {wrong} at most."
+        )),
+        (false, over) => say(&format!(
+            "Not decided: one of {} may be the fastest of {raced} (the others are surely slower: wrong with a probability of \
+             {wrong} at most). So far it is {name}{}.",
+            choice.answer.len(),
+            over.map(|over| format!(", {over} over {reference}")).unwrap_or_default()
+        )),
+    }
+    if !others.is_empty() {
+        let named = match others.len() {
+            0..=NAMED => others.join("; "),
+            more => format!("{}; and {} more", others[..NAMED].join("; "), more - NAMED),
+        };
+        say(&format!("Not told apart from it: {named}."));
+    }
+    if let Some(risk) = &leader.risk {
+        say(&format!("Risk of {name}: {risk}."));
+    }
+    if !choice.decided && choice.finished.is_some() {
+        say("A longer --budget tells more of them apart.");
+    }
+}
+
+/// What to type for the answer.
+fn commands(lines: &mut Vec<String>, choice: &Choice) {
+    let Some(leader) = leader(choice).filter(|leader| !leader.commands.is_empty()) else { return };
+    lines.push(String::new());
+    lines.push("To make and mount it:".to_owned());
+    lines.extend(leader.commands.iter().map(|command| format!("  {command}")));
+}
+
+fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
+    let raced: Vec<&Candidate> = choice.candidates.iter().filter(|candidate| candidate.heats > 0).collect();
+    if raced.is_empty() {
+        return;
+    }
+    let longest = raced.iter().map(|candidate| candidate.name.chars().count()).max().unwrap_or(0).min(NAME);
+    lines.push(String::new());
+    lines.push(format!("  {:longest$}  {:<24} heats", "", format!("over {}", choice.reference)).trim_end().to_owned());
+    let mut risky = false;
+    for candidate in &raced {
+        let numbers = match candidate.ratio {
+            _ if candidate.name == choice.reference => "–".to_owned(),
+            Some(ratio) => change(candidate, ratio),
+            None => String::new(),
+        };
+        let mark = match candidate.state {
+            State::Fastest => "*",
+            State::NotToldApart => "?",
+            State::Slower | State::NotRaced => " ",
+        };
+        risky |= candidate.risk.is_some();
+        let risk = if candidate.risk.is_some() { "!" } else { "" };
+        let name = &candidate.name;
+        let line = format!("{numbers:<24} {:>5}  {risk}", candidate.heats);
+        if name.chars().count() > longest {
+            paragraph(lines, width, name, &format!("{mark} "), "    ");
+            lines.push(format!("  {:longest$}  {line}", "").trim_end().to_owned());
+        } else {
+            lines.push(format!("{mark} {name:<longest$}  {line}").trim_end().to_owned());
+        }
+    }
+    let together = percent(1.0 - choice.error);
+    let mut legend = format!(
+        "* fastest, ? not told apart from it. Intervals of all candidates hold together at {together}, however often one looks."
+    );
+    if risky {
+        legend += " ! risky.";
+    }
+    paragraph(lines, width, &legend, "  ", "  ");
+    if choice.workloads.len() > 1 {
+        let all = listed_or_counted(&choice.workloads, "workload");
+        paragraph(lines, width, &format!("Geometric mean of {all}."), "  ", "  ");
+    }
+}
+
+fn effects(lines: &mut Vec<String>, choice: &Choice, width: usize) {
+    if choice.effects.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push("What each option contributes, averaged over the others, by the first stage:".to_owned());
+    let longest = choice.effects.iter().map(|effect| effect.option.chars().count()).max().unwrap_or(0).min(NAME);
+    for effect in &choice.effects {
+        let change = Change::between(effect.ratio, Some(effect.interval)).text();
+        lines.push(format!("  {:<longest$}  {change}", effect.option));
+    }
+    let note = "Two options that act together are not told apart from two others that do.";
+    paragraph(lines, width, note, "  ", "  ");
+}
+
+fn not_raced(lines: &mut Vec<String>, choice: &Choice, width: usize) {
+    let out: Vec<&Candidate> =
+        choice.candidates.iter().filter(|candidate| candidate.state == State::NotRaced).collect();
+    if out.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push("Not raced:".to_owned());
+    for candidate in out {
+        let why = candidate.reason.as_deref().unwrap_or("it gave no value");
+        paragraph(lines, width, &format!("{}: {why}", candidate.name), "  ", "    ");
+    }
+}

@@ -1,0 +1,150 @@
+//! Candidates of a race: a file system's name stands for itself and all its curated options, a target with options for
+//! itself.
+
+use fsb_model::race::Candidate;
+use fsb_model::{FileSystemSpec, Target, TargetKind};
+use fsb_testbed::doctor;
+use fsb_testbed::fs::{self, Choice, FileSystem, Home};
+
+use crate::exit;
+
+/// A target, and what is said of it.
+#[derive(Debug, Clone)]
+pub struct Raced {
+    pub target: Target,
+    pub beside: Candidate,
+    /// The option that it adds to a file system's defaults, where it adds one of the list.
+    pub choice: Option<&'static Choice>,
+}
+
+/// All candidates that the arguments stand for, the reference first. Of dangerous options those that are not asked for are left
+/// out.
+pub fn all(arguments: &[String], risky: bool) -> anyhow::Result<Vec<Raced>> {
+    let here = of_this_machine();
+    let arguments = if arguments.is_empty() { &here } else { arguments };
+    if arguments.is_empty() {
+        return Err(exit::machine("no file system with options to choose from can be made here: see 'fsb doctor'"));
+    }
+    let mut raced: Vec<Raced> = Vec::new();
+    for argument in arguments {
+        for one in of(argument, risky)? {
+            if !raced.iter().any(|known| known.target.kind == one.target.kind) {
+                raced.push(one);
+            }
+        }
+    }
+    Ok(raced)
+}
+
+/// File systems that have a list, and that this machine can make and mount; the one that most are compared with first.
+fn of_this_machine() -> Vec<String> {
+    let here = doctor::file_systems();
+    let is_here = |fs: &&&dyn FileSystem| here.iter().any(|known| known.name == fs.name() && known.is_here());
+    let listed = fs::REGISTRY.iter().filter(|fs| !fs.choices().is_empty());
+    let mut names: Vec<String> = listed.filter(is_here).map(|fs| fs.name().to_owned()).collect();
+    // The longest list is that of the one which is known best.
+    names.sort_by_key(|name| std::cmp::Reverse(fs::find(name).map_or(0, |fs| fs.choices().len())));
+    names
+}
+
+fn of(argument: &str, risky: bool) -> anyhow::Result<Vec<Raced>> {
+    let target: Target =
+        argument.parse().map_err(|error: fsb_model::target::TargetError| exit::request(error.to_string()))?;
+    let TargetKind::FileSystem(spec) = &target.kind else {
+        return Err(exit::request(format!(
+            "{argument}: a directory is as it is, and has no options to choose from: name a file system such as ext4"
+        )));
+    };
+    let member = fs::find(&spec.fs).map_err(|error| exit::request(error.to_string()))?;
+    let is_bare = spec.options.is_empty() && spec.mkfs.is_empty();
+    let why = if is_bare { "its defaults" } else { "as it was named" };
+    let own = Raced { beside: beside(member, spec, why, None), target: target.clone(), choice: None };
+    if !is_bare {
+        return Ok(vec![own]);
+    }
+    let offered = member.choices().iter().filter(|choice| risky || choice.risk.is_none());
+    Ok(std::iter::once(own).chain(offered.map(|choice| with(member, spec, &[choice]))).collect())
+}
+
+/// A file system with these options beside its defaults.
+pub fn with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choices: &[&'static Choice]) -> Raced {
+    let mut spec = spec.clone();
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    for choice in choices {
+        spec.options.extend(owned(choice.mount));
+        spec.mkfs.extend(owned(choice.mkfs));
+    }
+    let risk = choices.iter().find_map(|choice| choice.risk);
+    let why = choices.iter().map(|choice| choice.why).collect::<Vec<_>>().join("; ");
+    let beside = beside(member, &spec, &why, risk);
+    let kind = TargetKind::FileSystem(spec);
+    let mut target = Target { name: String::new(), kind, controls: Default::default(), kernel: None, optional: false };
+    // Its own text is the name, so that it can be typed again.
+    target.name = "x".to_owned();
+    let text = target.to_string();
+    target.name = text.strip_prefix("x=").unwrap_or(&text).to_owned();
+    Raced { target, beside, choice: if let [choice] = choices { Some(*choice) } else { None } }
+}
+
+fn beside(member: &dyn FileSystem, spec: &FileSystemSpec, why: &str, risk: Option<&str>) -> Candidate {
+    Candidate { why: why.to_owned(), risk: risk.map(str::to_owned), commands: commands(member, spec) }
+}
+
+/// What people type: without what the measurement adds for itself.
+fn commands(member: &dyn FileSystem, spec: &FileSystemSpec) -> Vec<String> {
+    let quoted = |words: &[String]| {
+        let word = |word: &String| shlex::try_quote(word).map_or_else(|_| word.clone(), |quoted| quoted.into_owned());
+        words.iter().map(word).collect::<Vec<_>>().join(" ")
+    };
+    let options =
+        if spec.options.is_empty() { String::new() } else { format!("-o {} ", quoted(&[spec.options.join(",")])) };
+    let mount = |source: &str| format!("mount -t {} {options}{source} DIRECTORY", member.name());
+    let made = member.tools().map(|tools| {
+        let arguments = if spec.mkfs.is_empty() { String::new() } else { format!("{} ", quoted(&spec.mkfs)) };
+        format!("{} {arguments}DEVICE", tools.mkfs)
+    });
+    match member.home() {
+        Home::Device => made.into_iter().chain([mount("DEVICE")]).collect(),
+        Home::Memory => vec![mount(member.name())],
+        Home::Nowhere => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(arguments: &[&str], risky: bool) -> Vec<String> {
+        let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        all(&arguments, risky).unwrap().into_iter().map(|raced| raced.target.name).collect()
+    }
+
+    #[test]
+    fn a_name_stands_for_all_its_options_and_a_target_for_itself() {
+        let found = names(&["ext4", "xfs,noatime", "ext4,noatime"], false);
+        assert_eq!(found[0], "ext4");
+        assert_eq!(found.iter().filter(|name| *name == "ext4,noatime").count(), 1);
+        assert!(found.contains(&"ext4,mkfs=\"-O fast_commit\"".to_owned()), "{found:?}");
+        assert!(found.contains(&"xfs,noatime".to_owned()) && !found.contains(&"xfs".to_owned()));
+        assert!(!found.iter().any(|name| name.contains("barrier")), "{found:?}");
+        assert!(names(&["ext4"], true).contains(&"ext4,barrier=0".to_owned()));
+    }
+
+    #[test]
+    fn every_name_is_its_target() {
+        for member in fs::REGISTRY {
+            for raced in of(member.name(), true).unwrap() {
+                let again: Target = raced.target.name.parse().unwrap();
+                assert_eq!(again.kind, raced.target.kind, "{}", raced.target.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_to_type_is_what_was_asked_for() {
+        let all = all(&["ext4".to_owned()], false).unwrap();
+        let of = |name: &str| all.iter().find(|raced| raced.target.name == name).unwrap().beside.commands.clone();
+        assert_eq!(of("ext4,noatime"), ["mkfs.ext4 DEVICE", "mount -t ext4 -o noatime DEVICE DIRECTORY"]);
+        assert_eq!(of("ext4,mkfs=\"-I 512\"")[0], "mkfs.ext4 -I 512 DEVICE");
+    }
+}
