@@ -55,10 +55,11 @@ impl World for Live {
             whole.clear();
         }
         whole.extend_from_slice(&path[at..]);
-        if follows && fs::symlink_metadata(as_path(&whole)).is_ok_and(|found| found.is_symlink()) {
-            if let Ok(real) = fs::canonicalize(as_path(&whole)) {
-                return real.into_os_string().into_vec();
-            }
+        if follows
+            && fs::symlink_metadata(as_path(&whole)).is_ok_and(|found| found.is_symlink())
+            && let Ok(real) = fs::canonicalize(as_path(&whole))
+        {
+            return real.into_os_string().into_vec();
         }
         whole
     }

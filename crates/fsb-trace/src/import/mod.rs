@@ -29,6 +29,9 @@ pub struct Imported {
     pub skipped: u64,
 }
 
+/// Reads a tool's text: names below this directory, and relative ones begin there.
+pub type Read = fn(&mut dyn BufRead, &[u8], &mut dyn Sink) -> Result<Imported, TraceError>;
+
 /// A tool whose traces can be read.
 #[derive(Debug)]
 pub struct Importer {
@@ -38,8 +41,8 @@ pub struct Importer {
     pub about: &'static str,
     /// Whether a file that begins like this is its own.
     pub recognise: fn(&[u8]) -> bool,
-    /// Reads it: names below this directory, and relative ones begin there.
-    pub read: fn(&mut dyn BufRead, &[u8], &mut dyn Sink) -> Result<Imported, TraceError>,
+    /// Reads it.
+    pub read: Read,
 }
 
 /// All of them. The first that recognises a file reads it.

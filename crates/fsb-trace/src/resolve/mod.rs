@@ -478,14 +478,15 @@ impl<W: World> Resolver<W> {
             _ => {}
         }
         self.guesses.learn(&call);
-        if call.kind.is_positional() && result >= 0 {
-            if let Some(held) = self.tables.held(task, fd) {
-                match call.kind {
-                    Kind::Seek => held.place.set(result as u64),
-                    Kind::List => {}
-                    _ if appends && call.kind == Kind::Write => {}
-                    _ => held.place.set(call.offset.wrapping_add(result as u64)),
-                }
+        if call.kind.is_positional()
+            && result >= 0
+            && let Some(held) = self.tables.held(task, fd)
+        {
+            match call.kind {
+                Kind::Seek => held.place.set(result as u64),
+                Kind::List => {}
+                _ if appends && call.kind == Kind::Write => {}
+                _ => held.place.set(call.offset.wrapping_add(result as u64)),
             }
         }
         sink.call(&call)

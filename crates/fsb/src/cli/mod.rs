@@ -41,7 +41,7 @@ struct Cli {
 }
 
 /// As [`COMPACT_HELP`], with the subcommands.
-const ROOT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\nCommands:\n{subcommands}{after-help}";
+const ROOT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{subcommands}{after-help}";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +89,7 @@ enum Command {
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
     /// Print completions for bash, zsh or fish
+    #[command(hide = true)]
     Completions(completions::Arguments),
     /// Write manual pages into a directory
     #[command(hide = true)]

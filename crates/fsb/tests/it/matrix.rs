@@ -87,7 +87,9 @@ fn a_budget_leaves_out_sizes_and_says_which() {
     for extreme in ["write 4K, 64K file", "write 16M, 512M file"] {
         assert!(cells.iter().any(|cell| cell["label"] == extreme), "{extreme}");
     }
-    assert!(record["blocks_planned"].as_u64().unwrap() >= 5);
+    // A machine that is busy with other things holds fewer blocks than are judged, and is told so.
+    let judged = !warnings.iter().any(|text| text.contains("fewer than can be judged"));
+    assert_eq!(record["blocks_planned"].as_u64().unwrap() >= 5, judged, "{warnings:?}");
     let order = record["order"].as_array().unwrap();
     assert_eq!(order[0]["cells"].as_array().unwrap().len(), 13 * 8, "warm-up visits a few sizes only");
 }

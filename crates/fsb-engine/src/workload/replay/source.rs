@@ -1,6 +1,5 @@
 //! Where a trace comes from.
 
-use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
@@ -52,7 +51,7 @@ impl Source {
             Source::Example => Ok(Box::new(Cursor::new(example::trace()))),
             Source::File(path) => {
                 let file = fsb_input::open(path).map_err(|error| EngineError::io("read the trace", path, &error))?;
-                Ok(Box::new(BufReader::with_capacity(1 << 20, File::from(file))))
+                Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
             }
         }
     }

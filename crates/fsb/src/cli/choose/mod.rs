@@ -18,8 +18,9 @@ use crate::results::{Output, print};
 use crate::{columns, exit};
 
 const MORE: &str = "\
-Also: what surrounds a command in 'fsb run' (--prepare, --setup, …), --wipe DEVICE, \
---uid ID, --gid ID, --force-root-user, --format FORMAT, -o FILE, --quiet, --allow-concurrent
+COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
+--cache, --durable, --ok-exit, --time-limit, --writable
+Also: --wipe DEVICE, --uid, --gid, --force-root-user, --format F, -o FILE, --quiet, --allow-concurrent
 Examples:
   sudo fsb choose ext4 -- git clone -q /srv/linux .     which options for this work
   sudo fsb choose --suite varmail --budget 30m          all file systems and their options
