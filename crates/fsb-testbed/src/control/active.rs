@@ -1,6 +1,7 @@
 //! Controls that are set.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::time::Duration;
 
 use fsb_model::run::ControlRecord;
@@ -15,6 +16,8 @@ use crate::sys::Roots;
 #[derive(Default)]
 pub(crate) struct ActiveControls {
     set: Vec<(&'static dyn Control, Vec<EntryHandle>)>,
+    /// What the kernel undoes when they are closed.
+    open: Vec<File>,
     /// What each was asked and did, by name.
     pub records: BTreeMap<String, ControlRecord>,
     /// What the reader of the results must know.
@@ -67,6 +70,7 @@ impl ActiveControls {
         let mut context = Context::new(control.name(), &roots, ledger, progress, place, &mut self.held);
         context.patience = self.patience.unwrap_or(Duration::MAX);
         let applied = control.set(value, &mut context);
+        self.open.extend(context.take_open());
         // Also where it failed: half a change is undone like a whole one.
         self.set.push((control, context.into_tickets()));
         let applied = applied?;

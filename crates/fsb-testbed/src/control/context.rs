@@ -75,6 +75,7 @@ pub struct Context<'a> {
     pub patience: Duration,
     control: &'static str,
     handles: Vec<EntryHandle>,
+    open: Vec<File>,
 }
 
 /// Why a control could not be set.
@@ -108,7 +109,17 @@ impl<'a> Context<'a> {
         place: &'a TargetDevice,
         held: &'a mut Held,
     ) -> Context<'a> {
-        Context { roots, ledger, progress, place, held, patience: Duration::MAX, control, handles: Vec::new() }
+        Context {
+            roots,
+            ledger,
+            progress,
+            place,
+            held,
+            patience: Duration::MAX,
+            control,
+            handles: Vec::new(),
+            open: Vec::new(),
+        }
     }
 
     /// Writes down how to undo a change, durably. To be called *before* the change. What another run has changed is
@@ -152,6 +163,16 @@ impl<'a> Context<'a> {
     /// Undoes the last change that was recorded, because it could not be made whole.
     pub(crate) fn take_back(&mut self) -> Result<(), TestbedError> {
         self.handles.pop().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))
+    }
+
+    /// Keeps a file open as long as the control holds: the kernel undoes what it stands for when it is closed.
+    pub(crate) fn hold_open(&mut self, file: File) {
+        self.open.push(file);
+    }
+
+    /// The files that must stay open.
+    pub(crate) fn take_open(&mut self) -> Vec<File> {
+        std::mem::take(&mut self.open)
     }
 
     /// How to undo everything, the first change first.

@@ -10,8 +10,10 @@ mod cpus;
 mod dirty;
 mod governor;
 mod guest_memory;
+mod idle;
 mod kernel_cpus;
 mod list;
+mod machine;
 pub mod memory_limit;
 mod numa;
 mod page_cache;
@@ -32,6 +34,7 @@ use fsb_model::nearest;
 pub(crate) use active::ActiveControls;
 pub(crate) use check::{check, check_place, check_target, value_of};
 pub use context::{Context, Held, Stop, TargetDevice};
+pub use machine::Machine;
 pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
@@ -47,6 +50,7 @@ pub static REGISTRY: &[&dyn Control] = &[
     &swap::Swap,
     &governor::Governor,
     &boost::Boost,
+    &idle::Idle,
     &dirty::DIRTY_RATIO,
     &dirty::DIRTY_BYTES,
     &dirty::DIRTY_BACKGROUND_RATIO,

@@ -46,6 +46,11 @@ impl Roots {
         Roots { proc: PathBuf::from(format!("/proc/self/fd/{}", proc.as_raw_fd())), ..Roots::default() }
     }
 
+    /// `/dev`, which lies beside `/sys`.
+    pub(crate) fn dev(&self) -> PathBuf {
+        self.sys.with_file_name("dev")
+    }
+
     /// A file below /proc, trimmed; absent where it cannot be read or is empty.
     pub(crate) fn proc_text(&self, path: &str) -> Option<String> {
         read_trimmed(&self.proc.join(path))

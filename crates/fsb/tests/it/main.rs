@@ -8,6 +8,7 @@ mod arrows;
 mod asked_root;
 mod bad_input;
 mod browser;
+mod choose;
 mod command;
 mod common;
 mod compare;

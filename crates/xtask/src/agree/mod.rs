@@ -10,11 +10,14 @@ mod row;
 mod table;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use fsb_model::Bytes;
+use fsb_testbed::control::Machine;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
+use rustix::thread::CpuSet;
 
 use crate::bench::Options;
 use crate::image;
@@ -28,9 +31,11 @@ const TARGETS: [&str; 2] = ["ext4", "xfs"];
 /// Where images in memory are made.
 const MEMORY: &str = "/dev/shm";
 /// Bytes of each image.
-const IMAGE: Bytes = Bytes(1 << 30);
+const IMAGE: Bytes = Bytes(2 << 30);
 /// Seconds that each side of a pair should take: fio tells whole milliseconds.
-const LENGTH: f64 = 0.4;
+const LENGTH: f64 = 0.8;
+/// How long a virtual machine's memory may be touched before.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(60);
 /// So many units are enough for anything.
 const MOST_UNITS: u64 = 4096;
 
@@ -62,6 +67,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         .tempdir_in(&options.dir)
         .with_context(|| format!("cannot work in {}", options.dir.display()))?;
     image::leave_mounts()?;
+    let machine = still()?;
+    machine.warnings().iter().for_each(|warning| eprintln!("{warning}"));
     let mut rows = row::all("quick", IMAGE)?;
     rows.retain(|row| options.row.as_ref().is_none_or(|wanted| row.label.contains(wanted)));
     table::print_head(options.pairs);
@@ -83,6 +90,20 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     println!("\n{outside} of these are not within 5 % with their whole interval");
     Ok(())
+}
+
+/// The machine as in a run, and both sides on the last processor with the kernel's workers on the first: where the
+/// scheduler places a process and the loop device's worker turns medians of single runs by a third.
+fn still() -> anyhow::Result<Machine> {
+    let processors = std::thread::available_parallelism()?.get();
+    let mut asked = vec![("idle", "poll")];
+    if processors > 1 {
+        asked.push(("kernel-cpus", "0"));
+        let mut last = CpuSet::new();
+        last.set(processors - 1);
+        rustix::thread::sched_setaffinity(None, &last).context("a processor of our own")?;
+    }
+    Ok(Machine::hold(&asked, MEMORY_PATIENCE)?)
 }
 
 /// One row on one file system: as many units as take a while, then pairs.

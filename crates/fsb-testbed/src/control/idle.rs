@@ -1,0 +1,158 @@
+//! Whether processors that have nothing to do fall asleep.
+//!
+//! A durable write waits for the device, so its processor is idle many times a second, and waking costs up to hundreds of
+//! microseconds: in a virtual machine an exit to the hypervisor and back. Then a second process that wakes now and then,
+//! whatever it does, makes the first one faster. With the PM QoS device of the kernel
+//! (Documentation/power/pm_qos_interface.rst) idle processors poll instead, as cyclictest and tuned's latency profiles have it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::{Applied, Context, Control, Disturbance, KEEP, Scope, Stop, TargetDevice, Value};
+use crate::error::{Refusal, attempt};
+use crate::host;
+use crate::sys::{Roots, read_trimmed};
+
+pub(super) struct Idle;
+
+const AUTO: &str = "auto";
+const POLL: &str = "poll";
+/// Waking from it takes so long, in microseconds, that durable writes feel it.
+const FELT: u64 = 50;
+
+/// While a process holds it open, no processor sleeps so deeply that waking takes longer than the number written to it.
+fn device(roots: &Roots) -> PathBuf {
+    roots.dev().join("cpu_dma_latency")
+}
+
+/// What puts idle processors to sleep; absent where the kernel knows one way only, which the device does not change.
+fn driver(roots: &Roots) -> Option<String> {
+    read_trimmed(&roots.sys.join("devices/system/cpu/cpuidle/current_driver")).filter(|driver| driver != "none")
+}
+
+/// Microseconds that waking from the deepest sleep takes, as the driver has it.
+fn deepest(roots: &Roots) -> u64 {
+    let states = super::numbered(&roots.sys.join("devices/system/cpu/cpu0/cpuidle"), "state");
+    states.iter().filter_map(|state| read_trimmed(&state.join("latency"))?.parse().ok()).max().unwrap_or(0)
+}
+
+/// Why the device would change nothing here.
+fn lacking(roots: &Roots) -> Option<Refusal> {
+    if driver(roots).is_none() {
+        return Some("the kernel has no cpuidle driver whose states could be limited".into());
+    }
+    (!device(roots).exists()).then(|| format!("{} is missing", device(roots).display()).into())
+}
+
+fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
+    if let Some(why) = lacking(context.roots) {
+        return Err(Stop::Lacks(why));
+    }
+    let path = device(context.roots);
+    let mut file =
+        File::options().write(true).open(&path).map_err(|error| Stop::Lacks(attempt("open", &path, &error)))?;
+    file.write_all(&0_i32.to_ne_bytes()).map_err(|error| Stop::Lacks(attempt("write to", &path, &error)))?;
+    // The kernel takes the request back when the file is closed, also where this process is killed.
+    context.hold_open(file);
+    Ok("idle processors poll".to_owned())
+}
+
+impl Control for Idle {
+    fn name(&self) -> &'static str {
+        "idle"
+    }
+
+    fn about(&self) -> &'static str {
+        "Whether processors that wait for the device fall asleep, or poll and are awake at once."
+    }
+
+    fn scope(&self) -> Scope {
+        Scope::Run
+    }
+
+    fn values(&self) -> &'static [Value] {
+        &[
+            Value { name: AUTO, about: "poll in virtual machines, where waking is the hypervisor's (default)" },
+            Value { name: KEEP, about: "as it is: durable writes hold the time that waking takes" },
+            Value { name: POLL, about: "poll: no sleep, by /dev/cpu_dma_latency" },
+        ]
+    }
+
+    fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
+        if let Some(why) = lacking(roots) {
+            return Err(why);
+        }
+        super::writable(&device(roots))
+    }
+
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, crate::error::TestbedError> {
+        let roots = context.roots;
+        let can = host::is_virtual_machine(roots) && self.probe(roots).is_ok();
+        if value == KEEP || value == AUTO && !can {
+            return Ok(Applied::so(self.observe(roots, context.place)));
+        }
+        Applied::of(self.name(), value, apply(context))
+    }
+
+    fn disturbs(&self, roots: &Roots) -> Option<Disturbance> {
+        let felt = !host::is_virtual_machine(roots) && self.probe(roots).is_ok() && deepest(roots) >= FELT;
+        felt.then_some(Disturbance {
+            what: "processors fall asleep while they wait for the device, and durable writes hold the time that waking takes",
+            advice: "fsb run --control idle=poll",
+        })
+    }
+
+    fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
+        match driver(roots) {
+            Some(driver) => format!("idle processors sleep ({driver}, up to {} µs to wake)", deepest(roots)),
+            None => "idle processors sleep as the kernel is built (no cpuidle driver)".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::testing::Bench;
+
+    fn machine(driver: &str, flags: &str) -> Bench {
+        let bench = Bench::new();
+        bench.write("sys/devices/system/cpu/cpuidle/current_driver", driver);
+        bench.write("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0");
+        bench.write("sys/devices/system/cpu/cpu0/cpuidle/state3/latency", "133");
+        bench.write("proc/cpuinfo", flags);
+        bench.write("dev/cpu_dma_latency", "");
+        bench
+    }
+
+    fn written(bench: &Bench) -> Vec<u8> {
+        std::fs::read(bench.path("dev/cpu_dma_latency")).unwrap()
+    }
+
+    #[test]
+    fn virtual_machines_poll_and_others_are_asked() {
+        for (flags, value, polls) in [
+            ("flags : hypervisor", AUTO, true),
+            ("flags : hypervisor", KEEP, false),
+            ("flags : fpu", AUTO, false),
+            ("flags : fpu", POLL, true),
+        ] {
+            let bench = machine("intel_idle", flags);
+            bench.set(&Idle, value, |applied, handles| {
+                assert!(applied.effective && handles.is_empty(), "{applied:?}");
+                assert_eq!(applied.observed == "idle processors poll", polls, "{applied:?}");
+            });
+            assert_eq!(written(&bench).starts_with(&[0; 4]), polls, "{flags} {value}");
+            assert_eq!(Idle.disturbs(&bench.roots).is_some(), flags.ends_with("fpu"));
+        }
+    }
+
+    #[test]
+    fn without_a_driver_nothing_is_claimed() {
+        let bench = machine("none", "flags : hypervisor");
+        bench.set(&Idle, POLL, |applied, _| assert!(!applied.effective && applied.warnings.len() == 1));
+        bench.set(&Idle, AUTO, |applied, _| assert!(applied.effective && applied.warnings.is_empty()));
+        assert_eq!(written(&bench), b"\n");
+    }
+}

@@ -1,0 +1,49 @@
+//! The machine as a run holds it, for programs that measure without a run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{ActiveControls, Scope, TargetDevice};
+use crate::error::TestbedError;
+use crate::ledger::{self, Ledger, Owner};
+use crate::progress::Progress;
+
+/// Controls of the run, set; they are restored when it is dropped. What a killed process left is undone by the next
+/// `fsb`, as after a run.
+pub struct Machine {
+    controls: ActiveControls,
+    ledger: Ledger,
+}
+
+impl Machine {
+    /// Sets every control of the run to what is asked for, else to its default.
+    ///
+    /// # Errors
+    /// A control is unknown or takes no such value, or what was begun failed.
+    pub fn hold(asked: &[(&str, &str)], patience: Duration) -> Result<Machine, TestbedError> {
+        let asked: BTreeMap<String, String> =
+            asked.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        super::check(&asked, &crate::sys::Roots::default())?;
+        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current())?;
+        let mut controls = ActiveControls::default();
+        controls.patience = Some(patience);
+        // Whole before anything is set, so that half of it is undone, too.
+        let mut machine = Machine { controls, ledger };
+        let mut quiet = |_: Progress| {};
+        machine.controls.set_all(Scope::Run, &asked, &TargetDevice::default(), &machine.ledger, &mut quiet)?;
+        Ok(machine)
+    }
+
+    /// What the reader of the numbers must know.
+    pub fn warnings(&self) -> &[String] {
+        &self.controls.warnings
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        for left in self.controls.restore(&self.ledger) {
+            eprintln!("not undone: {left}");
+        }
+    }
+}

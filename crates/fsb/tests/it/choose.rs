@@ -1,0 +1,70 @@
+//! The fastest of many: races on real file systems, and what is refused.
+
+use serde_json::Value;
+
+use crate::common::*;
+
+/// Who is told by its mount options that it is slow, sleeps longer: the truth is known, and the race is not told.
+const SLEEPER: &str = "grep -q ' lazytime\\|,lazytime' /proc/mounts && exec sleep 0.02; exec sleep 0.03";
+
+fn choice(run: &std::path::Path) -> Value {
+    let output = fsb(run, &["report", ".", "--format", "json"]);
+    expect_code(&output, 0);
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+#[test(machine)]
+fn the_fastest_of_many_is_found_and_told_how_to_make() {
+    needs_root();
+    let _turn = turn();
+    let (before, scratch) = (traces(), scratch());
+    let arguments = ["choose", "ext4", "--budget", "90s", "--size", "1G", "--quiet", "--out", "run", "--", SLEEPER];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let text = stdout(&output);
+    assert!(text.starts_with("ext4,lazytime is the fastest of "), "{text}");
+    assert!(text.contains("mount -t ext4 -o lazytime DEVICE DIRECTORY"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let choice = choice(&scratch.path().join("run"));
+    assert_eq!((&choice["decided"], &choice["answer"]), (&true.into(), &serde_json::json!(["ext4,lazytime"])));
+    let candidates = choice["candidates"].as_array().unwrap();
+    let winner = &candidates[0]["ratio"];
+    assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
+    // Losers are given up: they are in fewer heats than who may win.
+    let heats = |at: usize| candidates[at]["heats"].as_u64().unwrap();
+    assert!(candidates.iter().filter(|one| one["state"] == "slower").count() > 8, "{text}");
+    assert!(heats(0) > heats(candidates.len() - 1), "{text}");
+    assert!(!text.contains("barrier"), "dangerous ones race where that is asked for: {text}");
+}
+
+#[test]
+fn candidates_are_listed_with_their_reasons() {
+    let scratch = scratch();
+    let listed = |arguments: &[&str]| {
+        let output = fsb(scratch.path(), &[&["choose", "--list"], arguments].concat());
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    let safe = listed(&["ext4", "xfs"]);
+    assert!(safe.contains("ext4,noatime") && safe.contains("xfs") && !safe.contains("RISK"), "{safe}");
+    assert!(safe.contains("the first one is the reference of every heat"), "{safe}");
+    let risky = listed(&["ext4", "--risky"]);
+    assert!(risky.contains("RISK: a power failure may take what was synced"), "{risky}");
+}
+
+#[test]
+fn wrong_races_are_refused() {
+    let scratch = scratch();
+    for (arguments, said) in [
+        (&["choose", "ext4,noatime", "--", "true"][..], "is alone"),
+        (&["choose", "/srv"], "a directory is as it is"),
+        (&["choose", "ext4", "xfs", "--effects", "--", "true"], "of one file system"),
+        (&["choose", "ext4", "--suite", "varmail", "--", "true"], "give one of them"),
+        (&["choose", "ext5"], "unknown file system 'ext5'"),
+    ] {
+        let output = fsb(scratch.path(), arguments);
+        expect_code(&output, 2);
+        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+    }
+}
