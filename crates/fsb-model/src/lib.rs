@@ -19,6 +19,7 @@ pub mod race;
 pub mod run;
 pub mod set;
 pub mod shape;
+pub mod shell;
 pub mod sustained;
 pub mod target;
 pub mod timeline;

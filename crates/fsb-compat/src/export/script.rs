@@ -1,5 +1,7 @@
 //! The shell script that makes each target, does the rows on it and leaves nothing behind, with the commands that fsb uses.
 
+use fsb_model::shell;
+
 use crate::export::request::{Made, Request, Source, TargetRecipe, plain};
 
 /// A row as the script meets it.
@@ -41,7 +43,7 @@ pub(crate) fn script(request: &Request, tool: &Tool, steps: &[Step]) -> String {
     };
     let rows: String = steps.iter().map(row).collect();
     let rows = if rows.is_empty() { "    :\n".to_owned() } else { rows };
-    let dir = quoted(dir);
+    let dir = shell::word(dir);
     format!(
         r#"#!/bin/sh
 # The rows of '{name}' that {program} can do, on each target: made, mounted, measured and undone as by fsb.
@@ -153,8 +155,8 @@ fn function(number: usize, target: &TargetRecipe) -> String {
         Made::Directory(path) => format!(
             "\n# {}, as it is.\n{function}() {{\n    target={} memory=no\n    root=$(cd {} && pwd)/fsb-rows\n    cold() {{ cd /; drop_caches; }}\n    rows\n    rmdir \"$root\"\n}}\n",
             target.name,
-            quoted(&name),
-            quoted(path),
+            shell::word(&name),
+            shell::word(path),
         ),
         Made::FileSystem { mkfs, mount, source } => {
             let device = match source {
@@ -162,8 +164,8 @@ fn function(number: usize, target: &TargetRecipe) -> String {
                     format!("make_image {bytes} \"$dir\" oflag=direct --direct-io=on")
                 }
                 Source::Image { bytes, in_memory: true } => format!("make_image {bytes} /dev/shm \"\" --direct-io=off"),
-                Source::Device(path) => format!("given_up {}", quoted(path)),
-                Source::Word(word) => format!("device={}", quoted(word)),
+                Source::Device(path) => format!("given_up {}", shell::word(path)),
+                Source::Word(word) => format!("device={}", shell::word(word)),
             };
             let making = if mkfs.is_empty() { String::new() } else { format!("    {} \"$device\"\n", joined(mkfs)) };
             format!(
@@ -171,7 +173,7 @@ fn function(number: usize, target: &TargetRecipe) -> String {
                  attach() {{ {} \"$device\" \"$point\"; attached=yes; }}\n    \
                  cold() {{ sync -f \"$root\"; detach; drop_caches; attach; }}\n    attach\n    rows\n    undo\n}}\n",
                 target.name,
-                quoted(&name),
+                shell::word(&name),
                 if matches!(source, Source::Word(_)) { "yes" } else { "no" },
                 joined(mount),
             )
@@ -187,12 +189,5 @@ fn call(number: usize, target: &TargetRecipe) -> String {
 }
 
 fn joined(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    words.join(" ")
-}
-
-/// As a shell takes it back.
-pub(crate) fn quoted(text: &str) -> String {
-    // A shell has no word with a NUL; neither has a path.
-    shlex::try_quote(text).map_or_else(|_| String::new(), std::borrow::Cow::into_owned)
+    shell::line(words.iter().map(String::as_str))
 }

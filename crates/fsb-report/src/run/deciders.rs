@@ -2,6 +2,7 @@
 //! suite does that work.
 
 use fsb_analysis::Outcome;
+use fsb_model::shell;
 
 use super::resolution;
 use super::summary::{Summary, Workload};
@@ -104,15 +105,10 @@ fn outcome(summary: &Summary, row: &Workload) -> String {
 /// What a shell takes, with the targets of this run on the usual medium.
 fn command(summary: &Summary, decider: &Decider) -> String {
     // A target on several kernels is one target here.
-    let of_target = |text: &str| quoted(text.split('%').next().unwrap_or(text));
+    let of_target = |text: &str| shell::word(text.split('%').next().unwrap_or(text));
     let mut targets: Vec<String> = summary.targets.iter().map(|target| of_target(&target.what)).collect();
     targets.dedup();
     format!("sudo fsb run {} --suite {}", targets.join(" "), decider.suite)
-}
-
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=,.@/+:%".contains(c);
-    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -141,11 +137,5 @@ mod tests {
         let lines = lines(&Summary::of_run(&record, &trials));
         assert!(lines[0].starts_with("A mail server: this run did its work: "), "{}", lines[0]);
         assert!(!lines[0].contains("--suite"), "{}", lines[0]);
-    }
-
-    #[test]
-    fn what_a_shell_would_split_is_quoted() {
-        assert_eq!(quoted("ext4,mkfs=\"-i 1\""), "'ext4,mkfs=\"-i 1\"'");
-        assert_eq!(quoted("/srv/it's"), r"'/srv/it'\''s'");
     }
 }

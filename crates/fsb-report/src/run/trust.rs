@@ -54,7 +54,8 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(Tru
     }
     let lost = lost(trials);
     found.extend(lost.filter(|(lost, all)| 4 * lost > *all).map(words_of_lost));
-    if summary.is_comparison() && (summary.blocks as usize) < FEWEST_JUDGED {
+    // A single block has no scatter, so that a target alone has no interval either.
+    if summary.blocks == 1 || summary.is_comparison() && (summary.blocks as usize) < FEWEST_JUDGED {
         let are = if summary.blocks == 1 { "is" } else { "are" };
         found.push(format!("{} {are} too few to judge", counted(summary.blocks as usize, "block")));
     }
@@ -155,6 +156,10 @@ mod tests {
         assert!(said.starts_with("trust: fair, because 2 of ") && said.contains(" trials have no value"), "{said}");
         let said = line(|_, trials| trials.retain(|trial| trial.block < 3));
         assert!(said.starts_with("trust: low, because 2 blocks are too few to judge"), "{said}");
+        let (record, mut trials) = sample::run(&["ext4"], 8);
+        trials.retain(|trial| trial.block < 2);
+        let said = Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default();
+        assert!(said.starts_with("trust: low, because 1 block is too few to judge"), "{said}");
         assert_eq!(line(|_, trials| trials.clear()), "");
     }
 }

@@ -8,8 +8,8 @@ use crate::error::TestbedError;
 use crate::ledger::{self, Ledger, Owner};
 use crate::progress::Progress;
 
-/// Controls of the run, set; they are restored when it is dropped. What a killed process left is undone by the next
-/// `fsb`, as after a run.
+/// Controls of the run, set; they are restored by [`Machine::release`], or when it is dropped. What a killed process
+/// left, or what could not be undone, is undone by the next `fsb`, as after a run.
 pub struct Machine {
     controls: ActiveControls,
     ledger: Ledger,
@@ -38,12 +38,15 @@ impl Machine {
     pub fn warnings(&self) -> &[String] {
         &self.controls.warnings
     }
+
+    /// Undoes everything; says what could not be undone.
+    pub fn release(mut self) -> Vec<String> {
+        self.controls.restore(&self.ledger)
+    }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        for left in self.controls.restore(&self.ledger) {
-            eprintln!("not undone: {left}");
-        }
+        self.controls.restore(&self.ledger);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fsb_model::shell;
 use fsb_store::StoreError;
 use fsb_testbed::privilege::{self, NEEDS_ROOT};
 use fsb_testbed::{Kind, TestbedError};
@@ -50,8 +51,7 @@ fn commands(
     let (typed, arguments) = words.split_first().map_or(("fsb", &[][..]), |(first, rest)| (first.as_str(), rest));
     let line = |program: &str, more: &[&str]| {
         let words = std::iter::once(program).chain(arguments.iter().map(String::as_str)).chain(more.iter().copied());
-        // What holds a zero byte was no argument.
-        shlex::try_join(words).unwrap_or_default()
+        shell::line(words)
     };
     let mut commands = Vec::new();
     match prefix {

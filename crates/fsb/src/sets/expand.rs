@@ -5,11 +5,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use fsb_compat::{TOOLS, Tool};
+use fsb_model::shell;
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 use glob::MatchOptions;
 
 use super::argument::is_glob;
-use super::quoted;
 use crate::{author, exit};
 
 /// How much of a file is shown to the readers when they are asked whether they know it.
@@ -129,7 +129,7 @@ fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
     let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
     let shown = path.display();
     Ok(if !below.is_empty() {
-        let typed: Vec<String> = below.iter().map(|path| quoted(&path.display().to_string())).collect();
+        let typed: Vec<String> = below.iter().map(|path| shell::word(&path.display().to_string())).collect();
         format!("{shown} holds no results itself, but its directories do: fsb compare {}", typed.join(" "))
     } else if unknown.is_empty() {
         format!("{shown} holds no files")
@@ -141,7 +141,7 @@ fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
 fn several_tools(path: &Path, tools: &[(&Tool, Vec<PathBuf>)]) -> String {
     let lists: Vec<String> = tools.iter().map(|(tool, files)| format!("{} ({})", tool.name, list(files))).collect();
     let named: Vec<String> =
-        tools.iter().map(|(tool, files)| quoted(&format!("{}={}", tool.name, files[0].display()))).collect();
+        tools.iter().map(|(tool, files)| shell::word(&format!("{}={}", tool.name, files[0].display()))).collect();
     format!(
         "{} holds the results of several tools: {}. Name the files of each set, separated by commas or as a quoted \
          pattern: fsb compare {}",

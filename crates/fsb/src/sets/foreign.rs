@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fsb_analysis::compare::Collected;
+use fsb_model::shell;
 use rayon::prelude::*;
 
 use super::argument::{Argument, is_glob};
 use super::naming::Wish;
-use super::quoted;
 use crate::exit;
 
 /// What separates a name from a number, or ends one.
@@ -84,10 +84,10 @@ fn warning(row: &[Argument]) -> String {
     let groups: Vec<&[&Path]> =
         paths.chunk_by(|one, other| kin(one).is_some_and(|kin| Some(kin) == self::kin(other))).collect();
     let example = if groups.iter().any(|group| group.len() > 1) {
-        groups.iter().map(|group| quoted(&pattern(group))).collect::<Vec<_>>().join(" ")
+        groups.iter().map(|group| shell::word(&pattern(group))).collect::<Vec<_>>().join(" ")
     } else {
         let typed: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        quoted(&format!("NAME={}", typed.join(",")))
+        shell::word(&format!("NAME={}", typed.join(",")))
     };
     format!(
         "{} files without a name: each is a set of its own. If they are runs of one set, quote the pattern, or \

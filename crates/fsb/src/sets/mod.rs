@@ -164,11 +164,6 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     Ok(sets)
 }
 
-/// A word as a shell wants it.
-fn quoted(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), |quoted| quoted.into_owned())
-}
-
 /// The targets of the source's run directories. Several behind one name are taken together target by target; each
 /// block still meets only those of its own run, for blocks are counted on from directory to directory.
 fn own_sets(

@@ -47,7 +47,19 @@ fn a_program_is_recorded_shown_and_replayed() {
     let target = scratch.path().join("target");
     fs::create_dir(&target).unwrap();
     let trace = scratch.path().join("app.trace");
-    let run = ["run", "./target", "--trace", trace.to_str().unwrap(), "--blocks", "1", "--quiet", "--out", "run"];
+    let run = [
+        "run",
+        "./target",
+        "--control",
+        "guest-memory=off",
+        "--trace",
+        trace.to_str().unwrap(),
+        "--blocks",
+        "1",
+        "--quiet",
+        "--out",
+        "run",
+    ];
     let output = fsb(scratch.path(), &run);
     expect_code(&output, 0);
     assert!(stdout(&output).contains("replay of app"), "{}", stdout(&output));
@@ -108,7 +120,18 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let status = Command::new("strace")
         .args(["-f", "-y", "-o", "log", "-e", "trace=fdatasync,pwrite64,pread64,unlinkat", "--"])
         .arg(FSB)
-        .args(["run", "./target", "--blocks", "1", "--quiet", "--out", "run", "--trace"])
+        .args([
+            "run",
+            "./target",
+            "--control",
+            "guest-memory=off",
+            "--blocks",
+            "1",
+            "--quiet",
+            "--out",
+            "run",
+            "--trace",
+        ])
         .arg(&trace)
         .current_dir(scratch.path())
         .output()

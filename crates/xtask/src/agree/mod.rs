@@ -88,6 +88,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
             }
         }
     }
+    machine.release().iter().for_each(|left| eprintln!("not undone: {left}"));
     println!("\n{outside} of these are not within 5 % with their whole interval");
     Ok(())
 }

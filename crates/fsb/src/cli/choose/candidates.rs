@@ -2,7 +2,7 @@
 //! itself.
 
 use fsb_model::race::Candidate;
-use fsb_model::{FileSystemSpec, Target, TargetKind};
+use fsb_model::{FileSystemSpec, Target, TargetKind, shell};
 use fsb_testbed::doctor;
 use fsb_testbed::fs::{self, Choice, FileSystem, Home};
 
@@ -92,16 +92,12 @@ fn beside(member: &dyn FileSystem, spec: &FileSystemSpec, why: &str, risk: Optio
 
 /// What people type: without what the measurement adds for itself.
 fn commands(member: &dyn FileSystem, spec: &FileSystemSpec) -> Vec<String> {
-    let quoted = |words: &[String]| {
-        let word = |word: &String| shlex::try_quote(word).map_or_else(|_| word.clone(), |quoted| quoted.into_owned());
-        words.iter().map(word).collect::<Vec<_>>().join(" ")
-    };
     let options =
-        if spec.options.is_empty() { String::new() } else { format!("-o {} ", quoted(&[spec.options.join(",")])) };
+        if spec.options.is_empty() { String::new() } else { format!("-o {} ", shell::word(&spec.options.join(","))) };
     let mount = |source: &str| format!("mount -t {} {options}{source} DIRECTORY", member.name());
     let made = member.tools().map(|tools| {
-        let arguments = if spec.mkfs.is_empty() { String::new() } else { format!("{} ", quoted(&spec.mkfs)) };
-        format!("{} {arguments}DEVICE", tools.mkfs)
+        let words = std::iter::once(tools.mkfs).chain(spec.mkfs.iter().map(String::as_str)).chain(["DEVICE"]);
+        shell::line(words)
     });
     match member.home() {
         Home::Device => made.into_iter().chain([mount("DEVICE")]).collect(),
