@@ -97,8 +97,18 @@ fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {
     (options, targets, command)
 }
 
+/// Puts the trace that the documentation calls `app.trace` into a directory.
+fn lay_trace(directory: &Path) {
+    let log = "fio version 2 iolog\ndata add\ndata open\ndata write 0 4096\ndata datasync 0 0\ndata close\n";
+    fs::write(directory.join("app.log"), log).unwrap();
+    expect_code(&fsb(directory, &["trace", "import", "app.log", "-o", "app.trace"]), 0);
+}
+
 fn plans(words: &[String]) {
     let directory = scratch();
+    if words.iter().any(|word| word == "--trace") {
+        lay_trace(directory.path());
+    }
     let (options, targets, command) = parts_of(&words[1..]);
     // Kernels are files of this machine.
     let options = options.iter().filter(|[name, _]| *name != "--kernel").flatten().filter(|word| !word.is_empty());
@@ -111,6 +121,9 @@ fn plans(words: &[String]) {
 
 fn measures(words: &[String]) {
     let directory = scratch();
+    if words.iter().any(|word| word == "--trace") {
+        lay_trace(directory.path());
+    }
     let (options, targets, command) = parts_of(&words[1..]);
     let replaced = ["--in", "--kernel", "--memory", "--cpus", "--wipe", "--budget", "--blocks", "--control"];
     let kept = options.into_iter().filter(|[name, _]| !replaced.contains(name)).flatten();
@@ -156,6 +169,7 @@ fn results() -> tempfile::TempDir {
     for name in ["a.txt", "b.txt"] {
         fs::copy(data.join("tool-output/postmark-1.53.txt"), at(name)).unwrap();
     }
+    lay_trace(directory.path());
     fs::write(at("small.toml"), "suite = 'quick'\n[repetition]\nstretch = '1ms'\nblocks = 1\n").unwrap();
     let _turn = turn();
     for (name, targets) in [
@@ -186,8 +200,12 @@ fn every_command_that_is_documented_does_what_it_says() {
                 measures(words);
             }
             "compare" | "report" | "list" | "completions" => expect_code(&fsb(results.path(), &arguments), 0),
+            "trace" if arguments[1] != "import" => expect_code(&fsb(results.path(), &arguments), 0),
             // Where help is asked for last, all before it has been read.
-            _ => expect_code(&fsb(results.path(), &[&arguments[..], &["--help"]].concat()), 0),
+            _ => {
+                let own = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
+                expect_code(&fsb(results.path(), &[&arguments[..own], &["--help"]].concat()), 0);
+            }
         }
     }
     assert!(calls.len() > 30 && seen.len() >= 9, "{} calls of {seen:?}", calls.len());
