@@ -12,9 +12,15 @@ use crate::syscalls;
 /// The hidden argument that makes the binary play this part.
 pub const CHILD_ARGUMENT: &str = "__record-child";
 
-/// Starts one, stopped, which becomes that program; without one it makes calls that cost nothing, to be measured.
-pub(crate) fn start(program: &[OsString]) -> io::Result<Child> {
-    let child = Command::new("/proc/self/exe").arg(CHILD_ARGUMENT).args(program).spawn()?;
+/// What stops, as the first argument.
+const ALL: &str = "all";
+const SOME: &str = "some";
+
+/// Starts one, stopped, which becomes that program; without one it makes calls that cost nothing, to be measured. All calls
+/// on files stop, or only those that must.
+pub(crate) fn start(program: &[OsString], all: bool) -> io::Result<Child> {
+    let stops = if all { ALL } else { SOME };
+    let child = Command::new("/proc/self/exe").args([CHILD_ARGUMENT, stops]).args(program).spawn()?;
     trace::wait_until_stopped(child.id() as i32)?;
     Ok(child)
 }
@@ -25,8 +31,9 @@ pub(crate) fn start(program: &[OsString]) -> io::Result<Child> {
 /// There is no such program, or the kernel refuses the filter.
 pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
     trace::stop_self();
-    trace::install(&syscalls::rules())?;
-    let Some((program, arguments)) = arguments.split_first() else {
+    let (stops, words) = arguments.split_first().ok_or_else(|| io::Error::other("nobody says what stops"))?;
+    trace::install(&syscalls::rules(stops != SOME))?;
+    let Some((program, arguments)) = words.split_first() else {
         (0..crate::overhead::CALLS).for_each(|_| trace::fail_cheaply());
         return Ok(());
     };

@@ -11,7 +11,7 @@ pub(crate) const CALLS: usize = 1000;
 
 /// What tracing adds to a call, and to the time between two.
 pub(crate) fn measure() -> io::Result<Overhead> {
-    let mut child = crate::child::start(&[])?;
+    let mut child = crate::child::start(&[], true)?;
     let task = child.id() as i32;
     trace::seize(task, true)?;
     rustix::process::kill_process(pid(task)?, rustix::process::Signal::CONT)?;

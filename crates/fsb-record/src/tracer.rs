@@ -5,13 +5,12 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::time::Instant;
 
-use fsb_testbed::trace::{self, CallInfo, Stop, Until};
+use fsb_testbed::trace::{self, CallInfo, Event, Stop, Until, Watch};
 use fsb_trace::{Header, Kind, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer};
 
 use crate::memory;
-use crate::syscalls::{Act, Seen, seen};
+use crate::syscalls::{self, Act, Seen, seen};
 use crate::task::{Pending, Task};
 use crate::world::Live;
 use crate::{child, overhead, processes};
@@ -25,6 +24,18 @@ pub enum Subject {
     Process(i32),
 }
 
+/// How calls are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By eBPF where that is possible, else by ptrace.
+    Best,
+    /// Each stops.
+    Ptrace,
+    /// Those that only read, write or sync what is open do not stop; the kernel writes them down. The others stop, for
+    /// what files were before is looked at before they are used.
+    Ebpf,
+}
+
 /// What is recorded, and where.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -32,6 +43,8 @@ pub struct Request {
     pub subject: Subject,
     /// Only what lies below this directory; a real path.
     pub root: PathBuf,
+    /// How.
+    pub method: Method,
 }
 
 /// How a recording ended.
@@ -43,8 +56,10 @@ pub struct Outcome {
     pub totals: Totals,
     /// Bytes of the trace.
     pub bytes: u64,
-    /// What stopping costs each call.
+    /// What stopping costs each call that stops.
     pub overhead: Overhead,
+    /// Most calls did not stop.
+    pub by_ebpf: bool,
     /// Times that a task was stopped.
     pub stops: u64,
     /// Seconds from the first call to the end.
@@ -57,6 +72,9 @@ pub enum RecordError {
     /// The kernel does not let us watch.
     #[error("the program cannot be traced: {0}")]
     Refused(io::Error),
+    /// Calls cannot be seen by eBPF.
+    #[error("calls cannot be seen by eBPF: {0}")]
+    NoEbpf(io::Error),
     /// The trace cannot be written.
     #[error(transparent)]
     Trace(#[from] TraceError),
@@ -68,21 +86,29 @@ pub enum RecordError {
 /// The program cannot be traced, or the trace cannot be written.
 pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
     let cost = overhead::measure().map_err(RecordError::Refused)?;
-    header.overhead = cost;
+    let watch = watch(request)?;
+    header.by = if watch.is_some() { "ebpf and ptrace" } else { "ptrace" }.to_owned();
+    // Where not all calls stop, what stopping costs is taken off those that do at once.
+    header.overhead = if watch.is_some() { Overhead::default() } else { cost };
     let mut tracer = Tracer {
         resolver: Resolver::new(request.root.as_os_str().as_bytes(), Live::default()),
         writer: Writer::new(out, &header)?,
         tasks: HashMap::new(),
         early: HashSet::new(),
-        began: Instant::now(),
+        began_ns: trace::monotonic_ns(),
         cost,
+        watch,
         every: false,
         running: true,
         leader: 0,
         code: None,
         stops: 0,
+        events: Vec::new(),
     };
     trace::catch_ends();
+    if tracer.watch.is_some() {
+        trace::tick_every(LOOK_EVERY_MS);
+    }
     match &request.subject {
         Subject::Program(words) => tracer.launch(words).map_err(RecordError::Refused)?,
         Subject::Process(process) => tracer.attach(*process)?,
@@ -91,14 +117,33 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
     tracer.finish()
 }
 
+/// Milliseconds after which what the kernel wrote down is taken out at the latest.
+const LOOK_EVERY_MS: u32 = 5;
+
+fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
+    let process = matches!(request.subject, Subject::Process(_));
+    match request.method {
+        // Nothing can be said to a process that runs already about which of its calls stop.
+        Method::Ebpf if process => {
+            Err(RecordError::NoEbpf(io::Error::other("a process that runs already stops at each of its calls")))
+        }
+        Method::Ebpf => Watch::open(&syscalls::numbers_without_stop()).map(Some).map_err(RecordError::NoEbpf),
+        Method::Best if !process => Ok(Watch::open(&syscalls::numbers_without_stop()).ok()),
+        Method::Best | Method::Ptrace => Ok(None),
+    }
+}
+
 struct Tracer<W: Write> {
     resolver: Resolver<Live>,
     writer: Writer<W>,
     tasks: HashMap<i32, Task>,
     /// New tasks that stopped before their makers were seen to make them.
     early: HashSet<i32>,
-    began: Instant,
+    /// On the clock of the kernel's events.
+    began_ns: u64,
     cost: Overhead,
+    /// Where most calls do not stop.
+    watch: Option<Watch>,
     /// Every call stops, for there is no filter.
     every: bool,
     /// The program has begun.
@@ -106,18 +151,74 @@ struct Tracer<W: Write> {
     leader: i32,
     code: Option<i32>,
     stops: u64,
+    /// Kept for its memory alone.
+    events: Vec<Event>,
 }
+
+/// A call that a signal interrupted and that begins again; no program ever sees these numbers.
+const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
 
 impl<W: Write> Tracer<W> {
     fn now(&self) -> u64 {
-        self.began.elapsed().as_nanos() as u64
+        self.at(trace::monotonic_ns())
+    }
+
+    fn at(&self, monotonic_ns: u64) -> u64 {
+        monotonic_ns.saturating_sub(self.began_ns)
+    }
+
+    /// What stopping adds before a call, to it, and after it, where the header does not say it of all calls.
+    fn taken_off(&self) -> [u64; 3] {
+        match self.watch {
+            Some(_) => [self.cost.gap_ns / 2, self.cost.call_ns, self.cost.gap_ns - self.cost.gap_ns / 2],
+            None => [0; 3],
+        }
+    }
+
+    /// From now on the calls of this task that need no stop are seen.
+    fn see(&mut self, task: i32) {
+        if let Some(watch) = &mut self.watch
+            && watch.add(task).is_err()
+        {
+            self.resolver.unseen(Unseen::Lost);
+        }
+    }
+
+    /// Writes down what the kernel has seen meanwhile.
+    fn take_events(&mut self) -> Result<(), RecordError> {
+        let Some(watch) = &mut self.watch else { return Ok(()) };
+        let mut events = std::mem::take(&mut self.events);
+        watch.drain(|event| events.push(event));
+        for event in events.drain(..) {
+            self.happened(&event)?;
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    /// A call that did not stop has ended.
+    fn happened(&mut self, event: &Event) -> Result<(), RecordError> {
+        if !self.running || BEGINS_AGAIN.contains(&event.result) {
+            return Ok(());
+        }
+        let Some(seen) = seen(event.number, event.arguments) else { return Ok(()) };
+        let id = event.task as u32;
+        let Some(begun) = self.resolver.begin(id, &seen.raw, &mut self.writer)? else { return Ok(()) };
+        let lost = self.tasks.get_mut(&event.task).map_or(0, |state| std::mem::take(&mut state.lost_ns));
+        let times = Times {
+            start_ns: self.at(event.start_ns),
+            took_ns: event.end_ns.saturating_sub(event.start_ns),
+            lost_ns: lost / LOST_UNIT * LOST_UNIT,
+        };
+        Ok(self.resolver.end(id, begun, event.result, times, &mut self.writer)?)
     }
 
     fn launch(&mut self, words: &[OsString]) -> io::Result<()> {
-        self.leader = child::start(words)?.id() as i32;
+        self.leader = child::start(words, self.watch.is_none())?.id() as i32;
         self.running = false;
         trace::seize(self.leader, true)?;
         self.tasks.insert(self.leader, Task::default());
+        self.see(self.leader);
         self.adopt(self.leader);
         rustix::process::kill_process(overhead::pid(self.leader)?, rustix::process::Signal::CONT)?;
         Ok(())
@@ -162,8 +263,8 @@ impl<W: Write> Tracer<W> {
             let (task, stop) = match trace::wait() {
                 Ok(stopped) => stopped,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    trace::asked_to_end();
-                    if self.every {
+                    self.take_events()?;
+                    if trace::asked_to_end() && self.every {
                         self.let_go();
                         return Ok(());
                     }
@@ -173,6 +274,8 @@ impl<W: Write> Tracer<W> {
                 Err(_) => break,
             };
             self.stops += 1;
+            // What a task did before it stopped was written down before.
+            self.take_events()?;
             self.stopped(task, stop)?;
         }
         Ok(())
@@ -187,6 +290,9 @@ impl<W: Write> Tracer<W> {
                 }
                 self.resolver.exit(task as u32, seen_ns, &mut self.writer)?;
                 self.tasks.remove(&task);
+                if let Some(watch) = &mut self.watch {
+                    watch.remove(task);
+                }
             }
             Stop::Filtered => self.begins(task, seen_ns)?,
             Stop::Call if self.tasks.get(&task).is_some_and(|task| task.pending.is_some()) => {
@@ -198,6 +304,10 @@ impl<W: Write> Tracer<W> {
                 let child = trace::event_message(task).unwrap_or_default() as i32;
                 let flags = self.tasks.get(&task).map_or(0, |task| task.making);
                 let has = |flag: libc::c_int| flags & flag as u64 != 0;
+                if self.watch.is_some() && has(libc::CLONE_NEWPID) {
+                    self.resolver.unseen(Unseen::Namespace);
+                }
+                self.see(child);
                 let shared = Shared { files: has(libc::CLONE_FILES), directory: has(libc::CLONE_FS) };
                 self.resolver.spawn(task as u32, child as u32, shared, seen_ns, &mut self.writer)?;
                 self.tasks.insert(child, Task::default());
@@ -214,9 +324,10 @@ impl<W: Write> Tracer<W> {
                     self.tasks.remove(&before);
                 }
                 self.tasks.insert(task, Task::default());
+                self.see(task);
                 if !self.running {
                     self.running = true;
-                    self.began = Instant::now();
+                    self.began_ns = trace::monotonic_ns();
                 }
                 let now = self.now();
                 self.resolver.exec(task as u32, now, &mut self.writer)?;
@@ -250,10 +361,10 @@ impl<W: Write> Tracer<W> {
             _ => None,
         };
         let now = self.now();
-        let switches = self.cost.gap_ns;
+        let (switches, [before, _, _]) = (self.cost.gap_ns, self.taken_off());
         let state = self.tasks.entry(task).or_default();
         let waits = pending.is_some();
-        state.lost_ns += (now - seen_ns) + if waits { 0 } else { switches };
+        state.lost_ns += (now - seen_ns) + if waits { before } else { switches };
         (state.pending, state.start_ns) = (pending, now);
         self.resume(task, waits, 0);
         Ok(())
@@ -273,6 +384,12 @@ impl<W: Write> Tracer<W> {
             Act::Clone(flags, place) => {
                 let flags = place.and_then(|at| memory::numbers::<1>(task, at)).map_or(flags, |[flags]| flags);
                 self.tasks.entry(task).or_default().making = flags;
+                return Ok(None);
+            }
+            Act::Unshare(flags) => {
+                if self.watch.is_some() && flags & libc::CLONE_NEWPID as u64 != 0 {
+                    self.resolver.unseen(Unseen::Namespace);
+                }
                 return Ok(None);
             }
             Act::Wait => return Ok(Some(Pending::Wait)),
@@ -318,8 +435,6 @@ impl<W: Write> Tracer<W> {
 
     /// A call has ended.
     fn ends(&mut self, task: i32, seen_ns: u64) -> Result<(), RecordError> {
-        /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
-        const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
         let result = match trace::call_info(task) {
             Ok(CallInfo::Exit { result }) => result,
             // With every call stopping, the filter's stop is followed by one of its own.
@@ -328,9 +443,10 @@ impl<W: Write> Tracer<W> {
                 return Ok(());
             }
         };
+        let [_, within, after] = self.taken_off();
         let state = self.tasks.entry(task).or_default();
         let (pending, lost) = (state.pending.take(), state.lost_ns);
-        let took_ns = seen_ns.saturating_sub(state.start_ns);
+        let took_ns = seen_ns.saturating_sub(state.start_ns).saturating_sub(within);
         let times = Times { start_ns: state.start_ns, took_ns, lost_ns: lost / LOST_UNIT * LOST_UNIT };
         let id = task as u32;
         let mut written = false;
@@ -359,7 +475,7 @@ impl<W: Write> Tracer<W> {
         let spent = self.now() - seen_ns;
         let switches = self.cost.gap_ns + self.cost.call_ns;
         let state = self.tasks.entry(task).or_default();
-        state.lost_ns = if written { spent } else { state.lost_ns + spent + switches };
+        state.lost_ns = if written { spent + within + after } else { state.lost_ns + spent + switches };
         self.resume(task, false, 0);
         Ok(())
     }
@@ -385,7 +501,11 @@ impl<W: Write> Tracer<W> {
     }
 
     fn finish(mut self) -> Result<Outcome, RecordError> {
-        let seconds = self.began.elapsed().as_secs_f64();
+        self.take_events()?;
+        if self.watch.as_ref().is_some_and(|watch| watch.lost() > 0) {
+            self.resolver.unseen(Unseen::Lost);
+        }
+        let seconds = self.now() as f64 * 1e-9;
         let (incomplete, notes) = self.resolver.finish(&mut self.writer)?;
         let known = Totals {
             tasks: self.resolver.tasks(),
@@ -396,6 +516,7 @@ impl<W: Write> Tracer<W> {
             ..Totals::default()
         };
         let (_, totals, bytes) = self.writer.finish(known)?;
-        Ok(Outcome { code: self.code, totals, bytes, overhead: self.cost, stops: self.stops, seconds })
+        let by_ebpf = self.watch.is_some();
+        Ok(Outcome { code: self.code, totals, bytes, overhead: self.cost, by_ebpf, stops: self.stops, seconds })
     }
 }

@@ -4,7 +4,7 @@ mod arguments;
 mod table;
 
 use fsb_testbed::trace::Rule;
-use fsb_trace::RawCall;
+use fsb_trace::{Kind, RawCall};
 
 pub use arguments::{Arguments, open_flags};
 pub use table::CALLS;
@@ -22,6 +22,8 @@ pub enum Act {
     CloseOnExec(bool),
     /// A new task: its flags, or where they lie in memory.
     Clone(u64, Option<u64>),
+    /// New namespaces: flags.
+    Unshare(u64),
     /// Waits for a child.
     Wait,
     /// A ring of io_uring.
@@ -67,9 +69,37 @@ pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {
     fits.then(|| (watched.read)(Arguments(arguments)))
 }
 
-/// The rules of all of them.
-pub fn rules() -> Vec<Rule> {
-    CALLS.iter().map(|watched| watched.rule).collect()
+/// Whether a call can be watched without a stop: what it means lies in its registers alone, and no name, and no number of
+/// a descriptor, means anything else after it.
+fn needs_no_stop(watched: &Watched) -> bool {
+    /// All that is read and written by descriptors.
+    const KINDS: [Kind; 11] = [
+        Kind::Read,
+        Kind::Write,
+        Kind::ReadAt,
+        Kind::WriteAt,
+        Kind::Seek,
+        Kind::Sync,
+        Kind::DataSync,
+        Kind::SyncRange,
+        Kind::Truncate,
+        Kind::Allocate,
+        Kind::Stat,
+    ];
+    let plain = watched.rule.only.is_none() && watched.rule.except.is_none();
+    let seen = (watched.read)(Arguments([1; 6]));
+    let in_registers = seen.path.is_none() && seen.second.is_none() && seen.pieces.is_none() && seen.how.is_none();
+    plain && seen.act == Act::File && in_registers && KINDS.contains(&seen.raw.kind)
+}
+
+/// The rules of the calls that stop; all of them, or those that must.
+pub fn rules(all: bool) -> Vec<Rule> {
+    CALLS.iter().filter(|watched| all || !needs_no_stop(watched)).map(|watched| watched.rule).collect()
+}
+
+/// The numbers of the others.
+pub fn numbers_without_stop() -> Vec<i32> {
+    CALLS.iter().filter(|watched| needs_no_stop(watched)).map(|watched| watched.rule.number as i32).collect()
 }
 
 #[cfg(test)]
@@ -85,6 +115,18 @@ mod tests {
                 watched.rule.number
             );
         }
+    }
+
+    #[test]
+    fn what_only_registers_tell_needs_no_stop() {
+        let numbers = numbers_without_stop();
+        for number in [libc::SYS_read, libc::SYS_pwrite64, libc::SYS_fdatasync, libc::SYS_lseek, libc::SYS_fstat] {
+            assert!(numbers.contains(&(number as i32)), "{number}");
+        }
+        for number in [libc::SYS_openat, libc::SYS_close, libc::SYS_dup, libc::SYS_preadv, libc::SYS_getdents64] {
+            assert!(!numbers.contains(&(number as i32)), "{number}");
+        }
+        assert_eq!(rules(true).len(), rules(false).len() + numbers.len());
     }
 
     #[test]

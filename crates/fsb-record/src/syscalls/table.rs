@@ -120,6 +120,7 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_fchdir, |a| a.act(Act::ChangeDirectory)),
     call(libc::SYS_clone, |a| a.act(Act::Clone(a.0[0], None))),
     call(libc::SYS_clone3, |a| a.act(Act::Clone(0, Some(a.0[0])))),
+    call(libc::SYS_unshare, |a| a.act(Act::Unshare(a.0[0]))),
     call(libc::SYS_wait4, |a| a.act(Act::Wait)),
     call(libc::SYS_io_uring_setup, |a| a.act(Act::Uring)),
     call(libc::SYS_io_submit, |a| a.act(Act::Asynchronous)),

@@ -2,6 +2,7 @@
 //!
 //! Plain calls with safe arguments. What the stops mean is for who watches.
 
+mod ebpf;
 mod filter;
 
 use std::io::{self, IoSliceMut};
@@ -9,6 +10,7 @@ use std::os::raw::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use ebpf::{Event, Watch};
 pub use filter::{HERE, Rule, install};
 
 /// Options of PTRACE_SEIZE: calls are told from signals; new tasks, exec and the filter's stops are events.
@@ -69,10 +71,36 @@ pub fn asked_to_end() -> bool {
     ASKED.swap(false, Ordering::Relaxed)
 }
 
+/// It is time to look at what came meanwhile.
+static TICKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn tick(_: c_int) {
+    TICKED.store(true, Ordering::Relaxed);
+}
+
+/// From now on waits for a stop end after some milliseconds at most. Children do not inherit it.
+pub fn tick_every(milliseconds: u32) {
+    let time = libc::timeval { tv_sec: 0, tv_usec: libc::suseconds_t::from(milliseconds) * 1000 };
+    let timer = libc::itimerval { it_interval: time, it_value: time };
+    // SAFETY: as above.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = tick as *const () as usize;
+        libc::sigaction(libc::SIGALRM, &action, null_mut());
+        libc::setitimer(libc::ITIMER_REAL, &timer, null_mut());
+    }
+}
+
+/// Nanoseconds on the clock that the kernel's events use, too.
+pub fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// Waits until any traced task stops.
 ///
 /// # Errors
-/// There is none left (ECHILD), or this process was asked to end (EINTR).
+/// There is none left (ECHILD), or this process was asked to end or it ticked (EINTR).
 pub fn wait() -> io::Result<(i32, Stop)> {
     loop {
         let mut status = 0;
@@ -82,7 +110,8 @@ pub fn wait() -> io::Result<(i32, Stop)> {
             return Ok((task, meaning(status)));
         }
         let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted || ASKED.load(Ordering::Relaxed) {
+        let is_wanted = || ASKED.load(Ordering::Relaxed) || TICKED.swap(false, Ordering::Relaxed);
+        if error.kind() != io::ErrorKind::Interrupted || is_wanted() {
             return Err(error);
         }
     }

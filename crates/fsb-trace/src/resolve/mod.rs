@@ -81,6 +81,10 @@ pub enum Unseen {
     Asynchronous,
     /// Calls of a program of another kind, such as a 32-bit one.
     Foreign,
+    /// Calls that came faster than they could be written down.
+    Lost,
+    /// Calls of processes that are counted in a namespace of their own.
+    Namespace,
 }
 
 impl Unseen {
@@ -90,6 +94,8 @@ impl Unseen {
             Unseen::Uring => "requests of io_uring",
             Unseen::Asynchronous => "requests of io_submit",
             Unseen::Foreign => "calls of programs for another kind of processor",
+            Unseen::Lost => "calls that came faster than they could be written down",
+            Unseen::Namespace => "calls of processes in a PID namespace of their own",
         }
     }
 }

@@ -44,7 +44,6 @@ struct Cli {
 const ROOT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{subcommands}{after-help}";
 
 const EXAMPLES: &str = "\
-Examples:
   sudo fsb run ext4 xfs btrfs        which is faster, by how much, how surely
   fsb run /srv/data                  a directory as it is, without root
   fsb compare old.json new.json      results of fio, IOzone and others
@@ -89,7 +88,6 @@ enum Command {
     /// Undo what a killed run left behind
     Clean(clean::Arguments),
     /// Print completions for bash, zsh or fish
-    #[command(hide = true)]
     Completions(completions::Arguments),
     /// Write manual pages into a directory
     #[command(hide = true)]

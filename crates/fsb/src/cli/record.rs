@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fsb_model::units::{show_count, show_seconds};
-use fsb_record::{Outcome, RecordError, Request, Subject};
+use fsb_record::{Method, Outcome, RecordError, Request, Subject};
 use fsb_trace::Header;
 
 use super::COMPACT_HELP;
@@ -21,6 +21,27 @@ The trace says what the program does, and runs again on any target:
   fsb record -o app.trace --anonymous -- ./app          names that tell nothing
   fsb run ext4 xfs --trace app.trace        replays it, with the thought between";
 
+/// How calls are seen.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum By {
+    /// By eBPF where rights and kernel allow it
+    Auto,
+    /// Each call stops; any user may
+    Ptrace,
+    /// What reads, writes and syncs does not stop; root
+    Ebpf,
+}
+
+impl From<By> for Method {
+    fn from(by: By) -> Method {
+        match by {
+            By::Auto => Method::Best,
+            By::Ptrace => Method::Ptrace,
+            By::Ebpf => Method::Ebpf,
+        }
+    }
+}
+
 /// Record a program's file calls, to replay them elsewhere
 #[derive(Debug, Args)]
 #[command(after_help = MORE, help_template = COMPACT_HELP, override_usage = "fsb record -o FILE [OPTIONS] [-- COMMAND]")]
@@ -34,6 +55,9 @@ pub struct Arguments {
     /// A process that runs already, and all that it made
     #[arg(long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
+    /// How calls are seen
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = By::Auto, hide_possible_values = false)]
+    by: By,
     /// Replace names by others that tell nothing
     #[arg(long)]
     anonymous: bool,
@@ -62,7 +86,6 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
             Subject::Process(pid) => format!("process {pid}"),
         },
         root: if arguments.anonymous { String::new() } else { root.to_string_lossy().into_owned() },
-        by: "ptrace".to_owned(),
         fsb: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: uname.release().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
@@ -70,7 +93,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         anonymous: arguments.anonymous,
         ..Header::default()
     };
-    let outcome = fsb_record::record(&Request { subject, root }, header, BufWriter::new(output));
+    let outcome =
+        fsb_record::record(&Request { subject, root, method: arguments.by.into() }, header, BufWriter::new(output));
     let outcome = outcome.map_err(|error| refused(arguments, error))?;
     tell(arguments, &outcome);
     Ok(exit::DONE)
@@ -95,6 +119,9 @@ fn refused(arguments: &Arguments, error: RecordError) -> anyhow::Error {
             ),
             None => format!("the program cannot be traced: {error}"),
         }),
+        RecordError::NoEbpf(error) => exit::machine(format!(
+            "calls cannot be seen by eBPF: {error}; it needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: --by ptrace"
+        )),
         RecordError::Trace(error) => exit::machine(format!("{}: {error}", arguments.output.display())),
     }
 }
@@ -114,8 +141,9 @@ fn tell(arguments: &Arguments, outcome: &Outcome) {
     ));
     let stop = (outcome.overhead.call_ns + outcome.overhead.gap_ns) as f64 / 2.0 * 1e-9;
     say(&format!(
-        "recording stopped it {} times, {} each: about {} of its time (a replay leaves that out)",
+        "recording stopped it {} times{}, {} each: about {} of its time (a replay leaves that out)",
         show_count(outcome.stops as f64),
+        if outcome.by_ebpf { " and saw the rest by eBPF" } else { "" },
         show_seconds(stop),
         show_seconds(outcome.stops as f64 * stop)
     ));

@@ -220,7 +220,7 @@ fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
         );
         let mut unshare = Command::new("unshare");
         unshare.args(["--mount", "--pid", "--fork", "/bin/sh", "-c", &script]).current_dir(scratch.path());
-        unshare.output().unwrap()
+        unshare.env("COLUMNS", "10000").output().unwrap()
     };
     let refused = chrooted(":");
     expect_code(&refused, 3);

@@ -20,7 +20,7 @@ fn without_a_home(uid: u32, binary: &Path, directory: &Path, arguments: &[&str])
     let ids = [format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned(), "--".to_owned()];
     let mut command = Command::new("setpriv");
     command.args(ids).arg(binary).args(arguments).current_dir(directory);
-    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("COLUMNS", "10000");
     command
 }
 
@@ -93,7 +93,7 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
     let fsb = |arguments: &[&str]| without_a_home(NOBODY, binary.path(), home.path(), arguments).output().unwrap();
     let cleaned = fsb(&["clean"]);
     expect_code(&cleaned, 3);
-    assert!(stderr(&cleaned).contains("set HOME, or XDG_STATE_HOME"), "{}", stderr(&cleaned));
+    assert!(stderr(&cleaned).contains("export HOME=$(mktemp -d)"), "{}", stderr(&cleaned));
     assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
     // What leaves nothing behind needs no ledger; it says that no other run would notice it.
     let run = fsb(&quick("run"));
@@ -102,7 +102,7 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
     assert!(record(&home.path().join("run"))["warnings"].to_string().contains("no lock is held"));
     let needs_one = fsb(&["run", "tiny.toml", ".", "--out", "another", "-q"]);
     expect_code(&needs_one, 3);
-    assert!(stderr(&needs_one).contains("set HOME, or XDG_STATE_HOME"), "{}", stderr(&needs_one));
+    assert!(stderr(&needs_one).contains("export HOME=$(mktemp -d)"), "{}", stderr(&needs_one));
     assert_eq!(fs::read_to_string(&mine).unwrap(), "mine");
 }
 

@@ -149,6 +149,62 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     }
 }
 
+/// What eBPF and ptrace see of the same program are the same calls.
+#[test]
+fn calls_that_do_not_stop_are_seen_all_the_same() {
+    needs_root();
+    needs_program("python3");
+    let program = "import os, threading\n\
+        def work(n):\n\
+        \x20 fd = os.open('f%d' % n, os.O_RDWR | os.O_CREAT)\n\
+        \x20 for i in range(500):\n\
+        \x20\x20 os.pwrite(fd, b'x' * 4096, i * 4096)\n\
+        \x20\x20 if i % 50 == 0: os.fdatasync(fd)\n\
+        \x20 for i in range(100): os.pread(fd, 512, i * 512)\n\
+        \x20 os.close(fd)\n\
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]\n\
+        [t.start() for t in threads]\n\
+        [t.join() for t in threads]\n\
+        if os.fork() == 0: work(3)\n\
+        else: os.wait()\n";
+    let of = |by: &str| {
+        let scratch = scratch();
+        let work = scratch.path().join("work");
+        fs::create_dir(&work).unwrap();
+        let said = record(&work, &["--by", by], &["python3", "-c", program]);
+        expect_code(&said, 0);
+        let shown = shown(&work);
+        assert!(!shown.contains("incomplete"), "{shown}");
+        (stderr(&said), shown)
+    };
+    let (slow, stopped) = of("ptrace");
+    let (fast, seen) = of("ebpf");
+    assert!(fast.contains("by eBPF") && !slow.contains("by eBPF"), "{fast}{slow}");
+    for (call, made) in [("pwrite", 2000), ("pread", 400), ("fdatasync", 40), ("open", 4), ("close", 4)] {
+        assert_eq!((count(&stopped, call), count(&seen, call)), (made, made), "{call}\n{stopped}\n{seen}");
+    }
+}
+
+/// Who has no right to eBPF is told so where it is asked for, and is served by ptrace where it is not.
+#[test]
+fn without_rights_calls_stop() {
+    needs_root();
+    let scratch = scratch();
+    std::os::unix::fs::chown(scratch.path(), Some(65534), Some(65534)).unwrap();
+    let program = public_copy();
+    let record = |by: &str| {
+        let words = ["record", "-o", "app.trace", "--by", by, "--", "sh", "-c", "echo x > f"];
+        as_nobody(program.path(), scratch.path(), &words)
+    };
+    let refused = record("ebpf");
+    expect_code(&refused, 3);
+    assert!(stderr(&refused).contains("--by ptrace"), "{}", stderr(&refused));
+    assert!(!scratch.path().join("f").exists(), "the program was not begun");
+    let served = record("auto");
+    expect_code(&served, 0);
+    assert!(!stderr(&served).contains("eBPF"), "{}", stderr(&served));
+}
+
 #[test]
 fn logs_of_others_are_imported_and_reduced() {
     let _turn = turn();

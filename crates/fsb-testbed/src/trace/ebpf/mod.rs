@@ -1,0 +1,173 @@
+//! Watching calls without stopping who makes them: two eBPF programs at the kernel's raw tracepoints of system calls.
+//!
+//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Numbers of tasks are those of this process's namespace.
+
+mod program;
+mod ring;
+
+use std::collections::HashSet;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use program::{Known, state};
+use ring::{Record, Ring};
+
+/// Bytes of the ring: two hundred thousand calls and more between two looks.
+const RING: usize = 32 << 20;
+/// Tasks at once.
+const MOST_TASKS: u32 = 16_384;
+
+/// Commands of bpf(2), and what is made with them.
+const MAP_CREATE: i32 = 0;
+const MAP_LOOKUP: i32 = 1;
+const MAP_UPDATE: i32 = 2;
+const MAP_DELETE: i32 = 3;
+const PROGRAM_LOAD: i32 = 5;
+const RAW_TRACEPOINT_OPEN: i32 = 17;
+const HASH: u64 = 1;
+const RING_BUFFER: u64 = 27;
+const RAW_TRACEPOINT: u64 = 17;
+/// The instructions are offered under either licence of its two, for the helpers that they call ask for that.
+const LICENCE: &CStr = c"Dual MIT/GPL";
+
+/// A call that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// Who made it.
+    pub task: i32,
+    /// Which one.
+    pub number: u64,
+    /// Its arguments.
+    pub arguments: [u64; 6],
+    /// When it began, on CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// An amount, or an error's number below 0.
+    pub result: i64,
+}
+
+/// Watches chosen calls of chosen tasks, as long as it lives.
+#[derive(Debug)]
+pub struct Watch {
+    ring: Ring,
+    tasks: OwnedFd,
+    watched: HashSet<i32>,
+    lost: u64,
+    _kept: [OwnedFd; 5],
+}
+
+impl Watch {
+    /// Begins with no task. The calls are numbers of this machine; what they point to is not read.
+    ///
+    /// # Errors
+    /// The kernel is too old or was built without it, or we have no right to it.
+    pub fn open(numbers: &[i32]) -> io::Result<Watch> {
+        let tasks = bpf(MAP_CREATE, &[HASH | 4 << 32, state::SIZE as u64 | u64::from(MOST_TASKS) << 32])?;
+        let ring = bpf(MAP_CREATE, &[RING_BUFFER, (RING as u64) << 32])?;
+        let namespace = std::fs::metadata("/proc/self/ns/pid")?;
+        let known = Known {
+            namespace: (device(namespace.dev()), namespace.ino()),
+            tasks: tasks.as_raw_fd(),
+            ring: ring.as_raw_fd(),
+        };
+        let begins = load(&program::begins(&known, numbers))?;
+        let ends = load(&program::ends(&known))?;
+        let mapped = Ring::map(&ring, RING)?;
+        // The end first: no call is kept that nobody would take out.
+        let at_end = attach(c"sys_exit", &ends)?;
+        let at_begin = attach(c"sys_enter", &begins)?;
+        let kept = [at_end, at_begin, begins, ends, ring];
+        Ok(Watch { ring: mapped, tasks, watched: HashSet::new(), lost: 0, _kept: kept })
+    }
+
+    /// From now on this task is watched.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn add(&mut self, task: i32) -> io::Result<()> {
+        let state = [0u64; state::SIZE / 8];
+        self.map(MAP_UPDATE, task, state.as_ptr() as u64)?;
+        self.watched.insert(task);
+        Ok(())
+    }
+
+    /// No longer; it has ended.
+    pub fn remove(&mut self, task: i32) {
+        if self.watched.remove(&task) {
+            self.lost += self.lost_by(task);
+            let _ = self.map(MAP_DELETE, task, 0);
+        }
+    }
+
+    /// Takes out the calls that have ended, in that order.
+    pub fn drain(&mut self, mut each: impl FnMut(Event)) {
+        self.ring.drain(|record: Record| {
+            each(Event {
+                task: record.task as u32 as i32,
+                number: record.number,
+                arguments: program::arguments(&record.registers),
+                start_ns: record.start_ns,
+                end_ns: record.end_ns,
+                result: record.result,
+            });
+        });
+    }
+
+    /// Calls that the ring had no room for.
+    pub fn lost(&self) -> u64 {
+        self.lost + self.watched.iter().map(|task| self.lost_by(*task)).sum::<u64>()
+    }
+
+    fn lost_by(&self, task: i32) -> u64 {
+        let mut state = [0u64; state::SIZE / 8];
+        let found = self.map(MAP_LOOKUP, task, state.as_mut_ptr() as u64);
+        if found.is_ok() { state[state::LOST as usize / 8] } else { 0 }
+    }
+
+    /// A command on a task's entry; the value is read or written at that address.
+    fn map(&self, command: i32, task: i32, value: u64) -> io::Result<()> {
+        let key = task as u32;
+        number(command, &[self.tasks.as_raw_fd() as u64, (&raw const key) as u64, value]).map(drop)
+    }
+}
+
+/// The number of a device as the kernel itself writes it.
+fn device(number: u64) -> u64 {
+    u64::from(rustix::fs::major(number)) << 20 | u64::from(rustix::fs::minor(number))
+}
+
+fn load(code: &[u64]) -> io::Result<OwnedFd> {
+    let words = [RAW_TRACEPOINT | (code.len() as u64) << 32, code.as_ptr() as u64, LICENCE.as_ptr() as u64];
+    bpf(PROGRAM_LOAD, &words).or_else(|error| {
+        // Again, to hear why; what the verifier says is for who builds this.
+        let mut said = vec![0u8; 1 << 16];
+        let loud = [words[0], words[1], words[2], 1 | (said.len() as u64) << 32, said.as_mut_ptr() as u64];
+        let _ = bpf(PROGRAM_LOAD, &loud);
+        let said = String::from_utf8_lossy(&said).trim_end_matches('\0').trim().to_owned();
+        let last = said.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
+        Err(if last.is_empty() { error } else { io::Error::other(format!("{error}: {last}")) })
+    })
+}
+
+fn attach(tracepoint: &CStr, program: &OwnedFd) -> io::Result<OwnedFd> {
+    bpf(RAW_TRACEPOINT_OPEN, &[tracepoint.as_ptr() as u64, program.as_raw_fd() as u64])
+}
+
+/// A command that makes a descriptor.
+fn bpf(command: i32, words: &[u64]) -> io::Result<OwnedFd> {
+    let made = number(command, words)?;
+    // SAFETY: the kernel has just made it, for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(made) })
+}
+
+/// The words are `union bpf_attr` of the command, the rest of it zeros.
+fn number(command: i32, words: &[u64]) -> io::Result<i32> {
+    let mut attributes = [0u64; 16];
+    attributes[..words.len()].copy_from_slice(words);
+    // SAFETY: addresses among the words are of memory that outlives the call and is as large as the command takes it to be.
+    let answer = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size_of_val(&attributes)) };
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+}

@@ -1,0 +1,239 @@
+//! The two programs, written as instructions: one where a call begins, one where it ends.
+//!
+//! They are some seventy instructions and need no compiler for another machine, so nothing but this crate builds them.
+//! The layout of an instruction and the numbers of helpers are those of `linux/bpf.h`.
+
+use super::ring::Record;
+
+/// Registers. What a helper answers lies in R0, its arguments in R1 to R5; R6 to R9 outlive it; R10 is the stack's end.
+type Register = u8;
+const R0: Register = 0;
+const R1: Register = 1;
+const R2: Register = 2;
+const R3: Register = 3;
+const R4: Register = 4;
+const R6: Register = 6;
+const R7: Register = 7;
+const R8: Register = 8;
+const R9: Register = 9;
+const R10: Register = 10;
+
+/// Numbers of helpers.
+const MAP_LOOKUP: i32 = 1;
+const KTIME_NS: i32 = 5;
+const READ_KERNEL: i32 = 113;
+const NAMESPACE_TASK: i32 = 120;
+const RING_RESERVE: i32 = 131;
+const RING_SUBMIT: i32 = 132;
+/// A flag of RING_SUBMIT: nobody sleeps until there is something.
+const NO_WAKEUP: i32 = 1;
+/// The loaded number is a map's descriptor.
+const MAP: Register = 1;
+
+/// Where the registers of a call's arguments lie in `struct pt_regs`, and how many bytes hold them all.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: (i32, i32) = (56, 64);
+/// Where the registers of a call's arguments lie in `struct pt_regs`, and how many bytes hold them all.
+#[cfg(not(target_arch = "x86_64"))]
+const REGISTERS: (i32, i32) = (0, 64);
+
+/// The arguments among the registers that were read.
+pub(super) fn arguments(registers: &[u64; 8]) -> [u64; 6] {
+    // They lie as r10, r9, r8, rax, rcx, rdx, rsi, rdi; arguments are in rdi, rsi, rdx, r10, r8, r9.
+    #[cfg(target_arch = "x86_64")]
+    let order = [7, 6, 5, 0, 2, 1];
+    #[cfg(not(target_arch = "x86_64"))]
+    let order = [0, 1, 2, 3, 4, 5];
+    order.map(|at: usize| registers[at])
+}
+
+/// What is kept of a task between the beginning of a call and its end. All numbers are of eight bytes.
+pub(super) mod state {
+    /// When the call began.
+    pub(in super::super) const START: i16 = 0;
+    /// The call's number and one; 0 where none is under way.
+    pub(in super::super) const CALL: i16 = 8;
+    /// Records for which the ring had no room.
+    pub(in super::super) const LOST: i16 = 16;
+    /// Eight registers.
+    pub(in super::super) const REGISTERS: i16 = 24;
+    /// Of all of it, in bytes.
+    pub(in super::super) const SIZE: usize = 88;
+}
+
+/// Instructions, and the jumps to the end among them.
+#[derive(Default)]
+struct Assembler {
+    code: Vec<u64>,
+    to_end: Vec<usize>,
+}
+
+impl Assembler {
+    fn push(&mut self, code: u8, to: Register, from: Register, offset: i16, number: i32) {
+        let word = u64::from(code)
+            | u64::from(to) << 8
+            | u64::from(from) << 12
+            | u64::from(offset as u16) << 16
+            | u64::from(number as u32) << 32;
+        self.code.push(word);
+    }
+
+    fn copy(&mut self, to: Register, from: Register) {
+        self.push(0xbf, to, from, 0, 0);
+    }
+
+    fn set(&mut self, to: Register, number: i32) {
+        self.push(0xb7, to, 0, 0, number);
+    }
+
+    fn add(&mut self, to: Register, number: i32) {
+        self.push(0x07, to, 0, 0, number);
+    }
+
+    fn load(&mut self, to: Register, from: Register, offset: i16) {
+        self.push(0x79, to, from, offset, 0);
+    }
+
+    fn store(&mut self, to: Register, offset: i16, from: Register) {
+        self.push(0x7b, to, from, offset, 0);
+    }
+
+    fn store_number(&mut self, to: Register, offset: i16, number: i32) {
+        self.push(0x7a, to, 0, offset, number);
+    }
+
+    /// A number of eight bytes, or a map's descriptor.
+    fn wide(&mut self, to: Register, number: u64, what: Register) {
+        self.push(0x18, to, what, 0, number as i32);
+        self.push(0, 0, 0, 0, (number >> 32) as i32);
+    }
+
+    fn call(&mut self, helper: i32) {
+        self.push(0x85, 0, 0, 0, helper);
+    }
+
+    fn end_if_equal(&mut self, register: Register, number: i32) {
+        self.to_end.push(self.code.len());
+        self.push(0x15, register, 0, 0, number);
+    }
+
+    fn end_unless_equal(&mut self, register: Register, number: i32) {
+        self.to_end.push(self.code.len());
+        self.push(0x55, register, 0, 0, number);
+    }
+
+    fn end(&mut self) {
+        self.to_end.push(self.code.len());
+        self.push(0x05, 0, 0, 0, 0);
+    }
+
+    /// Skips so many instructions.
+    fn skip_if_equal(&mut self, register: Register, number: i32, over: i16) {
+        self.push(0x15, register, 0, over, number);
+    }
+
+    fn skip_unless_equal(&mut self, register: Register, number: i32, over: i16) {
+        self.push(0x55, register, 0, over, number);
+    }
+
+    fn finish(mut self) -> Vec<u64> {
+        let end = self.code.len();
+        for at in std::mem::take(&mut self.to_end) {
+            self.code[at] |= ((end - at - 1) as u64 & 0xffff) << 16;
+        }
+        self.set(R0, 0);
+        self.push(0x95, 0, 0, 0, 0);
+        self.code
+    }
+
+    /// R8: what is kept of this task; the end where it is not watched.
+    fn find_task(&mut self, known: &Known) {
+        // The task's number as this process counts them, and its process's: eight bytes on the stack.
+        self.wide(R1, known.namespace.0, 0);
+        self.wide(R2, known.namespace.1, 0);
+        self.copy(R3, R10);
+        self.add(R3, -8);
+        self.set(R4, 8);
+        self.call(NAMESPACE_TASK);
+        self.end_unless_equal(R0, 0);
+        self.wide(R1, known.tasks as u64, MAP);
+        self.copy(R2, R10);
+        self.add(R2, -8);
+        self.call(MAP_LOOKUP);
+        self.end_if_equal(R0, 0);
+        self.copy(R8, R0);
+    }
+}
+
+/// What the programs refer to.
+pub(super) struct Known {
+    /// Device and inode of the namespace of processes that numbers of tasks are meant in.
+    pub(super) namespace: (u64, u64),
+    /// The map of tasks.
+    pub(super) tasks: i32,
+    /// The ring.
+    pub(super) ring: i32,
+}
+
+/// Runs where a call begins: keeps when it did, which one it is, and its arguments.
+pub(super) fn begins(known: &Known, numbers: &[i32]) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    asm.load(R7, R1, 8);
+    for (at, number) in numbers.iter().enumerate() {
+        // Over the other comparisons and the end behind them.
+        asm.skip_if_equal(R7, *number, (numbers.len() - at) as i16);
+    }
+    asm.end();
+    asm.find_task(known);
+    asm.load(R3, R6, 0);
+    asm.add(R3, REGISTERS.0);
+    asm.copy(R1, R8);
+    asm.add(R1, i32::from(state::REGISTERS));
+    asm.set(R2, REGISTERS.1);
+    asm.call(READ_KERNEL);
+    asm.add(R7, 1);
+    asm.store(R8, state::CALL, R7);
+    asm.call(KTIME_NS);
+    asm.store(R8, state::START, R0);
+    asm.finish()
+}
+
+/// Runs where a call ends: puts a record of it into the ring.
+pub(super) fn ends(known: &Known) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.load(R7, R1, 8);
+    asm.find_task(known);
+    asm.load(R9, R8, state::CALL);
+    asm.end_if_equal(R9, 0);
+    // The time first: what follows is not the call's.
+    asm.call(KTIME_NS);
+    asm.store(R10, -16, R0);
+    asm.store_number(R8, state::CALL, 0);
+    asm.wide(R1, known.ring as u64, MAP);
+    asm.set(R2, size_of::<Record>() as i32);
+    asm.set(R3, 0);
+    asm.call(RING_RESERVE);
+    asm.skip_unless_equal(R0, 0, 4);
+    asm.load(R1, R8, state::LOST);
+    asm.add(R1, 1);
+    asm.store(R8, state::LOST, R1);
+    asm.end();
+    asm.add(R9, -1);
+    asm.store(R0, 0, R9);
+    asm.load(R1, R8, state::START);
+    asm.store(R0, 8, R1);
+    asm.load(R1, R10, -16);
+    asm.store(R0, 16, R1);
+    asm.store(R0, 24, R7);
+    asm.load(R1, R10, -8);
+    asm.store(R0, 32, R1);
+    for at in 0..8 {
+        asm.load(R1, R8, state::REGISTERS + 8 * at);
+        asm.store(R0, 40 + 8 * at, R1);
+    }
+    asm.copy(R1, R0);
+    asm.set(R2, NO_WAKEUP);
+    asm.call(RING_SUBMIT);
+    asm.finish()
+}
