@@ -141,14 +141,14 @@ fn device(number: u64) -> u64 {
 
 fn load(code: &[u64]) -> io::Result<OwnedFd> {
     let words = [RAW_TRACEPOINT | (code.len() as u64) << 32, code.as_ptr() as u64, LICENCE.as_ptr() as u64];
-    bpf(PROGRAM_LOAD, &words).or_else(|error| {
+    bpf(PROGRAM_LOAD, &words).map_err(|error| {
         // Again, to hear why; what the verifier says is for who builds this.
         let mut said = vec![0u8; 1 << 16];
         let loud = [words[0], words[1], words[2], 1 | (said.len() as u64) << 32, said.as_mut_ptr() as u64];
         let _ = bpf(PROGRAM_LOAD, &loud);
         let said = String::from_utf8_lossy(&said).trim_end_matches('\0').trim().to_owned();
         let last = said.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
-        Err(if last.is_empty() { error } else { io::Error::other(format!("{error}: {last}")) })
+        if last.is_empty() { error } else { io::Error::other(format!("{error}: {last}")) }
     })
 }
 
