@@ -177,7 +177,7 @@ fn nobody_else_holds_roots_lock_up() {
         runs("link");
         fs::remove_file(&place.0).unwrap();
         fs::write(&place.0, "").unwrap();
-        let mut held = Command::new("flock").arg(&place.0).args(["sleep", "600"]).spawn().unwrap();
+        let mut held = Command::new("flock").arg("--no-fork").arg(&place.0).args(["sleep", "600"]).spawn().unwrap();
         runs("flock");
         held.kill().unwrap();
         held.wait().unwrap();
