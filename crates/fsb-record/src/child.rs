@@ -1,26 +1,38 @@
 //! The process that becomes the program: it gives itself the filter and waits to be watched first.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command};
 
 use fsb_testbed::trace;
 
-use crate::syscalls;
+use crate::{overhead, syscalls};
 
 /// The hidden argument that makes the binary play this part.
 pub const CHILD_ARGUMENT: &str = "__record-child";
 
-/// What stops, as the first argument.
+/// What stops, or what the child is for, as the first argument.
 const ALL: &str = "all";
 const SOME: &str = "some";
+const MEASURED: &str = "measured";
+const SOME_MEASURED: &str = "some-measured";
 
-/// Starts one, stopped, which becomes that program; without one it makes calls that cost nothing, to be measured. All calls
-/// on files stop, or only those that must.
+/// Starts one, stopped, which becomes that program. All calls on files stop, or only those that must.
 pub(crate) fn start(program: &[OsString], all: bool) -> io::Result<Child> {
-    let stops = if all { ALL } else { SOME };
-    let child = Command::new("/proc/self/exe").args([CHILD_ARGUMENT, stops]).args(program).spawn()?;
+    let mut command = Command::new("/proc/self/exe");
+    spawn(command.args([CHILD_ARGUMENT, if all { ALL } else { SOME }]).args(program))
+}
+
+/// Starts one, stopped, which makes calls on files in that directory and leaves there how long they took.
+pub(crate) fn start_measured(directory: &Path, all: bool) -> io::Result<Child> {
+    let part = if all { MEASURED } else { SOME_MEASURED };
+    spawn(Command::new("/proc/self/exe").args([CHILD_ARGUMENT, part]).arg(directory))
+}
+
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let child = command.spawn()?;
     trace::wait_until_stopped(child.id() as i32)?;
     Ok(child)
 }
@@ -30,12 +42,24 @@ pub(crate) fn start(program: &[OsString], all: bool) -> io::Result<Child> {
 /// # Errors
 /// There is no such program, or the kernel refuses the filter.
 pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
-    trace::stop_self();
-    let (stops, words) = arguments.split_first().ok_or_else(|| io::Error::other("nobody says what stops"))?;
-    trace::install(&syscalls::rules(stops != SOME))?;
-    let Some((program, arguments)) = words.split_first() else {
-        (0..crate::overhead::CALLS).for_each(|_| trace::fail_cheaply());
-        return Ok(());
+    let watched = |all: bool| {
+        trace::stop_self();
+        trace::install(&syscalls::rules(all))
     };
-    Err(Command::new(program).args(arguments).exec())
+    let part = arguments.first().and_then(|word| word.to_str()).unwrap_or_default();
+    match (part, arguments.get(1..).unwrap_or_default()) {
+        (MEASURED | SOME_MEASURED, [directory]) => {
+            overhead::be_measured(Path::new(directory), || watched(part == MEASURED))
+        }
+        (ALL | SOME, [program, arguments @ ..]) => {
+            watched(part == ALL)?;
+            Err(Command::new(program).args(arguments).exec())
+        }
+        _ => Err(io::Error::other("nobody says what is to be done")),
+    }
+}
+
+/// What the child was to become, for a message.
+pub fn program_of(arguments: &[OsString]) -> &OsStr {
+    arguments.get(1).map_or(OsStr::new("a program"), OsString::as_os_str)
 }

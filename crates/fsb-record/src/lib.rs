@@ -15,5 +15,5 @@ mod task;
 mod tracer;
 mod world;
 
-pub use child::{CHILD_ARGUMENT, child_main};
+pub use child::{CHILD_ARGUMENT, child_main, program_of};
 pub use tracer::{Method, Outcome, RecordError, Request, Subject, record};

@@ -4,16 +4,18 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Child;
 
 use fsb_testbed::trace::{self, CallInfo, Event, Stop, Until, Watch};
 use fsb_trace::{Header, Kind, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer};
 
 use crate::memory;
+use crate::overhead::{self, Cost};
 use crate::syscalls::{self, Act, Seen, seen};
 use crate::task::{Pending, Task};
 use crate::world::Live;
-use crate::{child, overhead, processes};
+use crate::{child, processes};
 
 /// What is recorded.
 #[derive(Debug, Clone)]
@@ -85,26 +87,14 @@ pub enum RecordError {
 /// # Errors
 /// The program cannot be traced, or the trace cannot be written.
 pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
-    let cost = overhead::measure().map_err(RecordError::Refused)?;
-    let watch = watch(request)?;
+    // Stops are cheaper, and alike, where processors that wait do not fall asleep.
+    let _awake = fsb_testbed::control::stay_awake();
+    let mut watch = watch(request)?;
+    let cost = overhead::measure(&mut watch)?;
     header.by = if watch.is_some() { "ebpf and ptrace" } else { "ptrace" }.to_owned();
     // Where not all calls stop, what stopping costs is taken off those that do at once.
-    header.overhead = if watch.is_some() { Overhead::default() } else { cost };
-    let mut tracer = Tracer {
-        resolver: Resolver::new(request.root.as_os_str().as_bytes(), Live::default()),
-        writer: Writer::new(out, &header)?,
-        tasks: HashMap::new(),
-        early: HashSet::new(),
-        began_ns: trace::monotonic_ns(),
-        cost,
-        watch,
-        every: false,
-        running: true,
-        leader: 0,
-        code: None,
-        stops: 0,
-        events: Vec::new(),
-    };
+    header.overhead = if watch.is_some() { Overhead::default() } else { cost.stop };
+    let mut tracer = Tracer::new(&request.root, &header, out, cost, watch)?;
     trace::catch_ends();
     if tracer.watch.is_some() {
         trace::tick_every(LOOK_EVERY_MS);
@@ -133,7 +123,7 @@ fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
     }
 }
 
-struct Tracer<W: Write> {
+pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,
     writer: Writer<W>,
     tasks: HashMap<i32, Task>,
@@ -141,7 +131,7 @@ struct Tracer<W: Write> {
     early: HashSet<i32>,
     /// On the clock of the kernel's events.
     began_ns: u64,
-    cost: Overhead,
+    cost: Cost,
     /// Where most calls do not stop.
     watch: Option<Watch>,
     /// Every call stops, for there is no filter.
@@ -150,15 +140,58 @@ struct Tracer<W: Write> {
     running: bool,
     leader: i32,
     code: Option<i32>,
-    stops: u64,
+    counts: Counts,
     /// Kept for its memory alone.
     events: Vec<Event>,
+}
+
+/// What a recording came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// Times that a task was stopped.
+    pub(crate) stops: u64,
+    /// Nanoseconds between the stops that begin or end a call and their ends.
+    pub(crate) spent_ns: u64,
+    /// Calls that did not stop.
+    pub(crate) events: u64,
 }
 
 /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
 const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
 
 impl<W: Write> Tracer<W> {
+    pub(crate) fn new(
+        root: &Path,
+        header: &Header,
+        out: W,
+        cost: Cost,
+        watch: Option<Watch>,
+    ) -> Result<Tracer<W>, RecordError> {
+        Ok(Tracer {
+            resolver: Resolver::new(root.as_os_str().as_bytes(), Live::default()),
+            writer: Writer::new(out, header)?,
+            tasks: HashMap::new(),
+            early: HashSet::new(),
+            began_ns: trace::monotonic_ns(),
+            cost,
+            watch,
+            every: false,
+            running: true,
+            leader: 0,
+            code: None,
+            counts: Counts::default(),
+            events: Vec::new(),
+        })
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(crate) fn into_watch(self) -> Option<Watch> {
+        self.watch
+    }
+
     fn now(&self) -> u64 {
         self.at(trace::monotonic_ns())
     }
@@ -170,7 +203,7 @@ impl<W: Write> Tracer<W> {
     /// What stopping adds before a call, to it, and after it, where the header does not say it of all calls.
     fn taken_off(&self) -> [u64; 3] {
         match self.watch {
-            Some(_) => [self.cost.gap_ns / 2, self.cost.call_ns, self.cost.gap_ns - self.cost.gap_ns / 2],
+            Some(_) => [self.cost.stop.gap_ns / 2, self.cost.stop.call_ns, self.cost.stop.gap_ns.div_ceil(2)],
             None => [0; 3],
         }
     }
@@ -201,10 +234,17 @@ impl<W: Write> Tracer<W> {
         if !self.running || BEGINS_AGAIN.contains(&event.result) {
             return Ok(());
         }
+        self.counts.events += 1;
+        let event_ns = self.cost.event_ns;
         let Some(seen) = seen(event.number, event.arguments) else { return Ok(()) };
         let id = event.task as u32;
-        let Some(begun) = self.resolver.begin(id, &seen.raw, &mut self.writer)? else { return Ok(()) };
-        let lost = self.tasks.get_mut(&event.task).map_or(0, |state| std::mem::take(&mut state.lost_ns));
+        let begun = self.resolver.begin(id, &seen.raw, &mut self.writer)?;
+        let state = self.tasks.entry(event.task).or_default();
+        let Some(begun) = begun else {
+            state.lost_ns += event_ns;
+            return Ok(());
+        };
+        let lost = std::mem::replace(&mut state.lost_ns, event_ns);
         let times = Times {
             start_ns: self.at(event.start_ns),
             took_ns: event.end_ns.saturating_sub(event.start_ns),
@@ -214,13 +254,19 @@ impl<W: Write> Tracer<W> {
     }
 
     fn launch(&mut self, words: &[OsString]) -> io::Result<()> {
-        self.leader = child::start(words, self.watch.is_none())?.id() as i32;
+        let child = child::start(words, self.watch.is_none())?;
         self.running = false;
+        self.take(&child)
+    }
+
+    /// Follows a child that waits for it.
+    pub(crate) fn take(&mut self, child: &Child) -> io::Result<()> {
+        self.leader = child.id() as i32;
         trace::seize(self.leader, true)?;
         self.tasks.insert(self.leader, Task::default());
         self.see(self.leader);
         self.adopt(self.leader);
-        rustix::process::kill_process(overhead::pid(self.leader)?, rustix::process::Signal::CONT)?;
+        rustix::process::kill_process(pid(self.leader)?, rustix::process::Signal::CONT)?;
         Ok(())
     }
 
@@ -258,7 +304,7 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    fn follow(&mut self) -> Result<(), RecordError> {
+    pub(crate) fn follow(&mut self) -> Result<(), RecordError> {
         while !self.tasks.is_empty() {
             let (task, stop) = match trace::wait() {
                 Ok(stopped) => stopped,
@@ -273,7 +319,7 @@ impl<W: Write> Tracer<W> {
                 }
                 Err(_) => break,
             };
-            self.stops += 1;
+            self.counts.stops += 1;
             // What a task did before it stopped was written down before.
             self.take_events()?;
             self.stopped(task, stop)?;
@@ -361,9 +407,10 @@ impl<W: Write> Tracer<W> {
             _ => None,
         };
         let now = self.now();
-        let (switches, [before, _, _]) = (self.cost.gap_ns, self.taken_off());
+        let (switches, [before, _, _]) = (self.cost.stop.gap_ns, self.taken_off());
         let state = self.tasks.entry(task).or_default();
         let waits = pending.is_some();
+        self.counts.spent_ns += now - seen_ns;
         state.lost_ns += (now - seen_ns) + if waits { before } else { switches };
         (state.pending, state.start_ns) = (pending, now);
         self.resume(task, waits, 0);
@@ -473,7 +520,8 @@ impl<W: Write> Tracer<W> {
             _ => {}
         }
         let spent = self.now() - seen_ns;
-        let switches = self.cost.gap_ns + self.cost.call_ns;
+        self.counts.spent_ns += spent;
+        let switches = self.cost.stop.gap_ns + self.cost.stop.call_ns;
         let state = self.tasks.entry(task).or_default();
         state.lost_ns = if written { spent + within + after } else { state.lost_ns + spent + switches };
         self.resume(task, false, 0);
@@ -517,6 +565,18 @@ impl<W: Write> Tracer<W> {
         };
         let (_, totals, bytes) = self.writer.finish(known)?;
         let by_ebpf = self.watch.is_some();
-        Ok(Outcome { code: self.code, totals, bytes, overhead: self.cost, by_ebpf, stops: self.stops, seconds })
+        Ok(Outcome {
+            code: self.code,
+            totals,
+            bytes,
+            overhead: self.cost.stop,
+            by_ebpf,
+            stops: self.counts.stops,
+            seconds,
+        })
     }
+}
+
+fn pid(task: i32) -> io::Result<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(task).ok_or_else(|| io::Error::other("no process has that number"))
 }

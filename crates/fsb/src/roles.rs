@@ -97,7 +97,7 @@ fn recorded_child(arguments: &[OsString]) -> ExitCode {
     match fsb_record::child_main(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let program = arguments.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+            let program = fsb_record::program_of(arguments).to_string_lossy();
             exit::report(&exit::request(format!("{program} cannot be run: {error}")))
         }
     }

@@ -34,6 +34,7 @@ use fsb_model::nearest;
 pub(crate) use active::ActiveControls;
 pub(crate) use check::{check, check_place, check_target, value_of};
 pub use context::{Context, Held, Stop, TargetDevice};
+pub use idle::stay_awake;
 pub use machine::Machine;
 pub use numa::processors_left;
 pub(crate) use page_cache::{PAGE_CACHE, cold_method};
