@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::OnceLock;
 
 use fsb_testbed::trace;
+use rustix::thread::CpuSet;
 
 use crate::{overhead, syscalls};
 
@@ -32,9 +34,27 @@ pub(crate) fn start_measured(directory: &Path, all: bool) -> io::Result<Child> {
 }
 
 fn spawn(command: &mut Command) -> io::Result<Child> {
-    let child = command.spawn()?;
+    let child = stay_on_one_processor(|| command.spawn())?;
     trace::wait_until_stopped(child.id() as i32)?;
     Ok(child)
+}
+
+/// The recorder keeps to the last of its processors from now on; what it starts meanwhile may use all. A stop costs twice as
+/// much where the two run on different processors, so that what was measured would be another cost than the program's.
+fn stay_on_one_processor<T>(start: impl FnOnce() -> T) -> T {
+    /// Those that this process may use, as it was started.
+    static ALL: OnceLock<Option<CpuSet>> = OnceLock::new();
+    let all = ALL.get_or_init(|| rustix::thread::sched_getaffinity(None).ok());
+    // Where that is not possible, costs are less sure.
+    let set = |processors: &CpuSet| drop(rustix::thread::sched_setaffinity(None, processors));
+    all.iter().for_each(set);
+    let started = start();
+    if let Some(last) = all.and_then(|all| (0..CpuSet::MAX_CPU).rev().find(|at| all.is_set(*at))) {
+        let mut one = CpuSet::new();
+        one.set(last);
+        set(&one);
+    }
+    started
 }
 
 /// Plays the part; returns only what went wrong, or that the calls to be measured are done.
