@@ -46,7 +46,9 @@ fn stay_on_one_processor<T>(start: impl FnOnce() -> T) -> T {
     static ALL: OnceLock<Option<CpuSet>> = OnceLock::new();
     let all = ALL.get_or_init(|| rustix::thread::sched_getaffinity(None).ok());
     // Where that is not possible, costs are less sure.
-    let set = |processors: &CpuSet| drop(rustix::thread::sched_setaffinity(None, processors));
+    let set = |processors: &CpuSet| {
+        let _ = rustix::thread::sched_setaffinity(None, processors);
+    };
     all.iter().for_each(set);
     let started = start();
     if let Some(last) = all.and_then(|all| (0..CpuSet::MAX_CPU).rev().find(|at| all.is_set(*at))) {

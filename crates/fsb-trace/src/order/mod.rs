@@ -27,11 +27,8 @@ pub struct Turn {
     pub number: u32,
     /// Lanes, and how many calls each of them must have ended.
     pub waits: Vec<(u32, u32)>,
-    /// Nanoseconds of thought before it: after the lane's last call, or after what it waited for where it is the first of a
-    /// new thread.
+    /// Nanoseconds of thought before it: after the lane's last call, and after all that it waits for.
     pub think_ns: u64,
-    /// It is the first one of a thread.
-    pub first: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -40,7 +37,6 @@ struct Lane {
     end_ns: u64,
     /// A thread begins: its first call waits for the one that made it.
     begins: Option<(u32, u32)>,
-    fresh: bool,
     /// The number of the last exit.
     exit: u32,
     /// What this lane is known to come after.
@@ -74,7 +70,7 @@ impl Order {
     fn lane(&mut self, lane: u32) -> &mut Lane {
         let at = lane as usize;
         if self.lanes.len() <= at {
-            self.lanes.resize(at + 1, Lane { fresh: true, ..Lane::default() });
+            self.lanes.resize(at + 1, Lane::default());
         }
         &mut self.lanes[at]
     }
@@ -84,9 +80,8 @@ impl Order {
         let gap_ns = self.gap_ns;
         let lane = self.lane(call.lane);
         lane.number += 1;
-        let first = std::mem::take(&mut lane.fresh);
-        let think_ns = call.start_ns.saturating_sub(lane.end_ns).saturating_sub(gap_ns + call.lost_ns);
-        let mut turn = Turn { number: lane.number, think_ns, first, waits: Vec::new() };
+        let before_ns = lane.end_ns;
+        let mut turn = Turn { number: lane.number, think_ns: 0, waits: Vec::new() };
         lane.end_ns = call.end_ns();
         let number = lane.number;
         if let Some((parent, made)) = lane.begins.take() {
@@ -96,7 +91,7 @@ impl Order {
             Kind::Spawn => {
                 let exit = self.lane(call.other).exit;
                 let child = self.lane(call.other);
-                (child.begins, child.fresh, child.end_ns) = (Some((call.lane, number)), true, call.start_ns);
+                (child.begins, child.end_ns) = (Some((call.lane, number)), call.start_ns);
                 // A lane that is used again is there when its last thread has ended; it is the same lane that waits for it.
                 child.exit = exit;
             }
@@ -107,13 +102,20 @@ impl Order {
             }
             _ => {}
         }
-        if !self.single {
-            self.depend(call, number, names, &mut turn.waits);
+        // What a thread waits for is not thought: it thinks from when the last of all that was before has ended.
+        let others_ns = if self.single { 0 } else { self.depend(call, number, names, &mut turn.waits) };
+        let since_ns = if turn.waits.is_empty() { before_ns } else { before_ns.max(others_ns) };
+        turn.think_ns = call.start_ns.saturating_sub(since_ns).saturating_sub(gap_ns + call.lost_ns);
+        // A wait for a child ends with the child, however long its parent thought before.
+        if call.kind == Kind::Wait && !turn.waits.is_empty() {
+            turn.think_ns = 0;
         }
         turn
     }
 
-    fn depend(&mut self, call: &Call, number: u32, names: &Names, waits: &mut Vec<(u32, u32)>) {
+    /// Adds the calls of other lanes that come before this one; when the last of them ended.
+    fn depend(&mut self, call: &Call, number: u32, names: &Names, waits: &mut Vec<(u32, u32)>) -> u64 {
+        let mut latest_ns = 0;
         let mut wanted = std::mem::take(&mut self.wanted);
         self.resources.of(call, names, &mut wanted);
         // A name may come twice, as itself and as a directory above another.
@@ -128,13 +130,15 @@ impl Order {
             let uses = self.uses.entry(*resource).or_default();
             let before = uses.before(call.lane, call.start_ns, *how);
             uses.add(call.lane, number, call.end_ns(), *how);
-            for (lane, number) in before {
+            for (lane, number, end_ns) in before {
+                latest_ns = end_ns.max(latest_ns);
                 self.wait(call.lane, lane, number, waits);
             }
         }
         wanted.clear();
         self.wanted = wanted;
         self.resources.after(call, names, |gone| drop(self.uses.remove(&gone)));
+        latest_ns
     }
 
     fn wait(&mut self, lane: u32, other: u32, number: u32, waits: &mut Vec<(u32, u32)>) {

@@ -81,9 +81,25 @@ fn threads_begin_after_the_call_that_made_them_and_parents_go_on_after_children(
         at(0, 110, 180, Call { other: 1, ..Call::new(Kind::Wait) }),
     ];
     let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &none)).collect();
-    assert_eq!(turns[1], Turn { number: 1, waits: vec![(0, 1)], think_ns: 40, first: true });
+    assert_eq!(turns[1], Turn { number: 1, waits: vec![(0, 1)], think_ns: 40 });
     assert_eq!((&turns[2].waits[..], turns[2].think_ns), (&[][..], 0));
     assert_eq!((&turns[3].waits[..], turns[3].think_ns), (&[(1, 2)][..], 0));
+}
+
+#[test]
+fn what_a_thread_waited_for_is_not_thought() {
+    let names = names(&["f"]);
+    let mut order = Order::new(2, 0);
+    let calls = [
+        at(0, 0, 1, open(1, 1, flags::READ | flags::WRITE)),
+        at(1, 2, 3, open(2, 1, flags::READ)),
+        at(0, 4, 100, on(Kind::Write, 1)),
+        at(1, 110, 120, on(Kind::Read, 2)),
+        at(1, 150, 160, on(Kind::Read, 2)),
+    ];
+    let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &names)).collect();
+    assert_eq!((&turns[3].waits[..], turns[3].think_ns), (&[(0, 2)][..], 10), "since the write has ended");
+    assert_eq!((&turns[4].waits[..], turns[4].think_ns), (&[][..], 30), "since its own last call");
 }
 
 #[test]

@@ -31,14 +31,16 @@ struct OfLane {
 pub(super) struct Uses(Vec<OfLane>);
 
 impl Uses {
-    /// The last uses of other lanes that had ended when a call began, where one of the two stands alone.
-    pub(super) fn before(&self, lane: u32, start_ns: u64, how: Use) -> Vec<(u32, u32)> {
+    /// The last uses of other lanes that had ended when a call began, where one of the two stands alone: lane, number, and
+    /// when it ended, 0 where that is not known.
+    pub(super) fn before(&self, lane: u32, start_ns: u64, how: Use) -> Vec<(u32, u32, u64)> {
         let others = self.0.iter().filter(|of| of.lane != lane);
         others
             .filter_map(|of| {
-                let shared = if how == Use::Alone { ended(&of.shared, start_ns) } else { 0 };
-                let number = shared.max(ended(&of.alone, start_ns));
-                (number > 0).then_some((of.lane, number))
+                let shared = if how == Use::Alone { ended(&of.shared, start_ns) } else { Last::default() };
+                let alone = ended(&of.alone, start_ns);
+                let last = if shared.number > alone.number { shared } else { alone };
+                (last.number > 0).then_some((of.lane, last.number, last.end_ns))
             })
             .collect()
     }
@@ -56,7 +58,8 @@ impl Uses {
 }
 
 /// The newest use that had ended; of more overlapping ones than are remembered, the call before them.
-fn ended(list: &[Last; REMEMBERED], start_ns: u64) -> u32 {
+fn ended(list: &[Last; REMEMBERED], start_ns: u64) -> Last {
     let found = list.iter().find(|last| last.number > 0 && last.end_ns <= start_ns);
-    found.map_or_else(|| list[REMEMBERED - 1].number.saturating_sub(1), |last| last.number)
+    let before = || Last { number: list[REMEMBERED - 1].number.saturating_sub(1), end_ns: 0 };
+    found.copied().unwrap_or_else(before)
 }

@@ -198,7 +198,6 @@ impl<R: Read> Source<R> {
             slot,
             other,
             think_ns,
-            first: turn.first,
             unopened,
             waits: before..batch.waits.len() as u32,
         });

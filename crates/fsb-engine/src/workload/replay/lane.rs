@@ -97,16 +97,13 @@ impl<'r> Replay<'r> {
         let Step { call, .. } = step;
         state.number += 1;
         let waits = !step.waits.is_empty();
-        if step.first && waits && !self.wait_for(step, batch, recorder) {
+        if waits && !self.wait_for(step, batch, recorder) {
             return false;
         }
         let thinks = self.pace > 0.0 && step.think_ns > 0;
         if thinks {
-            let from = if step.first && waits { recorder.now() } else { state.ended_ns };
+            let from = if waits { recorder.now() } else { state.ended_ns };
             self.think(recorder, from, step.think_ns);
-        }
-        if !step.first && waits && !self.wait_for(step, batch, recorder) {
-            return false;
         }
         if !step.is_made() {
             self.turns.end(call.lane, state.number);

@@ -14,8 +14,6 @@ pub(super) struct Step {
     pub(super) other: u32,
     /// Nanoseconds of thought before it.
     pub(super) think_ns: u64,
-    /// The first one of a thread: it thinks after it has waited.
-    pub(super) first: bool,
     /// The trace never opened its descriptor.
     pub(super) unopened: bool,
     /// Which of the batch's waits are its own.
