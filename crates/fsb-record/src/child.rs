@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use fsb_testbed::trace;
 use rustix::thread::CpuSet;
 
-use crate::{overhead, syscalls};
+use crate::{rounds, syscalls};
 
 /// The hidden argument that makes the binary play this part.
 pub const CHILD_ARGUMENT: &str = "__record-child";
@@ -71,7 +71,7 @@ pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
     let part = arguments.first().and_then(|word| word.to_str()).unwrap_or_default();
     match (part, arguments.get(1..).unwrap_or_default()) {
         (MEASURED | SOME_MEASURED, [directory]) => {
-            overhead::be_measured(Path::new(directory), || watched(part == MEASURED))
+            rounds::be_measured(Path::new(directory), || watched(part == MEASURED))
         }
         (ALL | SOME, [program, arguments @ ..]) => {
             watched(part == ALL)?;

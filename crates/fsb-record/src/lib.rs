@@ -7,13 +7,17 @@
 #![forbid(unsafe_code)]
 
 mod child;
+mod cost;
 mod memory;
 mod overhead;
 mod processes;
+mod recording;
+mod rounds;
 mod syscalls;
 mod task;
 mod tracer;
 mod world;
 
 pub use child::{CHILD_ARGUMENT, child_main, program_of};
-pub use tracer::{Method, Outcome, RecordError, Request, Subject, record};
+pub use recording::{Method, Request, Subject, record};
+pub use tracer::{Outcome, RecordError};

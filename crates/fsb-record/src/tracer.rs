@@ -10,44 +10,12 @@ use std::process::Child;
 use fsb_testbed::trace::{self, CallInfo, Event, Stop, Until, Watch};
 use fsb_trace::{Header, Kind, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer};
 
+use crate::cost::Cost;
 use crate::memory;
-use crate::overhead::{self, Cost};
-use crate::syscalls::{self, Act, Seen, seen};
+use crate::syscalls::{Act, Seen, seen};
 use crate::task::{Pending, Task};
 use crate::world::Live;
 use crate::{child, processes};
-
-/// What is recorded.
-#[derive(Debug, Clone)]
-pub enum Subject {
-    /// A program, with its arguments.
-    Program(Vec<OsString>),
-    /// A process that runs already, with all that it has made.
-    Process(i32),
-}
-
-/// How calls are seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    /// By eBPF where that is possible, else by ptrace.
-    Best,
-    /// Each stops.
-    Ptrace,
-    /// Those that only read, write or sync what is open do not stop; the kernel writes them down. The others stop, for
-    /// what files were before is looked at before they are used.
-    Ebpf,
-}
-
-/// What is recorded, and where.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// What is recorded.
-    pub subject: Subject,
-    /// Only what lies below this directory; a real path.
-    pub root: PathBuf,
-    /// How.
-    pub method: Method,
-}
 
 /// How a recording ended.
 #[derive(Debug, Clone, Default)]
@@ -80,47 +48,6 @@ pub enum RecordError {
     /// The trace cannot be written.
     #[error(transparent)]
     Trace(#[from] TraceError),
-}
-
-/// Records into a trace that begins with that header.
-///
-/// # Errors
-/// The program cannot be traced, or the trace cannot be written.
-pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
-    // Stops are cheaper, and alike, where processors that wait do not fall asleep.
-    let _awake = fsb_testbed::control::stay_awake();
-    let mut watch = watch(request)?;
-    let cost = overhead::measure(&mut watch)?;
-    header.by = if watch.is_some() { "ebpf and ptrace" } else { "ptrace" }.to_owned();
-    // Where not all calls stop, what stopping costs is taken off those that do at once.
-    header.overhead = if watch.is_some() { Overhead::default() } else { cost.stop };
-    let mut tracer = Tracer::new(&request.root, &header, out, cost, watch)?;
-    trace::catch_ends();
-    if tracer.watch.is_some() {
-        trace::tick_every(LOOK_EVERY_MS);
-    }
-    match &request.subject {
-        Subject::Program(words) => tracer.launch(words).map_err(RecordError::Refused)?,
-        Subject::Process(process) => tracer.attach(*process)?,
-    }
-    tracer.follow()?;
-    tracer.finish()
-}
-
-/// Milliseconds after which what the kernel wrote down is taken out at the latest.
-const LOOK_EVERY_MS: u32 = 5;
-
-fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
-    let process = matches!(request.subject, Subject::Process(_));
-    match request.method {
-        // Nothing can be said to a process that runs already about which of its calls stop.
-        Method::Ebpf if process => {
-            Err(RecordError::NoEbpf(io::Error::other("a process that runs already stops at each of its calls")))
-        }
-        Method::Ebpf => Watch::open(&syscalls::numbers_without_stop()).map(Some).map_err(RecordError::NoEbpf),
-        Method::Best if !process => Ok(Watch::open(&syscalls::numbers_without_stop()).ok()),
-        Method::Best | Method::Ptrace => Ok(None),
-    }
 }
 
 pub(crate) struct Tracer<W: Write> {
@@ -253,7 +180,7 @@ impl<W: Write> Tracer<W> {
         Ok(self.resolver.end(id, begun, event.result, times, &mut self.writer)?)
     }
 
-    fn launch(&mut self, words: &[OsString]) -> io::Result<()> {
+    pub(crate) fn launch(&mut self, words: &[OsString]) -> io::Result<()> {
         let child = child::start(words, self.watch.is_none())?;
         self.running = false;
         self.take(&child)
@@ -281,7 +208,7 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    fn attach(&mut self, process: i32) -> Result<(), RecordError> {
+    pub(crate) fn attach(&mut self, process: i32) -> Result<(), RecordError> {
         (self.every, self.leader) = (true, process);
         for process in processes::with_children(process) {
             for (at, thread) in processes::threads(process).into_iter().enumerate() {
@@ -548,7 +475,7 @@ impl<W: Write> Tracer<W> {
         }
     }
 
-    fn finish(mut self) -> Result<Outcome, RecordError> {
+    pub(crate) fn finish(mut self) -> Result<Outcome, RecordError> {
         self.take_events()?;
         if self.watch.as_ref().is_some_and(|watch| watch.lost() > 0) {
             self.resolver.unseen(Unseen::Lost);

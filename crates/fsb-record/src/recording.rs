@@ -1,0 +1,85 @@
+//! A recording from its request to its end.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use fsb_testbed::trace::{self, Watch};
+use fsb_trace::{Header, Overhead};
+
+use crate::tracer::{Outcome, RecordError, Tracer};
+use crate::{overhead, syscalls};
+
+/// What is recorded.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A program, with its arguments.
+    Program(Vec<OsString>),
+    /// A process that runs already, with all that it has made.
+    Process(i32),
+}
+
+/// How calls are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// By eBPF where that is possible, else by ptrace.
+    Best,
+    /// Each stops.
+    Ptrace,
+    /// Those that only read, write or sync what is open do not stop; the kernel writes them down. The others stop, for
+    /// what files were before is looked at before they are used.
+    Ebpf,
+}
+
+/// What is recorded, and where.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is recorded.
+    pub subject: Subject,
+    /// Only what lies below this directory; a real path.
+    pub root: PathBuf,
+    /// How.
+    pub method: Method,
+}
+
+/// Records into a trace that begins with that header.
+///
+/// # Errors
+/// The program cannot be traced, or the trace cannot be written.
+pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
+    // Stops are cheaper, and alike, where processors that wait do not fall asleep.
+    let _awake = fsb_testbed::control::stay_awake();
+    let mut watch = watch(request)?;
+    let cost = overhead::measure(&mut watch)?;
+    let by_ebpf = watch.is_some();
+    header.by = if by_ebpf { "ebpf and ptrace" } else { "ptrace" }.to_owned();
+    // Where not all calls stop, what stopping costs is taken off those that do at once.
+    header.overhead = if by_ebpf { Overhead::default() } else { cost.stop };
+    let mut tracer = Tracer::new(&request.root, &header, out, cost, watch)?;
+    trace::catch_ends();
+    if by_ebpf {
+        trace::tick_every(LOOK_EVERY_MS);
+    }
+    match &request.subject {
+        Subject::Program(words) => tracer.launch(words).map_err(RecordError::Refused)?,
+        Subject::Process(process) => tracer.attach(*process)?,
+    }
+    tracer.follow()?;
+    tracer.finish()
+}
+
+/// Milliseconds after which what the kernel wrote down is taken out at the latest.
+const LOOK_EVERY_MS: u32 = 5;
+
+fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
+    let process = matches!(request.subject, Subject::Process(_));
+    match request.method {
+        // Nothing can be said to a process that runs already about which of its calls stop.
+        Method::Ebpf if process => {
+            Err(RecordError::NoEbpf(io::Error::other("a process that runs already stops at each of its calls")))
+        }
+        Method::Ebpf => Watch::open(&syscalls::numbers_without_stop()).map(Some).map_err(RecordError::NoEbpf),
+        Method::Best if !process => Ok(Watch::open(&syscalls::numbers_without_stop()).ok()),
+        Method::Best | Method::Ptrace => Ok(None),
+    }
+}
