@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(row.len(), 1);
         let dir = directory.path().display();
         assert!(
-            row[0].contains(&format!("fsb compare 'xfs={dir}/xfs*.iozone' 'ext4_1={dir}/ext4_1.iozone'")),
+            row[0].contains(&format!("fsb compare 'xfs={dir}/xfs*.iozone' ext4_1={dir}/ext4_1.iozone")),
             "{row:?}"
         );
         assert!(said(&[&two, &other])[0].contains("NAME="));

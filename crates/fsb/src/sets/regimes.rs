@@ -1,8 +1,9 @@
 //! Runs that were held differently: by another mechanism, to another limit, at another scale.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::RunRecord;
+use fsb_model::run::ControlRecord;
 use fsb_model::units::show_bytes;
 
 use super::own::OwnRun;
@@ -27,11 +28,13 @@ pub struct Apart {
 
 /// Looks at all runs that take part, beside which there may be results of `others`.
 pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Regimes {
+    let mut controls = Controls::default();
     let (mut mechanisms, mut limits, mut scales) = (Kinds::default(), Kinds::default(), Kinds::default());
     let mut unjudged = Unjudged { native: others, ..Unjudged::default() };
     for run in runs {
         let path = run.path.display().to_string();
         unjudged.note(&run.record, &path);
+        controls.note(&run.record.controls, &path);
         scales.note(format!("{}", run.record.plan.scale), &path);
         for limit in &run.trials.limits {
             limits.note(limit.map_or_else(|| "none".to_owned(), |bytes| show_bytes(bytes as f64)), &path);
@@ -50,7 +53,42 @@ pub(super) fn of<'r>(runs: impl Iterator<Item = &'r OwnRun>, others: bool) -> Re
     let scales = scales.differ().map(|kinds| {
         format!("the sets were measured at different scales ({kinds}): other files, another image, the same records")
     });
-    Regimes { warnings: limits.into_iter().chain(scales).collect(), apart }
+    Regimes { warnings: limits.into_iter().chain(scales).chain(controls.differ()).collect(), apart }
+}
+
+/// What was seen of the controls of each run.
+#[derive(Debug, Default)]
+struct Controls<'r> {
+    runs: Vec<(String, &'r BTreeMap<String, ControlRecord>)>,
+}
+
+impl<'r> Controls<'r> {
+    fn note(&mut self, controls: &'r BTreeMap<String, ControlRecord>, path: &str) {
+        self.runs.push((path.to_owned(), controls));
+    }
+
+    /// A line for each that was not the same in all runs.
+    fn differ(&self) -> impl Iterator<Item = String> {
+        /// What it did is about how honest a run is, not about what it measured, and differs from run to run.
+        const OF_NO_INTEREST: [&str; 2] = ["guest-memory", "page-cache"];
+        let names: BTreeSet<&String> = self.runs.iter().flat_map(|(_, controls)| controls.keys()).collect();
+        let asked = names.into_iter().filter(|name| !OF_NO_INTEREST.contains(&name.as_str()));
+        asked.filter_map(|name| {
+            let mut kinds = Kinds::default();
+            let of = |controls: &'r BTreeMap<String, ControlRecord>| controls.get(name);
+            // A run that knew no such control left the condition alone, as one that kept it did.
+            let kept = |control: &ControlRecord| control.requested == "keep";
+            let is_set = self.runs.iter().filter_map(|(_, controls)| of(controls)).any(|control| !kept(control));
+            for (path, controls) in &self.runs {
+                match of(controls) {
+                    Some(control) => kinds.note(control.observed.clone(), path),
+                    None if is_set => kinds.note("not recorded".to_owned(), path),
+                    None => {}
+                }
+            }
+            kinds.differ().map(|kinds| format!("the sets were measured with another {name} ({kinds})"))
+        })
+    }
 }
 
 /// Runs that give numbers and judge nothing, and whether there are others.

@@ -188,7 +188,14 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 }
 
 fn unknown_family(name: &str) -> anyhow::Error {
-    exit::request(nearest::unknown("family", name, FAMILIES.iter().map(|family| family.name)))
+    let families = FAMILIES.iter().map(|family| family.name);
+    // Many a name is looked for as it is written elsewhere: random_read, ext5.
+    let members: Vec<String> = FAMILIES.iter().flat_map(|family| (family.members)()).map(|(name, _)| name).collect();
+    let near = nearest::nearest(name, families.clone().chain(members.iter().map(String::as_str)));
+    exit::request(match near {
+        Some(near) => format!("nothing is called '{}': did you mean '{near}'?", nearest::shortened(name)),
+        None => nearest::unknown("family", name, families),
+    })
 }
 
 /// A member that was named without its family.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{compare, names, refused, set};
-use crate::common::{expect_code, fast_plan, fsb, scratch, trials, turn};
+use crate::common::{expect_code, fast_plan, fsb, scratch, stderr, trials, turn};
 
 fn measure(directory: &Path, out: &str, targets: &[&str], seed: &str) {
     fast_plan(directory);
@@ -41,6 +41,34 @@ fn each_target_is_a_set_and_blocks_pair_only_within_their_run() {
     assert!((ratio(&document, "both/b", 0) - (halves[0] + halves[1]) / 2.0).abs() < 1e-9);
     assert!(refused(scratch.path(), &[&format!("x=one,{}", &set("x", "iozone-2010/xfs")[2..])]).contains("mixes"));
     assert!(refused(scratch.path(), &["one", "-o", "one/run.json"]).contains("one of the files to compare"));
+}
+
+#[test]
+fn controls_that_differ_are_named() {
+    let _turn = turn();
+    let scratch = scratch();
+    for (out, seed) in [("one", "1"), ("two", "2")] {
+        measure(scratch.path(), out, &["a=null"], seed);
+    }
+    let hold = |run: &str, control: Option<[&str; 2]>| {
+        let path = scratch.path().join(run).join("run.json");
+        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let controls = record["controls"].as_object_mut().unwrap();
+        controls.remove("idle");
+        if let Some([requested, observed]) = control {
+            let seen = serde_json::json!({ "requested": requested, "observed": observed, "effective": true });
+            controls.insert("idle".to_owned(), seen);
+        }
+        fs::write(&path, record.to_string()).unwrap();
+    };
+    let said = || stderr(&fsb(scratch.path(), &["compare", "one", "two"]));
+    hold("one", None);
+    hold("two", Some(["keep", "idle processors sleep"]));
+    assert!(!said().contains("idle"), "who knew no control kept it: {}", said());
+    hold("two", Some(["auto", "idle processors poll"]));
+    assert!(said().contains("with another idle (one: not recorded; two: idle processors poll)"), "{}", said());
+    hold("one", Some(["auto", "idle processors poll"]));
+    assert!(!said().contains("idle"), "{}", said());
 }
 
 #[test]
