@@ -159,10 +159,7 @@ mod tests {
         let row = said(&[&one, &two, &other]);
         assert_eq!(row.len(), 1);
         let dir = directory.path().display();
-        assert!(
-            row[0].contains(&format!("fsb compare 'xfs={dir}/xfs*.iozone' ext4_1={dir}/ext4_1.iozone")),
-            "{row:?}"
-        );
+        assert!(row[0].contains(&format!("fsb compare 'xfs={dir}/xfs*.iozone' ext4_1={dir}/ext4_1.iozone")), "{row:?}");
         assert!(said(&[&two, &other])[0].contains("NAME="));
     }
 }

@@ -27,7 +27,9 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     assert!(text.contains("mount -t ext4 -o lazytime DEVICE DIRECTORY"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let choice = choice(&scratch.path().join("run"));
-    assert_eq!((&choice["decided"], &choice["answer"]), (&true.into(), &serde_json::json!(["ext4,lazytime"])));
+    assert_eq!((&choice["decided"], &choice["answer"][0]), (&true.into(), &"ext4,lazytime".into()));
+    // Who surely wins nothing need not be surely slower.
+    assert!(choice["answer"].as_array().unwrap().len() <= 3, "{text}");
     let candidates = choice["candidates"].as_array().unwrap();
     let winner = &candidates[0]["ratio"];
     assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
