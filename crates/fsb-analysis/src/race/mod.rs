@@ -1,7 +1,7 @@
 //! Which of many is the fastest: a race in heats, from which losers are dropped.
 //!
 //! Candidates are measured in heats of a few, each with the reference. After each heat all heats so far are fitted
-//! ([`fit`]), and intervals of all differences from the fastest one follow that hold at every look ([`bound`]): a candidate
+//! (`fit`), and intervals of all differences from the fastest one follow that hold at every look (`bound`): a candidate
 //! that is surely slower than another is dropped (successive elimination: E. Even-Dar, S. Mannor and Y. Mansour, J. Mach.
 //! Learn. Res. 7, 2006), and the race ends when nobody left can be faster than the leader by more than θ. The probability
 //! that the answer is worse than the best by more than θ is at most the error that was asked for: for that the bounds
