@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
         match part {
             Part::Initial(all) => {
                 for initial in &all {
-                    assert!((initial.name as usize) < reader.names().len());
+                    assert!(initial.name < reader.names().len());
                     let name = reader.names().get(initial.name);
                     assert!(!name.starts_with(b"/") && !name.split(|byte| *byte == b'/').any(|one| one == b".."));
                 }
