@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::{measure, perform, skip};
 
 /// A small tmpfs, unmounted when dropped.
-struct Small(tempfile::TempDir);
+pub struct Small(tempfile::TempDir);
 
 impl Small {
-    fn mount(size: &str) -> Option<Small> {
+    pub fn mount(size: &str) -> Option<Small> {
         let directory = tempfile::tempdir().expect("a directory");
         let options = format!("size={size}");
         let mounted =
@@ -20,14 +20,15 @@ impl Small {
         mounted.is_ok_and(|status| status.success()).then_some(Small(directory))
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.0.path()
     }
 }
 
 impl Drop for Small {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
+        // Lazily: a process that another test starts at this moment holds copies of all open files until its exec.
+        let _ = Command::new("umount").arg("--lazy").arg(self.0.path()).status();
     }
 }
 

@@ -8,6 +8,7 @@ use fsb_engine::latency::count;
 use fsb_engine::{ClockSpec, EngineError, Gate, Measurement, Ready, Step, worker};
 use serde_json::{Value, json};
 
+use crate::disk_full::Small;
 use crate::syscalls::{name_of, strace, strace_is_here};
 use crate::{measure, perform, scratch, skip, task};
 
@@ -302,20 +303,12 @@ fn no_space_is_an_error_with_call_and_file() {
     if unsafe { libc::geteuid() } != 0 {
         return skip("needs root");
     }
-    let directory = tempfile::tempdir().unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(directory.path())
-        .status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        return skip("tmpfs cannot be mounted here");
-    }
+    let Some(small) = Small::mount("1m") else { return skip("tmpfs cannot be mounted here") };
     let workload = json!({"name": "webserver", "files": 5, "file_size": 1000, "threads": 3});
-    perform(Step::Prepare, directory.path(), &workload).unwrap();
-    let ended = measure(directory.path(), 1_000_000, &workload);
-    let cleaned = perform(Step::Cleanup, directory.path(), &workload);
-    let left = fs::read_dir(directory.path()).unwrap().count();
-    assert!(std::process::Command::new("umount").arg(directory.path()).status().unwrap().success());
+    perform(Step::Prepare, small.path(), &workload).unwrap();
+    let ended = measure(small.path(), 1_000_000, &workload);
+    let cleaned = perform(Step::Cleanup, small.path(), &workload);
+    let left = fs::read_dir(small.path()).unwrap().count();
     let error = ended.unwrap_err();
     assert_eq!((error.errno, left), (Some(libc::ENOSPC), 0), "{error}");
     assert!(error.message.starts_with("write to /") && error.message.contains("logfiles/"), "{error}");
