@@ -71,7 +71,7 @@ pub fn child_main(arguments: &[OsString]) -> io::Result<()> {
     let part = arguments.first().and_then(|word| word.to_str()).unwrap_or_default();
     match (part, arguments.get(1..).unwrap_or_default()) {
         (MEASURED | SOME_MEASURED, [directory]) => {
-            rounds::be_measured(Path::new(directory), || watched(part == MEASURED))
+            rounds::be_measured(Path::new(directory), part == MEASURED, || watched(part == MEASURED))
         }
         (ALL | SOME, [program, arguments @ ..]) => {
             watched(part == ALL)?;

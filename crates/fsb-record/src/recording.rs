@@ -49,17 +49,13 @@ pub struct Request {
 pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
     // Stops are cheaper, and alike, where processors that wait do not fall asleep.
     let _awake = fsb_testbed::control::stay_awake();
-    let mut watch = watch(request)?;
-    let cost = overhead::measure(&mut watch)?;
+    let (cost, watch) = overhead::measure(|| watch(request))?;
     let by_ebpf = watch.is_some();
     header.by = if by_ebpf { "ebpf and ptrace" } else { "ptrace" }.to_owned();
     // Where not all calls stop, what stopping costs is taken off those that do at once.
     header.overhead = if by_ebpf { Overhead::default() } else { cost.stop };
     let mut tracer = Tracer::new(&request.root, &header, out, cost, watch)?;
     trace::catch_ends();
-    if by_ebpf {
-        trace::tick_every(LOOK_EVERY_MS);
-    }
     match &request.subject {
         Subject::Program(words) => tracer.launch(words).map_err(RecordError::Refused)?,
         Subject::Process(process) => tracer.attach(*process)?,
@@ -71,15 +67,24 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
 /// Milliseconds after which what the kernel wrote down is taken out at the latest.
 const LOOK_EVERY_MS: u32 = 5;
 
+/// Opens a watch where calls are to be seen by it, and begins to look what came.
 fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
+    let watch = open(request)?;
+    if watch.is_some() {
+        trace::tick_every(LOOK_EVERY_MS);
+    }
+    Ok(watch)
+}
+
+fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
     let process = matches!(request.subject, Subject::Process(_));
     match request.method {
         // Nothing can be said to a process that runs already about which of its calls stop.
         Method::Ebpf if process => {
             Err(RecordError::NoEbpf(io::Error::other("a process that runs already stops at each of its calls")))
         }
-        Method::Ebpf => Watch::open(&syscalls::numbers_without_stop()).map(Some).map_err(RecordError::NoEbpf),
-        Method::Best if !process => Ok(Watch::open(&syscalls::numbers_without_stop()).ok()),
+        Method::Ebpf => Watch::open(&syscalls::numbers_to_watch()).map(Some).map_err(RecordError::NoEbpf),
+        Method::Best if !process => Ok(Watch::open(&syscalls::numbers_to_watch()).ok()),
         Method::Best | Method::Ptrace => Ok(None),
     }
 }

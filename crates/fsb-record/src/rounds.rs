@@ -1,4 +1,5 @@
-//! Calls on small files that are made alone and recorded, to see what recording costs.
+//! Calls on small files that are made alone and recorded, to see what recording costs: some that stop among others, and
+//! some that never do.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -9,18 +10,60 @@ use std::time::Instant;
 
 /// Rounds that are timed, some seven calls each.
 const ROUNDS: usize = 300;
-/// Where the two times are left, in the directory that the calls are about.
+/// Where the times are left, in the directory that the calls are about.
 pub(crate) const TIMES: &str = "times";
 /// Bytes that a round looks at between its calls.
 const LOOKED_AT: usize = 128 << 10;
 
+/// Reads that do not stop: so many that they are taken out of the ring meanwhile, which is a good part of what they cost.
+const READS: usize = 10_000;
+/// Batches of them, of which the median counts.
+const BATCHES: usize = 9;
+
+/// What was timed, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Took {
+    /// All rounds.
+    pub(crate) rounds_ns: u64,
+    /// One read; 0 where that was not tried, for reads stop.
+    pub(crate) read_ns: u64,
+}
+
 /// The child's part: `watched` lets the parent begin to trace.
-pub(crate) fn be_measured(directory: &Path, watched: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+pub(crate) fn be_measured(
+    directory: &Path,
+    reads_stop: bool,
+    watched: impl FnOnce() -> io::Result<()>,
+) -> io::Result<()> {
     rounds(directory)?;
-    let alone = rounds(directory)?;
+    let alone = (rounds(directory)?, reads(directory)?);
     watched()?;
-    let traced = rounds(directory)?;
-    fs::write(directory.join(TIMES), format!("{alone} {traced}"))
+    let traced = (rounds(directory)?, if reads_stop { 0 } else { reads(directory)? });
+    fs::write(directory.join(TIMES), format!("{} {} {} {}", alone.0, alone.1, traced.0, traced.1))
+}
+
+/// What the child left there: alone, and recorded.
+pub(crate) fn took(directory: &Path) -> Option<[Took; 2]> {
+    let text = fs::read_to_string(directory.join(TIMES)).ok()?;
+    let numbers: Vec<u64> = text.split_whitespace().filter_map(|time| time.parse().ok()).collect();
+    let [alone, alone_read, traced, traced_read] = numbers[..] else { return None };
+    let took = |rounds_ns, read_ns| Took { rounds_ns, read_ns };
+    Some([took(alone, alone_read), took(traced, traced_read)])
+}
+
+/// Nanoseconds of a read.
+fn reads(directory: &Path) -> io::Result<u64> {
+    let file = File::open(directory.join("file"))?;
+    let (mut buffer, mut batches) = ([0; 512], [0; BATCHES]);
+    for batch in &mut batches {
+        let begun = Instant::now();
+        for _ in 0..READS {
+            file.read_exact_at(&mut buffer, 512)?;
+        }
+        *batch = begun.elapsed().as_nanos() as u64 / READS as u64;
+    }
+    batches.sort_unstable();
+    Ok(batches[BATCHES / 2])
 }
 
 /// Nanoseconds.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use fsb_testbed::trace::{self, CallInfo, Event, Stop, Until, Watch};
+use fsb_testbed::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
 use fsb_trace::{Header, Kind, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer};
 
 use crate::cost::Cost;
@@ -79,10 +79,11 @@ pub(crate) struct Counts {
     pub(crate) stops: u64,
     /// Nanoseconds between the stops that begin or end a call and their ends.
     pub(crate) spent_ns: u64,
-    /// Calls that did not stop.
-    pub(crate) events: u64,
 }
 
+/// What is told of several tasks where it was not seen who woke whom.
+const NO_WAKES: &str =
+    "who woke whom was not seen (eBPF as root tells it): what its threads waited for each other is thought";
 /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
 const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
 
@@ -156,28 +157,52 @@ impl<W: Write> Tracer<W> {
         Ok(())
     }
 
-    /// A call that did not stop has ended.
     fn happened(&mut self, event: &Event) -> Result<(), RecordError> {
-        if !self.running || BEGINS_AGAIN.contains(&event.result) {
+        match event {
+            _ if !self.running => Ok(()),
+            Event::Ended(ended) => self.ended(ended),
+            Event::Woken(woken) => self.woken(woken),
+        }
+    }
+
+    /// A task was woken; that it waited is written down where its call ends.
+    fn woken(&mut self, Woken { task, by, at_ns }: &Woken) -> Result<(), RecordError> {
+        let (start_ns, event_ns) = (self.at(*at_ns), self.cost.event_ns);
+        let Some(waiter) = self.tasks.get_mut(task) else { return Ok(()) };
+        waiter.woken = Some((*by, start_ns));
+        let Some(waker) = self.tasks.get_mut(by) else { return Ok(()) };
+        let lost = std::mem::replace(&mut waker.lost_ns, event_ns);
+        let times = Times { start_ns, took_ns: 0, lost_ns: lost / LOST_UNIT * LOST_UNIT };
+        Ok(self.resolver.wake(*by as u32, *task as u32, times, &mut self.writer)?)
+    }
+
+    /// A call that did not stop has ended.
+    fn ended(&mut self, call: &Ended) -> Result<(), RecordError> {
+        if BEGINS_AGAIN.contains(&call.result) {
             return Ok(());
         }
-        self.counts.events += 1;
-        let event_ns = self.cost.event_ns;
-        let Some(seen) = seen(event.number, event.arguments) else { return Ok(()) };
-        let id = event.task as u32;
-        let begun = self.resolver.begin(id, &seen.raw, &mut self.writer)?;
-        let state = self.tasks.entry(event.task).or_default();
-        let Some(begun) = begun else {
-            state.lost_ns += event_ns;
-            return Ok(());
+        let id = call.task as u32;
+        let begun = match seen(call.number, call.arguments) {
+            Some(seen) => self.resolver.begin(id, &seen.raw, &mut self.writer)?,
+            None => None,
         };
-        let lost = std::mem::replace(&mut state.lost_ns, event_ns);
-        let times = Times {
-            start_ns: self.at(event.start_ns),
-            took_ns: event.end_ns.saturating_sub(event.start_ns),
-            lost_ns: lost / LOST_UNIT * LOST_UNIT,
-        };
-        Ok(self.resolver.end(id, begun, event.result, times, &mut self.writer)?)
+        let (start_ns, event_ns) = (self.at(call.start_ns), self.cost.event_ns);
+        let state = self.tasks.entry(call.task).or_default();
+        let lost_ns = state.lost_ns / LOST_UNIT * LOST_UNIT;
+        let times = Times { start_ns, took_ns: call.end_ns.saturating_sub(call.start_ns), lost_ns };
+        let woken = state.woken.take().filter(|(_, at_ns)| *at_ns >= start_ns);
+        match (begun, woken) {
+            (Some(begun), _) => {
+                state.lost_ns = event_ns;
+                self.resolver.end(id, begun, call.result, times, &mut self.writer)?;
+            }
+            (None, Some((by, at_ns))) => {
+                state.lost_ns = event_ns;
+                self.resolver.woken(id, (by as u32, at_ns - start_ns), times, &mut self.writer)?;
+            }
+            (None, None) => state.lost_ns += event_ns,
+        }
+        Ok(())
     }
 
     pub(crate) fn launch(&mut self, words: &[OsString]) -> io::Result<()> {
@@ -481,7 +506,10 @@ impl<W: Write> Tracer<W> {
             self.resolver.unseen(Unseen::Lost);
         }
         let seconds = self.now() as f64 * 1e-9;
-        let (incomplete, notes) = self.resolver.finish(&mut self.writer)?;
+        let (incomplete, mut notes) = self.resolver.finish(&mut self.writer)?;
+        if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
+            notes.push(NO_WAKES.to_owned());
+        }
         let known = Totals {
             tasks: self.resolver.tasks(),
             outside: self.resolver.outside(),

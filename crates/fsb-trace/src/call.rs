@@ -38,6 +38,8 @@ pub enum Kind {
     Spawn,
     Wait,
     Exit,
+    Wake,
+    Woken,
 }
 
 /// Which of a call's fields say something.
@@ -119,6 +121,9 @@ pub static ALL_KINDS: &[About] = &[
     about(Kind::Spawn, "clone", "process", b"2"),
     about(Kind::Wait, "wait", "process", b"2"),
     about(Kind::Exit, "exit", "process", b""),
+    about(Kind::Wake, "wake", "process", b"2"),
+    // The lane that woke it, and after how many nanoseconds of waiting.
+    about(Kind::Woken, "woken", "process", b"2o"),
 ];
 
 impl Kind {
@@ -155,7 +160,7 @@ impl Kind {
     /// Whether a replay makes it: not what processes do among each other, and not mappings, which only bring about
     /// accesses that nobody saw.
     pub fn is_replayed(self) -> bool {
-        !matches!(self, Kind::Spawn | Kind::Wait | Kind::Exit | Kind::Map)
+        !matches!(self, Kind::Spawn | Kind::Wait | Kind::Exit | Kind::Wake | Kind::Woken | Kind::Map)
     }
 }
 
@@ -186,7 +191,7 @@ pub struct Call {
     pub name: u32,
     /// The other name: of a rename the new one, of a link the link, of a symbolic link the text.
     pub second: u32,
-    /// Where in the file.
+    /// Where in the file; of a task that was woken the nanoseconds from its start until then.
     pub offset: u64,
     /// Bytes asked for, or the new size; of an open or mkdir the mode.
     pub length: u64,

@@ -9,7 +9,7 @@ pub enum TraceError {
     #[error("it is no trace of fsb's; 'fsb trace import' reads those of strace, fio and blkparse")]
     NotATrace,
     /// It was written by a newer program.
-    #[error("it is a trace of version {0}, and this fsb reads version {version}", version = crate::VERSION)]
+    #[error("it is a trace of version {0}, and this fsb reads versions 1 to {version}", version = crate::VERSION)]
     Version(u16),
     /// It ends before its end.
     #[error("it is cut off after {calls} calls: the recording was killed, or the copy is not whole")]

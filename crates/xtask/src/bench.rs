@@ -62,6 +62,8 @@ pub enum Part {
     Iozone,
     /// `fsb postmark` beside PostMark.
     Postmark,
+    /// `fsb filebench` beside filebench.
+    Filebench,
     /// `fsb compare`.
     Compare,
     /// Reads after a heavy write beside reads alone.

@@ -6,6 +6,7 @@ mod backends;
 mod bench;
 mod compare;
 mod count;
+mod filebench;
 mod image;
 mod iozone;
 mod peers;
@@ -26,8 +27,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; rows
-    /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone and `fsb postmark` beside PostMark; `fsb compare` beside a script; then reads after a
-    /// heavy write beside reads alone.
+    /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
+    /// `fsb filebench` beside filebench; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
@@ -53,6 +54,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(Part::Postmark) {
                 postmark::run(&options)?;
+            }
+            if wanted(Part::Filebench) {
+                filebench::run(&options)?;
             }
             if wanted(Part::Compare) {
                 compare::run(&options.dir, options.rounds)?;

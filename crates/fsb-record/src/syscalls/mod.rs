@@ -2,12 +2,14 @@
 
 mod arguments;
 mod table;
+mod waits;
 
 use fsb_testbed::trace::Rule;
 use fsb_trace::{Kind, RawCall};
 
 pub use arguments::{Arguments, open_flags};
 pub use table::CALLS;
+pub use waits::WAITS;
 
 /// What a call is about, apart from files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,8 +99,14 @@ pub fn rules(all: bool) -> Vec<Rule> {
     CALLS.iter().filter(|watched| all || !needs_no_stop(watched)).map(|watched| watched.rule).collect()
 }
 
+/// The numbers of the others, and of calls that tell only who waits for whom.
+pub fn numbers_to_watch() -> Vec<i32> {
+    let waits = WAITS.iter().map(|number| *number as i32);
+    numbers_without_stop().into_iter().chain(waits).collect()
+}
+
 /// The numbers of the others.
-pub fn numbers_without_stop() -> Vec<i32> {
+fn numbers_without_stop() -> Vec<i32> {
     CALLS.iter().filter(|watched| needs_no_stop(watched)).map(|watched| watched.rule.number as i32).collect()
 }
 
@@ -127,6 +135,7 @@ mod tests {
             assert!(!numbers.contains(&(number as i32)), "{number}");
         }
         assert_eq!(rules(true).len(), rules(false).len() + numbers.len());
+        assert!(WAITS.iter().all(|number| CALLS.iter().all(|watched| watched.rule.number != *number)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! differs.
 
 use super::summary::{Measured, Summary, Workload};
-use crate::show::{listed, some_rows};
+use crate::show::{listed, some_rows, told_of_rows};
 
 /// Some lines below the table, where there is something to tell.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
@@ -50,10 +50,10 @@ fn space(summary: &Summary) -> Option<String> {
             (change.abs() > summary.theta).then(|| format!("{} {:+.0} %", target.name, change * 100.0))
         });
         let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| format!("{} at {}", listed(&told), row.workload))
+        (!told.is_empty()).then(|| (listed(&told), row.workload.clone()))
     });
-    let rows: Vec<String> = rows.collect();
-    (!rows.is_empty()).then(|| format!("Space that the files take differs: {}.", some_rows(&rows)))
+    let rows: Vec<(String, String)> = rows.collect();
+    (!rows.is_empty()).then(|| format!("Space that the files take differs: {}.", told_of_rows(&rows)))
 }
 
 /// `In memory inside the clock, no device did anything: read 1M, warm; rename 4K files.`
@@ -80,12 +80,13 @@ fn processors(summary: &Summary) -> Option<String> {
     if !summary.compares() {
         return None;
     }
-    let rows: Vec<String> = summary.rows.iter().filter_map(|row| of_row(summary, row)).collect();
+    let rows: Vec<(String, String)> = summary.rows.iter().filter_map(|row| of_row(summary, row)).collect();
     (!rows.is_empty())
-        .then(|| format!("CPU an operation differs where speed was not told apart: {}.", some_rows(&rows)))
+        .then(|| format!("CPU an operation differs where speed was not told apart: {}.", told_of_rows(&rows)))
 }
 
-fn of_row(summary: &Summary, row: &Workload) -> Option<String> {
+/// What differs, and the row's name.
+fn of_row(summary: &Summary, row: &Workload) -> Option<(String, String)> {
     let reference = row.cells.get(summary.reference)?.beside(CPU)?;
     let base = reference.interval.as_ref()?;
     let differing = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
@@ -100,7 +101,7 @@ fn of_row(summary: &Summary, row: &Workload) -> Option<String> {
         told.then(|| format!("{} {:+.0} %", target.name, (ratio - 1.0) * 100.0))
     });
     let differing: Vec<String> = differing.collect();
-    (!differing.is_empty()).then(|| format!("{} at {}", differing.join(" and "), row.workload))
+    (!differing.is_empty()).then(|| (listed(&differing), row.workload.clone()))
 }
 
 const CPU: &str = "cpu_per_operation";

@@ -4,24 +4,23 @@ use fsb_model::Better;
 use fsb_model::metric::WITH_DEFERRED;
 
 use super::summary::{Measured, Summary, Workload};
-use crate::show::{listed, some_rows};
+use crate::show::{listed, told_of_rows};
 
-/// `With what was left for later: ext4 -12 % and xfs -4 % at delete 4K files, durable; …`; absent where it matters nowhere.
+/// `Until all is at rest, what was left for later included: ext4 -12 % and xfs -4 % at delete 4K files, durable; …`: those that it
+/// changes by more than matters.
 pub(super) fn line(summary: &Summary) -> Option<String> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells);
-        let changes: Vec<f64> = row.cells.iter().filter_map(|cell| change(cell, row.better)).collect();
-        if changes.iter().all(|change| change.abs() <= summary.theta) {
-            return None;
-        }
         let named = cells.filter_map(|(target, cell)| {
-            let percent = (change(cell, row.better)? * 100.0).round();
-            Some(format!("{} {percent:+.0} %", target.name))
+            let change = change(cell, row.better).filter(|change| change.abs() > summary.theta)?;
+            Some(format!("{} {:+.0} %", target.name, change * 100.0))
         });
-        Some(format!("{} at {}", listed(&named.collect::<Vec<_>>()), row.workload))
+        let named: Vec<String> = named.collect();
+        (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
     };
-    let rows: Vec<String> = summary.rows.iter().filter_map(of_row).collect();
-    (!rows.is_empty()).then(|| format!("Until all is at rest, what was left for later included: {}.", some_rows(&rows)))
+    let rows: Vec<(String, String)> = summary.rows.iter().filter_map(of_row).collect();
+    (!rows.is_empty())
+        .then(|| format!("Until all is at rest, what was left for later included: {}.", told_of_rows(&rows)))
 }
 
 /// By how much the speed of a cell changes when the clock goes on until the target is at rest: never above 0.

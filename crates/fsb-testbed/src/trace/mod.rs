@@ -10,7 +10,7 @@ use std::os::raw::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use ebpf::{Event, Watch};
+pub use ebpf::{Ended, Event, Watch, Woken};
 pub use filter::{HERE, Rule, install};
 
 /// Options of PTRACE_SEIZE: calls are told from signals; new tasks, exec and the filter's stops are events.

@@ -21,8 +21,8 @@ pub use reader::{Part, Reader};
 pub use skim::Skimmed;
 pub use writer::Writer;
 
-/// The version that is written, and the newest that is read.
-pub const VERSION: u16 = 1;
+/// The version that is written, and the newest that is read. Version 1 does not know who woke whom.
+pub const VERSION: u16 = 2;
 
 const MAGIC: &[u8; 8] = b"FSBTRACE";
 /// Calls in a block.

@@ -52,7 +52,7 @@ impl<R: Read> Reader<R> {
             return Err(TraceError::NotATrace);
         }
         let version = u16::from_le_bytes([magic[8], magic[9]]);
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(TraceError::Version(version));
         }
         let mut reader = Reader {

@@ -78,7 +78,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..400), at in 0..600usize, with: u8) {
-        let _ = read(&[&b"FSBTRACE\x01\x00"[..], &bytes].concat());
+        let _ = read(&[&b"FSBTRACE\x02\x00"[..], &bytes].concat());
         let calls: Vec<Call> = (0..50).map(|at| Call { start_ns: at * 1000, ..Call::new(Kind::Exit) }).collect();
         let mut whole = written(&calls, &[b"a/b/c"], &[]);
         let at = at % whole.len();
@@ -137,9 +137,10 @@ fn what_is_no_whole_trace_is_refused() {
     let bytes = written(&calls, &[], &[]);
     assert!(matches!(read(b""), Err(TraceError::NotATrace)));
     assert!(matches!(read(b"1234 openat(AT_FDCWD, ..."), Err(TraceError::NotATrace)));
-    let newer = [&b"FSBTRACE\x02\x00"[..], &bytes[10..]].concat();
-    let said = read(&newer).unwrap_err().to_string();
-    assert_eq!(said, "it is a trace of version 2, and this fsb reads version 1");
+    let of_version = |version| [&b"FSBTRACE"[..], &[version, 0], &bytes[10..]].concat();
+    let said = read(&of_version(3)).unwrap_err().to_string();
+    assert_eq!(said, "it is a trace of version 3, and this fsb reads versions 1 to 2");
+    assert_eq!(read(&of_version(1)).unwrap().0, calls, "what was recorded before is read");
     let calls_then_nothing = bytes.len() - 40;
     assert!(matches!(read(&bytes[..calls_then_nothing]), Err(TraceError::Truncated { calls: 1000 })));
     for end in 10..bytes.len() {

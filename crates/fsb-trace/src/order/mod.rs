@@ -27,20 +27,39 @@ pub struct Turn {
     pub number: u32,
     /// Lanes, and how many calls each of them must have ended.
     pub waits: Vec<(u32, u32)>,
-    /// Nanoseconds of thought before it: after the lane's last call, and after all that it waits for.
+    /// Nanoseconds of thought before it, after the lane's last call.
     pub think_ns: u64,
+    /// Nanoseconds between the end of the last of all that it waits for and its beginning.
+    pub after_ns: u64,
 }
+
+/// Calls of a lane that are remembered: a lane did no more while one that it had woken was getting ready to run.
+const REMEMBERED: usize = 8;
 
 #[derive(Debug, Clone, Default)]
 struct Lane {
     number: u32,
     end_ns: u64,
+    /// When the last calls ended, by their numbers.
+    ends_ns: [u64; REMEMBERED],
     /// A thread begins: its first call waits for the one that made it.
     begins: Option<(u32, u32)>,
     /// The number of the last exit.
     exit: u32,
     /// What this lane is known to come after.
     after: HashMap<u32, u32>,
+}
+
+impl Lane {
+    /// How many calls had ended by then, and when the last of them did where that is remembered.
+    fn done_by(&self, ns: u64) -> (u32, Option<u64>) {
+        let oldest = self.number.saturating_sub(REMEMBERED as u32);
+        let known = (oldest + 1..=self.number).rev().map(|number| (number, self.ends_ns[number as usize % REMEMBERED]));
+        known
+            .clone()
+            .find(|(_, end_ns)| *end_ns <= ns)
+            .map_or((oldest, None), |(number, end_ns)| (number, Some(end_ns)))
+    }
 }
 
 /// Goes through a trace and says of each call when it may begin.
@@ -81,8 +100,9 @@ impl Order {
         let lane = self.lane(call.lane);
         lane.number += 1;
         let before_ns = lane.end_ns;
-        let mut turn = Turn { number: lane.number, think_ns: 0, waits: Vec::new() };
+        let mut turn = Turn { number: lane.number, ..Turn::default() };
         lane.end_ns = call.end_ns();
+        lane.ends_ns[lane.number as usize % REMEMBERED] = lane.end_ns;
         let number = lane.number;
         if let Some((parent, made)) = lane.begins.take() {
             self.wait(call.lane, parent, made, &mut turn.waits);
@@ -100,6 +120,16 @@ impl Order {
                 let exit = self.lane(call.other).exit;
                 self.wait(call.lane, call.other, exit, &mut turn.waits);
             }
+            Kind::Woken => {
+                let woken_ns = call.start_ns.saturating_add(call.offset);
+                let (number, ended_ns) = self.lane(call.other).done_by(woken_ns);
+                self.wait(call.lane, call.other, number, &mut turn.waits);
+                turn.after_ns = ended_ns.map_or(0, |ended_ns| woken_ns.saturating_sub(ended_ns));
+                // Where nothing new was done by then the time itself is all that is known.
+                let until_ns = if turn.waits.is_empty() { call.end_ns() } else { call.start_ns };
+                turn.think_ns = until_ns.saturating_sub(before_ns).saturating_sub(gap_ns + call.lost_ns);
+                return turn;
+            }
             _ => {}
         }
         // What a thread waits for is not thought: it thinks from when the last of all that was before has ended.
@@ -110,6 +140,7 @@ impl Order {
         if call.kind == Kind::Wait && !turn.waits.is_empty() {
             turn.think_ns = 0;
         }
+        turn.after_ns = turn.think_ns;
         turn
     }
 

@@ -81,7 +81,7 @@ fn threads_begin_after_the_call_that_made_them_and_parents_go_on_after_children(
         at(0, 110, 180, Call { other: 1, ..Call::new(Kind::Wait) }),
     ];
     let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &none)).collect();
-    assert_eq!(turns[1], Turn { number: 1, waits: vec![(0, 1)], think_ns: 40 });
+    assert_eq!(turns[1], Turn { number: 1, waits: vec![(0, 1)], think_ns: 40, after_ns: 40 });
     assert_eq!((&turns[2].waits[..], turns[2].think_ns), (&[][..], 0));
     assert_eq!((&turns[3].waits[..], turns[3].think_ns), (&[(1, 2)][..], 0));
 }
@@ -100,6 +100,33 @@ fn what_a_thread_waited_for_is_not_thought() {
     let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &names)).collect();
     assert_eq!((&turns[3].waits[..], turns[3].think_ns), (&[(0, 2)][..], 10), "since the write has ended");
     assert_eq!((&turns[4].waits[..], turns[4].think_ns), (&[][..], 30), "since its own last call");
+}
+
+#[test]
+fn a_thread_that_was_woken_comes_after_what_had_been_done_by_then() {
+    let none = names(&[]);
+    let mut order = Order::new(3, 0);
+    let stat = Call::new(Kind::StatName);
+    let woken = |by, after_ns| Call { other: by, offset: after_ns, ..Call::new(Kind::Woken) };
+    let calls = [
+        at(0, 1, 5, stat),
+        at(1, 0, 10, stat),
+        at(1, 12, 20, stat),
+        // What the other thread did after it had woken this one, and before this one ran.
+        at(1, 31, 35, stat),
+        at(0, 8, 40, woken(1, 22)),
+        at(0, 50, 60, stat),
+        // Woken again by a thread that has done nothing since, and by one that never did anything.
+        at(0, 62, 70, woken(1, 1)),
+        at(0, 75, 90, woken(1, 10)),
+        at(0, 95, 99, woken(2, 3)),
+    ];
+    let turns: Vec<Turn> = calls.iter().map(|call| order.turn(call, &none)).collect();
+    assert_eq!(turns[4], Turn { number: 2, waits: vec![(1, 2)], think_ns: 3, after_ns: 10 });
+    assert_eq!((&turns[5].waits[..], turns[5].think_ns), (&[][..], 10));
+    assert_eq!((&turns[6].waits[..], turns[6].think_ns, turns[6].after_ns), (&[(1, 3)][..], 2, 28));
+    assert_eq!((&turns[7].waits[..], turns[7].think_ns), (&[][..], 20), "what is known is how long it took");
+    assert_eq!((&turns[8].waits[..], turns[8].think_ns), (&[][..], 9));
 }
 
 #[test]

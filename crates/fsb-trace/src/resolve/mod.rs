@@ -229,6 +229,32 @@ impl<W: World> Resolver<W> {
         sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wait) })
     }
 
+    /// A task wakes another one.
+    pub fn wake(&mut self, task: u32, other: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
+        if !self.tables.knows(task) || !self.tables.knows(other) {
+            return Ok(());
+        }
+        let (lane, other) = (self.tables.lane(task), self.tables.lane(other));
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wake) })
+    }
+
+    /// A task waited until another one woke it, so many nanoseconds after it began to wait.
+    pub fn woken(
+        &mut self,
+        task: u32,
+        (by, after_ns): (u32, u64),
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        if !self.tables.knows(task) || !self.tables.knows(by) {
+            return Ok(());
+        }
+        let (lane, other) = (self.tables.lane(task), self.tables.lane(by));
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, offset: after_ns, ..Call::new(Kind::Woken) })
+    }
+
     /// A task has another working directory.
     pub fn change_directory(&mut self, task: u32, fd: i32, path: Option<&[u8]>) {
         if let Some(path) = self.path_of(task, fd, path, true) {

@@ -190,6 +190,52 @@ fn calls_that_do_not_stop_are_seen_all_the_same() {
     }
 }
 
+/// A task that waits for another one, whatever it waits with, is known to: here for a byte in a pipe, and for a lock.
+#[test]
+fn who_woke_whom_is_seen_and_kept_in_a_replay() {
+    needs_root();
+    needs_program("python3");
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    let program = "import os, threading\n\
+        def calls(fd):\n\
+        \x20 os.pwrite(fd, b'x' * 4096, 0)\n\
+        \x20 os.fdatasync(fd)\n\
+        there, back = os.pipe(), os.pipe()\n\
+        one, two = [os.open(name, os.O_RDWR | os.O_CREAT) for name in ('one', 'two')]\n\
+        child = os.fork()\n\
+        for i in range(100):\n\
+        \x20 if child:\n\
+        \x20\x20 calls(one); os.write(there[1], b'x'); os.read(back[0], 1)\n\
+        \x20 else:\n\
+        \x20\x20 os.read(there[0], 1); calls(two); os.write(back[1], b'x')\n\
+        if child == 0: os._exit(0)\n\
+        os.wait()\n\
+        lock = threading.Semaphore(0)\n\
+        thread = threading.Thread(target=lock.acquire)\n\
+        thread.start()\n\
+        calls(one)\n\
+        lock.release()\n\
+        thread.join()\n";
+    let said = record(&work, &["--by", "ebpf"], &["python3", "-c", program]);
+    if stderr(&said).contains("cannot be seen by eBPF") {
+        fsb_testkit::skip_everywhere("eBPF is refused here");
+    }
+    expect_code(&said, 0);
+    let shown = shown(&work);
+    if shown.contains("who woke whom was not seen") {
+        fsb_testkit::skip_everywhere("who wakes whom is not told here");
+    }
+    // Each of two waits for the other a hundred times; a wait that finds its byte there does not sleep.
+    let (_, times) = shown.split_once("woke each other ").unwrap_or_else(|| panic!("{shown}"));
+    let times: u32 = times.split(' ').next().unwrap().parse().unwrap();
+    assert!((150..=260).contains(&times), "{shown}");
+    let trace = scratch.path().join("app.trace");
+    let run = ["run", "null", "--trace", trace.to_str().unwrap(), "--pace", "none", "--blocks", "1", "--quiet"];
+    expect_code(&fsb(scratch.path(), &[&run[..], &["--out", "run"]].concat()), 0);
+}
+
 /// Who has no right to eBPF is told so where it is asked for, and is served by ptrace where it is not.
 #[test]
 fn without_rights_calls_stop() {

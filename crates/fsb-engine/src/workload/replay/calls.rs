@@ -208,7 +208,7 @@ impl Kernel {
                 _ => rustix::fs::fchmod(self.fd(*slot)?, Mode::from(0o644)),
             }),
             Kind::Seek | Kind::SyncRange | Kind::List | Kind::Copy | Kind::Advise => self.raw(step, buffers),
-            Kind::Map | Kind::Spawn | Kind::Wait | Kind::Exit => Ok(call.result),
+            Kind::Map | Kind::Spawn | Kind::Wait | Kind::Exit | Kind::Wake | Kind::Woken => Ok(call.result),
         }
     }
 

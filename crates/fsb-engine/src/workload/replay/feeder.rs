@@ -198,6 +198,7 @@ impl<R: Read> Source<R> {
             slot,
             other,
             think_ns,
+            after_ns: turn.after_ns,
             unopened,
             waits: before..batch.waits.len() as u32,
         });

@@ -69,9 +69,13 @@ impl<'r> Replay<'r> {
         Replay { target, feeder, turns: Turns::new(totals.lanes), pace: options.pace.0, largest, context }
     }
 
-    /// Waits as long as the program thought, from the moment that its last call ended.
-    fn think(&self, recorder: &mut ThreadRecorder<'_>, from_ns: u64, ns: u64) {
-        let until = from_ns.saturating_add((ns as f64 * self.pace) as u64);
+    /// When the program had thought so long since that moment.
+    fn thought(&self, from_ns: u64, ns: u64) -> u64 {
+        from_ns.saturating_add((ns as f64 * self.pace) as u64)
+    }
+
+    /// Waits as the program thought.
+    fn think(&self, recorder: &mut ThreadRecorder<'_>, until: u64) {
         if recorder.is_simulated() {
             return recorder.pass_until(until);
         }
@@ -87,9 +91,11 @@ impl<'r> Replay<'r> {
         }
     }
 
-    fn wait_for(&self, step: &Step, batch: &Batch, recorder: &ThreadRecorder<'_>) -> bool {
+    /// Waits for calls of other lanes; when the last of them ended, as far as that matters, or nothing where others have failed.
+    fn wait_for(&self, step: &Step, batch: &Batch, recorder: &ThreadRecorder<'_>) -> Option<u64> {
         let waits = &batch.waits[step.waits.start as usize..step.waits.end as usize];
-        waits.iter().all(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()))
+        let mut ended_ns = waits.iter().map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
+        ended_ns.try_fold(0, |latest, ended_ns| ended_ns.map(|ended_ns| latest.max(ended_ns)))
     }
 
     /// One call in its turn; false where others have failed.
@@ -97,17 +103,16 @@ impl<'r> Replay<'r> {
         let Step { call, .. } = step;
         state.number += 1;
         let waits = !step.waits.is_empty();
-        if waits && !self.wait_for(step, batch, recorder) {
-            return false;
-        }
-        let thinks = self.pace > 0.0 && step.think_ns > 0;
+        let waited = if waits { self.wait_for(step, batch, recorder) } else { Some(0) };
+        let Some(others_ns) = waited else { return false };
+        let thinks = self.pace > 0.0 && step.think_ns.max(step.after_ns) > 0;
         if thinks {
-            let from = if waits { recorder.now() } else { state.ended_ns };
-            self.think(recorder, from, step.think_ns);
+            let own_ns = self.thought(state.ended_ns, step.think_ns);
+            self.think(recorder, own_ns.max(self.thought(others_ns, step.after_ns)));
         }
         if !step.is_made() {
-            self.turns.end(call.lane, state.number);
             state.ended_ns = recorder.now();
+            self.turns.end(call.lane, state.number, state.ended_ns);
             return true;
         }
         if thinks || waits {
@@ -116,7 +121,7 @@ impl<'r> Replay<'r> {
         let result = if step.unopened { call.result } else { self.target.call(step, &mut state.buffers) };
         recorder.lap(kind(call.kind), call.moved());
         state.ended_ns = recorder.last();
-        self.turns.end(call.lane, state.number);
+        self.turns.end(call.lane, state.number, state.ended_ns);
         if !step.agrees(result) && !self.target.is_nothing() {
             state.other(call, result, self.target);
         }

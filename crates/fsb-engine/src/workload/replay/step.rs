@@ -12,8 +12,10 @@ pub(super) struct Step {
     pub(super) slot: u32,
     /// Where the other one is.
     pub(super) other: u32,
-    /// Nanoseconds of thought before it.
+    /// Nanoseconds of thought before it, after the lane's last call.
     pub(super) think_ns: u64,
+    /// Nanoseconds after the last of all that it waits for.
+    pub(super) after_ns: u64,
     /// The trace never opened its descriptor.
     pub(super) unopened: bool,
     /// Which of the batch's waits are its own.

@@ -133,7 +133,7 @@ fn what_cannot_be_replayed_is_refused() {
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
     assert!(refusal(&path, &[]).contains("it is cut off after"));
     fs::write(&path, [b"FSBTRACE\x09\x00", &whole[10..]].concat()).unwrap();
-    assert!(refusal(&path, &[]).contains("a trace of version 9, and this fsb reads version 1"));
+    assert!(refusal(&path, &[]).contains("a trace of version 9, and this fsb reads versions 1 to 2"));
     let path = trace(root.path(), &[], &[(Some("../../etc/passwd"), Call::new(Kind::StatName))], Totals::default());
     assert!(refusal(&path, &[]).contains("the name '../../etc/passwd' in it leads out of the target"));
     assert!(refusal(&path, &[("pace", "fast".into())]).contains("neither recorded nor none"));

@@ -1,6 +1,6 @@
 //! How far each lane has come, for those that wait for it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::thread::futex::{self, Flags};
 use rustix::time::Timespec;
@@ -16,6 +16,8 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 struct Progress {
     ended: AtomicU32,
     sleepers: AtomicU32,
+    /// When the last of them did.
+    ended_ns: AtomicU64,
 }
 
 /// All lanes.
@@ -27,20 +29,32 @@ impl Turns {
         Turns((0..lanes.max(1)).map(|_| Progress::default()).collect())
     }
 
-    /// One more call of the lane has ended.
+    /// One more call of the lane has ended, at that time.
     #[inline]
-    pub(super) fn end(&self, lane: u32, number: u32) {
+    pub(super) fn end(&self, lane: u32, number: u32, now_ns: u64) {
         let Some(progress) = self.0.get(lane as usize) else { return };
+        progress.ended_ns.store(now_ns, Ordering::Relaxed);
         progress.ended.store(number, Ordering::SeqCst);
         if progress.sleepers.load(Ordering::SeqCst) > 0 {
             let _ = futex::wake(&progress.ended, Flags::PRIVATE, i32::MAX as u32);
         }
     }
 
-    /// Waits until the lane has ended so many calls; false where `given_up` said so first.
+    /// Waits until the lane has ended so many calls; nothing where `given_up` said so first. Says when the last of them ended,
+    /// or 0 where the lane has gone on since.
     #[inline]
-    pub(super) fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> bool {
-        let Some(progress) = self.0.get(lane as usize) else { return true };
+    pub(super) fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> Option<u64> {
+        let Some(progress) = self.0.get(lane as usize) else { return Some(0) };
+        let reached = self.reach(progress, number, given_up);
+        // The time first: where the lane has ended no more by then, it is that call's.
+        let ended_ns = progress.ended_ns.load(Ordering::Relaxed);
+        std::sync::atomic::fence(Ordering::Acquire);
+        let is_last = progress.ended.load(Ordering::Relaxed) == number;
+        reached.then_some(if is_last { ended_ns } else { 0 })
+    }
+
+    #[inline]
+    fn reach(&self, progress: &Progress, number: u32, given_up: impl Fn() -> bool) -> bool {
         for _ in 0..LOOKS {
             if progress.ended.load(Ordering::Acquire) >= number {
                 return true;

@@ -1,9 +1,12 @@
-//! Watching calls without stopping who makes them: two eBPF programs at the kernel's raw tracepoints of system calls.
+//! Watching calls without stopping who makes them: eBPF programs at the kernel's raw tracepoints of system calls, and at the
+//! tracepoint where a task wakes another one.
 //!
-//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Numbers of tasks are those of this process's namespace.
+//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8. Numbers of tasks are those of this process's namespace. The kernel
+//! tells who was woken by the numbers of its first namespace, so in another one that is not seen.
 
 mod program;
 mod ring;
+mod waking;
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -28,13 +31,34 @@ const PROGRAM_LOAD: i32 = 5;
 const RAW_TRACEPOINT_OPEN: i32 = 17;
 const HASH: u64 = 1;
 const RING_BUFFER: u64 = 27;
+const TRACEPOINT: u64 = 5;
 const RAW_TRACEPOINT: u64 = 17;
 /// The instructions are offered under either licence of its two, for the helpers that they call ask for that.
 const LICENCE: &CStr = c"Dual MIT/GPL";
 
+/// What was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A call has ended.
+    Ended(Ended),
+    /// A task within a watched call was woken by one within another.
+    Woken(Woken),
+}
+
+/// A task that was woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Woken {
+    /// Which.
+    pub task: i32,
+    /// Who woke it.
+    pub by: i32,
+    /// When, on CLOCK_MONOTONIC.
+    pub at_ns: u64,
+}
+
 /// A call that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Event {
+pub struct Ended {
     /// Who made it.
     pub task: i32,
     /// Which one.
@@ -56,7 +80,8 @@ pub struct Watch {
     tasks: OwnedFd,
     watched: HashSet<i32>,
     lost: u64,
-    _kept: [OwnedFd; 5],
+    sees_wakes: bool,
+    _kept: Vec<OwnedFd>,
 }
 
 impl Watch {
@@ -73,14 +98,23 @@ impl Watch {
             tasks: tasks.as_raw_fd(),
             ring: ring.as_raw_fd(),
         };
-        let begins = load(&program::begins(&known, numbers))?;
-        let ends = load(&program::ends(&known))?;
+        let begins = load(RAW_TRACEPOINT, &program::begins(&known, numbers))?;
+        let ends = load(RAW_TRACEPOINT, &program::ends(&known))?;
         let mapped = Ring::map(&ring, RING)?;
         // The end first: no call is kept that nobody would take out.
         let at_end = attach(c"sys_exit", &ends)?;
         let at_begin = attach(c"sys_enter", &begins)?;
-        let kept = [at_end, at_begin, begins, ends, ring];
-        Ok(Watch { ring: mapped, tasks, watched: HashSet::new(), lost: 0, _kept: kept })
+        let mut kept = vec![at_end, at_begin, begins, ends, ring];
+        // Calls are worth having without.
+        let wakes = waking::attach(|number_at| load(TRACEPOINT, &program::wakes(&known, number_at)));
+        let sees_wakes = wakes.is_ok();
+        kept.extend(wakes.into_iter().flatten());
+        Ok(Watch { ring: mapped, tasks, watched: HashSet::new(), lost: 0, sees_wakes, _kept: kept })
+    }
+
+    /// Whether it is seen who wakes whom.
+    pub fn sees_wakes(&self) -> bool {
+        self.sees_wakes
     }
 
     /// From now on this task is watched.
@@ -102,16 +136,21 @@ impl Watch {
         }
     }
 
-    /// Takes out the calls that have ended, in that order.
+    /// Takes out what was seen, in that order.
     pub fn drain(&mut self, mut each: impl FnMut(Event)) {
         self.ring.drain(|record: Record| {
-            each(Event {
-                task: record.task as u32 as i32,
-                number: record.number,
-                arguments: program::arguments(&record.registers),
-                start_ns: record.start_ns,
-                end_ns: record.end_ns,
-                result: record.result,
+            let task = record.task as u32 as i32;
+            each(if record.number == program::WAKES as u64 {
+                Event::Woken(Woken { task: record.result as i32, by: task, at_ns: record.start_ns })
+            } else {
+                Event::Ended(Ended {
+                    task,
+                    number: record.number,
+                    arguments: program::arguments(&record.registers),
+                    start_ns: record.start_ns,
+                    end_ns: record.end_ns,
+                    result: record.result,
+                })
             });
         });
     }
@@ -139,8 +178,8 @@ fn device(number: u64) -> u64 {
     u64::from(rustix::fs::major(number)) << 20 | u64::from(rustix::fs::minor(number))
 }
 
-fn load(code: &[u64]) -> io::Result<OwnedFd> {
-    let words = [RAW_TRACEPOINT | (code.len() as u64) << 32, code.as_ptr() as u64, LICENCE.as_ptr() as u64];
+fn load(kind: u64, code: &[u64]) -> io::Result<OwnedFd> {
+    let words = [kind | (code.len() as u64) << 32, code.as_ptr() as u64, LICENCE.as_ptr() as u64];
     bpf(PROGRAM_LOAD, &words).map_err(|error| {
         // Again, to hear why; what the verifier says is for who builds this.
         let mut said = vec![0u8; 1 << 16];

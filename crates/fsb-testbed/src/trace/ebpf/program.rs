@@ -1,6 +1,6 @@
-//! The two programs, written as instructions: one where a call begins, one where it ends.
+//! The programs, written as instructions: one where a call begins, one where it ends, one where a task wakes another one.
 //!
-//! They are some seventy instructions and need no compiler for another machine, so nothing but this crate builds them.
+//! They are some hundred instructions and need no compiler for another machine, so nothing but this crate builds them.
 //! The layout of an instruction and the numbers of helpers are those of `linux/bpf.h`.
 
 use super::ring::Record;
@@ -29,6 +29,9 @@ const RING_SUBMIT: i32 = 132;
 const NO_WAKEUP: i32 = 1;
 /// The loaded number is a map's descriptor.
 const MAP: Register = 1;
+
+/// The number of a record that is no call but a task that wakes another one, whose number is the result.
+pub(super) const WAKES: i32 = 1 << 30;
 
 /// Where the registers of a call's arguments lie in `struct pt_regs`, and how many bytes hold them all.
 #[cfg(target_arch = "x86_64")]
@@ -94,6 +97,15 @@ impl Assembler {
         self.push(0x79, to, from, offset, 0);
     }
 
+    /// Four bytes; the upper half of the register is 0 then.
+    fn load_half(&mut self, to: Register, from: Register, offset: i16) {
+        self.push(0x61, to, from, offset, 0);
+    }
+
+    fn store_half(&mut self, to: Register, offset: i16, from: Register) {
+        self.push(0x63, to, from, offset, 0);
+    }
+
     fn store(&mut self, to: Register, offset: i16, from: Register) {
         self.push(0x7b, to, from, offset, 0);
     }
@@ -144,6 +156,26 @@ impl Assembler {
         self.set(R0, 0);
         self.push(0x95, 0, 0, 0, 0);
         self.code
+    }
+
+    /// R0: an empty record; where the ring has no room it is counted at the task that R8 is of, and that is the end.
+    fn reserve(&mut self, known: &Known) {
+        self.wide(R1, known.ring as u64, MAP);
+        self.set(R2, size_of::<Record>() as i32);
+        self.set(R3, 0);
+        self.call(RING_RESERVE);
+        self.skip_unless_equal(R0, 0, 4);
+        self.load(R1, R8, state::LOST);
+        self.add(R1, 1);
+        self.store(R8, state::LOST, R1);
+        self.end();
+    }
+
+    /// Gives the record in R0 to who reads the ring.
+    fn submit(&mut self) {
+        self.copy(R1, R0);
+        self.set(R2, NO_WAKEUP);
+        self.call(RING_SUBMIT);
     }
 
     /// R8: what is kept of this task; the end where it is not watched.
@@ -210,15 +242,7 @@ pub(super) fn ends(known: &Known) -> Vec<u64> {
     asm.call(KTIME_NS);
     asm.store(R10, -16, R0);
     asm.store_number(R8, state::CALL, 0);
-    asm.wide(R1, known.ring as u64, MAP);
-    asm.set(R2, size_of::<Record>() as i32);
-    asm.set(R3, 0);
-    asm.call(RING_RESERVE);
-    asm.skip_unless_equal(R0, 0, 4);
-    asm.load(R1, R8, state::LOST);
-    asm.add(R1, 1);
-    asm.store(R8, state::LOST, R1);
-    asm.end();
+    asm.reserve(known);
     asm.add(R9, -1);
     asm.store(R0, 0, R9);
     asm.load(R1, R8, state::START);
@@ -232,8 +256,41 @@ pub(super) fn ends(known: &Known) -> Vec<u64> {
         asm.load(R1, R8, state::REGISTERS + 8 * at);
         asm.store(R0, 40 + 8 * at, R1);
     }
-    asm.copy(R1, R0);
-    asm.set(R2, NO_WAKEUP);
-    asm.call(RING_SUBMIT);
+    asm.submit();
+    asm.finish()
+}
+
+/// Runs where a task makes another one ready to run, which is told by its number at that place of the event: puts a record of
+/// it into the ring where both are watched and within calls that are. A task that is interrupted within none wakes nobody.
+pub(super) fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    asm.find_task(known);
+    asm.load(R7, R8, state::CALL);
+    asm.end_if_equal(R7, 0);
+    asm.load_half(R1, R6, number_at);
+    asm.store_half(R10, -24, R1);
+    asm.wide(R1, known.tasks as u64, MAP);
+    asm.copy(R2, R10);
+    asm.add(R2, -24);
+    asm.call(MAP_LOOKUP);
+    asm.end_if_equal(R0, 0);
+    asm.load(R9, R0, state::CALL);
+    asm.end_if_equal(R9, 0);
+    asm.call(KTIME_NS);
+    asm.store(R10, -16, R0);
+    asm.reserve(known);
+    asm.store_number(R0, 0, WAKES);
+    asm.load(R1, R10, -16);
+    asm.store(R0, 8, R1);
+    asm.store(R0, 16, R1);
+    asm.load_half(R1, R10, -24);
+    asm.store(R0, 24, R1);
+    asm.load(R1, R10, -8);
+    asm.store(R0, 32, R1);
+    for at in 0..8 {
+        asm.store_number(R0, 40 + 8 * at, 0);
+    }
+    asm.submit();
     asm.finish()
 }

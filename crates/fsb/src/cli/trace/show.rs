@@ -7,7 +7,7 @@ use clap::Args;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_report::visible;
 use fsb_trace::summary::{Direction, Sizes};
-use fsb_trace::{Header, Names, Part, Summary, Totals, TraceError};
+use fsb_trace::{Header, Kind, Names, Part, Summary, Totals, TraceError};
 
 use crate::cli::COMPACT_HELP;
 use crate::exit;
@@ -96,6 +96,13 @@ fn text(header: &Header, totals: &Totals, summary: &Summary, names: &Names, dura
     }
     if totals.outside > 0 {
         let _ = writeln!(out, "{} calls on files outside its root are left out.", show_count(totals.outside as f64));
+    }
+    if let Some(woken) = summary.kinds.get(&Kind::Woken) {
+        let (times, waited) = (show_count(woken.calls as f64), show_seconds(woken.ns as f64 * 1e-9));
+        let _ = writeln!(
+            out,
+            "Its threads woke each other {times} times, after {waited} of waiting; a replay waits likewise."
+        );
     }
     kinds(&mut out, summary);
     direction(&mut out, "reads", &summary.reads);
