@@ -263,6 +263,19 @@ mod tests {
     use fsb_analysis::Method;
 
     #[test]
+    fn what_many_rows_share_is_told_once() {
+        let told = |all: &[(&str, &str)]| {
+            told_of_rows(&all.iter().map(|(what, row)| ((*what).to_owned(), (*row).to_owned())).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            told(&[("xfs +13 %", "a"), ("btrfs +5 %", "b"), ("xfs +13 %", "c")]),
+            "xfs +13 % at a; btrfs +5 % at b; xfs +13 % at c"
+        );
+        let many = [("xfs +13 %", "a"), ("btrfs +5 %", "b"), ("xfs +13 %", "c"), ("xfs +13 %", "d")];
+        assert_eq!(told(&many), "xfs +13 % at 3 workloads, such as a; btrfs +5 % at b");
+    }
+
+    #[test]
     fn many_names_are_a_number() {
         let names: Vec<String> = (0..6).map(|place| format!("t{place}")).collect();
         assert_eq!(listed_or_counted(&names, "target"), "6 targets");
