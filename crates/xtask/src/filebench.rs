@@ -40,7 +40,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     let directory = tempfile::Builder::new().prefix("fsb-bench-").tempdir_in(&options.dir)?;
     image::leave_mounts()?;
     let pairs = options.pairs;
-    println!("\nfsb filebench beside filebench, {SECONDS} s each, {pairs} pairs in an order that is drawn; medians of our");
+    println!(
+        "\nfsb filebench beside filebench, {SECONDS} s each, {pairs} pairs in an order that is drawn; medians of our"
+    );
     println!("operations a second / filebench's, with the 95 % interval of the median\n");
     println!("| file system | file | operations a second | fsb / filebench |");
     println!("|---|---|--:|---|");
@@ -48,9 +50,8 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         let mount = directory.path().join(target);
         fs::create_dir(&mount)?;
         image::mount(target, &mount, Some(Path::new(MEMORY.0)), MEMORY.1)?;
-        let compared = PERSONALITIES
-            .iter()
-            .try_for_each(|name| compare(&fsb, target, name, &mount, directory.path(), pairs));
+        let compared =
+            PERSONALITIES.iter().try_for_each(|name| compare(&fsb, target, name, &mount, directory.path(), pairs));
         image::unmount(&mount);
         compared?;
     }
