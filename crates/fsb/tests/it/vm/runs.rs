@@ -91,7 +91,7 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     let sets: String =
         ["create", "delete"].iter().map(|name| format!("[[workload]]\nname = '{name}'\nfiles = 50\n")).collect();
     std::fs::write(scratch.path().join("cards.toml"), format!("{PLAN}{sets}")).unwrap();
-    let f2fs = r#"f2fs,mkfs="-O extra_attr,inode_checksum",noinline_data"#;
+    let f2fs = r#"f2fs,mkfs="-O extra_attr,inode_checksum,compression",noinline_data,compress_algorithm=lz4"#;
     let mut command = command(scratch.path(), &["run", "cards.toml", "vfat", "exfat", "minix", f2fs]);
     let output = command
         .args(["--kernel", &kernel, "--size", "240M", "--out", "run"])
@@ -110,6 +110,7 @@ fn file_systems_of_cards_and_flash_are_measured_and_not_only_mounted() {
     let found = &record["targets"][f2fs];
     let holds = |list: &str, word: &str| found[list].as_array().unwrap().iter().any(|entry| entry == word);
     assert!(holds("features", "extra_attr") && holds("mount_options", "noinline_data"), "{found:#}");
+    assert!(holds("mount_options", "compress_algorithm=lz4"), "{found:#}");
     for fs in ["vfat", "exfat", "minix"] {
         assert!(record["targets"][fs]["mkfs_version"].as_str().is_some_and(|text| !text.is_empty()), "{record:#}");
     }
