@@ -98,7 +98,7 @@ fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
         notes.push("Estimate and half-width of its 95 % interval.".to_owned());
     }
     notes.extend(resolution::lines(summary));
-    notes.extend_from_slice(beside);
+    notes.extend(beside.iter().map(|line| names.shorten(line)));
     notes.extend(summary.advice.clone());
     notes
 }

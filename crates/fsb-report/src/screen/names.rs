@@ -43,6 +43,14 @@ impl Names {
         self.full.iter().position(|full| *full == name).map(|place| self.shown(place))
     }
 
+    /// A line with those names as a table shows them that were shortened.
+    pub(crate) fn shorten(&self, line: &str) -> String {
+        let mut pairs: Vec<_> = self.full.iter().zip(&self.shown).filter(|(full, shown)| full != shown).collect();
+        // One may be the beginning of another.
+        pairs.sort_by_key(|(full, _)| std::cmp::Reverse(full.len()));
+        pairs.into_iter().fold(line.to_owned(), |line, (full, shown)| line.replace(full.as_str(), shown))
+    }
+
     /// One line for every name that was shortened.
     pub(crate) fn legend(&self) -> Vec<String> {
         let pairs = self.shown.iter().zip(&self.full);
@@ -138,6 +146,13 @@ mod tests {
         let expected =
             ["ext4…journal…1024", "ext4…4096", "ext4…ordered", "ext4…writeback", "ext4", "xfs,allocsize=512…"];
         assert_eq!(shown(&names), expected);
+    }
+
+    #[test]
+    fn lines_have_the_names_of_the_table() {
+        let names = Names::of(["xfs,allocsize=512k@/dev/sdb1", "xfs,allocsize=512k@/dev/sdb1#2", "xfs"]);
+        let line = names.shorten("xfs,allocsize=512k@/dev/sdb1#2 +5 % and xfs -3 % at delete");
+        assert_eq!(line, format!("{} +5 % and xfs -3 % at delete", names.shown(1)));
     }
 
     #[test]
