@@ -28,6 +28,8 @@ pub struct Outcome {
     pub bytes: u64,
     /// What stopping costs each call that stops.
     pub overhead: Overhead,
+    /// The program began to run.
+    pub begun: bool,
     /// Most calls did not stop.
     pub by_ebpf: bool,
     /// Times that a task was stopped.
@@ -522,6 +524,7 @@ impl<W: Write> Tracer<W> {
         let by_ebpf = self.watch.is_some();
         Ok(Outcome {
             code: self.code,
+            begun: self.running,
             totals,
             bytes,
             overhead: self.cost.stop,

@@ -10,11 +10,12 @@ use crate::progress::say;
 
 /// Fails where a set is slower than the baseline for sure and by more than matters: at an operation as a whole (the
 /// verdict `slower`, from the runs, in the metric it is judged by), or in a finding whose whole interval lies beyond the smallest ratio that matters.
-/// Probably slower does not fail: what is sure there may be too small to matter.
-pub fn slower(document: &Document) -> u8 {
-    let lost = losses(document);
+/// Probably slower does not fail: what is sure there may be too small to matter. Runs of several targets are several comparisons,
+/// each of a target with itself.
+pub fn slower(documents: &[Document]) -> u8 {
+    let lost: Vec<String> = documents.iter().flat_map(losses).collect();
     if lost.is_empty() {
-        return passed(document);
+        return passed(documents);
     }
     // By how much stands in the comparison.
     say(&format!("fsb: --fail-if slower: failed: {}", lost.join("; ")));
@@ -22,14 +23,15 @@ pub fn slower(document: &Document) -> u8 {
 }
 
 /// A gate that could judge nothing has not been passed.
-fn passed(document: &Document) -> u8 {
+fn passed(documents: &[Document]) -> u8 {
     let judged = |operation: &&Operation| {
         operation.estimate.against.values().flatten().any(|estimate| estimate.verdict != Verdict::NotJudged)
     };
-    let primary = || document.operations.iter().filter(|operation| operation.primary);
+    let operations = || documents.iter().flat_map(|document| &document.operations);
+    let primary = || operations().filter(|operation| operation.primary);
     let (judged, all) = (primary().filter(judged).count(), primary().count());
     if judged == 0 {
-        say(match document.withheld {
+        say(match documents.iter().any(|document| document.withheld) {
             true => "fsb: --fail-if slower: nothing could be judged by these runs",
             false => "fsb: --fail-if slower: nothing could be judged: at least 5 runs of each set are needed",
         });
@@ -46,12 +48,7 @@ fn losses(document: &Document) -> Vec<String> {
     let sets = || document.sets.iter().map(|set| set.name.as_str());
     sets()
         .filter_map(|set| {
-            let whole: Vec<String> = document
-                .operations
-                .iter()
-                .filter(|operation| operation.primary && is_slower(operation, set))
-                .map(|operation| named(operation.workload.as_deref(), &operation.operation))
-                .collect();
+            let whole = with(document, set, Verdict::Slower);
             let theta = document.settings.theta;
             let mut parts: Vec<String> = Vec::new();
             for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
@@ -69,9 +66,19 @@ fn losses(document: &Document) -> Vec<String> {
         .collect()
 }
 
-fn is_slower(operation: &Operation, set: &str) -> bool {
-    let estimate = operation.estimate.against.get(set).and_then(Option::as_ref);
-    estimate.is_some_and(|estimate| estimate.verdict == Verdict::Slower)
+/// Operations as a whole at which a set has that verdict.
+fn with(document: &Document, set: &str, verdict: Verdict) -> Vec<String> {
+    let has = |operation: &&Operation| {
+        let estimate = operation.estimate.against.get(set).and_then(Option::as_ref);
+        operation.primary && estimate.is_some_and(|estimate| estimate.verdict == verdict)
+    };
+    let found = document.operations.iter().filter(has);
+    found.map(|operation| named(operation.workload.as_deref(), &operation.operation)).collect()
+}
+
+/// The same as a list of names.
+pub fn rows_with(document: &Document, set: &str, verdict: Verdict) -> String {
+    listed(&with(document, set, verdict))
 }
 
 /// As tables name it.

@@ -198,7 +198,7 @@ pub fn print_exactly(text: &str) -> anyhow::Result<()> {
 /// The exit code that the trials deserve.
 pub fn code(trials: &[Trial]) -> u8 {
     let bad = |trial: &&Trial| trial.counts() && matches!(trial.outcome, Outcome::Failed | Outcome::Invalid);
-    // A budget may end before the first one.
-    let none = !trials.iter().any(Trial::counts);
+    // A budget may end before the first one; and nothing may apply to a target.
+    let none = !trials.iter().any(|trial| trial.counts() && trial.outcome == Outcome::Ok);
     if none || trials.iter().any(|trial| bad(&trial)) { exit::TRIALS } else { exit::DONE }
 }

@@ -95,15 +95,18 @@ impl Table {
     }
 }
 
-/// Which tables an operation is judged by: one metric each, the first that is a rate, else the first that is known at all;
-/// the others tell the same story again, and the worst of a thousand latencies tells none.
+/// Which tables an operation is judged by: one metric each. What a workload of ours is compared by comes first, also where a user
+/// named it; else it is the first that is a rate, else the first that is known at all. The others tell the same story again, and
+/// the worst of a thousand latencies tells none.
 pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
     let subject = |table: &Table| (table.key.workload.clone(), table.key.operation.clone());
     let mut chosen: HashMap<_, usize> = HashMap::new();
-    for (place, table) in tables.iter().enumerate().filter(|(_, table)| metric::find(&table.key.metric).is_some()) {
+    let is_known = |table: &Table| metric::find(&table.key.metric).is_some();
+    for (place, table) in tables.iter().enumerate().filter(|(_, table)| is_known(table) || table.key.workload.is_some())
+    {
         let first = *chosen.entry(subject(table)).or_insert(place);
-        if !is_rate(&tables[first]) && is_rate(table) {
+        if is_known(&tables[first]) && !is_rate(&tables[first]) && is_rate(table) {
             chosen.insert(subject(table), place);
         }
     }

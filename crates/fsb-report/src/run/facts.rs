@@ -68,6 +68,10 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
         facts.push(format!("scale {}", scale(record.plan.scale)));
     }
     facts.push(format!("seed {}", record.plan.seed));
+    if !record.plan.controls.is_empty() {
+        let held: Vec<String> = record.plan.controls.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        facts.push(held.join(" "));
+    }
     if let Some(seconds) = seconds(record, trials) {
         facts.push(show_duration(Duration::from_secs_f64(seconds)));
     }

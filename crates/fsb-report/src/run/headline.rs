@@ -13,6 +13,15 @@ pub(super) fn headline(summary: &Summary) -> String {
     if summary.blocks == 0 {
         return "Nothing was measured.".to_owned();
     }
+    if summary.rows.iter().flat_map(|row| &row.cells).all(|cell| cell.estimate.is_none()) {
+        return format!(
+            "Nothing was measured: no value at {}.",
+            match summary.rows.as_slice() {
+                [row] => row.workload.clone(),
+                rows => counted(rows.len(), "workload"),
+            }
+        );
+    }
     if let Some(why) = &summary.unjudged {
         return unjudged::headline(summary, why);
     }
@@ -104,10 +113,16 @@ fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
         .filter_map(|rival| Some((rival, row.ranking.comparison(rival, winner)?)))
         .min_by(|(_, a), (_, b)| lead(a.ratio).total_cmp(&lead(b.ratio)));
     let Some((rival, comparison)) = closest else { return String::new() };
-    let Change { center, ends } = Change::of(&comparison);
-    let interval = ends.map(|(lo, hi)| format!(", {} CI {lo} to {hi}", level(comparison.level))).unwrap_or_default();
+    // The table has the change against the reference: so has the headline, where that is one of the two.
+    let of_rival = row.ranking.comparison(winner, rival).filter(|_| winner == summary.reference);
+    let Change { center, ends } = Change::of(of_rival.as_ref().unwrap_or(&comparison));
+    let interval = ends.map(|(lo, hi)| format!(" ({} CI {lo} to {hi})", level(comparison.level))).unwrap_or_default();
     let what = if row.better == fsb_model::Better::Higher { "" } else { " in time" };
-    format!(": {center}{what} against {} ({})", summary.targets[rival].name, interval.trim_start_matches(", "))
+    let name = &summary.targets[rival].name;
+    match of_rival {
+        Some(_) => format!(": {name} {center}{what}{interval}"),
+        None => format!(": {center}{what} against {name}{interval}"),
+    }
 }
 
 /// `95 %`, `98.3 %`.

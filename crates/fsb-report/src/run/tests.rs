@@ -167,7 +167,7 @@ fn nothing_at_all_is_a_view_too() {
     assert_eq!((empty.headline.as_str(), empty.blocks, empty.advice), ("Nothing was measured.", 0, None));
     trials.iter_mut().for_each(|trial| (trial.outcome, trial.metrics) = (Outcome::Failed, Vec::new()));
     let failed = Summary::of_run(&record, &trials);
-    assert_eq!(failed.headline, "12 workloads: 12 without any value.");
+    assert_eq!(failed.headline, "Nothing was measured: no value at 12 workloads.");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What is shown of a run.
 
-use fsb_analysis::{Outcome, Verdict};
+use fsb_analysis::Verdict;
 use fsb_model::Better;
 
 use super::summary::{Measured, Summary, Trust, Workload};
@@ -91,11 +91,12 @@ fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
             if summary.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
         let reference = names.shown(summary.reference);
         notes.push(format!("Change against {reference}{interval}.{letters}{less}"));
-    } else if summary.rows.iter().any(|row| row.ranking.outcome != Outcome::Nothing)
-        && !summary.is_comparison()
-        && summary.unjudged.is_none()
-    {
-        notes.push("Estimate and half-width of its 95 % interval.".to_owned());
+    } else if !summary.is_comparison() && summary.unjudged.is_none() {
+        let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
+        // Of a block or two there is no interval.
+        if estimates().any(|estimate| estimate.interval.is_some() && estimate.is_judged()) {
+            notes.push("Estimate and half-width of its 95 % interval.".to_owned());
+        }
     }
     notes.extend(resolution::lines(summary));
     notes.extend(beside.iter().map(|line| names.shorten(line)));

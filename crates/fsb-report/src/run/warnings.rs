@@ -21,9 +21,10 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     if record.finished.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
+    urgent.extend(unflushed(record));
+    urgent.extend(lost(summary));
     let mut warnings: Vec<String> = own().filter(|warning| trust::tells(warning)).cloned().collect();
     warnings.extend(unjudged(summary));
-    warnings.extend(lost(summary));
     warnings.extend(warm_up(trials));
     // What the media turned out to be, not what was asked for.
     warnings.extend(media::differ(record));
@@ -38,6 +39,16 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     warnings.extend(restless(trials));
     warnings.extend(disturbed::warning(trials));
     (urgent, warnings)
+}
+
+/// What durable means where the device flushes nothing.
+fn unflushed(record: &RunRecord) -> Option<String> {
+    let off = |controls: &BTreeMap<String, String>| controls.get("barriers").is_some_and(|value| value == "off");
+    let any = off(&record.plan.controls) || record.plan.targets.iter().any(|target| off(&target.controls));
+    any.then(|| {
+        "barriers=off: the device is not told to flush, so what is called durable or synced here would not survive a loss of power"
+            .to_owned()
+    })
 }
 
 /// Cells and targets without any value, a line for each reason.
@@ -97,7 +108,9 @@ fn lost(summary: &Summary) -> Option<String> {
     for (target, row, cell) in cells(summary).filter(|(_, _, cell)| cell.state == State::Measured) {
         total += cell.lost.len();
         if let Some(first) = cell.lost.first() {
-            named.push(format!("{target} at {}, block {}: {}", row.workload, first.block, first.reason));
+            let (lost, all) = (cell.lost.len(), cell.lost.len() + cell.trials.len());
+            let first = format!("first in block {}: {}", first.block, first.reason);
+            named.push(format!("{target} at {}, {lost} of {all}, {first}", row.workload));
         }
     }
     let are = if total == 1 { "trial has no value and is" } else { "trials have no value and are" };

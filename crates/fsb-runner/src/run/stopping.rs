@@ -108,12 +108,11 @@ impl Schedule<'_> {
         let planned = self.run.record.blocks_planned.unwrap_or(1);
         let repetition = self.run.record.plan.repetition;
         let mut open = String::new();
-        let failed = |trial: &Trial| trial.outcome == Outcome::Failed;
-        if !matches!(repetition, Repetition::Blocks { .. }) && self.run.trials.iter().all(failed) {
-            return Some(format!(
-                "{}: every trial failed, in warm-up too, and more would not change that",
-                count(block)
-            ));
+        let hopeless = |trial: &Trial| matches!(trial.outcome, Outcome::Failed | Outcome::NotApplicable);
+        if !matches!(repetition, Repetition::Blocks { .. }) && self.run.trials.iter().all(hopeless) {
+            let failed = self.run.trials.iter().any(|trial| trial.outcome == Outcome::Failed);
+            let what = if failed { "every trial failed" } else { "nothing applies to these targets" };
+            return Some(format!("{}: {what}, in warm-up too, and more would not change that", count(block)));
         }
         if self.run.record.looks.is_empty()
             && let Repetition::Precision { half_width, .. } = repetition

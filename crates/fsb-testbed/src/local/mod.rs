@@ -232,6 +232,10 @@ impl Testbed for LocalTestbed {
         let available = available(setup)?;
         let mut warnings = check::check(&available.setup)?;
         warnings.extend(available.warnings());
+        // Before there is a directory of results that would stay empty.
+        if check::touches_something(&available.setup) {
+            ledger::default_directory()?;
+        }
         Ok(warnings)
     }
 

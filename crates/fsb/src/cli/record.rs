@@ -10,8 +10,8 @@ use fsb_record::{Method, Outcome, RecordError, Request, Subject};
 use fsb_trace::Header;
 
 use super::COMPACT_HELP;
-use crate::exit;
 use crate::progress::say;
+use crate::{author, exit};
 
 const MORE: &str = "\
 Only files below --root are recorded, without their contents: names, sizes, holes.
@@ -61,6 +61,9 @@ pub struct Arguments {
     /// Replace names by others that tell nothing
     #[arg(long)]
     anonymous: bool,
+    /// Write over a trace that is there
+    #[arg(long)]
+    overwrite: bool,
     /// What is run and recorded
     #[arg(last = true, value_name = "COMMAND", hide = true)]
     command: Vec<OsString>,
@@ -76,7 +79,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None => Subject::Program(arguments.command.clone()),
     };
     let root = root(arguments)?;
-    let output = super::trace::output(&arguments.output)?;
+    let path = &arguments.output;
+    if !arguments.overwrite && std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0) {
+        let path = path.display();
+        return Err(exit::request(format!("{path} is there and would be lost: another -o FILE, or --overwrite")));
+    }
+    let output = super::trace::output(path)?;
     let shown = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let uname = rustix::system::uname();
     let header = Header {
@@ -96,8 +104,15 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let outcome =
         fsb_record::record(&Request { subject, root, method: arguments.by.into() }, header, BufWriter::new(output));
     let outcome = outcome.map_err(|error| refused(arguments, error))?;
+    if !outcome.begun {
+        // It has said why.
+        let removed =
+            author::looking(|| std::fs::metadata(path)?.is_file().then(|| std::fs::remove_file(path)).transpose());
+        removed?.map_err(|error| exit::machine(format!("cannot remove {}: {error}", path.display())))?;
+        return Ok(exit::REQUEST);
+    }
     tell(arguments, &outcome);
-    Ok(exit::DONE)
+    Ok(if outcome.code.is_some_and(|code| code != 0) { exit::TRIALS } else { exit::DONE })
 }
 
 fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {

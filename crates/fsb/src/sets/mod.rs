@@ -41,6 +41,8 @@ pub use regimes::Apart;
 pub struct Sets {
     /// In the order of the arguments; a run directory's in the order of its targets.
     pub sets: Vec<Collected>,
+    /// Where each of them comes from.
+    pub origins: Vec<Origin>,
     /// What the reader must know.
     pub warnings: Vec<String>,
     /// Every file that was read, so that none is written over.
@@ -49,6 +51,15 @@ pub struct Sets {
     pub apart: Option<Apart>,
     /// Workloads that are not judged, with the runs that they were disturbed in.
     pub withheld: BTreeMap<String, Vec<String>>,
+}
+
+/// Where a set comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The number of its argument.
+    pub argument: usize,
+    /// The target, of a run of ours.
+    pub target: Option<String>,
 }
 
 /// One argument, with its files found and its run directories read.
@@ -79,8 +90,8 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
             withheld.entry(label.to_owned()).or_default().push(run.path.display().to_string());
         }
     }
-    let sets = assemble(&mut sources, &mut warnings)?;
-    Ok(Sets { sets, warnings, files, apart: regimes.apart, withheld })
+    let (sets, origins) = assemble(&mut sources, &mut warnings)?;
+    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld })
 }
 
 /// Finds what stands behind an argument, each file once.
@@ -139,12 +150,13 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
     shared.iter().map(warning).collect()
 }
 
-fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Result<Vec<Collected>> {
+fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
     let workloads = Workloads::of(all_runs().flat_map(|run| &run.trials.cells));
     warnings.extend(own::relabelled(all_runs()));
-    let (mut sets, mut wishes) = (Vec::new(), Vec::new());
-    for source in sources {
+    let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());
+    for (argument, source) in sources.iter_mut().enumerate() {
+        let ours = !source.runs.is_empty();
         let made = if source.runs.is_empty() {
             vec![foreign::set(&source.argument, &source.files)?]
         } else {
@@ -152,6 +164,8 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
         };
         for (wish, set) in made {
             wishes.push(wish);
+            // It is still called as its target.
+            origins.push(Origin { argument, target: ours.then(|| set.name.clone()) });
             sets.push(set);
         }
     }
@@ -161,7 +175,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     for (set, name) in sets.iter_mut().zip(naming::settle(&wishes)?) {
         set.name = name;
     }
-    Ok(sets)
+    Ok((sets, origins))
 }
 
 /// The targets of the source's run directories. Several behind one name are taken together target by target; each

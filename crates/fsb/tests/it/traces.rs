@@ -277,6 +277,27 @@ fn logs_of_others_are_imported_and_reduced() {
     assert!(stderr(&refused).contains("it is no trace of these: strace"), "{}", stderr(&refused));
 }
 
+/// A trace may be all that is left of a day of work.
+#[test]
+fn a_trace_is_not_lost_to_another_one() {
+    let scratch = scratch();
+    let work = scratch.path().join("work");
+    fs::create_dir(&work).unwrap();
+    expect_code(&record(&work, &[], &["sh", "-c", "echo x > f; cat f"]), 0);
+    let trace = scratch.path().join("app.trace");
+    let first = fs::read(&trace).unwrap();
+    let refused = record(&work, &[], &["true"]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--overwrite"), "{}", stderr(&refused));
+    assert_eq!(fs::read(&trace).unwrap(), first);
+    // The program's failure is told, and its trace is there.
+    expect_code(&record(&work, &["--overwrite"], &["sh", "-c", "cat f; exit 3"]), 4);
+    assert!(count(&shown(&work), "read") >= 1);
+    fs::remove_file(&trace).unwrap();
+    expect_code(&record(&work, &[], &["no-such-program"]), 2);
+    assert!(!trace.exists(), "of nothing there is no trace");
+}
+
 #[test]
 fn wrong_requests_are_refused() {
     let scratch = scratch();

@@ -149,12 +149,16 @@ fn check_output(output: &Output) -> anyhow::Result<()> {
     output.of_choice().map(drop)
 }
 
+/// Reasons begin in one column, beside names that are no wider.
+const WIDEST: usize = 32;
+
 fn list(raced: &[Raced], risky: bool) -> anyhow::Result<u8> {
     let width = columns::of(std::io::stdout());
     let mut text = String::new();
+    let widest = raced.iter().map(|raced| raced.target.name.chars().count()).max().unwrap_or_default().min(WIDEST);
     for Raced { target, beside, .. } in raced {
         let risk = beside.risk.as_ref().map(|risk| format!("; RISK: {risk}")).unwrap_or_default();
-        text += &(entry(&target.name, &format!("{}{risk}", beside.why), width) + "\n");
+        text += &(entry(&format!("{:widest$}  ", target.name), &format!("{}{risk}", beside.why), width) + "\n");
     }
     text += &format!("{} candidates; the first one is the reference of every heat", raced.len());
     text += if risky { "\n" } else { " (--risky adds dangerous ones)\n" };

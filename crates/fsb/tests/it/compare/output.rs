@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{compare, refused, set};
-use crate::common::{expect_code, fsb, scratch, stderr, stdout};
+use crate::common::{expect_code, fsb, scratch, stderr, stdout, turn};
 
 fn two() -> [String; 2] {
     [set("xfs", "iozone-2010/xfs"), set("ext4", "iozone-2010/ext4")]
@@ -106,6 +106,31 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     let unjudged = fsb(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]);
     expect_code(&unjudged, 2);
     assert!(stderr(&unjudged).contains("nothing could be judged"), "{}", stderr(&unjudged));
+}
+
+/// What matters between two runs of several targets is what became of each of them.
+#[test]
+fn targets_of_two_runs_meet_themselves() {
+    let _turn = turn();
+    let scratch = scratch();
+    for (name, slow) in [("before", "b=null,slowdown=20%"), ("after", "b=null,slowdown=100%")] {
+        let run = ["run", "a=null", slow, "--blocks", "6", "--seed", "4", "-q", "--out", name];
+        expect_code(&fsb(scratch.path(), &run), 0);
+    }
+    let gate =
+        |new: &str| fsb(scratch.path(), &["compare", "old=before", &format!("new={new}"), "--fail-if", "slower"]);
+    let same = gate("before");
+    expect_code(&same, 0);
+    assert!(stdout(&same).contains("new/b is not told apart from old/b."), "{}", stdout(&same));
+    let slower = gate("after");
+    expect_code(&slower, 1);
+    let (said, shown) = (stderr(&slower).replace("\n  ", " "), stdout(&slower).replace("\n    ", " "));
+    assert!(said.contains("failed: new/b is slower than old/b at ") && !said.contains("new/a is"), "{said}");
+    let (_, shown) = shown.split_once("Target by target:").expect("what changed of each");
+    assert!(
+        shown.contains("new/a is not told apart from old/a.") && shown.contains("new/b is slower than old/b at "),
+        "{shown}"
+    );
 }
 
 #[test]

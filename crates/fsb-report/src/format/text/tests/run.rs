@@ -144,7 +144,8 @@ fn the_first_screen_has_one_line_of_trust_and_what_must_be_acted_on() {
     let report = Report::of_run(&summary, &trials);
     let (first, full) = (crate::text::first_screen(&report, WIDTH, false), crate::text::screen(&report, WIDTH, false));
     let count = |text: &str, start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-    assert_eq!((count(&first, "trust: low, because another run"), count(&first, "warning: ")), (1, 1), "{first}");
+    assert_eq!((count(&first, "trust: low, because another run"), count(&first, "warning: ")), (1, 2), "{first}");
+    assert!(first.contains("warning: 1 trial has no value and is left out: "), "{first}");
     assert!(first.contains("warning: 5 min hold 3 of 12 workloads"), "{first}");
     assert!(first.replace("\n  ", " ").contains(" remarks in the report)"), "{first}");
     assert_eq!(count(&full, "trust: low"), 1, "{full}");

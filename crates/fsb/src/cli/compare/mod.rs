@@ -1,5 +1,7 @@
 //! `fsb compare`: sets of results against each other, ours or other tools'.
 
+mod target_by_target;
+
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use super::COMPACT_HELP;
 use crate::columns;
 use crate::progress::say;
 use crate::results::{print_data, print_exactly};
-use crate::sets::Apart;
+use crate::sets::{Apart, Sets};
 use crate::{author, exit, gate, sets};
 
 /// The smallest difference that matters, unless told otherwise.
@@ -87,11 +89,30 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None if format.name == HTML => Single::Lone,
         None => Single::None,
     };
-    let mut document =
-        compare_collected(read.sets, &Request { baseline, theta }, single).context("cannot compare these sets")?;
+    let targets = target_by_target::shared(&read.origins, baseline);
+    let document = compared(read, &Request { baseline, theta }, single)?;
     if document.operations.is_empty() {
         return Err(exit::request(format!("nothing to compare: {}", sets::contents(&contents))));
     }
+    let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
+    let is_text = arguments.output.is_none() && format.name == TEXT;
+    let of_targets = match is_text || arguments.fail_if.is_some() {
+        true => target_by_target::documents(&arguments.sets, &targets, theta)?,
+        false => Vec::new(),
+    };
+    emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
+    if is_text && !of_targets.is_empty() {
+        print_data(&target_by_target::text(&of_targets))?;
+    }
+    if arguments.fail_if != Some(FailIf::Slower) {
+        return Ok(exit::DONE);
+    }
+    Ok(gate::slower(if of_targets.is_empty() { std::slice::from_ref(&document) } else { &of_targets }))
+}
+
+/// Compares what was read, and says of it what its runs do.
+fn compared(read: Sets, request: &Request, single: Single<'_>) -> anyhow::Result<Document> {
+    let mut document = compare_collected(read.sets, request, single).context("cannot compare these sets")?;
     document.warnings.splice(0..0, read.warnings);
     match read.apart {
         Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
@@ -105,9 +126,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         );
         document.withhold_at(workload, why);
     }
-    let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
-    emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
-    Ok(if arguments.fail_if == Some(FailIf::Slower) { gate::slower(&document) } else { exit::DONE })
+    Ok(document)
 }
 
 /// The form that was asked for: by name, else by the file's ending, else text.

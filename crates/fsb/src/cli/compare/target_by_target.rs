@@ -1,0 +1,94 @@
+//! Runs of several targets against each other: `old` and `new` differ by what happened between them, target by target. In the
+//! table of all sets every other one stands against one target of one run.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write;
+
+use fsb_analysis::Verdict;
+use fsb_analysis::compare::{Document, Request, Single};
+
+use fsb_report::show::entry;
+
+use super::compared;
+use crate::columns;
+use crate::gate;
+use crate::sets::{self, Origin};
+
+/// Targets that are compared with themselves, with the argument that others are compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Shared {
+    baseline: usize,
+    targets: Vec<String>,
+}
+
+/// The targets that the baseline's run shares with others; none where no run has several.
+pub(super) fn shared(origins: &[Origin], baseline: usize) -> Option<Shared> {
+    let baseline = origins.get(baseline)?.argument;
+    let of = |argument: usize| {
+        origins.iter().filter(move |origin| origin.argument == argument).filter_map(|origin| origin.target.as_ref())
+    };
+    let arguments: BTreeSet<usize> = origins.iter().map(|origin| origin.argument).collect();
+    let others = || arguments.iter().filter(|argument| **argument != baseline);
+    let targets: Vec<String> =
+        of(baseline).filter(|target| others().any(|other| of(*other).any(|known| known == *target))).cloned().collect();
+    let several = arguments.iter().any(|argument| of(*argument).count() > 1);
+    (several && !targets.is_empty()).then_some(Shared { baseline, targets })
+}
+
+/// A comparison of each of them with itself: the sets are read again, for a comparison takes them apart.
+pub(super) fn documents(arguments: &[OsString], shared: &Option<Shared>, theta: f64) -> anyhow::Result<Vec<Document>> {
+    let Some(Shared { baseline, targets }) = shared else { return Ok(Vec::new()) };
+    let of_target = |target: &String| {
+        let mut read = sets::read(arguments)?;
+        let own: Vec<bool> = read.origins.iter().map(|origin| origin.target.as_ref() == Some(target)).collect();
+        let mut kept = own.iter();
+        read.sets.retain(|_| *kept.next().unwrap_or(&false));
+        let mut kept = own.iter();
+        read.origins.retain(|_| *kept.next().unwrap_or(&false));
+        let baseline = read.origins.iter().position(|origin| origin.argument == *baseline).unwrap_or_default();
+        compared(read, &Request { baseline, theta }, Single::None)
+    };
+    targets.iter().map(of_target).collect()
+}
+
+/// What changed of each target: `new/xfs is slower than old/xfs at delete 4K files, durable.`
+pub(super) fn text(documents: &[Document]) -> String {
+    let mut text = String::from("\nTarget by target:\n");
+    for document in documents {
+        for set in document.sets.iter().filter(|set| set.name != document.baseline) {
+            let said = [(Verdict::Slower, "slower than"), (Verdict::Faster, "faster than")].map(|(verdict, word)| {
+                let at = gate::rows_with(document, &set.name, verdict);
+                (!at.is_empty()).then(|| format!("{word} {} at {}", document.baseline, at))
+            });
+            let said: Vec<String> = said.into_iter().flatten().collect();
+            let said = match said.is_empty() {
+                true => format!("not told apart from {}", document.baseline),
+                false => said.join(", "),
+            };
+            let _ =
+                writeln!(text, "{}", entry("  ", &format!("{} is {said}.", set.name), columns::of(std::io::stdout())));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(argument: usize, target: &str) -> Origin {
+        Origin { argument, target: Some(target.to_owned()) }
+    }
+
+    #[test]
+    fn targets_meet_themselves_where_a_run_has_several() {
+        let two = [origin(0, "ext4"), origin(0, "xfs"), origin(1, "ext4"), origin(1, "btrfs")];
+        let found = shared(&two, 0).unwrap();
+        assert_eq!((found.baseline, &found.targets[..]), (0, &["ext4".to_owned()][..]));
+        assert_eq!(shared(&two, 2).unwrap().baseline, 1);
+        assert_eq!(shared(&[origin(0, "ext4"), origin(1, "ext4")], 0), None, "the table says it");
+        assert_eq!(shared(&two[..2], 0), None, "one run");
+        assert_eq!(shared(&[Origin { argument: 0, target: None }, origin(1, "ext4")], 0), None);
+    }
+}
