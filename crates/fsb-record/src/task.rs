@@ -29,8 +29,8 @@ pub(crate) struct Task {
     pub(crate) start_ns: u64,
     /// What recording took since the last call that was written down.
     pub(crate) lost_ns: u64,
-    /// Who woke it last, and when, within the call that it makes.
-    pub(crate) woken: Option<(i32, u64)>,
+    /// The lane that woke it last, and when, within the call that it makes.
+    pub(crate) woken: Option<(u32, u64)>,
     /// The flags of the task that it is making.
     pub(crate) making: u64,
 }

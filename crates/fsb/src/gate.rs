@@ -8,14 +8,35 @@ use fsb_report::show::listed;
 use crate::exit;
 use crate::progress::say;
 
+/// A comparison, and those of its sets that a gate judges.
+pub struct Judged<'d> {
+    /// The comparison.
+    pub document: &'d Document,
+    /// Names of sets; the baseline is none of them.
+    pub sets: Vec<&'d str>,
+}
+
+impl<'d> Judged<'d> {
+    /// Every set but the baseline.
+    pub fn all(document: &'d Document) -> Judged<'d> {
+        let names = document.sets.iter().map(|set| set.name.as_str());
+        Judged { document, sets: names.filter(|name| *name != document.baseline).collect() }
+    }
+}
+
 /// Fails where a set is slower than the baseline for sure and by more than matters: at an operation as a whole (the
 /// verdict `slower`, from the runs, in the metric it is judged by), or in a finding whose whole interval lies beyond the smallest ratio that matters.
 /// Probably slower does not fail: what is sure there may be too small to matter. Runs of several targets are several comparisons,
 /// each of a target with itself.
-pub fn slower(documents: &[Document]) -> u8 {
-    let lost: Vec<String> = documents.iter().flat_map(losses).collect();
+pub fn slower(judged: &[Judged<'_>]) -> u8 {
+    let lost = |judged: &Judged<'_>| -> Vec<String> {
+        let document = judged.document;
+        let of_set = |set: &&str| Some(format!("{set} is slower than {} {}", document.baseline, lost(document, set)?));
+        judged.sets.iter().filter_map(of_set).collect()
+    };
+    let lost: Vec<String> = judged.iter().flat_map(lost).collect();
     if lost.is_empty() {
-        return passed(documents);
+        return passed(judged);
     }
     // By how much stands in the comparison.
     say(&format!("fsb: --fail-if slower: failed: {}", lost.join("; ")));
@@ -23,47 +44,73 @@ pub fn slower(documents: &[Document]) -> u8 {
 }
 
 /// A gate that could judge nothing has not been passed.
-fn passed(documents: &[Document]) -> u8 {
-    let judged = |operation: &&Operation| {
-        operation.estimate.against.values().flatten().any(|estimate| estimate.verdict != Verdict::NotJudged)
+fn passed(judged: &[Judged<'_>]) -> u8 {
+    let primary = |judged: &&Judged<'_>| -> usize {
+        judged.document.operations.iter().filter(|operation| operation.primary).count()
     };
-    let operations = || documents.iter().flat_map(|document| &document.operations);
-    let primary = || operations().filter(|operation| operation.primary);
-    let (judged, all) = (primary().filter(judged).count(), primary().count());
-    if judged == 0 {
-        say(match documents.iter().any(|document| document.withheld) {
+    let told = |judged: &&Judged<'_>| -> usize {
+        let has = |operation: &&Operation| judged.sets.iter().any(|set| is_judged(operation, set));
+        judged.document.operations.iter().filter(|operation| operation.primary).filter(has).count()
+    };
+    let (told, all): (usize, usize) =
+        (judged.iter().map(|one| told(&one)).sum(), judged.iter().map(|one| primary(&one)).sum());
+    if told == 0 {
+        say(match judged.iter().any(|judged| judged.document.withheld) {
             true => "fsb: --fail-if slower: nothing could be judged by these runs",
             false => "fsb: --fail-if slower: nothing could be judged: at least 5 runs of each set are needed",
         });
         return exit::REQUEST;
     }
-    if judged < all {
-        say(&format!("fsb: --fail-if slower: {judged} of {all} operations could be judged"));
+    if told < all {
+        say(&format!("fsb: --fail-if slower: {told} of {all} operations could be judged"));
     }
     exit::DONE
 }
 
-/// What each set is slower at: `ext4 is slower than xfs at write and fwrite, and at some sizes of read`.
-fn losses(document: &Document) -> Vec<String> {
-    let sets = || document.sets.iter().map(|set| set.name.as_str());
-    sets()
-        .filter_map(|set| {
-            let whole = with(document, set, Verdict::Slower);
-            let theta = document.settings.theta;
-            let mut parts: Vec<String> = Vec::new();
-            for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
-                let name = named(found.workload.as_deref(), &found.operation);
-                // What was told of the whole is not told of its sizes again.
-                if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
-                    parts.push(name);
-                }
-            }
-            let at = [("at", &whole), ("at some sizes of", &parts)];
-            let at = at.iter().filter(|(_, names)| !names.is_empty());
-            let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
-            (!at.is_empty()).then(|| format!("{set} is slower than {} {}", document.baseline, at.join(", and ")))
-        })
-        .collect()
+fn is_judged(operation: &Operation, set: &str) -> bool {
+    let estimate = operation.estimate.against.get(set).and_then(Option::as_ref);
+    estimate.is_some_and(|estimate| estimate.verdict != Verdict::NotJudged)
+}
+
+/// What a set is slower at: `at write and fwrite, and at some sizes of read`.
+fn lost(document: &Document, set: &str) -> Option<String> {
+    let whole = with(document, set, Verdict::Slower);
+    let theta = document.settings.theta;
+    let mut parts: Vec<String> = Vec::new();
+    for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
+        let name = named(found.workload.as_deref(), &found.operation);
+        // What was told of the whole is not told of its sizes again.
+        if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
+            parts.push(name);
+        }
+    }
+    let at = [("at", &whole), ("at some sizes of", &parts)];
+    let at = at.iter().filter(|(_, names)| !names.is_empty());
+    let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
+    (!at.is_empty()).then(|| at.join(", and "))
+}
+
+/// What became of a set, in words: `slower than old/xfs at write, faster than old/xfs at read`.
+pub fn change(document: &Document, set: &str) -> String {
+    let baseline = &document.baseline;
+    let at = |verdict| {
+        let names = with(document, set, verdict);
+        (!names.is_empty()).then(|| format!("at {}", listed(&names)))
+    };
+    let said = [
+        ("slower", lost(document, set)),
+        ("faster", at(Verdict::Faster)),
+        ("probably slower", at(Verdict::ProbablySlower)),
+        ("probably faster", at(Verdict::ProbablyFaster)),
+    ];
+    let said: Vec<String> =
+        said.into_iter().filter_map(|(word, at)| Some(format!("{word} than {baseline} {}", at?))).collect();
+    let judged = document.operations.iter().any(|operation| operation.primary && is_judged(operation, set));
+    match said.is_empty() {
+        true if judged => format!("not told apart from {baseline}"),
+        true => format!("not judged against {baseline}"),
+        false => said.join("; "),
+    }
 }
 
 /// Operations as a whole at which a set has that verdict.
@@ -74,11 +121,6 @@ fn with(document: &Document, set: &str, verdict: Verdict) -> Vec<String> {
     };
     let found = document.operations.iter().filter(has);
     found.map(|operation| named(operation.workload.as_deref(), &operation.operation)).collect()
-}
-
-/// The same as a list of names.
-pub fn rows_with(document: &Document, set: &str, verdict: Verdict) -> String {
-    listed(&with(document, set, verdict))
 }
 
 /// As tables name it.

@@ -28,7 +28,10 @@ pub static WAITS: &[libc::c_long] = &[
     libc::SYS_tgkill,
     libc::SYS_rt_sigtimedwait,
     libc::SYS_rt_sigsuspend,
+    libc::SYS_flock,
+    libc::SYS_splice,
     libc::SYS_exit,
+    libc::SYS_exit_group,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_poll,
     #[cfg(target_arch = "x86_64")]

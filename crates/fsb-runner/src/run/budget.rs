@@ -109,7 +109,7 @@ impl Schedule<'_> {
                 self.show_budget()
             )));
         }
-        self.say_left_out(all, needed);
+        self.say_left_out(needed);
         Ok(())
     }
 
@@ -131,15 +131,15 @@ impl Schedule<'_> {
         if fitting >= labels.len() {
             return labels;
         }
-        let (all, held) = (self.cells.len(), labels[..fitting].to_vec());
+        let held = labels[..fitting].to_vec();
         self.cells.retain(|cell| held.contains(&cell.label));
         let elapsed = self.run.started.elapsed().as_secs_f64();
-        self.say_left_out(all, elapsed + needed * f64::from(self.fewest_blocks()));
+        self.say_left_out(elapsed + needed * f64::from(self.fewest_blocks()));
         held
     }
 
-    /// Of so many cells some are left out; a budget of so many seconds would hold all.
-    fn say_left_out(&mut self, all: usize, needed: f64) {
+    /// Some cells are left out; a budget of so many seconds would hold all.
+    fn say_left_out(&mut self, needed: f64) {
         let kept = &self.cells;
         let left_out: Vec<_> = self
             .run
@@ -159,9 +159,10 @@ impl Schedule<'_> {
         let given = self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64();
         let needed = needed.max(given);
         self.warn(format!(
-            "{} hold {} of {all} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
+            "{} hold {} of {} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
             self.show_budget(),
             self.cells.len(),
+            self.asked,
             budget(needed)
         ));
     }

@@ -84,6 +84,8 @@ pub struct Run<'a> {
 struct Schedule<'a> {
     run: Run<'a>,
     cells: Vec<Cell>,
+    /// How many there were before a budget left some out.
+    asked: usize,
     profiles: BTreeMap<String, Profile>,
     /// What sizes refer to.
     sizing: Sizing,
@@ -153,6 +155,7 @@ impl<'a> Schedule<'a> {
     fn new(run: Run<'a>) -> Self {
         Schedule {
             cells: run.record.cells.clone(),
+            asked: run.record.cells.len(),
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,

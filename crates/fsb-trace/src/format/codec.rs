@@ -173,7 +173,9 @@ impl Codec {
             call.handle = near(self.expected_handle(kind, &last), handle.signed()?, u32::MAX, "a descriptor")?;
         }
         if fields.other {
-            call.other = near(call.handle, other.signed()?, u32::MAX, "a descriptor")?;
+            let (bound, what) =
+                if kind.about().family == "process" { (MOST_LANES, "a lane") } else { (u32::MAX, "a descriptor") };
+            call.other = near(call.handle, other.signed()?, bound, what)?;
         }
         if fields.name {
             call.name = near(last.name, name.signed()?, names.min(MOST_NAMES), "a name")?;

@@ -40,6 +40,9 @@ fn stored(mut call: Call) -> Call {
     ] {
         *field = if has { *field } else { 0 };
     }
+    if call.kind.about().family == "process" {
+        call.other %= 1 << 16;
+    }
     call.offset = if fields.offset { call.offset } else { 0 };
     call.length = if fields.length { call.length } else { 0 };
     call

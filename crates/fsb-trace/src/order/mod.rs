@@ -27,21 +27,32 @@ pub struct Turn {
     pub number: u32,
     /// Lanes, and how many calls each of them must have ended.
     pub waits: Vec<(u32, u32)>,
-    /// Nanoseconds of thought before it, after the lane's last call.
+    /// Nanoseconds of thought before it: after the lane's last call, or after what it waited for if that ended later.
     pub think_ns: u64,
     /// Nanoseconds between the end of the last of all that it waits for and its beginning.
     pub after_ns: u64,
 }
 
-/// Calls of a lane that are remembered: a lane did no more while one that it had woken was getting ready to run.
-const REMEMBERED: usize = 8;
+/// Calls of a lane that are remembered. Where a lane did more while one that it had woken was getting ready to run, that one waits
+/// for a later call than it did.
+const REMEMBERED: usize = 64;
+
+/// Times by the numbers of calls.
+#[derive(Debug, Clone)]
+struct Ends([u64; REMEMBERED]);
+
+impl Default for Ends {
+    fn default() -> Ends {
+        Ends([0; REMEMBERED])
+    }
+}
 
 #[derive(Debug, Clone, Default)]
 struct Lane {
     number: u32,
     end_ns: u64,
     /// When the last calls ended, by their numbers.
-    ends_ns: [u64; REMEMBERED],
+    ends_ns: Ends,
     /// A thread begins: its first call waits for the one that made it.
     begins: Option<(u32, u32)>,
     /// The number of the last exit.
@@ -54,7 +65,8 @@ impl Lane {
     /// How many calls had ended by then, and when the last of them did where that is remembered.
     fn done_by(&self, ns: u64) -> (u32, Option<u64>) {
         let oldest = self.number.saturating_sub(REMEMBERED as u32);
-        let known = (oldest + 1..=self.number).rev().map(|number| (number, self.ends_ns[number as usize % REMEMBERED]));
+        let known =
+            (oldest + 1..=self.number).rev().map(|number| (number, self.ends_ns.0[number as usize % REMEMBERED]));
         known
             .clone()
             .find(|(_, end_ns)| *end_ns <= ns)
@@ -102,7 +114,7 @@ impl Order {
         let before_ns = lane.end_ns;
         let mut turn = Turn { number: lane.number, ..Turn::default() };
         lane.end_ns = call.end_ns();
-        lane.ends_ns[lane.number as usize % REMEMBERED] = lane.end_ns;
+        lane.ends_ns.0[lane.number as usize % REMEMBERED] = lane.end_ns;
         let number = lane.number;
         if let Some((parent, made)) = lane.begins.take() {
             self.wait(call.lane, parent, made, &mut turn.waits);
@@ -121,7 +133,7 @@ impl Order {
                 self.wait(call.lane, call.other, exit, &mut turn.waits);
             }
             Kind::Woken => {
-                let woken_ns = call.start_ns.saturating_add(call.offset);
+                let woken_ns = call.start_ns.saturating_add(call.offset.min(call.took_ns));
                 let (number, ended_ns) = self.lane(call.other).done_by(woken_ns);
                 self.wait(call.lane, call.other, number, &mut turn.waits);
                 turn.after_ns = ended_ns.map_or(0, |ended_ns| woken_ns.saturating_sub(ended_ns));

@@ -4,6 +4,7 @@
 //! last holder lets it go. Paths become names below the root; what lies outside is counted and left out.
 
 mod guess;
+mod processes;
 mod sink;
 mod tables;
 #[cfg(test)]
@@ -186,80 +187,6 @@ impl<W: World> Resolver<W> {
     /// Something happened that no tracer sees the calls of.
     pub fn unseen(&mut self, what: Unseen) {
         *self.unseen.entry(what).or_default() += 1;
-    }
-
-    /// A task makes another one.
-    pub fn spawn(
-        &mut self,
-        task: u32,
-        child: u32,
-        shared: Shared,
-        now: u64,
-        sink: &mut impl Sink,
-    ) -> Result<(), TraceError> {
-        let (lane, other) = self.tables.spawn(task, child, shared);
-        sink.call(&Call { lane, other, start_ns: now, ..Call::new(Kind::Spawn) })
-    }
-
-    /// A task runs another program.
-    pub fn exec(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
-        for held in self.tables.exec(task) {
-            self.let_go(task, &held, now, sink)?;
-        }
-        Ok(())
-    }
-
-    /// A task has ended.
-    pub fn exit(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
-        if !self.tables.knows(task) {
-            return Ok(());
-        }
-        for held in self.tables.let_all_go(task) {
-            self.let_go(task, &held, now, sink)?;
-        }
-        let lane = self.tables.exit(task);
-        sink.call(&Call { lane, start_ns: now, ..Call::new(Kind::Exit) })
-    }
-
-    /// A task waited until another one had ended.
-    pub fn wait(&mut self, task: u32, ended: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
-        let Some(other) = self.tables.ended(ended) else { return Ok(()) };
-        let lane = self.tables.lane(task);
-        let Times { start_ns, took_ns, lost_ns } = times;
-        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wait) })
-    }
-
-    /// A task wakes another one.
-    pub fn wake(&mut self, task: u32, other: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
-        if !self.tables.knows(task) || !self.tables.knows(other) {
-            return Ok(());
-        }
-        let (lane, other) = (self.tables.lane(task), self.tables.lane(other));
-        let Times { start_ns, took_ns, lost_ns } = times;
-        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wake) })
-    }
-
-    /// A task waited until another one woke it, so many nanoseconds after it began to wait.
-    pub fn woken(
-        &mut self,
-        task: u32,
-        (by, after_ns): (u32, u64),
-        times: Times,
-        sink: &mut impl Sink,
-    ) -> Result<(), TraceError> {
-        if !self.tables.knows(task) || !self.tables.knows(by) {
-            return Ok(());
-        }
-        let (lane, other) = (self.tables.lane(task), self.tables.lane(by));
-        let Times { start_ns, took_ns, lost_ns } = times;
-        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, offset: after_ns, ..Call::new(Kind::Woken) })
-    }
-
-    /// A task has another working directory.
-    pub fn change_directory(&mut self, task: u32, fd: i32, path: Option<&[u8]>) {
-        if let Some(path) = self.path_of(task, fd, path, true) {
-            self.tables.change_directory(task, path);
-        }
     }
 
     /// Whether exec closes a descriptor.

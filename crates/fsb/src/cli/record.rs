@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::units::{show_count, show_seconds};
@@ -79,12 +79,15 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None => Subject::Program(arguments.command.clone()),
     };
     let root = root(arguments)?;
-    let path = &arguments.output;
-    if !arguments.overwrite && std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0) {
+    let (path, part) = (&arguments.output, part(&arguments.output));
+    let is_there = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
+    if is_there && !arguments.overwrite {
         let path = path.display();
         return Err(exit::request(format!("{path} is there and would be lost: another -o FILE, or --overwrite")));
     }
-    let output = super::trace::output(path)?;
+    // What is there stays until there is something better.
+    let made = if is_there { &part } else { path };
+    let output = super::trace::output(made)?;
     let shown = |words: &[OsString]| words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let uname = rustix::system::uname();
     let header = Header {
@@ -103,16 +106,38 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let outcome =
         fsb_record::record(&Request { subject, root, method: arguments.by.into() }, header, BufWriter::new(output));
-    let outcome = outcome.map_err(|error| refused(arguments, error))?;
-    if !outcome.begun {
-        // It has said why.
-        let removed =
-            author::looking(|| std::fs::metadata(path)?.is_file().then(|| std::fs::remove_file(path)).transpose());
-        removed?.map_err(|error| exit::machine(format!("cannot remove {}: {error}", path.display())))?;
-        return Ok(exit::REQUEST);
+    let outcome = match outcome {
+        // A program that did not begin has said why.
+        Ok(outcome) if !outcome.begun => {
+            forget(made)?;
+            return Ok(exit::REQUEST);
+        }
+        Ok(outcome) => outcome,
+        Err(error) => {
+            forget(made)?;
+            return Err(refused(arguments, error));
+        }
+    };
+    if is_there {
+        let failed = |error| exit::machine(format!("cannot rename {} to {}: {error}", made.display(), path.display()));
+        author::looking(|| std::fs::rename(made, path))?.map_err(failed)?;
     }
     tell(arguments, &outcome);
     Ok(if outcome.code.is_some_and(|code| code != 0) { exit::TRIALS } else { exit::DONE })
+}
+
+/// Where a trace is made that takes another one's place when it is whole.
+fn part(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
+}
+
+/// Removes a trace of nothing; what is no file is none of ours.
+fn forget(path: &Path) -> anyhow::Result<()> {
+    let removed =
+        author::looking(|| if std::fs::metadata(path)?.is_file() { std::fs::remove_file(path) } else { Ok(()) });
+    removed?.map_err(|error| exit::machine(format!("cannot remove {}: {error}", path.display())))
 }
 
 fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {

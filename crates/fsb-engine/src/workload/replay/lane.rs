@@ -8,7 +8,7 @@ use super::calls::{Buffers, Target};
 use super::feeder::Feeder;
 use super::options::Options;
 use super::step::{Batch, Step};
-use super::turns::Turns;
+use super::turns::{Ended, Turns};
 use crate::EngineError;
 use crate::clock;
 use crate::context::Context;
@@ -94,8 +94,14 @@ impl<'r> Replay<'r> {
     /// Waits for calls of other lanes; when the last of them ended, as far as that matters, or nothing where others have failed.
     fn wait_for(&self, step: &Step, batch: &Batch, recorder: &ThreadRecorder<'_>) -> Option<u64> {
         let waits = &batch.waits[step.waits.start as usize..step.waits.end as usize];
-        let mut ended_ns = waits.iter().map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
-        ended_ns.try_fold(0, |latest, ended_ns| ended_ns.map(|ended_ns| latest.max(ended_ns)))
+        let mut ended = waits.iter().map(|(lane, number)| self.turns.wait(*lane, *number, || recorder.failed()));
+        ended.try_fold(0, |latest, ended| {
+            Some(match ended? {
+                Ended::At(ended_ns) => latest.max(ended_ns),
+                Ended::Before => latest,
+                Ended::Meanwhile => recorder.now(),
+            })
+        })
     }
 
     /// One call in its turn; false where others have failed.
@@ -108,7 +114,8 @@ impl<'r> Replay<'r> {
         let thinks = self.pace > 0.0 && step.think_ns.max(step.after_ns) > 0;
         if thinks {
             let own_ns = self.thought(state.ended_ns, step.think_ns);
-            self.think(recorder, own_ns.max(self.thought(others_ns, step.after_ns)));
+            let others_ns = if waits { self.thought(others_ns, step.after_ns) } else { 0 };
+            self.think(recorder, own_ns.max(others_ns));
         }
         if !step.is_made() {
             state.ended_ns = recorder.now();

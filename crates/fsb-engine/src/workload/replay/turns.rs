@@ -16,8 +16,19 @@ const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 struct Progress {
     ended: AtomicU32,
     sleepers: AtomicU32,
-    /// When the last of them did.
-    ended_ns: AtomicU64,
+    /// When the last one did, and the one before it, by the parity of their numbers.
+    ended_ns: [AtomicU64; 2],
+}
+
+/// When a call had ended that was waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// At that time.
+    At(u64),
+    /// Some time before its lane was looked at, which had gone on.
+    Before,
+    /// While it was waited for; its lane has gone on since.
+    Meanwhile,
 }
 
 /// All lanes.
@@ -33,24 +44,28 @@ impl Turns {
     #[inline]
     pub(super) fn end(&self, lane: u32, number: u32, now_ns: u64) {
         let Some(progress) = self.0.get(lane as usize) else { return };
-        progress.ended_ns.store(now_ns, Ordering::Relaxed);
+        progress.ended_ns[number as usize & 1].store(now_ns, Ordering::Release);
         progress.ended.store(number, Ordering::SeqCst);
         if progress.sleepers.load(Ordering::SeqCst) > 0 {
             let _ = futex::wake(&progress.ended, Flags::PRIVATE, i32::MAX as u32);
         }
     }
 
-    /// Waits until the lane has ended so many calls; nothing where `given_up` said so first. Says when the last of them ended,
-    /// or 0 where the lane has gone on since.
+    /// Waits until the lane has ended so many calls; nothing where `given_up` said so first.
     #[inline]
-    pub(super) fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> Option<u64> {
-        let Some(progress) = self.0.get(lane as usize) else { return Some(0) };
-        let reached = self.reach(progress, number, given_up);
-        // The time first: where the lane has ended no more by then, it is that call's.
-        let ended_ns = progress.ended_ns.load(Ordering::Relaxed);
-        std::sync::atomic::fence(Ordering::Acquire);
-        let is_last = progress.ended.load(Ordering::Relaxed) == number;
-        reached.then_some(if is_last { ended_ns } else { 0 })
+    pub(super) fn wait(&self, lane: u32, number: u32, given_up: impl Fn() -> bool) -> Option<Ended> {
+        let Some(progress) = self.0.get(lane as usize) else { return Some(Ended::Before) };
+        let before = progress.ended.load(Ordering::Acquire);
+        if before < number && !self.reach(progress, number, given_up) {
+            return None;
+        }
+        let ended_ns = progress.ended_ns[number as usize & 1].load(Ordering::Acquire);
+        // The time is written again by the next call but one only: where the lane stands at this one it is this one's.
+        Some(match progress.ended.load(Ordering::Acquire) {
+            ended if ended == number => Ended::At(ended_ns),
+            _ if before < number => Ended::Meanwhile,
+            _ => Ended::Before,
+        })
     }
 
     #[inline]

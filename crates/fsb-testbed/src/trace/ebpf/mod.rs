@@ -54,6 +54,10 @@ pub struct Woken {
     pub by: i32,
     /// When, on CLOCK_MONOTONIC.
     pub at_ns: u64,
+    /// The number of the call that it woke it in.
+    pub number: u64,
+    /// That call's arguments.
+    pub arguments: [u64; 6],
 }
 
 /// A call that has ended.
@@ -141,7 +145,13 @@ impl Watch {
         self.ring.drain(|record: Record| {
             let task = record.task as u32 as i32;
             each(if record.number == program::WAKES as u64 {
-                Event::Woken(Woken { task: record.result as i32, by: task, at_ns: record.start_ns })
+                Event::Woken(Woken {
+                    task: record.result as i32,
+                    by: task,
+                    at_ns: record.start_ns,
+                    number: record.end_ns,
+                    arguments: program::arguments(&record.registers),
+                })
             } else {
                 Event::Ended(Ended {
                     task,

@@ -30,7 +30,8 @@ const NO_WAKEUP: i32 = 1;
 /// The loaded number is a map's descriptor.
 const MAP: Register = 1;
 
-/// The number of a record that is no call but a task that wakes another one, whose number is the result.
+/// The number of a record that is no call but a task that wakes another one, whose number is the result; the end is the number of
+/// the call that it wakes it in, and the registers are that call's.
 pub(super) const WAKES: i32 = 1 << 30;
 
 /// Where the registers of a call's arguments lie in `struct pt_regs`, and how many bytes hold them all.
@@ -134,6 +135,11 @@ impl Assembler {
         self.push(0x55, register, 0, 0, number);
     }
 
+    fn end_if_same(&mut self, one: Register, other: Register) {
+        self.to_end.push(self.code.len());
+        self.push(0x1d, one, other, 0, 0);
+    }
+
     fn end(&mut self) {
         self.to_end.push(self.code.len());
         self.push(0x05, 0, 0, 0, 0);
@@ -148,12 +154,13 @@ impl Assembler {
         self.push(0x55, register, 0, over, number);
     }
 
-    fn finish(mut self) -> Vec<u64> {
+    /// With what the program answers.
+    fn finish(mut self, answer: i32) -> Vec<u64> {
         let end = self.code.len();
         for at in std::mem::take(&mut self.to_end) {
             self.code[at] |= ((end - at - 1) as u64 & 0xffff) << 16;
         }
-        self.set(R0, 0);
+        self.set(R0, answer);
         self.push(0x95, 0, 0, 0, 0);
         self.code
     }
@@ -228,7 +235,7 @@ pub(super) fn begins(known: &Known, numbers: &[i32]) -> Vec<u64> {
     asm.store(R8, state::CALL, R7);
     asm.call(KTIME_NS);
     asm.store(R8, state::START, R0);
-    asm.finish()
+    asm.finish(0)
 }
 
 /// Runs where a call ends: puts a record of it into the ring.
@@ -257,11 +264,12 @@ pub(super) fn ends(known: &Known) -> Vec<u64> {
         asm.store(R0, 40 + 8 * at, R1);
     }
     asm.submit();
-    asm.finish()
+    asm.finish(0)
 }
 
 /// Runs where a task makes another one ready to run, which is told by its number at that place of the event: puts a record of
-/// it into the ring where both are watched and within calls that are. A task that is interrupted within none wakes nobody.
+/// it into the ring where both are watched and within calls that are, with the call of the one that wakes. Whom an interrupt
+/// wakes looks as if whatever it interrupted had done it: it is left out where that was within no such call.
 pub(super) fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     let mut asm = Assembler::default();
     asm.copy(R6, R1);
@@ -269,6 +277,8 @@ pub(super) fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     asm.load(R7, R8, state::CALL);
     asm.end_if_equal(R7, 0);
     asm.load_half(R1, R6, number_at);
+    asm.load_half(R2, R10, -8);
+    asm.end_if_same(R1, R2);
     asm.store_half(R10, -24, R1);
     asm.wide(R1, known.tasks as u64, MAP);
     asm.copy(R2, R10);
@@ -283,14 +293,17 @@ pub(super) fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     asm.store_number(R0, 0, WAKES);
     asm.load(R1, R10, -16);
     asm.store(R0, 8, R1);
-    asm.store(R0, 16, R1);
+    asm.add(R7, -1);
+    asm.store(R0, 16, R7);
     asm.load_half(R1, R10, -24);
     asm.store(R0, 24, R1);
     asm.load(R1, R10, -8);
     asm.store(R0, 32, R1);
     for at in 0..8 {
-        asm.store_number(R0, 40 + 8 * at, 0);
+        asm.load(R1, R8, state::REGISTERS + 8 * at);
+        asm.store(R0, 40 + 8 * at, R1);
     }
     asm.submit();
-    asm.finish()
+    // Others who listen at this tracepoint hear of it, too.
+    asm.finish(1)
 }

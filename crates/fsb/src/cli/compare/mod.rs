@@ -15,6 +15,7 @@ use fsb_report::{FORMATS, Format, Report, text};
 
 use super::COMPACT_HELP;
 use crate::columns;
+use crate::gate::Judged;
 use crate::progress::say;
 use crate::results::{print_data, print_exactly};
 use crate::sets::{Apart, Sets};
@@ -90,6 +91,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         None => Single::None,
     };
     let targets = target_by_target::shared(&read.origins, baseline);
+    let elsewhere = target_by_target::of_other_arguments(&read, baseline);
     let document = compared(read, &Request { baseline, theta }, single)?;
     if document.operations.is_empty() {
         return Err(exit::request(format!("nothing to compare: {}", sets::contents(&contents))));
@@ -107,7 +109,17 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if arguments.fail_if != Some(FailIf::Slower) {
         return Ok(exit::DONE);
     }
-    Ok(gate::slower(if of_targets.is_empty() { std::slice::from_ref(&document) } else { &of_targets }))
+    if of_targets.is_empty() {
+        return Ok(gate::slower(&[Judged::all(&document)]));
+    }
+    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(Judged::all).collect();
+    // Those that no run shares a target with are held against the baseline, as without targets.
+    let met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
+    let sets: Vec<&str> = elsewhere.iter().map(String::as_str).filter(|name| !met(name)).collect();
+    if !sets.is_empty() {
+        judged.push(Judged { document: &document, sets });
+    }
+    Ok(gate::slower(&judged))
 }
 
 /// Compares what was read, and says of it what its runs do.

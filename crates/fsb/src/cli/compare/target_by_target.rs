@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use fsb_analysis::Verdict;
 use fsb_analysis::compare::{Document, Request, Single};
 
 use fsb_report::show::entry;
@@ -13,7 +12,7 @@ use fsb_report::show::entry;
 use super::compared;
 use crate::columns;
 use crate::gate;
-use crate::sets::{self, Origin};
+use crate::sets::{self, Origin, Sets};
 
 /// Targets that are compared with themselves, with the argument that others are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +33,13 @@ pub(super) fn shared(origins: &[Origin], baseline: usize) -> Option<Shared> {
         of(baseline).filter(|target| others().any(|other| of(*other).any(|known| known == *target))).cloned().collect();
     let several = arguments.iter().any(|argument| of(*argument).count() > 1);
     (several && !targets.is_empty()).then_some(Shared { baseline, targets })
+}
+
+/// Names of the sets that come from other arguments than the baseline.
+pub(super) fn of_other_arguments(read: &Sets, baseline: usize) -> Vec<String> {
+    let own = read.origins.get(baseline).map(|origin| origin.argument);
+    let others = read.sets.iter().zip(&read.origins).filter(|(_, origin)| Some(origin.argument) != own);
+    others.map(|(set, _)| set.name.clone()).collect()
 }
 
 /// A comparison of each of them with itself: the sets are read again, for a comparison takes them apart.
@@ -57,15 +63,7 @@ pub(super) fn text(documents: &[Document]) -> String {
     let mut text = String::from("\nTarget by target:\n");
     for document in documents {
         for set in document.sets.iter().filter(|set| set.name != document.baseline) {
-            let said = [(Verdict::Slower, "slower than"), (Verdict::Faster, "faster than")].map(|(verdict, word)| {
-                let at = gate::rows_with(document, &set.name, verdict);
-                (!at.is_empty()).then(|| format!("{word} {} at {}", document.baseline, at))
-            });
-            let said: Vec<String> = said.into_iter().flatten().collect();
-            let said = match said.is_empty() {
-                true => format!("not told apart from {}", document.baseline),
-                false => said.join(", "),
-            };
+            let said = gate::change(document, &set.name);
             let _ =
                 writeln!(text, "{}", entry("  ", &format!("{} is {said}.", set.name), columns::of(std::io::stdout())));
         }

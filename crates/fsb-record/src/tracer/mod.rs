@@ -1,5 +1,7 @@
 //! Follows a program from stop to stop and writes its file calls down.
 
+mod events;
+
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -7,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use fsb_testbed::trace::{self, CallInfo, Ended, Event, Stop, Until, Watch, Woken};
+use fsb_testbed::trace::{self, CallInfo, Event, Stop, Until, Watch};
 use fsb_trace::{Header, Kind, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer};
 
 use crate::cost::Cost;
@@ -84,8 +86,7 @@ pub(crate) struct Counts {
 }
 
 /// What is told of several tasks where it was not seen who woke whom.
-const NO_WAKES: &str =
-    "who woke whom was not seen (eBPF as root tells it): what its threads waited for each other is thought";
+const NO_WAKES: &str = "who woke whom was not seen (eBPF tells it, as root outside containers): what its threads waited for each other is thought";
 /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
 const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
 
@@ -136,75 +137,6 @@ impl<W: Write> Tracer<W> {
             Some(_) => [self.cost.stop.gap_ns / 2, self.cost.stop.call_ns, self.cost.stop.gap_ns.div_ceil(2)],
             None => [0; 3],
         }
-    }
-
-    /// From now on the calls of this task that need no stop are seen.
-    fn see(&mut self, task: i32) {
-        if let Some(watch) = &mut self.watch
-            && watch.add(task).is_err()
-        {
-            self.resolver.unseen(Unseen::Lost);
-        }
-    }
-
-    /// Writes down what the kernel has seen meanwhile.
-    fn take_events(&mut self) -> Result<(), RecordError> {
-        let Some(watch) = &mut self.watch else { return Ok(()) };
-        let mut events = std::mem::take(&mut self.events);
-        watch.drain(|event| events.push(event));
-        for event in events.drain(..) {
-            self.happened(&event)?;
-        }
-        self.events = events;
-        Ok(())
-    }
-
-    fn happened(&mut self, event: &Event) -> Result<(), RecordError> {
-        match event {
-            _ if !self.running => Ok(()),
-            Event::Ended(ended) => self.ended(ended),
-            Event::Woken(woken) => self.woken(woken),
-        }
-    }
-
-    /// A task was woken; that it waited is written down where its call ends.
-    fn woken(&mut self, Woken { task, by, at_ns }: &Woken) -> Result<(), RecordError> {
-        let (start_ns, event_ns) = (self.at(*at_ns), self.cost.event_ns);
-        let Some(waiter) = self.tasks.get_mut(task) else { return Ok(()) };
-        waiter.woken = Some((*by, start_ns));
-        let Some(waker) = self.tasks.get_mut(by) else { return Ok(()) };
-        let lost = std::mem::replace(&mut waker.lost_ns, event_ns);
-        let times = Times { start_ns, took_ns: 0, lost_ns: lost / LOST_UNIT * LOST_UNIT };
-        Ok(self.resolver.wake(*by as u32, *task as u32, times, &mut self.writer)?)
-    }
-
-    /// A call that did not stop has ended.
-    fn ended(&mut self, call: &Ended) -> Result<(), RecordError> {
-        if BEGINS_AGAIN.contains(&call.result) {
-            return Ok(());
-        }
-        let id = call.task as u32;
-        let begun = match seen(call.number, call.arguments) {
-            Some(seen) => self.resolver.begin(id, &seen.raw, &mut self.writer)?,
-            None => None,
-        };
-        let (start_ns, event_ns) = (self.at(call.start_ns), self.cost.event_ns);
-        let state = self.tasks.entry(call.task).or_default();
-        let lost_ns = state.lost_ns / LOST_UNIT * LOST_UNIT;
-        let times = Times { start_ns, took_ns: call.end_ns.saturating_sub(call.start_ns), lost_ns };
-        let woken = state.woken.take().filter(|(_, at_ns)| *at_ns >= start_ns);
-        match (begun, woken) {
-            (Some(begun), _) => {
-                state.lost_ns = event_ns;
-                self.resolver.end(id, begun, call.result, times, &mut self.writer)?;
-            }
-            (None, Some((by, at_ns))) => {
-                state.lost_ns = event_ns;
-                self.resolver.woken(id, (by as u32, at_ns - start_ns), times, &mut self.writer)?;
-            }
-            (None, None) => state.lost_ns += event_ns,
-        }
-        Ok(())
     }
 
     pub(crate) fn launch(&mut self, words: &[OsString]) -> io::Result<()> {

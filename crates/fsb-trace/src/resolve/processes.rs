@@ -1,0 +1,80 @@
+//! What tasks do among each other: they make each other, run programs, wait, wake and end.
+
+use super::{Resolver, Shared, Sink, Times, World};
+use crate::TraceError;
+use crate::call::{Call, Kind};
+
+impl<W: World> Resolver<W> {
+    /// A task makes another one.
+    pub fn spawn(
+        &mut self,
+        task: u32,
+        child: u32,
+        shared: Shared,
+        now: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        let (lane, other) = self.tables.spawn(task, child, shared);
+        sink.call(&Call { lane, other, start_ns: now, ..Call::new(Kind::Spawn) })
+    }
+
+    /// A task runs another program.
+    pub fn exec(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        for held in self.tables.exec(task) {
+            self.let_go(task, &held, now, sink)?;
+        }
+        Ok(())
+    }
+
+    /// A task has ended.
+    pub fn exit(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        if !self.tables.knows(task) {
+            return Ok(());
+        }
+        for held in self.tables.let_all_go(task) {
+            self.let_go(task, &held, now, sink)?;
+        }
+        let lane = self.tables.exit(task);
+        sink.call(&Call { lane, start_ns: now, ..Call::new(Kind::Exit) })
+    }
+
+    /// A task waited until another one had ended.
+    pub fn wait(&mut self, task: u32, ended: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
+        let Some(other) = self.tables.ended(ended) else { return Ok(()) };
+        let lane = self.tables.lane(task);
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wait) })
+    }
+
+    /// A task wakes another one.
+    pub fn wake(&mut self, task: u32, other: u32, times: Times, sink: &mut impl Sink) -> Result<(), TraceError> {
+        let (Some(lane), Some(other)) = (self.lane(task), self.lane(other)) else { return Ok(()) };
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, ..Call::new(Kind::Wake) })
+    }
+
+    /// The lane of a task that is known.
+    pub fn lane(&mut self, task: u32) -> Option<u32> {
+        self.tables.knows(task).then(|| self.tables.lane(task))
+    }
+
+    /// A task waited until one of that lane woke it, so many nanoseconds after it began to wait.
+    pub fn woken(
+        &mut self,
+        task: u32,
+        (other, after_ns): (u32, u64),
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), TraceError> {
+        let Some(lane) = self.lane(task) else { return Ok(()) };
+        let Times { start_ns, took_ns, lost_ns } = times;
+        sink.call(&Call { lane, other, start_ns, took_ns, lost_ns, offset: after_ns, ..Call::new(Kind::Woken) })
+    }
+
+    /// A task has another working directory.
+    pub fn change_directory(&mut self, task: u32, fd: i32, path: Option<&[u8]>) {
+        if let Some(path) = self.path_of(task, fd, path, true) {
+            self.tables.change_directory(task, path);
+        }
+    }
+}
