@@ -205,16 +205,16 @@ impl<W: Write> Tracer<W> {
                 }
                 Err(_) => break,
             };
+            let seen_ns = self.now();
             self.counts.stops += 1;
-            // What a task did before it stopped was written down before.
+            // What a task did before it stopped is written down before. It waits for that, too.
             self.take_events()?;
-            self.stopped(task, stop)?;
+            self.stopped(task, stop, seen_ns)?;
         }
         Ok(())
     }
 
-    fn stopped(&mut self, task: i32, stop: Stop) -> Result<(), RecordError> {
-        let seen_ns = self.now();
+    fn stopped(&mut self, task: i32, stop: Stop, seen_ns: u64) -> Result<(), RecordError> {
         match stop {
             Stop::Ended { code } => {
                 if task == self.leader {
