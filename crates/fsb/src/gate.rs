@@ -45,15 +45,12 @@ pub fn slower(judged: &[Judged<'_>]) -> u8 {
 
 /// A gate that could judge nothing has not been passed.
 fn passed(judged: &[Judged<'_>]) -> u8 {
-    let primary = |judged: &&Judged<'_>| -> usize {
-        judged.document.operations.iter().filter(|operation| operation.primary).count()
-    };
-    let told = |judged: &&Judged<'_>| -> usize {
+    let told = |judged: &Judged<'_>| {
         let has = |operation: &&Operation| judged.sets.iter().any(|set| is_judged(operation, set));
-        judged.document.operations.iter().filter(|operation| operation.primary).filter(has).count()
+        primary(judged.document).filter(has).count()
     };
-    let (told, all): (usize, usize) =
-        (judged.iter().map(|one| told(&one)).sum(), judged.iter().map(|one| primary(&one)).sum());
+    let all: usize = judged.iter().map(|judged| primary(judged.document).count()).sum();
+    let told: usize = judged.iter().map(told).sum();
     if told == 0 {
         say(match judged.iter().any(|judged| judged.document.withheld) {
             true => "fsb: --fail-if slower: nothing could be judged by these runs",
@@ -67,9 +64,18 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
     exit::DONE
 }
 
+/// Operations in the metric that each is judged by.
+fn primary(document: &Document) -> impl Iterator<Item = &Operation> {
+    document.operations.iter().filter(|operation| operation.primary)
+}
+
+/// What an operation says of a set.
+fn verdict(operation: &Operation, set: &str) -> Option<Verdict> {
+    Some(operation.estimate.against.get(set)?.as_ref()?.verdict)
+}
+
 fn is_judged(operation: &Operation, set: &str) -> bool {
-    let estimate = operation.estimate.against.get(set).and_then(Option::as_ref);
-    estimate.is_some_and(|estimate| estimate.verdict != Verdict::NotJudged)
+    verdict(operation, set).is_some_and(|verdict| verdict != Verdict::NotJudged)
 }
 
 /// What a set is slower at: `at write and fwrite, and at some sizes of read`.
@@ -105,7 +111,7 @@ pub fn change(document: &Document, set: &str) -> String {
     ];
     let said: Vec<String> =
         said.into_iter().filter_map(|(word, at)| Some(format!("{word} than {baseline} {}", at?))).collect();
-    let judged = document.operations.iter().any(|operation| operation.primary && is_judged(operation, set));
+    let judged = primary(document).any(|operation| is_judged(operation, set));
     match said.is_empty() {
         true if judged => format!("not told apart from {baseline}"),
         true => format!("not judged against {baseline}"),
@@ -114,12 +120,8 @@ pub fn change(document: &Document, set: &str) -> String {
 }
 
 /// Operations as a whole at which a set has that verdict.
-fn with(document: &Document, set: &str, verdict: Verdict) -> Vec<String> {
-    let has = |operation: &&Operation| {
-        let estimate = operation.estimate.against.get(set).and_then(Option::as_ref);
-        operation.primary && estimate.is_some_and(|estimate| estimate.verdict == verdict)
-    };
-    let found = document.operations.iter().filter(has);
+fn with(document: &Document, set: &str, wanted: Verdict) -> Vec<String> {
+    let found = primary(document).filter(|operation| verdict(operation, set) == Some(wanted));
     found.map(|operation| named(operation.workload.as_deref(), &operation.operation)).collect()
 }
 

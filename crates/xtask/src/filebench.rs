@@ -6,12 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 
 use crate::bench::Options;
 use crate::compare::program;
 use crate::image;
+use crate::peers;
 use crate::summary::Median;
 
 /// Files with filebench's own structure and numbers.
@@ -75,13 +76,7 @@ fn compare(fsb: &Path, target: &str, name: &str, mount: &Path, scratch: &Path, p
     let mut luck = Pcg64Mcg::seed_from_u64(name.len() as u64);
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
     for _ in 0..pairs {
-        let (ours, theirs) = if luck.random::<bool>() {
-            let ours = ours()?;
-            (ours, theirs()?)
-        } else {
-            let theirs = theirs()?;
-            (ours()?, theirs)
-        };
+        let (ours, theirs) = peers::both(&mut luck, ours, theirs)?;
         ratios.push(ours / theirs);
         rates.push(ours);
     }

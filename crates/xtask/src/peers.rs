@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, bail, ensure};
+use rand::RngExt as _;
+use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 
 /// The bare loop of `bench/psync_loop.c`, compiled.
@@ -52,6 +54,21 @@ pub fn fio(file: &Path, block_size: u64, operations: u64, seed: u64) -> anyhow::
     ensure!(done == operations, "fio did {done} operations instead of {operations}");
     // The rate, for the run time is in whole milliseconds.
     read["iops"].as_f64().map(|rate| 1e9 / rate).context("fio tells no iops")
+}
+
+/// Both sides of a pair, in an order that is drawn.
+pub fn both<T>(
+    luck: &mut Pcg64Mcg,
+    ours: impl FnOnce() -> anyhow::Result<T>,
+    theirs: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<(T, T)> {
+    if luck.random::<bool>() {
+        let ours = ours()?;
+        Ok((ours, theirs()?))
+    } else {
+        let theirs = theirs()?;
+        Ok((ours()?, theirs))
+    }
 }
 
 /// Runs a command to its end; one that fails is an error with what it said.

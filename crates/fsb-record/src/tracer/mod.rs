@@ -87,6 +87,7 @@ pub(crate) struct Counts {
 
 /// What is told of several tasks where it was not seen who woke whom.
 const NO_WAKES: &str = "who woke whom was not seen (eBPF tells it, as root outside containers): what its threads waited for each other is thought";
+
 /// A call that a signal interrupted and that begins again; no program ever sees these numbers.
 const BEGINS_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
 

@@ -13,7 +13,7 @@ pub(super) fn headline(summary: &Summary) -> String {
     if summary.blocks == 0 {
         return "Nothing was measured.".to_owned();
     }
-    if summary.rows.iter().flat_map(|row| &row.cells).all(|cell| cell.estimate.is_none()) {
+    if !summary.has_values() {
         return format!(
             "Nothing was measured: no value at {}.",
             match summary.rows.as_slice() {

@@ -269,6 +269,11 @@ impl Summary {
         self.rows.iter().any(|row| row.ranking.letters.iter().any(Option::is_some))
     }
 
+    /// Whether any cell has a value.
+    pub(crate) fn has_values(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.estimate.is_some())
+    }
+
     /// Whether there are several targets.
     pub fn is_comparison(&self) -> bool {
         self.targets.len() > 1

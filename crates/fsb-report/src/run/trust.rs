@@ -14,8 +14,7 @@ const SOME: f64 = 0.1;
 
 /// Of a run that measured something.
 pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Option<Trust> {
-    let measured = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.estimate.is_some());
-    if summary.blocks == 0 || !measured {
+    if summary.blocks == 0 || !summary.has_values() {
         return None;
     }
     let mut found = low(summary, record, trials);

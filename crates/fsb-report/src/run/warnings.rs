@@ -43,9 +43,9 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
 
 /// What durable means where the device flushes nothing.
 fn unflushed(record: &RunRecord) -> Option<String> {
-    let off = |controls: &BTreeMap<String, String>| controls.get("barriers").is_some_and(|value| value == "off");
-    let any = off(&record.plan.controls) || record.plan.targets.iter().any(|target| off(&target.controls));
-    any.then(|| {
+    let plan = &record.plan;
+    let mut controls = plan.targets.iter().map(|target| target.controls_over(&plan.controls));
+    controls.any(|controls| controls.get("barriers").is_some_and(|value| value == "off")).then(|| {
         "barriers=off: the device is not told to flush, so what is called durable or synced here would not survive a loss of power"
             .to_owned()
     })

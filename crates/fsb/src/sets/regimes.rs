@@ -18,7 +18,7 @@ pub(super) struct Regimes {
 }
 
 /// Why nothing may be judged.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Apart {
     /// As a warning.
     pub why: String,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context;
 use fsb_model::Bytes;
 use fsb_testbed::control::Machine;
-use rand::{RngExt as _, SeedableRng as _};
+use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use rustix::thread::CpuSet;
 
@@ -124,15 +124,7 @@ fn compare(place: &Place<'_>, row: &Row, pairs: u32, scratch: &Path) -> anyhow::
     let mut luck = Pcg64Mcg::seed_from_u64(row.label.len() as u64);
     let (mut ratios, mut costs) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        let mine = || ours.measure(pair);
-        let theirs = || fio.measure(pair);
-        let (mine, theirs) = if luck.random::<bool>() {
-            let mine = mine()?;
-            (mine, theirs()?)
-        } else {
-            let theirs = theirs()?;
-            (mine()?, theirs)
-        };
+        let (mine, theirs) = peers::both(&mut luck, || ours.measure(pair), || fio.measure(pair))?;
         ratios.push(theirs / mine);
         costs.push(mine);
     }

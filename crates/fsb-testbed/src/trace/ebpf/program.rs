@@ -178,8 +178,14 @@ impl Assembler {
         self.end();
     }
 
-    /// Gives the record in R0 to who reads the ring.
+    /// Gives the record in R0 to who reads the ring, with the number of the task that R8 is of, and its registers.
     fn submit(&mut self) {
+        self.load(R1, R10, -8);
+        self.store(R0, 32, R1);
+        for at in 0..8 {
+            self.load(R1, R8, state::REGISTERS + 8 * at);
+            self.store(R0, 40 + 8 * at, R1);
+        }
         self.copy(R1, R0);
         self.set(R2, NO_WAKEUP);
         self.call(RING_SUBMIT);
@@ -257,12 +263,6 @@ pub(super) fn ends(known: &Known) -> Vec<u64> {
     asm.load(R1, R10, -16);
     asm.store(R0, 16, R1);
     asm.store(R0, 24, R7);
-    asm.load(R1, R10, -8);
-    asm.store(R0, 32, R1);
-    for at in 0..8 {
-        asm.load(R1, R8, state::REGISTERS + 8 * at);
-        asm.store(R0, 40 + 8 * at, R1);
-    }
     asm.submit();
     asm.finish(0)
 }
@@ -297,12 +297,6 @@ pub(super) fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
     asm.store(R0, 16, R7);
     asm.load_half(R1, R10, -24);
     asm.store(R0, 24, R1);
-    asm.load(R1, R10, -8);
-    asm.store(R0, 32, R1);
-    for at in 0..8 {
-        asm.load(R1, R8, state::REGISTERS + 8 * at);
-        asm.store(R0, 40 + 8 * at, R1);
-    }
     asm.submit();
     // Others who listen at this tracepoint hear of it, too.
     asm.finish(1)

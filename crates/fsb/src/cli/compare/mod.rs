@@ -77,7 +77,7 @@ enum FailIf {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let format = format(arguments)?;
     let theta = parse_percent(&arguments.theta).map_err(|error| exit::request(format!("--theta: {error}")))?;
-    let read = sets::read(&arguments.sets)?;
+    let mut read = sets::read(&arguments.sets)?;
     if let Some(output) = &arguments.output {
         spare_inputs(output, &read.files)?;
     }
@@ -92,7 +92,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let targets = target_by_target::shared(&read.origins, baseline);
     let elsewhere = target_by_target::of_other_arguments(&read, baseline);
-    let document = compared(read, &Request { baseline, theta }, single)?;
+    let all = std::mem::take(&mut read.sets);
+    let document = compared(all, &read, &Request { baseline, theta }, single)?;
     if document.operations.is_empty() {
         return Err(exit::request(format!("nothing to compare: {}", sets::contents(&contents))));
     }
@@ -122,11 +123,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(gate::slower(&judged))
 }
 
-/// Compares what was read, and says of it what its runs do.
-fn compared(read: Sets, request: &Request, single: Single<'_>) -> anyhow::Result<Document> {
-    let mut document = compare_collected(read.sets, request, single).context("cannot compare these sets")?;
-    document.warnings.splice(0..0, read.warnings);
-    match read.apart {
+/// Compares sets that were read, and says of them what their runs do.
+fn compared(sets: Vec<Collected>, read: &Sets, request: &Request, single: Single<'_>) -> anyhow::Result<Document> {
+    let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
+    document.warnings.splice(0..0, read.warnings.iter().cloned());
+    match read.apart.clone() {
         Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
         Some(Apart { why, unjudged: None }) => document.withhold(why),
         None => {}

@@ -42,20 +42,22 @@ pub(super) fn of_other_arguments(read: &Sets, baseline: usize) -> Vec<String> {
     others.map(|(set, _)| set.name.clone()).collect()
 }
 
-/// A comparison of each of them with itself: the sets are read again, for a comparison takes them apart.
+/// A comparison of each of them with itself. The sets are read again, for a comparison takes them apart; once, for each set is
+/// of one target.
 pub(super) fn documents(arguments: &[OsString], shared: &Option<Shared>, theta: f64) -> anyhow::Result<Vec<Document>> {
     let Some(Shared { baseline, targets }) = shared else { return Ok(Vec::new()) };
-    let of_target = |target: &String| {
-        let mut read = sets::read(arguments)?;
-        let own: Vec<bool> = read.origins.iter().map(|origin| origin.target.as_ref() == Some(target)).collect();
-        let mut kept = own.iter();
-        read.sets.retain(|_| *kept.next().unwrap_or(&false));
-        let mut kept = own.iter();
-        read.origins.retain(|_| *kept.next().unwrap_or(&false));
-        let baseline = read.origins.iter().position(|origin| origin.argument == *baseline).unwrap_or_default();
-        compared(read, &Request { baseline, theta }, Single::None)
-    };
-    targets.iter().map(of_target).collect()
+    let mut read = sets::read(arguments)?;
+    let mut left: Vec<_> = std::mem::take(&mut read.sets).into_iter().zip(read.origins.clone()).collect();
+    let mut documents = Vec::new();
+    for target in targets {
+        let (own, others): (Vec<_>, Vec<_>) =
+            left.into_iter().partition(|(_, origin)| origin.target.as_ref() == Some(target));
+        left = others;
+        let baseline = own.iter().position(|(_, origin)| origin.argument == *baseline).unwrap_or_default();
+        let own = own.into_iter().map(|(set, _)| set).collect();
+        documents.push(compared(own, &read, &Request { baseline, theta }, Single::None)?);
+    }
+    Ok(documents)
 }
 
 /// What changed of each target: `new/xfs is slower than old/xfs at delete 4K files, durable.`
