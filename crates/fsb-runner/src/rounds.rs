@@ -124,6 +124,18 @@ impl Basis<'_> {
         }
     }
 
+    /// How many of the rows, from the first one on, the budget holds often enough to judge them.
+    pub fn judged(&self) -> usize {
+        let held = |rows: &usize| self.seconds_to_judge(*rows) <= self.left * FILL;
+        (0..=self.rows.len()).rev().find(held).unwrap_or(0)
+    }
+
+    /// Seconds of the fewest blocks that judge so many of the rows.
+    pub fn seconds_to_judge(&self, rows: usize) -> f64 {
+        let some = Basis { rows: &self.rows[..rows], ..*self };
+        some.block_seconds(FEWEST_WITHOUT_CHOICE) * f64::from(fewest_blocks(self.rotation.max(1)))
+    }
+
     fn fit(&self, budget: f64, most: u32) -> Decision {
         let rotation = self.rotation.max(1);
         let fewest = fewest_blocks(rotation);
@@ -314,6 +326,24 @@ mod tests {
         assert_eq!(decided.rounds["1"].units, 3);
         let decided = decide(0.01, 280.0, 3);
         assert_eq!((decided.blocks, &decided.looks[..]), (12, &[6, 9, 12, 18, 24][..]));
+    }
+
+    #[test]
+    fn a_budget_that_cannot_judge_all_judges_the_first_of_the_plan() {
+        let rows = rows(12);
+        let samples = samples(&rows, 0.01);
+        let basis = |rows, left| {
+            let repetition = Repetition::Budget { seconds: left };
+            Basis { rows, samples: &samples, base: 1.0, rotation: 2, repetition, left, emulated: false }
+        };
+        assert_eq!(basis(&rows, 280.0).judged(), 12);
+        let few = basis(&rows, 15.0);
+        let judged = few.judged();
+        assert!((1..12).contains(&judged) && few.decide().blocks < fewest_blocks(2), "{judged}");
+        assert!(basis(&rows[..judged], 15.0).decide().blocks >= fewest_blocks(2));
+        // What all of them take is a budget that judges them.
+        assert_eq!(basis(&rows, few.seconds_to_judge(12) / FILL + 0.1).judged(), 12);
+        assert_eq!(basis(&rows, 0.1).judged(), 0);
     }
 
     #[test]

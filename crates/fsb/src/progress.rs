@@ -176,7 +176,7 @@ impl Observer for Progress {
                         if *chooses {
                             format!("; what {budget} hold is chosen after warm-up")
                         } else {
-                            format!("; {budget} hold fewer than can be judged: what fits is described")
+                            format!("; {budget} hold fewer than can be judged: what fits is told after warm-up")
                         }
                     }
                     _ => String::new(),

@@ -115,9 +115,19 @@ impl Race {
     fn look(&mut self) {
         self.fit = Fit::of(self.out.len(), &self.heats);
         let Some(leader) = self.leader() else { return };
+        if self.heats_of(leader) >= FEWEST_HEATS {
+            self.drop_slower(leader, FEWEST_HEATS);
+        }
+        // Once is luck as long as another heat may tell; after the last one the bounds alone say what was found.
+        if self.is_decided() {
+            self.drop_slower(leader, 1);
+        }
+    }
+
+    /// Drops those of at least so many heats that are surely slower than the leader.
+    fn drop_slower(&mut self, leader: usize, fewest: usize) {
         for candidate in self.left() {
-            // Once is luck.
-            if candidate == leader || self.heats_of(candidate) < FEWEST_HEATS || self.heats_of(leader) < FEWEST_HEATS {
+            if candidate == leader || self.heats_of(candidate) < fewest {
                 continue;
             }
             if self.bounds(leader, candidate).is_some_and(|(lo, _, _)| lo > 0.0) {
@@ -208,7 +218,7 @@ impl Race {
     }
 }
 
-/// Nobody is dropped after fewer heats.
+/// Nobody is dropped after fewer heats while the race goes on.
 const FEWEST_HEATS: usize = 2;
 
 #[cfg(test)]

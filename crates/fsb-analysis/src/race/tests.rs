@@ -90,6 +90,10 @@ impl Family {
                 Plan::Equally(_) => race.heats.push(entries),
             }
             if plan == Plan::Race && race.is_decided() {
+                // Of an answer that is a group, nobody is surely slower than its leader.
+                let leader = race.leader().unwrap_or(0);
+                let surely = |other: &usize| race.bounds(leader, *other).is_some_and(|(lo, _, _)| lo > 0.0);
+                assert!(!race.left().iter().any(|other| *other != leader && surely(other)), "seed {seed}");
                 break;
             }
         }
@@ -260,4 +264,18 @@ fn heats_without_the_reference_or_with_nobody_else_tell_nothing() {
     assert_eq!(race.heats(), 0);
     let standing = race.standing();
     assert!(standing.leader.is_none() && !standing.decided);
+}
+
+/// A race may end before everybody was measured twice: whoever was measured once and is surely slower is not of the answer.
+#[test]
+fn who_is_surely_slower_in_its_only_heat_is_no_part_of_the_answer() {
+    let mut race = Race::new(6, Settings { theta: THETA, error: ERROR });
+    let entry = |candidate: usize, value: f64| Entry { candidate, part: None, value };
+    let noise = |at: usize| 0.002 * ((at * 7 % 5) as f64 - 2.0);
+    for heat in 0..12 {
+        let rival = if heat == 11 { 5 } else { 2 + heat % 3 };
+        race.add(vec![entry(0, noise(heat)), entry(1, 0.4 + noise(heat + 1)), entry(rival, noise(heat + 3))]);
+    }
+    assert!(race.is_decided());
+    assert_eq!((race.heats_of(5), race.left()), (1, vec![1]));
 }

@@ -131,16 +131,20 @@ impl Schedule<'_> {
         let seconds_of_wholes = if wholes.is_empty() { 0.0 } else { decided.block_seconds };
         let mut amounts = decided.amounts;
         let rows: Vec<CellInRounds> = rows.into_iter().map(|visited| self.row_of(visited.label)).collect();
+        let samples = self.unit_samples.clone();
         let basis = rounds::Basis {
             rows: &rows,
-            samples: &self.unit_samples,
+            samples: &samples,
             base: self.block_base + seconds_of_wholes,
             rotation,
             repetition: self.run.record.plan.repetition,
             left,
             emulated: self.run.record.emulated,
         };
-        let decided = basis.decide();
+        let mut decided = basis.decide();
+        if self.leave_rows_to_judge(&basis, &decided) {
+            decided = rounds::Basis { rows: &rows[..self.cells.len()], ..basis }.decide();
+        }
         self.note_rounds(&mut amounts, &decided);
         self.run.record.looks = decided.looks;
         self.expect();

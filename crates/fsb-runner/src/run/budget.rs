@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use fsb_engine::Profile;
-use fsb_model::RunRecord;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
 use fsb_model::units::show_duration;
+use fsb_model::{Repetition, RunRecord};
 
 use fsb_testbed::LocalTestbed;
 
@@ -158,13 +158,36 @@ impl Schedule<'_> {
         // What is advised is more than what did not do.
         let given = self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64();
         let needed = needed.max(given);
-        self.warn(format!(
+        let warning = format!(
             "{} hold {} of {} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
             self.show_budget(),
             self.cells.len(),
             self.asked,
             budget(needed)
-        ));
+        );
+        // What was left out before is left out still.
+        if let Some(before) = self.left_out.replace(warning.clone()) {
+            self.run.record.warnings.retain(|known| *known != before);
+        }
+        self.warn(warning);
+    }
+
+    /// Leaves out the last rows of a plan where a budget that cannot judge all of them can judge most: a verdict on eight workloads
+    /// tells more than numbers of twelve that decide nothing. Where it can judge fewer than half, all are described. Answers
+    /// whether rows were left out.
+    pub(super) fn leave_rows_to_judge(&mut self, basis: &rounds::Basis<'_>, planned: &rounds::Decision) -> bool {
+        let (all, asked) = (self.cells.len(), matches!(self.run.record.plan.repetition, Repetition::Blocks { .. }));
+        if asked || planned.blocks >= self.fewest_blocks() || basis.rows.len() < all {
+            return false;
+        }
+        let judged = basis.judged();
+        if judged >= all || judged * 2 < all {
+            return false;
+        }
+        self.cells.truncate(judged);
+        let elapsed = self.run.started.elapsed().as_secs_f64();
+        self.say_left_out(elapsed + basis.seconds_to_judge(all));
+        true
     }
 
     /// Says that the budget holds fewer blocks than can be judged, where it does.

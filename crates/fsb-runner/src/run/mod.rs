@@ -86,6 +86,8 @@ struct Schedule<'a> {
     cells: Vec<Cell>,
     /// How many there were before a budget left some out.
     asked: usize,
+    /// The warning that says which.
+    left_out: Option<String>,
     profiles: BTreeMap<String, Profile>,
     /// What sizes refer to.
     sizing: Sizing,
@@ -156,6 +158,7 @@ impl<'a> Schedule<'a> {
         Schedule {
             cells: run.record.cells.clone(),
             asked: run.record.cells.len(),
+            left_out: None,
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,

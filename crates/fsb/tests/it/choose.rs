@@ -33,10 +33,11 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     let candidates = choice["candidates"].as_array().unwrap();
     let winner = &candidates[0]["ratio"];
     assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
-    // Losers are given up: they are in fewer heats than who may win.
-    let heats = |at: usize| candidates[at]["heats"].as_u64().unwrap();
+    // Losers are given up: none of them is in more heats than who may win. In all heats is the reference alone.
+    let heats = |one: &Value| one["heats"].as_u64().unwrap();
+    let mut losers = candidates[1..].iter().filter(|one| one["name"] != "ext4");
     assert!(candidates.iter().filter(|one| one["state"] == "slower").count() > 8, "{text}");
-    assert!(heats(0) > heats(candidates.len() - 1), "{text}");
+    assert!(losers.all(|one| heats(one) <= heats(&candidates[0])), "{text}");
     assert!(!text.contains("barrier"), "dangerous ones race where that is asked for: {text}");
 }
 
