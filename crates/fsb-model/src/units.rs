@@ -100,12 +100,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let factor = match unit {
         "us" => 1e-6,
         "ms" => 1e-3,
-        "" | "s" | "sec" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
+        "" | "s" | "sec" | "second" | "seconds" => 1.0,
+        "m" | "min" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
         _ => return Err(bad()),
     };
-    let number: f64 = digits.parse().map_err(|_| bad())?;
+    let number: f64 = digits.trim_end().parse().map_err(|_| bad())?;
     Duration::try_from_secs_f64(number * factor).map_err(|_| bad())
 }
 

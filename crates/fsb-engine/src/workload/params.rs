@@ -60,7 +60,13 @@ impl<'p> Reader<'p> {
         let value = value.map_err(|message| self.error(key, message))?;
         let (least, most) = (range.start(), range.end());
         if value < *least {
-            return Err(self.error(key, format!("{value} is too few: at least {least}")));
+            let written = self.params.get(key).and_then(Value::as_str);
+            let of_size = written.filter(|text| text.contains("size"));
+            let because = of_size.map_or(String::new(), |text| match self.sizing.size {
+                0 => format!(" ({text}: a target's part of the medium would hold nothing; a larger --size is needed)"),
+                size => format!(" ({text}, where size is {}: a larger --size is needed)", Bytes(size)),
+            });
+            return Err(self.error(key, format!("{value} is too few: at least {least}{because}")));
         }
         if value > *most {
             return Err(self.error(key, format!("{value} is too many: at most {most}")));

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use fsb_model::plan::Identity;
-use fsb_model::{Bytes, WorkloadSpec};
+use fsb_model::{Bytes, WorkloadSpec, nearest};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -132,7 +132,8 @@ pub struct PlanFile {
 
 /// Reads a plan. `origin` is what errors call it.
 pub fn parse(text: &str, origin: &str) -> Result<PlanFile, PlanError> {
-    let mut plan: PlanFile = toml::from_str(text).map_err(|error| at(text, origin, error.span(), error.message()))?;
+    let mut plan: PlanFile =
+        toml::from_str(text).map_err(|error| at(text, origin, error.span(), &suggesting(error.message())))?;
     plan.source = Some((text.to_owned(), origin.to_owned()));
     Ok(plan)
 }
@@ -178,6 +179,25 @@ impl PlanFile {
             _ => PlanError::Request(message.to_owned()),
         }
     }
+}
+
+/// serde's message of an unknown field with the field that was meant, where one is near; else with all that there are.
+fn suggesting(message: &str) -> String {
+    let Some((typed, known)) = unknown_field(message) else { return message.to_owned() };
+    if let Some(near) = nearest::nearest(typed, known.iter().copied()) {
+        return format!("unknown field `{typed}`: did you mean `{near}`?");
+    }
+    let elsewhere = RepetitionFile::FIELDS.iter().copied().filter(|field| !known.contains(field));
+    match nearest::nearest(typed, elsewhere) {
+        Some(near) => format!("unknown field `{typed}`: did you mean `{near}`? It stands in [repetition]"),
+        None => message.to_owned(),
+    }
+}
+
+/// What was written, and what serde would have known there.
+fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
+    let (typed, expected) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    Some((typed, expected.split('`').skip(1).step_by(2).collect()))
 }
 
 /// What came from the command line and so from no place in a file.

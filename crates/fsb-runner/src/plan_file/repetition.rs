@@ -36,6 +36,9 @@ pub(super) fn check_stretch(stretch: Seconds) -> Result<(), String> {
 }
 
 impl RepetitionFile {
+    /// The names of its fields.
+    pub(super) const FIELDS: &[&str] = &["blocks", "budget", "precision", "stretch"];
+
     pub(super) fn is_empty(&self) -> bool {
         *self == RepetitionFile::default()
     }

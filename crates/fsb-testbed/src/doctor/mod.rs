@@ -28,6 +28,8 @@ pub enum State {
     Warning,
     /// It does not work here.
     Missing,
+    /// This machine has it not, and a run does without.
+    Absent,
 }
 
 /// One thing that was looked at.

@@ -16,7 +16,8 @@ use crate::host;
 use crate::identity::worker_identity;
 use crate::medium;
 use crate::privilege;
-use crate::sys::{Roots, block, magic, memory, mount, program};
+use crate::sys::block::DeviceNumber;
+use crate::sys::{Roots, block, magic, memory, mount, mountinfo, program};
 use crate::testbed::Setup;
 
 /// Places that belong to fsb itself.
@@ -132,6 +133,16 @@ pub(crate) fn check_same_device(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
+/// What to write instead of the bare name of a device.
+fn advice_on_device(path: &Path, DeviceNumber(major, minor): DeviceNumber) -> String {
+    let shown = path.display();
+    match mountinfo::read().into_iter().find(|mount| mount.device == (major, minor)) {
+        // A file system is never made on what is mounted.
+        Some(mount) => format!("it is mounted: to measure it as it is, name a directory on {}", mount.point.display()),
+        None => format!("to measure a device, say which file system: ext4@{shown}"),
+    }
+}
+
 fn check_directory(path: &Path) -> Result<(), TestbedError> {
     let shown = path.display();
     let metadata = std::fs::metadata(path).map_err(|error| {
@@ -141,7 +152,7 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
     })?;
     if !metadata.is_dir() {
         let advice = match block::number_of(path) {
-            Some(_) => format!("to measure a device, say which file system: ext4@{shown}"),
+            Some(number) => advice_on_device(path, number),
             None => "name a directory".to_owned(),
         };
         return Err(TestbedError::request(format!("{shown} is no directory")).advice(advice));

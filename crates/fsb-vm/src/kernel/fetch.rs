@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
 use tempfile::TempDir;
 
 use super::find::{fetched, kernels};
@@ -219,28 +220,28 @@ fn lock(directory: &Path) -> Option<File> {
     Some(file)
 }
 
+/// Waits until no other one makes or sweeps directories of work in `kernels`. Nothing where there are no locks at all: then nobody
+/// sweeps either.
+fn turn(kernels: &Path) -> Option<File> {
+    let file = File::open(kernels).ok()?;
+    retry_on_intr(|| flock(&file, FlockOperation::LockExclusive)).ok()?;
+    Some(file)
+}
+
 /// A directory to work in, beside the place where its kernel goes, so that it goes there whole. The lock says that
 /// somebody does.
 fn workplace(kernels: &Path) -> Result<(TempDir, Option<File>), VmError> {
-    const ATTEMPTS: usize = 8;
-    let mut made = None;
-    for _ in 0..ATTEMPTS {
-        let work = tempfile::Builder::new().prefix(WORK).tempdir_in(kernels);
-        let work = work.map_err(|error| no_place("write into", kernels, error))?;
-        let lock = lock(work.path());
-        let kept = lock.is_some() && work.path().exists();
-        made = Some((work, lock));
-        // Another one sweeps, and took it for a dead one's before it was locked.
-        if kept {
-            break;
-        }
-    }
-    // Where there are no locks at all nobody sweeps either.
-    made.ok_or_else(|| VmError::machine(format!("cannot work in {}", kernels.display())))
+    // Between being made and being locked it looks like a dead one's.
+    let _turn = turn(kernels);
+    let work = tempfile::Builder::new().prefix(WORK).tempdir_in(kernels);
+    let work = work.map_err(|error| no_place("write into", kernels, error))?;
+    let lock = lock(work.path());
+    Ok((work, lock))
 }
 
 /// Removes what those left behind who were killed while they fetched.
 fn sweep(kernels: &Path) {
+    let Some(_turn) = turn(kernels) else { return };
     let Ok(entries) = fs::read_dir(kernels) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
         let held = lock(&entry.path());
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(fs::read_dir(&kernels).unwrap().count(), 0);
     }
 
-    /// Whoever makes a directory has it, whenever another one sweeps.
+    /// Whoever makes a directory has it, however often another one sweeps.
     #[test]
     fn nobody_sweeps_away_what_is_worked_in() {
         let directory = tempfile::tempdir().unwrap();

@@ -100,6 +100,9 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Ok(cli) => cli,
         Err(error) => return Ok(refuse(&error, arguments)),
     };
+    if takes_command(&cli.command) && ends_with_dashes(arguments) {
+        return Err(exit::request("nothing follows --: write the command there, or leave -- out"));
+    }
     let code = match cli.command {
         Command::Run(arguments) => run::main(*arguments)?,
         Command::Choose(arguments) => choose::main(*arguments)?,
@@ -120,6 +123,17 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Man(arguments) => man::main(&arguments)?,
     };
     Ok(ExitCode::from(code))
+}
+
+/// Whether a command of the user's own may follow `--`.
+fn takes_command(command: &Command) -> bool {
+    matches!(command, Command::Run(_) | Command::Choose(_))
+}
+
+/// Whether the last argument is the first `--`, which clap takes for nothing at all: a script whose variable is empty would
+/// measure the default suite.
+fn ends_with_dashes(arguments: &[OsString]) -> bool {
+    arguments.iter().position(|argument| argument == "--") == arguments.len().checked_sub(1)
 }
 
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
@@ -152,8 +166,12 @@ fn unabridged() -> clap::Command {
         .subcommands(visible)
 }
 
-/// clap measures the likeness of words by their beginnings, and finds nothing like `rnu`.
+/// clap measures the likeness of words by their beginnings, and finds nothing like `rnu`. It takes what follows `--` for
+/// values, which here is a command.
 fn suggesting(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+    }
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) if error.get(ContextKind::SuggestedSubcommand).is_none() => typed.clone(),
         _ => return error,

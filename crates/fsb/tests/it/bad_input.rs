@@ -19,7 +19,11 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run --budget 5m --blocks 3 ext4", 2, "cannot be used with"),
     ("run --precision 2% --blocks 3 ext4", 2, "cannot be used with"),
     ("run --resume DIR ext4", 2, "cannot be used with"),
+    ("run null --", 2, "nothing follows --"),
+    ("choose null --", 2, "nothing follows --"),
+    ("run null --budget 20 minutes", 2, "write it as one word, such as 20m"),
     // Targets.
+    ("run full", 2, "to measure the directory, write ./full"),
     ("run exxt4", 2, "did you mean 'ext4'"),
     ("run hammer2", 2, "unknown file system 'hammer2'"),
     ("run ext4,", 2, "an option between commas is empty"),
@@ -71,7 +75,9 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run DIR/missing.toml", 2, "cannot read the plan"),
     ("run DIR/one.toml DIR/two.toml", 2, "more than one plan"),
     ("run DIR/garbage.toml", 2, "line 2, column"),
-    ("run DIR/unknown-key.toml", 2, "line 2, column 1: unknown field `blocs`"),
+    ("run DIR/elsewhere.toml", 2, "line 2, column 1: unknown field `bugdet`: did you mean `budget`? It"),
+    ("run ext4 xfs --size 10M", 2, "a larger --size is needed"),
+    ("run DIR/unknown-key.toml", 2, "line 2, column 1: unknown field `blocs`: did you mean `blocks`?"),
     ("run DIR/wrong-type.toml", 2, "line 1, column 11"),
     ("run DIR/bad-target.toml", 2, "line 1, column 20: target"),
     ("run DIR/no-workload.toml", 2, "line 3, column 1: workload raed: unknown workload 'raed': did you mean 'read'"),
@@ -150,6 +156,7 @@ fn make_files(directory: &Path) {
         "targets = ['null']\n[[workload]]\nname = 'rename'\nfiles = 10\n[[workload]]\nname = 'rename'\nfiles = 20\n",
     );
     write("suite-and-workload.toml", "targets = ['null']\nsuite = 'quick'\n[[workload]]\nname = 'rename'\n");
+    write("elsewhere.toml", "targets = ['null']\nbugdet = '5m'\n");
     write("both.toml", "targets = ['null']\n[repetition]\nblocks = 5\nprecision = '1%'\n");
     write("no-targets.toml", "suite = 'quick'\n");
     for (name, run) in [

@@ -140,8 +140,12 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     command.env("FSB_TRIAL", around.trial.to_string()).env("TMPDIR", SCRATCH).env("HOME", SCRATCH);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let limit = || {
-        // SAFETY: between fork and exec only calls that are allowed there: limits and properties of our own process.
+        // SAFETY: between fork and exec only calls that are allowed there: limits, signals and properties of our own process.
         unsafe {
+            // What nohup or a script's & ignores would stay ignored, and no shell traps that: a service could not be stopped.
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let mut now = MaybeUninit::<libc::rlimit>::zeroed().assume_init();
             if libc::getrlimit(libc::RLIMIT_NPROC, &mut now) == 0 {

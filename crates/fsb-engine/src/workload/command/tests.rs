@@ -115,6 +115,18 @@ fn a_service_runs_beside_the_command_and_is_stopped() {
     assert_eq!(working_in(root.path()), 0);
 }
 
+/// As under nohup, or in the background of a script.
+#[test]
+fn what_ignores_a_signal_starts_services_that_do_not() {
+    // SAFETY: no test waits for this signal.
+    unsafe { libc::signal(libc::SIGQUIT, libc::SIG_IGN) };
+    let root = tempfile::tempdir().unwrap();
+    let server = "trap 'echo stopped > stopped; exit 0' QUIT; echo up > up; while true; do sleep 0.02; done";
+    let service = json!([{"command": server, "ready": "test -f up", "stop": "SIGQUIT"}]);
+    run_once(&spec("cat up", &[("service", service)]), root.path(), |_| {}).unwrap();
+    assert!(root.path().join("fsb-set/stopped").exists());
+}
+
 #[test]
 fn what_cannot_be_meant_is_refused() {
     assert!(refusal(&[]).contains("say what is run"));

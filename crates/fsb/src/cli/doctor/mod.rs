@@ -59,6 +59,7 @@ fn table(findings: &[Finding], columns: usize) -> String {
             State::Ok => "ok     ",
             State::Warning => "warning",
             State::Missing => "missing",
+            State::Absent => "absent ",
         };
         text += &entry(&format!("{state}  {:width$}  ", finding.topic), &finding.text, columns);
         text.push('\n');

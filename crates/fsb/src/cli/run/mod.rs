@@ -7,6 +7,7 @@ mod tree;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_model::units::parse_duration;
 use fsb_model::{Bytes, Identity, Place, Plan};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::vm;
@@ -207,6 +208,9 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         }
         (Some(tree), None) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
     };
+    for text in &targets {
+        check_word(text, arguments.budget.as_deref())?;
+    }
     let over = PlanFile {
         workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),
@@ -235,6 +239,24 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         ..PlanFile::default()
     };
     Ok(over.over(under))
+}
+
+/// Refuses words that name no file system but mean something: a directory without its `./`, and the unit of a budget.
+fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
+    let is_word = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+    if !is_word || text.starts_with('.') || fsb_testbed::fs::find(text).is_ok() {
+        return Ok(());
+    }
+    if let Some(budget) = budget.filter(|budget| parse_duration(&format!("{budget} {text}")).is_ok()) {
+        return Err(exit::request(format!(
+            "--budget {budget} {text}: write it as one word, such as {budget}{}",
+            &text[..1]
+        )));
+    }
+    if Path::new(text).is_dir() {
+        return Err(exit::request(format!("unknown file system '{text}': to measure the directory, write ./{text}")));
+    }
+    Ok(())
 }
 
 /// A run may be resumed from another working directory: files that name a kernel must be found from there, both of
