@@ -10,7 +10,7 @@ use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest};
 use crate::place::VmRecord;
 use crate::plan::Plan;
 use crate::target::Target;
-use crate::workload::{Amount, Cell};
+use crate::workload::{Amount, Cell, Params};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "fsbench/run/1";
@@ -45,6 +45,10 @@ pub struct RunRecord {
     /// visits, each as its amount says.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rounds: BTreeMap<String, Rounds>,
+    /// Of cells that are measured in rounds, by label, the parameters that a unit has otherwise than the whole: a unit's own file
+    /// is smaller than the workload's. Two runs did the same work where their units are the same.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, Params>,
     /// After how many blocks results are looked at, fixed before the first one: a cell may end at a look. Empty where
     /// the number of blocks was fixed beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -28,6 +28,13 @@ pub struct Progress {
     told: Option<(u64, Instant)>,
     /// Trials that ended, and all of them as far as is known.
     ended: Option<(u64, u64)>,
+    /// Targets that are being made, and the block that they are made for, until something is measured on them.
+    making: Vec<String>,
+    block: u32,
+    /// Heats are told by what they are for.
+    heats: bool,
+    /// What was told of trials that failed: a command that cannot work fails in every block.
+    failures: BTreeSet<String>,
 }
 
 impl Progress {
@@ -44,6 +51,10 @@ impl Progress {
             trial: String::new(),
             told: None,
             ended: None,
+            making: Vec::new(),
+            block: 0,
+            heats: false,
+            failures: BTreeSet::new(),
         };
         progress.show_trials();
         progress.bar.enable_steady_tick(Duration::from_millis(500));
@@ -97,6 +108,14 @@ impl Progress {
             say(&text);
         } else if !self.quiet {
             self.above(&text);
+        }
+    }
+
+    /// Tells in a log which targets a block measures: side by side all of them, in turn one after the other.
+    fn line_of_block(&mut self) {
+        let targets = std::mem::take(&mut self.making).join(", ");
+        if self.lines && !self.heats && !targets.is_empty() {
+            self.line(&format!("{}: {targets}", stage(self.block)));
         }
     }
 
@@ -164,10 +183,9 @@ impl Observer for Progress {
                 let target = self.releases.shorten(target);
                 let what = stage(*block);
                 self.show_trials();
-                if self.lines {
-                    self.line(&format!("{what}: {target}"));
-                }
                 self.message(&format!("{what}: making {target}"));
+                self.block = *block;
+                self.making.push(target);
             }
             Event::Estimated { cells, blocks, expected, budget, chooses } => {
                 let chosen = match budget {
@@ -193,8 +211,12 @@ impl Observer for Progress {
             Event::Refused { target, why } => {
                 self.line(&format!("{}: cannot be made here: {why}", self.releases.shorten(target)));
             }
-            Event::Race { text } => self.line(text),
+            Event::Race { text } => {
+                self.heats = true;
+                self.line(text);
+            }
             Event::Row { block, workload, rounds } => {
+                self.line_of_block();
                 let what = stage(*block);
                 self.trial = format!("{what}: {workload}, {rounds} rounds");
                 self.told = None;
@@ -202,6 +224,7 @@ impl Observer for Progress {
                 self.message(&self.trial);
             }
             Event::Trial { target, workload } => {
+                self.line_of_block();
                 self.trial = format!("{}: {workload}", self.releases.shorten(target));
                 self.told = None;
                 // Booting a guest or filling its disk may have shown something else.
@@ -228,7 +251,10 @@ impl Observer for Progress {
                     self.line(&format!("{target}: {}: disturbed ({why}), made again", trial.workload));
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
                     let again = if trial.superseded { ", made again" } else { "" };
-                    self.line(&format!("{target}: {}: {}{again}", trial.workload, trial.reason()));
+                    let text = format!("{target}: {}: {}{again}", trial.workload, trial.reason());
+                    if self.failures.insert(text.clone()) {
+                        self.line(&text);
+                    }
                 }
             }
             Event::Warning(warning) => {

@@ -328,7 +328,7 @@ impl Judge<'_> {
             p: hit.p,
             faster: comparison.verdict.is_better(),
         };
-        finding.text = sentence(&finding, self.field.table.better, layout);
+        finding.text = sentence(&finding, self.field.table.better, layout, self.frame.theta);
         Some(finding)
     }
 }

@@ -95,12 +95,25 @@ impl Table {
     }
 }
 
+/// What is done, whatever is measured of it: workload and operation.
+pub(super) type Subject = (Option<String>, String);
+
+fn subject(table: &Table) -> Subject {
+    (table.key.workload.clone(), table.key.operation.clone())
+}
+
+/// Subjects that no two sets measured at the same sizes, by what they are judged by. A latency that only some of the sets have does
+/// not stand in for that.
+pub(super) fn sized_otherwise(tables: &[Table]) -> HashSet<Subject> {
+    let judged = tables.iter().zip(primary(tables)).filter(|(_, is_primary)| *is_primary);
+    judged.filter(|(table, _)| table.present() > 1 && table.cells.is_empty()).map(|(table, _)| subject(table)).collect()
+}
+
 /// Which tables an operation is judged by: one metric each. What a workload of ours is compared by comes first, also where a user
 /// named it; else it is the first that is a rate, else the first that is known at all. The others tell the same story again, and
 /// the worst of a thousand latencies tells none.
 pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
-    let subject = |table: &Table| (table.key.workload.clone(), table.key.operation.clone());
     let mut chosen: HashMap<_, usize> = HashMap::new();
     let is_known = |table: &Table| metric::find(&table.key.metric).is_some();
     for (place, table) in tables.iter().enumerate().filter(|(_, table)| is_known(table) || table.key.workload.is_some())

@@ -1,5 +1,6 @@
 //! What a reader must know before believing a comparison.
 
+use fsb_model::metric::{self, Role};
 use fsb_model::units;
 
 use super::collected::{Collected, FEW_TICKS, GAPS, NAMED};
@@ -107,7 +108,12 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     }
     let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
     // A cell that no set has a value of, where zeros stood, is no difference between the sets.
-    for table in tables.iter().filter(|table| (1..sets.len()).contains(&table.present())) {
+    // A percentile that few operations do not tell is none either.
+    let is_latency = |table: &&Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Latency);
+    let told = |table: &&Table| {
+        !is_latency(table) || !tables.iter().any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
+    };
+    for table in tables.iter().filter(|table| (1..sets.len()).contains(&table.present())).filter(told) {
         let owners = sets.iter().zip(&table.sets).filter(|(_, matrix)| matrix.is_some());
         let owners = owners.map(|(set, _)| set.name.as_str()).collect::<Vec<_>>().join(" and ");
         let place = by_owners.iter().position(|(other, _)| *other == owners).unwrap_or(by_owners.len());

@@ -278,6 +278,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         stopping_rule: Some(format!("as many blocks as 5 min hold; planned after warm-up: {blocks}")),
         placement: None,
         rounds: BTreeMap::new(),
+        units: BTreeMap::new(),
         looks: Vec::new(),
         order: Vec::new(),
         segments: vec![Segment {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
-use fsb_model::{Amount, Cell, Repetition, RunRecord};
+use fsb_model::{Amount, Cell, Params, Repetition, RunRecord};
 use fsb_testbed::LocalTestbed;
+use serde_json::Value;
 
 use super::{Run, Schedule, setup, stopping};
 use crate::calibrate::{Basis, Visited, expected_seconds, shortened, shortest, stretch_seconds};
@@ -14,7 +15,7 @@ use crate::event::Event;
 use crate::matrix::{Grid, between, design, estimate};
 use crate::placement;
 use crate::rounds::{self, CellInRounds};
-use crate::work::Work;
+use crate::work::{CellUnit, Work};
 
 /// How long a run takes by a model that knows nothing of the machine: enough to tell minutes from hours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +160,7 @@ impl Schedule<'_> {
         }
         self.row_seconds.clone_from(&decided.row_seconds);
         let record = &mut self.run.record;
+        record.units = record.cells.iter().filter_map(|cell| smaller(cell, self.units.get(&cell.label)?)).collect();
         record.amounts.clone_from(amounts);
         record.rounds.clone_from(&decided.rounds);
     }
@@ -221,6 +223,14 @@ impl Schedule<'_> {
         });
         self.expected = expected.collect();
     }
+}
+
+/// What a unit has otherwise than its cell, if anything.
+fn smaller(cell: &Cell, unit: &CellUnit) -> Option<(String, Params)> {
+    let differs = |(key, value): &(&String, &Value)| cell.workload.params.get(*key) != Some(*value);
+    let params = unit.workload.params.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone()));
+    let params: Params = params.collect();
+    (!params.is_empty()).then(|| (cell.label.clone(), params))
 }
 
 /// Seconds of the budget that are for cells that are measured as wholes, beside so many rows.

@@ -62,6 +62,7 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         stopping_rule: None,
         placement: Some(placement),
         rounds: Default::default(),
+        units: Default::default(),
         looks: Vec::new(),
         order: Vec::new(),
         host: Default::default(),

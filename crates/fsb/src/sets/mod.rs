@@ -154,6 +154,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
     let workloads = Workloads::of(all_runs().flat_map(|run| &run.trials.cells));
     warnings.extend(own::relabelled(all_runs()));
+    warnings.extend(own::of_other_sizes(all_runs()));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());
     for (argument, source) in sources.iter_mut().enumerate() {
         let ours = !source.runs.is_empty();

@@ -70,6 +70,8 @@ pub(super) struct Trials {
     pub(super) mechanisms: BTreeSet<String>,
     /// Of each cell, how many trials there are, and how many were disturbed or invalid.
     spoilt: BTreeMap<u32, [usize; 2]>,
+    /// What units are otherwise than their cells, by label: of cells in rounds they are what was measured.
+    units: BTreeMap<String, Params>,
     /// Places of cells by label, operation and all parameters.
     known: HashMap<(String, String, String), u32>,
 }
@@ -125,6 +127,23 @@ impl Compared {
 }
 
 impl Trials {
+    /// Of a run with such units.
+    pub(super) fn of_units(units: &BTreeMap<String, Params>) -> Trials {
+        Trials { units: units.clone(), ..Trials::default() }
+    }
+
+    /// What is done in a trial of that workload.
+    pub(super) fn cell_of(&self, workload: &str, operation: &str, params: &Params) -> OwnCell {
+        match self.units.get(workload) {
+            Some(unit) => {
+                let mut params = params.clone();
+                params.extend(unit.clone());
+                OwnCell::new(workload, operation, &params)
+            }
+            None => OwnCell::new(workload, operation, params),
+        }
+    }
+
     /// Takes in a line of a journal.
     pub(super) fn push_line(&mut self, line: usize, trial: &Compared) {
         let memory = trial.observed.memory_limit.as_ref();
@@ -167,10 +186,13 @@ impl Trials {
 
     fn cell(&mut self, workload: &str, operation: &str, params: &Params) -> u32 {
         let key = (workload.to_owned(), operation.to_owned(), serde_json::json!(params).to_string());
-        *self.known.entry(key).or_insert_with(|| {
-            self.cells.push(OwnCell::new(workload, operation, params));
-            self.cells.len() as u32 - 1
-        })
+        if let Some(place) = self.known.get(&key) {
+            return *place;
+        }
+        self.cells.push(self.cell_of(workload, operation, params));
+        let place = self.cells.len() as u32 - 1;
+        self.known.insert(key, place);
+        place
     }
 
     fn values(&mut self, metrics: &[Metric]) -> Box<[(u32, f64)]> {

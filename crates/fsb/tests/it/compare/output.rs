@@ -133,6 +133,25 @@ fn targets_of_two_runs_meet_themselves() {
     );
 }
 
+/// Parts, and with them files, are larger in one of them. Units with files of their own are the same work; what goes over the
+/// whole file is not, and no latency stands in for its rate.
+#[test]
+fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
+    let _turn = turn();
+    let scratch = scratch();
+    for (name, size) in [("small", "1G"), ("large", "2G")] {
+        let run = ["run", "null", "--size", size, "--blocks", "5", "--seed", "4", "-q", "--out", name];
+        expect_code(&fsb(scratch.path(), &run), 0);
+    }
+    let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
+    expect_code(&output, 0);
+    let (text, said) = (stdout(&output), stdout(&output).replace("\n  ", " "));
+    assert!(text.lines().next().unwrap_or_default().contains("10 workloads"), "{text}");
+    let sizes = "random write 4K, durable each; read 1M, warm (128 MiB in small, 256 MiB in large";
+    assert!(said.contains(&format!("not compared, for files have other sizes: {sizes}")), "{text}");
+    assert!(!said.contains("latency_p"), "{text}");
+}
+
 #[test]
 fn a_closed_pipe_is_success() {
     let scratch = scratch();
