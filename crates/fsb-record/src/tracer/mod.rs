@@ -1,6 +1,7 @@
 //! Follows a program from stop to stop and writes its file calls down.
 
 mod events;
+mod outcome;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use fsb_testbed::trace::{self, CallInfo, Event, Stop, Until, Watch};
-use fsb_trace::{Header, Kind, LOST_UNIT, Overhead, Resolver, Shared, Times, Totals, TraceError, Unseen, Writer};
+use fsb_trace::{Header, Kind, LOST_UNIT, Resolver, Shared, Times, Totals, Unseen, Writer};
 
 use crate::cost::Cost;
 use crate::memory;
@@ -19,40 +20,7 @@ use crate::task::{Pending, Task};
 use crate::world::Live;
 use crate::{child, processes};
 
-/// How a recording ended.
-#[derive(Debug, Clone, Default)]
-pub struct Outcome {
-    /// The program's exit code, as a shell would have it; absent where it goes on.
-    pub code: Option<i32>,
-    /// What the trace holds.
-    pub totals: Totals,
-    /// Bytes of the trace.
-    pub bytes: u64,
-    /// What stopping costs each call that stops.
-    pub overhead: Overhead,
-    /// The program began to run.
-    pub begun: bool,
-    /// Most calls did not stop.
-    pub by_ebpf: bool,
-    /// Times that a task was stopped.
-    pub stops: u64,
-    /// Seconds from the first call to the end.
-    pub seconds: f64,
-}
-
-/// Why nothing could be recorded.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The kernel does not let us watch.
-    #[error("the program cannot be traced: {0}")]
-    Refused(io::Error),
-    /// Calls cannot be seen by eBPF.
-    #[error("calls cannot be seen by eBPF: {0}")]
-    NoEbpf(io::Error),
-    /// The trace cannot be written.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-}
+pub use outcome::{Outcome, RecordError};
 
 pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,

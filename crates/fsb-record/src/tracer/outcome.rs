@@ -1,0 +1,40 @@
+//! How a recording ended, or why there is none.
+
+use std::io;
+
+use fsb_trace::{Overhead, Totals, TraceError};
+
+/// How a recording ended.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// The program's exit code, as a shell would have it; absent where it goes on.
+    pub code: Option<i32>,
+    /// What the trace holds.
+    pub totals: Totals,
+    /// Bytes of the trace.
+    pub bytes: u64,
+    /// What stopping costs each call that stops.
+    pub overhead: Overhead,
+    /// The program began to run.
+    pub begun: bool,
+    /// Most calls did not stop.
+    pub by_ebpf: bool,
+    /// Times that a task was stopped.
+    pub stops: u64,
+    /// Seconds from the first call to the end.
+    pub seconds: f64,
+}
+
+/// Why nothing could be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The kernel does not let us watch.
+    #[error("the program cannot be traced: {0}")]
+    Refused(io::Error),
+    /// Calls cannot be seen by eBPF.
+    #[error("calls cannot be seen by eBPF: {0}")]
+    NoEbpf(io::Error),
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
