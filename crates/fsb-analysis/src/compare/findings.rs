@@ -328,7 +328,7 @@ impl Judge<'_> {
             p: hit.p,
             faster: comparison.verdict.is_better(),
         };
-        finding.text = sentence(&finding, self.field.table.better, layout, self.frame.theta);
+        finding.text = sentence(&finding, comparison.verdict.words(), self.field.table.better, layout);
         Some(finding)
     }
 }

@@ -4,21 +4,11 @@ use fsb_model::{Better, units};
 
 use super::document::Finding;
 use super::rectangle::Layout;
-use crate::Verdict;
 
-/// `ext4 is slower than xfs at write, files ≥ 1 MiB, records ≥ 8 KiB: −16 % (95 % CI −18…−14), 41 of 43 cells`. It is `probably`
-/// slower where the difference may be smaller than `theta`, as in tables.
-pub(super) fn sentence(finding: &Finding, better: Better, layout: &Layout, theta: f64) -> String {
+/// `ext4 is slower than xfs at write, files ≥ 1 MiB, records ≥ 8 KiB: −16 % (95 % CI −18…−14), 41 of 43 cells`; `how` are a
+/// verdict's words.
+pub(super) fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout) -> String {
     let Finding { candidate, baseline, .. } = finding;
-    let [lo, hi] = finding.ci95;
-    let matters = lo > 1.0 + theta || hi < 1.0 / (1.0 + theta);
-    let how = match (matters, finding.faster) {
-        (true, true) => Verdict::Faster,
-        (true, false) => Verdict::Slower,
-        (false, true) => Verdict::ProbablyFaster,
-        (false, false) => Verdict::ProbablySlower,
-    };
-    let how = how.words();
     let what = match &finding.workload {
         Some(workload) if workload.contains(&finding.operation) => workload.clone(),
         Some(workload) => format!("{workload}: {}", finding.operation),
@@ -31,6 +21,7 @@ pub(super) fn sentence(finding: &Finding, better: Better, layout: &Layout, theta
         1 => String::new(),
         cells => format!(", {} of {cells} cells", finding.agreeing),
     };
+    let [lo, hi] = finding.ci95;
     let (center, lo, hi) = changes(finding.ratio, lo, hi);
     format!("{candidate} is {how} than {baseline} at {what}{sizes}: {time}{center} (95 % CI {lo}…{hi}){cells}")
 }
