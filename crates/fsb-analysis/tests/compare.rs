@@ -382,3 +382,36 @@ fn what_nobody_has_a_value_of_is_no_difference() {
     let document = compare(&[set("a"), set("b")], &REQUEST).unwrap();
     assert!(!document.warnings.iter().any(|warning| warning.starts_with("only")), "{:?}", document.warnings);
 }
+
+/// Two runs of two targets each whose files have other sizes, and only those of the first run tell a percentile: it must not stand in
+/// for the rate.
+#[test]
+fn a_latency_that_some_sets_have_does_not_stand_in_for_a_rate_at_other_sizes() {
+    let run = |size: u64, latency: bool, number: u64, factor: f64| {
+        let mut run = run("fsb", Some("write 1M"), |_, _| Some(1.0));
+        let point = |value| Point { file_size: Some(size), record_size: Some(4096), value, line: 1 };
+        let noise = 1.0 + number as f64 / 1000.0;
+        run.series[0].points = vec![point(100.0 * factor * noise)];
+        if latency {
+            let points = vec![Point { file_size: None, ..point(1.0 / factor / noise) }];
+            let (metric, unit, better) = ("latency_p99".to_owned(), Unit::Seconds, Better::Lower);
+            run.series.push(Series { metric, unit, better, points, ..run.series[0].clone() });
+        }
+        run
+    };
+    let set = |name: &str, pairing: &str, size: u64, factor: f64| {
+        blocks(name, pairing, (1..=8).map(|number| run(size, pairing == "one", number, factor)).collect())
+    };
+    let sets = [
+        set("one/a", "one", 1 << 20, 1.0),
+        set("one/b", "one", 1 << 20, 2.0),
+        set("two/a", "two", 2 << 20, 1.0),
+        set("two/b", "two", 2 << 20, 2.0),
+    ];
+    let document = compare(&sets, &REQUEST).unwrap();
+    assert!(document.operations.is_empty() && document.findings.is_empty(), "{:?}", document.findings);
+    // Of the first run alone both are told, and the rate is what counts.
+    let document = compare(&sets[..2], &REQUEST).unwrap();
+    let told: Vec<_> = document.operations.iter().map(|one| (one.metric.as_str(), one.primary)).collect();
+    assert_eq!(told, [("throughput", true), ("latency_p99", false)]);
+}

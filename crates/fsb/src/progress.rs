@@ -38,8 +38,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a run of these targets; `quiet` leaves only warnings.
-    pub fn new(targets: &[Target], quiet: bool) -> Self {
+    /// Of a run of these targets, in a race or not; `quiet` leaves only warnings.
+    pub fn new(targets: &[Target], race: bool, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
         let progress = Progress {
@@ -53,7 +53,7 @@ impl Progress {
             ended: None,
             making: Vec::new(),
             block: 0,
-            heats: false,
+            heats: race,
             failures: BTreeSet::new(),
         };
         progress.show_trials();
@@ -184,6 +184,9 @@ impl Observer for Progress {
                 let what = stage(*block);
                 self.show_trials();
                 self.message(&format!("{what}: making {target}"));
+                if self.block != *block {
+                    self.making.clear();
+                }
                 self.block = *block;
                 self.making.push(target);
             }
@@ -211,10 +214,7 @@ impl Observer for Progress {
             Event::Refused { target, why } => {
                 self.line(&format!("{}: cannot be made here: {why}", self.releases.shorten(target)));
             }
-            Event::Race { text } => {
-                self.heats = true;
-                self.line(text);
-            }
+            Event::Race { text } => self.line(text),
             Event::Row { block, workload, rounds } => {
                 self.line_of_block();
                 let what = stage(*block);
@@ -240,6 +240,8 @@ impl Observer for Progress {
             }
             Event::Ended { trial, done, of, left } => {
                 let target = self.releases.shorten(&trial.target);
+                // One that could not be made is measured nowhere.
+                self.making.retain(|making| *making != target);
                 self.ended = Some((u64::from(*done), u64::from(*of)));
                 self.show_trials();
                 if let Some(left) = left.filter(|_| self.planned) {

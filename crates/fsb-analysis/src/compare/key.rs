@@ -19,7 +19,14 @@ pub(super) struct Key {
     pub unit: Unit,
 }
 
+/// What is done, whatever is measured of it: workload and operation.
+pub(super) type Subject = (Option<String>, String);
+
 impl Key {
+    pub fn subject(&self) -> Subject {
+        (self.workload.clone(), self.operation.clone())
+    }
+
     pub fn of(series: &Series) -> Key {
         Key {
             workload: series.workload.clone(),

@@ -69,8 +69,10 @@ pub fn compare_collected(
     let mut warnings = warnings::warnings(sets, &every);
     let fewest = sets.len().min(2);
     let sized_otherwise = table::sized_otherwise(&every);
-    let shared: Vec<Table> =
-        every.into_iter().filter(|table| table.present() >= fewest && !table.cells.is_empty()).collect();
+    let is_shared = |table: &Table| {
+        table.present() >= fewest && !table.cells.is_empty() && !sized_otherwise.contains(&table.key.subject())
+    };
+    let shared: Vec<Table> = every.into_iter().filter(is_shared).collect();
     let frame = Frame::new(sets, request.baseline, request.theta);
     let (described, (findings, starved)) = rayon::join(
         || shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>(),
@@ -80,10 +82,7 @@ pub fn compare_collected(
         },
     );
     let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described?.into_iter().unzip();
-    operations.iter_mut().zip(primary(&shared)).for_each(|(operation, primary)| {
-        let subject = (operation.workload.clone(), operation.operation.clone());
-        operation.primary = primary && !sized_otherwise.contains(&subject);
-    });
+    operations.iter_mut().zip(primary(&shared)).for_each(|(operation, primary)| operation.primary = primary);
     if let Some((pool, looks)) = pool(&frame, shared, &seen) {
         operations.push(operation(&frame, &pool, &looks)?);
     }

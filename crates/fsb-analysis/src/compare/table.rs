@@ -6,7 +6,7 @@ use fsb_model::Better;
 use fsb_model::metric::{self, Role};
 
 use super::collected::{Collected, Column};
-use super::key::{Key, Size};
+use super::key::{Key, Size, Subject};
 
 /// The values of one operation over the cells that all sets with this operation have.
 #[derive(Debug)]
@@ -95,18 +95,14 @@ impl Table {
     }
 }
 
-/// What is done, whatever is measured of it: workload and operation.
-pub(super) type Subject = (Option<String>, String);
-
-fn subject(table: &Table) -> Subject {
-    (table.key.workload.clone(), table.key.operation.clone())
-}
-
-/// Subjects that no two sets measured at the same sizes, by what they are judged by. A latency that only some of the sets have does
-/// not stand in for that.
+/// Subjects that several sets have, at no size that all of them have. A latency that fewer of them have does not stand in for what
+/// they are judged by.
 pub(super) fn sized_otherwise(tables: &[Table]) -> HashSet<Subject> {
     let judged = tables.iter().zip(primary(tables)).filter(|(_, is_primary)| *is_primary);
-    judged.filter(|(table, _)| table.present() > 1 && table.cells.is_empty()).map(|(table, _)| subject(table)).collect()
+    judged
+        .filter(|(table, _)| table.present() > 1 && table.cells.is_empty())
+        .map(|(table, _)| table.key.subject())
+        .collect()
 }
 
 /// Which tables an operation is judged by: one metric each. What a workload of ours is compared by comes first, also where a user
@@ -118,12 +114,12 @@ pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     let is_known = |table: &Table| metric::find(&table.key.metric).is_some();
     for (place, table) in tables.iter().enumerate().filter(|(_, table)| is_known(table) || table.key.workload.is_some())
     {
-        let first = *chosen.entry(subject(table)).or_insert(place);
+        let first = *chosen.entry(table.key.subject()).or_insert(place);
         if is_known(&tables[first]) && !is_rate(&tables[first]) && is_rate(table) {
-            chosen.insert(subject(table), place);
+            chosen.insert(table.key.subject(), place);
         }
     }
-    (0..tables.len()).map(|place| chosen.get(&subject(&tables[place])) == Some(&place)).collect()
+    (0..tables.len()).map(|place| chosen.get(&tables[place].key.subject()) == Some(&place)).collect()
 }
 
 /// The values of all sets as tables, in the order in which operations turn up, the baseline's first. Takes them out of

@@ -118,8 +118,12 @@ impl Race {
         if self.heats_of(leader) >= FEWEST_HEATS {
             self.drop_slower(leader, FEWEST_HEATS);
         }
-        // Once is luck as long as another heat may tell; after the last one the bounds alone say what was found.
-        if self.is_decided() {
+    }
+
+    /// There is no heat after this one: once is luck as long as another heat may tell, but now the bounds alone say who is
+    /// surely slower.
+    pub fn conclude(&mut self) {
+        if let Some(leader) = self.leader() {
             self.drop_slower(leader, 1);
         }
     }

@@ -100,7 +100,10 @@ impl Choice {
     pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Option<Choice> {
         let plan = &record.plan;
         let race = plan.race.as_ref()?;
-        let replay = Replay::of(record, trials);
+        let mut replay = Replay::of(record, trials);
+        if record.finished.is_some() {
+            replay.race.conclude();
+        }
         let standing = replay.race.standing();
         let mut candidates: Vec<Candidate> = Vec::new();
         for (place, known) in standing.candidates.iter().enumerate() {

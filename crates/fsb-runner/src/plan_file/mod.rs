@@ -189,6 +189,7 @@ fn suggesting(message: &str) -> String {
     }
     let elsewhere = RepetitionFile::FIELDS.iter().copied().filter(|field| !known.contains(field));
     match nearest::nearest(typed, elsewhere) {
+        Some(near) if near == typed => format!("unknown field `{typed}`: it stands in [repetition]"),
         Some(near) => format!("unknown field `{typed}`: did you mean `{near}`? It stands in [repetition]"),
         None => message.to_owned(),
     }

@@ -103,6 +103,17 @@ mod tests {
         )
     }
 
+    /// They are suggested to whoever writes one elsewhere.
+    #[test]
+    fn the_names_of_the_fields_are_those_that_are_read() {
+        let said = plan_file::parse("[repetition]\nzzzzzz = 1\n", "p").unwrap_err().to_string();
+        let (_, known) = said.split_once("expected one of ").unwrap();
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        assert_eq!(known, super::RepetitionFile::FIELDS);
+        let said = plan_file::parse("budget = '5m'\n", "p").unwrap_err().to_string();
+        assert!(said.ends_with("unknown field `budget`: it stands in [repetition]"), "{said}");
+    }
+
     #[test]
     fn a_workload_may_have_a_stretch_of_its_own_which_a_printed_plan_keeps() {
         let resolved = plan_file::parse(&plan("'10s'"), "p").unwrap().resolve(2, 7).unwrap();

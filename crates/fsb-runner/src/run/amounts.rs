@@ -160,7 +160,11 @@ impl Schedule<'_> {
         }
         self.row_seconds.clone_from(&decided.row_seconds);
         let record = &mut self.run.record;
-        record.units = record.cells.iter().filter_map(|cell| smaller(cell, self.units.get(&cell.label)?)).collect();
+        let of_cell = |cell: &Cell| {
+            let unit = self.units.get(&cell.label).filter(|_| decided.rounds.contains_key(&cell.label))?;
+            Some((cell.label.clone(), otherwise(cell, unit)))
+        };
+        record.units = record.cells.iter().filter_map(of_cell).collect();
         record.amounts.clone_from(amounts);
         record.rounds.clone_from(&decided.rounds);
     }
@@ -225,12 +229,10 @@ impl Schedule<'_> {
     }
 }
 
-/// What a unit has otherwise than its cell, if anything.
-fn smaller(cell: &Cell, unit: &CellUnit) -> Option<(String, Params)> {
-    let differs = |(key, value): &(&String, &Value)| cell.workload.params.get(*key) != Some(*value);
-    let params = unit.workload.params.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone()));
-    let params: Params = params.collect();
-    (!params.is_empty()).then(|| (cell.label.clone(), params))
+/// What a unit has otherwise than its cell.
+fn otherwise(cell: &Cell, unit: &CellUnit) -> Params {
+    let differs = |(key, value): &(&String, &Value)| cell.workload.params.get(*key).is_some_and(|own| own != *value);
+    unit.workload.params.iter().filter(differs).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Seconds of the budget that are for cells that are measured as wholes, beside so many rows.

@@ -6,7 +6,7 @@ use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
 use fsb_model::units::show_duration;
-use fsb_model::{Repetition, RunRecord};
+use fsb_model::{Cell, Repetition, RunRecord};
 
 use fsb_testbed::LocalTestbed;
 
@@ -55,6 +55,17 @@ fn modelled(record: &RunRecord, profile: &Profile, in_rounds: bool) -> f64 {
     let cell = record.cells.iter().find(|cell| cell.label == profile.label);
     let held = cell.and_then(|cell| record.plan.held(&cell.workload));
     estimate::trial_seconds(profile, warmup_seconds(profile, &record.plan, held, trials))
+}
+
+/// Cells that a budget left out so far.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    /// Their labels, in the plan's order.
+    labels: Vec<String>,
+    /// Seconds of a budget that would hold them.
+    needed: f64,
+    /// What was said of them.
+    warning: Option<String>,
 }
 
 impl Schedule<'_> {
@@ -141,15 +152,13 @@ impl Schedule<'_> {
     /// Some cells are left out; a budget of so many seconds would hold all.
     fn say_left_out(&mut self, needed: f64) {
         let kept = &self.cells;
-        let left_out: Vec<_> = self
-            .run
-            .record
-            .cells
-            .iter()
-            .filter(|cell| !kept.iter().any(|kept| kept.label == cell.label))
-            .map(|cell| cell.label.clone())
-            .collect();
+        let is_gone = |cell: &&Cell| !kept.iter().any(|kept| kept.label == cell.label);
+        let gone = self.run.record.cells.iter().filter(is_gone).map(|cell| cell.label.clone());
+        // What was left out before comes later in the plan.
+        self.left_out.labels.splice(0..0, gone);
+        self.left_out.needed = self.left_out.needed.max(needed);
         self.run.record.cells.clone_from(&self.cells);
+        let (left_out, needed) = (&self.left_out.labels, self.left_out.needed);
         let named = left_out[..left_out.len().min(NAMED)].join("; ");
         let more = match left_out.len().saturating_sub(NAMED) {
             0 => String::new(),
@@ -165,8 +174,7 @@ impl Schedule<'_> {
             self.asked,
             budget(needed)
         );
-        // What was left out before is left out still.
-        if let Some(before) = self.left_out.replace(warning.clone()) {
+        if let Some(before) = self.left_out.warning.replace(warning.clone()) {
             self.run.record.warnings.retain(|known| *known != before);
         }
         self.warn(warning);
@@ -176,8 +184,11 @@ impl Schedule<'_> {
     /// tells more than numbers of twelve that decide nothing. Where it can judge fewer than half, all are described. Answers
     /// whether rows were left out.
     pub(super) fn leave_rows_to_judge(&mut self, basis: &rounds::Basis<'_>, planned: &rounds::Decision) -> bool {
-        let (all, asked) = (self.cells.len(), matches!(self.run.record.plan.repetition, Repetition::Blocks { .. }));
-        if asked || planned.blocks >= self.fewest_blocks() || basis.rows.len() < all {
+        let (all, record) = (self.cells.len(), &self.run.record);
+        let asked = matches!(record.plan.repetition, Repetition::Blocks { .. });
+        // A target alone has no ratio that wants a verdict.
+        let judges = record.unjudged().is_none() && record.plan.targets.len() > 1;
+        if asked || !judges || planned.blocks >= FEWEST_BLOCKS_JUDGED || basis.rows.len() < all {
             return false;
         }
         let judged = basis.judged();

@@ -86,8 +86,7 @@ struct Schedule<'a> {
     cells: Vec<Cell>,
     /// How many there were before a budget left some out.
     asked: usize,
-    /// The warning that says which.
-    left_out: Option<String>,
+    left_out: budget::LeftOut,
     profiles: BTreeMap<String, Profile>,
     /// What sizes refer to.
     sizing: Sizing,
@@ -158,7 +157,7 @@ impl<'a> Schedule<'a> {
         Schedule {
             cells: run.record.cells.clone(),
             asked: run.record.cells.len(),
-            left_out: None,
+            left_out: budget::LeftOut::default(),
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,

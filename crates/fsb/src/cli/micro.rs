@@ -117,7 +117,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let resolved = plan(&options)?;
     let turn = Turn::of(arguments.allow_concurrent);
-    let mut progress = Progress::new(&resolved.plan.targets, options.min_log_level > Level::Info);
+    let mut progress = Progress::new(&resolved.plan.targets, false, options.min_log_level > Level::Info);
     let trials = front::perform_unsaved(resolved, &mut Nowhere, &mut progress, turn);
     progress.finish();
     finish(&trials?, &options, &mut log)

@@ -171,7 +171,7 @@ fn make(
     quiet: bool,
 ) -> anyhow::Result<u8> {
     let mut journal = Directory(directory);
-    let mut progress = Progress::new(&begun.0.plan.targets, quiet);
+    let mut progress = Progress::new(&begun.0.plan.targets, begun.0.plan.race.is_some(), quiet);
     let ended = perform(agent, &mut journal, &mut progress, begun, true);
     progress.finish();
     if ended.is_err() {

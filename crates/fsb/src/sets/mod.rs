@@ -10,6 +10,7 @@ mod foreign;
 mod naming;
 mod own;
 mod regimes;
+mod sizes;
 mod trials;
 mod workloads;
 
@@ -151,10 +152,11 @@ fn in_two_sets(sources: &[Source]) -> Vec<String> {
 }
 
 fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Result<(Vec<Collected>, Vec<Origin>)> {
+    warnings.extend(sizes::take_units(sources));
     let all_runs = || sources.iter().flat_map(|source| &source.runs);
     let workloads = Workloads::of(all_runs().flat_map(|run| &run.trials.cells));
     warnings.extend(own::relabelled(all_runs()));
-    warnings.extend(own::of_other_sizes(all_runs()));
+    warnings.extend(sizes::of_other_sizes(sources));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());
     for (argument, source) in sources.iter_mut().enumerate() {
         let ours = !source.runs.is_empty();

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use fsb_analysis::histogram;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
-use fsb_model::units::show_bytes;
 use fsb_model::workload::Params;
 use fsb_model::{Outcome, RunRecord, Target};
 use fsb_report::run::ShownTrial;
@@ -269,37 +268,6 @@ fn empty_series(workload: &str, operation: &str, metric: &OwnMetric) -> Series {
 fn decode(text: &str) -> Option<Vec<(u64, u64)>> {
     let histogram = histogram::decode(text)?;
     Some(histogram.iter_recorded().map(|bin| (bin.value_iterated_to(), bin.count_at_value())).collect())
-}
-
-/// Workloads of one label whose files or records differ in size from run to run, with the sizes: another amount of work, which
-/// is not compared.
-pub(super) fn of_other_sizes<'r>(runs: impl Iterator<Item = &'r OwnRun>) -> Vec<String> {
-    type Sizes<'r> = BTreeMap<Option<u64>, BTreeSet<&'r Path>>;
-    let mut seen: BTreeMap<&str, Sizes<'_>> = BTreeMap::new();
-    for run in runs {
-        for cell in &run.trials.cells {
-            seen.entry(&cell.workload).or_default().entry(cell.file_size).or_default().insert(&run.path);
-        }
-    }
-    // Workloads that differ alike are told together.
-    let mut alike: BTreeMap<Sizes<'_>, Vec<&str>> = BTreeMap::new();
-    for (label, sizes) in seen.into_iter().filter(|(_, sizes)| sizes.len() > 1) {
-        alike.entry(sizes).or_default().push(label);
-    }
-    let told = |(sizes, labels): (Sizes<'_>, Vec<&str>)| {
-        let of = |(size, runs): (&Option<u64>, &BTreeSet<&Path>)| {
-            let size = size.map_or("another size".to_owned(), |size| show_bytes(size as f64));
-            let runs: Vec<String> = runs.iter().map(|run| run.display().to_string()).collect();
-            format!("{size} in {}", runs.join(" and "))
-        };
-        let sizes: Vec<String> = sizes.iter().map(of).collect();
-        format!(
-            "not compared, for files have other sizes: {} ({}; sizes follow from --size and from the number of targets side by side)",
-            labels.join("; "),
-            sizes.join(", ")
-        )
-    };
-    alike.into_iter().map(told).collect()
 }
 
 /// Workloads that were given the same label with other parameters: comparable perhaps, the same thing hardly.

@@ -47,6 +47,8 @@ pub(super) struct OwnCell {
     pub(super) file_size: Option<u64>,
     /// Bytes of a call.
     pub(super) record_size: Option<u64>,
+    /// The same of the whole workload, where this is a unit of it.
+    whole: Option<Box<OwnCell>>,
 }
 
 /// What is measured.
@@ -132,16 +134,28 @@ impl Trials {
         Trials { units: units.clone(), ..Trials::default() }
     }
 
+    /// Whether a workload's units are known.
+    pub(super) fn has_unit(&self, workload: &str) -> bool {
+        self.units.contains_key(workload)
+    }
+
+    /// A workload is taken as a whole, because its units are not known everywhere.
+    pub(super) fn forget_unit(&mut self, workload: &str) {
+        self.units.remove(workload);
+        for cell in self.cells.iter_mut().filter(|cell| cell.workload == workload) {
+            if let Some(whole) = cell.whole.take() {
+                *cell = *whole;
+            }
+        }
+    }
+
     /// What is done in a trial of that workload.
     pub(super) fn cell_of(&self, workload: &str, operation: &str, params: &Params) -> OwnCell {
-        match self.units.get(workload) {
-            Some(unit) => {
-                let mut params = params.clone();
-                params.extend(unit.clone());
-                OwnCell::new(workload, operation, &params)
-            }
-            None => OwnCell::new(workload, operation, params),
-        }
+        let whole = OwnCell::new(workload, operation, params);
+        let Some(unit) = self.units.get(workload) else { return whole };
+        let mut params = params.clone();
+        params.extend(unit.clone());
+        OwnCell { whole: Some(Box::new(whole)), ..OwnCell::new(workload, operation, &params) }
     }
 
     /// Takes in a line of a journal.
@@ -232,6 +246,7 @@ impl OwnCell {
             kind: format!("{operation} {}", serde_json::json!(others)),
             file_size: size(FILE_SIZE),
             record_size: size(RECORD_SIZE),
+            whole: None,
         }
     }
 }

@@ -20,8 +20,9 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run --precision 2% --blocks 3 ext4", 2, "cannot be used with"),
     ("run --resume DIR ext4", 2, "cannot be used with"),
     ("run null --", 2, "nothing follows --"),
+    ("choose null --budget 20 min", 2, "write it as one word: 20min"),
     ("choose null --", 2, "nothing follows --"),
-    ("run null --budget 20 minutes", 2, "write it as one word, such as 20m"),
+    ("run null --budget 20 minutes", 2, "write it as one word: 20minutes"),
     // Targets.
     ("run full", 2, "to measure the directory, write ./full"),
     ("run exxt4", 2, "did you mean 'ext4'"),

@@ -33,11 +33,13 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     let candidates = choice["candidates"].as_array().unwrap();
     let winner = &candidates[0]["ratio"];
     assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
-    // Losers are given up: none of them is in more heats than who may win. In all heats is the reference alone.
+    // Losers are given up: they are in no more heats than who may win, but for the last one that was drawn. In all heats is the
+    // reference alone.
     let heats = |one: &Value| one["heats"].as_u64().unwrap();
-    let mut losers = candidates[1..].iter().filter(|one| one["name"] != "ext4");
+    let slower = |one: &&Value| one["state"] == "slower" && one["name"] != "ext4";
+    let mut losers = candidates.iter().filter(slower);
     assert!(candidates.iter().filter(|one| one["state"] == "slower").count() > 8, "{text}");
-    assert!(losers.all(|one| heats(one) <= heats(&candidates[0])), "{text}");
+    assert!(losers.all(|one| heats(one) <= heats(&candidates[0]) + 1), "{text}");
     assert!(!text.contains("barrier"), "dangerous ones race where that is asked for: {text}");
 }
 

@@ -12,7 +12,7 @@ use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 
 use self::candidates::Raced;
 use super::COMPACT_HELP;
-use super::run::CommandArguments;
+use super::run::{CommandArguments, check_words};
 use crate::front::{self, Turn};
 use crate::results::{Output, print};
 use crate::{columns, exit};
@@ -98,6 +98,7 @@ const SIZE: Bytes = Bytes(4 << 30);
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_output(&arguments.output)?;
+    check_words(&arguments.targets, Some(&arguments.budget))?;
     let raced = candidates::all(&arguments.targets, arguments.risky)?;
     if arguments.list {
         return list(&raced, arguments.risky);

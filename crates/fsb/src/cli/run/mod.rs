@@ -208,9 +208,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         }
         (Some(tree), None) => tree::workloads(tree).map(|(workloads, image)| (workloads, Some(image)))?,
     };
-    for text in &targets {
-        check_word(text, arguments.budget.as_deref())?;
-    }
+    check_words(&targets, arguments.budget.as_deref())?;
     let over = PlanFile {
         workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),
@@ -242,16 +240,17 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
 }
 
 /// Refuses words that name no file system but mean something: a directory without its `./`, and the unit of a budget.
+pub(super) fn check_words(targets: &[String], budget: Option<&str>) -> anyhow::Result<()> {
+    targets.iter().try_for_each(|text| check_word(text, budget))
+}
+
 fn check_word(text: &str, budget: Option<&str>) -> anyhow::Result<()> {
     let is_word = text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
-    if !is_word || text.starts_with('.') || fsb_testbed::fs::find(text).is_ok() {
+    if !is_word || text.is_empty() || text.starts_with('.') || fsb_testbed::fs::find(text).is_ok() {
         return Ok(());
     }
-    if let Some(budget) = budget.filter(|budget| parse_duration(&format!("{budget} {text}")).is_ok()) {
-        return Err(exit::request(format!(
-            "--budget {budget} {text}: write it as one word, such as {budget}{}",
-            &text[..1]
-        )));
+    if let Some(budget) = budget.filter(|budget| parse_duration(&format!("{budget}{text}")).is_ok()) {
+        return Err(exit::request(format!("--budget {budget} {text}: write it as one word: {budget}{text}")));
     }
     if Path::new(text).is_dir() {
         return Err(exit::request(format!("unknown file system '{text}': to measure the directory, write ./{text}")));

@@ -147,9 +147,38 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
     expect_code(&output, 0);
     let (text, said) = (stdout(&output), stdout(&output).replace("\n  ", " "));
     assert!(text.lines().next().unwrap_or_default().contains("10 workloads"), "{text}");
-    let sizes = "random write 4K, durable each; read 1M, warm (128 MiB in small, 256 MiB in large";
+    let sizes = "random write 4K, durable each; read 1M, warm (128 MiB in old=small, 256 MiB in new=large";
     assert!(said.contains(&format!("not compared, for files have other sizes: {sizes}")), "{text}");
     assert!(!said.contains("latency_p"), "{text}");
+
+    // A run that does not tell its units is compared by whole workloads.
+    let record = scratch.path().join("small/run.json");
+    let mut known: serde_json::Value = serde_json::from_str(&fs::read_to_string(&record).unwrap()).unwrap();
+    assert!(known.as_object_mut().unwrap().remove("units").is_some());
+    fs::write(&record, known.to_string()).unwrap();
+    let output = fsb(scratch.path(), &["compare", "old=small", "new=small"]);
+    assert!(stdout(&output).lines().next().unwrap().contains("12 workloads"), "{}", stdout(&output));
+    let output = fsb(scratch.path(), &["compare", "old=small", "new=large"]);
+    let said = stdout(&output).replace("\n  ", " ");
+    assert!(said.contains("not compared, for files have other sizes: append 4K, durable each; "), "{said}");
+}
+
+/// What a stretch of rounds measures and what a visit does are two quantities, and that is told.
+#[test]
+fn rounds_beside_visits_are_told() {
+    let _turn = turn();
+    let scratch = scratch();
+    crate::common::fast_plan(scratch.path());
+    for (name, way) in [("rounds", "--quiet"), ("visits", "--one-at-a-time")] {
+        let run = ["run", "fast.toml", "null", "--blocks", "5", "--seed", "4", "-q", way, "--out", name];
+        let run: Vec<&str> = run.into_iter().filter(|word| *word != "-q" || way != "--quiet").collect();
+        expect_code(&fsb(scratch.path(), &run), 0);
+    }
+    let output = fsb(scratch.path(), &["compare", "rounds", "visits"]);
+    expect_code(&output, 0);
+    let said = stdout(&output).replace("\n  ", " ");
+    let told = "measured in short stretches in rounds and in long visits in visits, which is not the same quantity: ";
+    assert!(said.contains(told) && !said.contains("other sizes"), "{said}");
 }
 
 #[test]
