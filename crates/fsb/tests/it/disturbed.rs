@@ -156,7 +156,12 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     }
     expect_code(&output, 4);
     let attempts = |block: u64| all.iter().filter(|trial| trial["block"] == block).collect::<Vec<_>>();
-    assert_eq!([0, 1, 2, 3].map(|block| attempts(block).len()), [1, 3, 1, 1]);
+    // What else the machine did is another reason to make a trial again.
+    let is_disturbed = |block: u64| attempts(block).iter().any(|trial| trial["disturbed"][0].is_string());
+    for (block, expected) in [(0, 1), (1, 3), (2, 1), (3, 1)] {
+        let made = attempts(block).len();
+        assert!(made == expected || is_disturbed(block) && made <= 3, "{made} attempts in block {block}");
+    }
     assert!(attempts(1)[..2].iter().all(|trial| trial["superseded"] == true && trial["outcome"] == "invalid"));
     assert!(attempts(1)[2]["superseded"].is_null());
     assert!(stderr(&output).contains(", made again"), "{}", stderr(&output));

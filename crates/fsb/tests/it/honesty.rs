@@ -165,7 +165,8 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
     let count = |lines: &[&str], name: &str| lines.iter().filter(|line| line.starts_with(&format!("{name}("))).count();
     // Durable each: every write is followed by its fdatasync.
     let each: Vec<_> = timed.iter().filter(|lines| count(lines, "fdatasync") > 10).collect();
-    assert_eq!(each.len(), 2, "warm-up and block 1");
+    // A disturbed trial is made again, twice at most.
+    assert!((2..=4).contains(&each.len()), "warm-up and block 1: {}", each.len());
     for lines in &each {
         assert_eq!(count(lines, "fdatasync"), count(lines, "pwrite64"));
         let calls: Vec<_> =
@@ -174,7 +175,7 @@ fn strace_sees_what_the_names_of_the_workloads_say() {
     }
     // Durable at the end: one fsync of the file, after all writes of a pass, each pass on a new file; one syncfs for the set.
     let end: Vec<_> = timed.iter().filter(|lines| count(lines, "fsync") > 0).collect();
-    assert_eq!(end.len(), 2, "warm-up and block 1");
+    assert!((2..=4).contains(&end.len()), "warm-up and block 1: {}", end.len());
     for lines in end {
         let named = |line: &&str| {
             ["pwrite64", "fsync", "unlinkat"].into_iter().find(|name| line.starts_with(&format!("{name}(")))
