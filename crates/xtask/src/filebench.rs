@@ -75,12 +75,22 @@ fn compare(fsb: &Path, target: &str, name: &str, mount: &Path, scratch: &Path, p
     };
     let mut luck = Pcg64Mcg::seed_from_u64(name.len() as u64);
     let (mut ratios, mut rates) = (Vec::new(), Vec::new());
-    for _ in 0..pairs {
+    // Now and then filebench ends well and says nothing of what it did.
+    let mut lost = 0;
+    while ratios.len() < pairs as usize {
         let (ours, theirs) = peers::both(&mut luck, ours, theirs)?;
-        ratios.push(ours / theirs);
-        rates.push(ours);
+        let ours = ours.context("fsb filebench printed no summary")?;
+        match theirs {
+            Some(theirs) => {
+                ratios.push(ours / theirs);
+                rates.push(ours);
+            }
+            None => lost += 1,
+        }
+        ensure!(lost <= pairs, "filebench printed no summary {lost} times");
     }
-    println!("| {target} | {name} | {:.0} | {} |", Median::of(rates).value, Median::of(ratios));
+    let lost = if lost > 0 { format!(" ({lost} more without a summary of filebench)") } else { String::new() };
+    println!("| {target} | {name} | {:.0} | {}{lost} |", Median::of(rates).value, Median::of(ratios));
     Ok(())
 }
 
@@ -96,13 +106,14 @@ fn changed(text: &str, directory: &Path) -> anyhow::Result<String> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Operations a second, of the summary that both print.
-fn rate(command: &mut Command) -> anyhow::Result<f64> {
+/// Operations a second, of the summary that both print; nothing where there is none.
+fn rate(command: &mut Command) -> anyhow::Result<Option<f64>> {
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("{command:?}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "{command:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
     let summary = text.lines().find_map(|line| line.split_once("IO Summary:")).map(|(_, summary)| summary);
-    let words: Vec<&str> = summary.context("no summary")?.split_whitespace().collect();
+    let Some(summary) = summary else { return Ok(None) };
+    let words: Vec<&str> = summary.split_whitespace().collect();
     let at = words.iter().position(|word| *word == "ops/s").context("no rate in the summary")?;
-    words[at.saturating_sub(1)].parse().with_context(|| format!("no rate: {text}"))
+    words[at.saturating_sub(1)].parse().map(Some).with_context(|| format!("no rate: {text}"))
 }

@@ -25,8 +25,6 @@ const SETTINGS: [(&str, &str); 4] = [
         "set size 1000 100000\nset number 500\nset transactions 5000\nset subdirectories 100\n",
     ),
 ];
-/// Pairs of each.
-const PAIRS: u32 = 9;
 
 /// Measures and prints.
 pub fn run(options: &Options) -> anyhow::Result<()> {
@@ -36,8 +34,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     let fsb = program()?;
     let directory = tempfile::Builder::new().prefix("fsb-bench-").tempdir_in(&options.dir)?;
+    let pairs = options.pairs;
     println!(
-        "\nfsb postmark beside PostMark, {PAIRS} interleaved pairs; medians of our transactions a second / PostMark's,"
+        "\nfsb postmark beside PostMark, {pairs} interleaved pairs; medians of our transactions a second / PostMark's,"
     );
     println!(
         "by the time of the whole program, with the 95 % interval of the median: above 1 is faster than PostMark."
@@ -55,7 +54,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         // The first of each finds a directory that was never used.
         ours()?;
         theirs()?;
-        for pair in 0..PAIRS {
+        for pair in 0..pairs {
             // Who comes first changes from pair to pair.
             let (ours, theirs) = match pair % 2 {
                 0 => (ours()?, theirs()?),
