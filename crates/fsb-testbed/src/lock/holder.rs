@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ pub(super) const LARGEST: u64 = 64 << 10;
 /// So much of a command line is told.
 const TOLD: usize = 256;
 
-/// What the kernel calls supervisors: `/proc/PID/status` names it, and reading that waits for nobody.
+/// What the kernel calls supervisors: `/proc/PID/comm` and `status` name it, and reading them waits for nobody.
 const SUPERVISOR: &str = "fsb-supervisor";
 
 /// A run that measures.
@@ -78,8 +79,17 @@ pub(super) fn users(own: &Holder) -> Vec<Holder> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter(|entry| entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit));
     let me = rustix::process::geteuid().as_raw();
-    let found = pids.filter_map(|entry| of_supervisor(&std::fs::read_to_string(entry.path().join("status")).ok()?));
+    // A status takes ten times as long as a name, and there may be thousands of processes.
+    let supervisors = pids.map(|entry| entry.path()).filter(|process| is_supervisor(process));
+    let found = supervisors.filter_map(|process| of_supervisor(&std::fs::read_to_string(process.join("status")).ok()?));
     found.filter(|holder| holder.user != Some(me) && holder.owner.pid != own.owner.pid).collect()
+}
+
+/// Whether a process is called so, by its directory in /proc.
+fn is_supervisor(process: &Path) -> bool {
+    let mut name = [0; 32];
+    let length = File::open(process.join("comm")).and_then(|mut file| file.read(&mut name)).unwrap_or(0);
+    name[..length].trim_ascii_end() == SUPERVISOR.as_bytes()
 }
 
 /// The run of a supervisor, by the supervisor's `/proc/PID/status`.
