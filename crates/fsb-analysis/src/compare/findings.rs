@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
+use super::OURS;
 use super::document::Finding;
 use super::key::Size;
 use super::rectangle::{Layout, Rectangle, Sums};
@@ -311,6 +312,7 @@ impl Judge<'_> {
         let comparison = self.comparison(hit)?;
         let interval = comparison.interval.filter(|_| comparison.verdict.differs())?;
         let key = &self.field.table.key;
+        let ours = self.frame.sets.iter().all(|set| set.tool() == Some(OURS));
         let layout = &self.ground.layout;
         let mut finding = Finding {
             text: String::new(),
@@ -328,7 +330,7 @@ impl Judge<'_> {
             p: hit.p,
             faster: comparison.verdict.is_better(),
         };
-        finding.text = sentence(&finding, comparison.verdict.words(), self.field.table.better, layout);
+        finding.text = sentence(&finding, comparison.verdict.words(), self.field.table.better, layout, ours);
         Some(finding)
     }
 }

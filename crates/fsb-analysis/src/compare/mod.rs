@@ -38,6 +38,9 @@ use table::{Table, primary, tables};
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
 
+/// The tool of our own runs.
+pub const OURS: &str = "fsb";
+
 /// What to compare and by which yardstick.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {

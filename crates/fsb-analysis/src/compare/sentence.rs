@@ -6,11 +6,11 @@ use super::document::Finding;
 use super::rectangle::Layout;
 
 /// `ext4 is slower than xfs at write, files ≥ 1 MiB, records ≥ 8 KiB: −16 % (95 % CI −18…−14), 41 of 43 cells`; `how` are a
-/// verdict's words.
-pub(super) fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout) -> String {
+/// verdict's words. Labels of our own runs name what is done.
+pub(super) fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout, ours: bool) -> String {
     let Finding { candidate, baseline, .. } = finding;
     let what = match &finding.workload {
-        Some(workload) if workload.contains(&finding.operation) => workload.clone(),
+        Some(workload) if ours || workload.contains(&finding.operation) => workload.clone(),
         Some(workload) => format!("{workload}: {}", finding.operation),
         None => finding.operation.replace('_', " "),
     };

@@ -1,7 +1,7 @@
 //! One row an operation and workload, in the metric that sets are compared by.
 
 use fsb_analysis::Outcome;
-use fsb_analysis::compare::{ALL, Operation};
+use fsb_analysis::compare::{ALL, OURS, Operation};
 
 use super::operation::{OperationRow, SetStatistics};
 use super::selection::Selection;
@@ -24,10 +24,11 @@ pub(super) fn rows<'a>(selection: Selection<'a>) -> Vec<Row<'a>> {
         }
     }
     let q = selection.document.settings.q;
-    groups.into_iter().map(|group| row(group, &names, &places, q)).collect()
+    let ours = selection.document.sets.iter().all(|set| set.tool == OURS);
+    groups.into_iter().map(|group| row(group, &names, &places, (q, ours))).collect()
 }
 
-fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], q: f64) -> Row<'a> {
+fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], (q, ours): (f64, bool)) -> Row<'a> {
     let primary = group.iter().position(|operation| operation.primary).unwrap_or(0);
     let operation = group.remove(primary);
     let outcome = outcome(operation, places);
@@ -37,7 +38,7 @@ fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], q: f
         .enumerate()
         .map(|(place, set)| CellView { mark: mark(operation, &outcome, place, names[place]), ..cell(operation, set) });
     Row {
-        label: label(operation),
+        label: label(operation, ours),
         sentence: String::new(),
         better: operation.better,
         cells: cells.collect(),
@@ -56,13 +57,13 @@ pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> CellView {
     }
 }
 
-/// The workload where it names what is done; else both; the pool says what it is.
-fn label(operation: &Operation) -> String {
+/// The workload where it names what is done, as labels of ours do; else both; the pool says what it is.
+fn label(operation: &Operation, ours: bool) -> String {
     let name = operation.operation.replace('_', " ");
     match &operation.workload {
         None if name == ALL => "ALL, pooled".to_owned(),
         None => name,
-        Some(workload) if workload.contains(name.as_str()) => workload.clone(),
+        Some(workload) if ours || workload.contains(name.as_str()) => workload.clone(),
         Some(workload) => format!("{workload}: {name}"),
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fsb_analysis::compare::OURS;
 use fsb_analysis::histogram;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
 use fsb_model::workload::Params;
@@ -14,9 +15,6 @@ use serde_json::Value;
 
 use super::trials::{Compared, OwnMetric, OwnTrial, Trials};
 use super::workloads::Workloads;
-
-/// What results of ours are made with.
-const TOOL: &str = "fsb";
 
 /// So many warnings of one run are told again.
 const TOLD: usize = 5;
@@ -159,7 +157,7 @@ impl OwnRun {
     /// One block of a target as a run.
     pub(super) fn run(&self, block: u32, trials: &[&OwnTrial], workloads: &Workloads) -> Run {
         Run {
-            tool: TOOL.to_owned(),
+            tool: OURS.to_owned(),
             version: self.record.segments.last().map(|segment| segment.fsb_version.clone()),
             path: self.path.join(TRIALS_FILE).display().to_string(),
             block: Some(block),
@@ -179,7 +177,7 @@ pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
     let set = |target: &Target| {
         let blocks = by_block(parts.last_attempts(&target.name));
         let run = |(block, trials): (&u32, &Vec<&OwnTrial>)| Run {
-            tool: TOOL.to_owned(),
+            tool: OURS.to_owned(),
             block: Some(*block),
             part: part(trials),
             series: parts.series(trials, &workloads),
