@@ -125,8 +125,8 @@ impl OwnRun {
             if trial.latency.is_empty() || !is_wanted(line) {
                 return;
             }
-            let cell = trials.cell_of(&trial.workload, &trial.operation, &trial.params);
-            let workload = workloads.place(&cell).workload;
+            let Some(cell) = trials.known_cell(&trial.workload, &trial.operation, &trial.params) else { return };
+            let workload = workloads.place(cell).workload;
             // What is no histogram is left out: it describes a trial, and the trial's value stands without it.
             let of = |(operation, text): (&String, &String)| {
                 let bins = decode(text).filter(|bins| !bins.is_empty())?;

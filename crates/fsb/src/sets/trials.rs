@@ -141,7 +141,6 @@ impl Trials {
 
     /// A workload is taken as a whole, because its units are not known everywhere.
     pub(super) fn forget_unit(&mut self, workload: &str) {
-        self.units.remove(workload);
         for cell in self.cells.iter_mut().filter(|cell| cell.workload == workload) {
             if let Some(whole) = cell.whole.take() {
                 *cell = *whole;
@@ -149,8 +148,12 @@ impl Trials {
         }
     }
 
-    /// What is done in a trial of that workload.
-    pub(super) fn cell_of(&self, workload: &str, operation: &str, params: &Params) -> OwnCell {
+    /// What is done in a trial that was taken in.
+    pub(super) fn known_cell(&self, workload: &str, operation: &str, params: &Params) -> Option<&OwnCell> {
+        self.known.get(&key(workload, operation, params)).map(|place| &self.cells[*place as usize])
+    }
+
+    fn cell_of(&self, workload: &str, operation: &str, params: &Params) -> OwnCell {
         let whole = OwnCell::new(workload, operation, params);
         let Some(unit) = self.units.get(workload) else { return whole };
         let mut params = params.clone();
@@ -199,7 +202,7 @@ impl Trials {
     }
 
     fn cell(&mut self, workload: &str, operation: &str, params: &Params) -> u32 {
-        let key = (workload.to_owned(), operation.to_owned(), serde_json::json!(params).to_string());
+        let key = key(workload, operation, params);
         if let Some(place) = self.known.get(&key) {
             return *place;
         }
@@ -219,6 +222,10 @@ impl Trials {
         };
         shown.map(of).collect()
     }
+}
+
+fn key(workload: &str, operation: &str, params: &Params) -> (String, String, String) {
+    (workload.to_owned(), operation.to_owned(), serde_json::json!(params).to_string())
 }
 
 /// What a trial cost explains a result and is none.
