@@ -96,6 +96,13 @@ pub struct Plan {
     /// One of the targets is to be chosen; absent where all are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub race: Option<Race>,
+    /// Targets that weaken durability may win against targets that do not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub risky: bool,
+    /// Every mkfs program chooses the geometry by the size of its slice; otherwise a slice gets the geometry of a large
+    /// disk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mkfs_defaults: bool,
     /// Size of the image that a medium is made of; suites scale with it.
     pub size: Bytes,
     /// What sizes of files, the image and the memory limit were multiplied with; they stand here as they are then.

@@ -302,6 +302,8 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         plan: Plan {
             scale: 1.0,
             one_at_a_time: false,
+            risky: false,
+            mkfs_defaults: false,
             race: None,
             name: "quick".to_owned(),
             targets,

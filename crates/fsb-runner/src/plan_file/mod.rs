@@ -94,6 +94,12 @@ pub struct PlanFile {
     /// Targets take turns, though they could be measured side by side.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
+    /// Targets that weaken durability may win against targets that do not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub risky: bool,
+    /// Every mkfs program chooses the geometry by the size of its slice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mkfs_defaults: bool,
     /// One of the targets is to be chosen. Only the command line may say so.
     #[serde(skip)]
     pub race: Option<fsb_model::Race>,
@@ -159,6 +165,8 @@ impl PlanFile {
             wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
             identity: self.identity,
             one_at_a_time: self.one_at_a_time || under.one_at_a_time,
+            risky: self.risky || under.risky,
+            mkfs_defaults: self.mkfs_defaults || under.mkfs_defaults,
             race: self.race.or(under.race),
             verify: self.verify || under.verify,
             repetition: self.repetition.over(under.repetition),

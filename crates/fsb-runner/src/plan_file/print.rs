@@ -25,6 +25,8 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         targets: plan.targets.iter().map(|target| Spanned::new(0..0, TargetFile::of(target))).collect(),
         seed: Some(plan.seed),
         one_at_a_time: plan.one_at_a_time,
+        risky: plan.risky,
+        mkfs_defaults: plan.mkfs_defaults,
         size: Some(plan.size),
         scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),
         dir: Some(plan.dir.clone()),

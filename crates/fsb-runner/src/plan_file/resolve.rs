@@ -67,6 +67,8 @@ impl PlanFile {
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
             one_at_a_time: self.one_at_a_time,
+            risky: self.risky,
+            mkfs_defaults: self.mkfs_defaults,
             race: self.race.clone(),
             size,
             scale: scale * scaled,

@@ -29,7 +29,7 @@ const MORE: &str = "\
 COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
 --cache, --durable, --ok-exit, --time-limit, --writable; --trace FILE: --pace P, --force
 Also: --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, --seed N, \
---quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --allow-concurrent
+--quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --risky, --mkfs-defaults, --allow-concurrent
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
   sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   at your own work
   fsb run /srv/data /mnt/nas                         as they are, without root";
@@ -123,6 +123,12 @@ pub struct Arguments {
     /// Targets take turns on the whole medium
     #[arg(long, hide = true)]
     one_at_a_time: bool,
+    /// Let targets win that may lose synced data in a crash
+    #[arg(long, hide = true)]
+    risky: bool,
+    /// Let each mkfs program choose block size, inodes and journal by the size of its slice
+    #[arg(long, hide = true)]
+    mkfs_defaults: bool,
     /// Measure although another run does: both are marked
     #[arg(long, hide = true)]
     allow_concurrent: bool,
@@ -220,6 +226,8 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         theta: arguments.theta.as_deref().map(typed),
         wipe: arguments.wipe,
         one_at_a_time: arguments.one_at_a_time,
+        risky: arguments.risky,
+        mkfs_defaults: arguments.mkfs_defaults,
         verify,
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile {
