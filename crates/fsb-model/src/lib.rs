@@ -9,6 +9,7 @@ pub mod errno;
 pub mod error;
 pub mod expression;
 pub mod flow;
+pub mod geometry;
 pub mod host;
 pub mod metric;
 pub mod nearest;
@@ -27,6 +28,7 @@ pub mod trial;
 pub mod units;
 pub mod workload;
 
+pub use geometry::Geometry;
 pub use metric::{Better, Metric, Unit};
 pub use place::Place;
 pub use plan::{Identity, Plan, Repetition};

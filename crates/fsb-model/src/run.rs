@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::geometry::Geometry;
 use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest};
 use crate::place::VmRecord;
 use crate::plan::Plan;
@@ -68,6 +69,10 @@ pub struct RunRecord {
     /// What the raw devices beneath did just before they were formatted, by block and target.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices_probed: BTreeMap<u32, BTreeMap<String, DeviceRates>>,
+    /// The geometry that the plan's mkfs commands give a disk of [`LARGE_DISK`] bytes, by target; a target is missing
+    /// where it is unknown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub large_disk: BTreeMap<String, Geometry>,
     /// What the targets turned out to be, by name.
     #[serde(default)]
     pub targets: BTreeMap<String, TargetRecord>,
@@ -218,9 +223,6 @@ pub struct TargetRecord {
     /// The geometry of the file system that was made; absent where its tools do not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub geometry: Option<Geometry>,
-    /// The geometry that the same mkfs command gives a disk of [`LARGE_DISK`] bytes; absent where it is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub large_disk: Option<Geometry>,
     /// Why synced data may be lost or damaged in a crash that the file system's defaults survive; empty for a safe target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
@@ -245,33 +247,6 @@ pub struct TargetRecord {
     /// Release of the kernel that it was measured on, in a virtual machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-}
-
-/// Bytes of the disk whose geometry every smaller slice is given.
-pub const LARGE_DISK: u64 = 100 << 30;
-
-/// How a file system is laid out on its device, as its own tool reports it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Geometry {
-    /// Bytes of a block: of a cluster where the file system allocates in clusters.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub block_size: Option<u64>,
-    /// Bytes of an inode.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub inode_size: Option<u64>,
-    /// Bytes of the device for each inode, where the number of inodes is fixed by mkfs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes_per_inode: Option<u64>,
-    /// How many copies are kept, and where, by kind of data: `metadata` is `DUP`.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub profiles: BTreeMap<String, String>,
-    /// Bytes of the journal or log.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub journal_bytes: Option<u64>,
-    /// Allocation groups, or what the file system calls them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub groups: Option<u64>,
 }
 
 /// A reason why a target is unsafe.

@@ -25,6 +25,7 @@ pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts
         kernels: plan.kernels.clone(),
         root: plan.root.clone(),
         oldest_kernel: None,
+        large_disk: Default::default(),
         fault: None,
         parts,
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
-use fsb_model::{Identity, Target};
+use fsb_model::{Geometry, Identity, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
@@ -58,6 +58,10 @@ pub struct Setup {
     /// can mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_kernel: Option<String>,
+    /// The geometry that the targets' mkfs commands give a large disk, by target: smaller slices are given the same. A
+    /// target that is missing here is made as its mkfs program chooses.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub large_disk: BTreeMap<String, Geometry>,
     /// How the guest is to fail, in fsb's own tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,

@@ -8,6 +8,7 @@ use fsb_model::units::show_bytes;
 use fsb_model::{Repetition, RunRecord, Target};
 use serde::Serialize;
 
+use super::geometry;
 use crate::show::{percent, scale};
 
 /// A table of the environment.
@@ -68,7 +69,7 @@ pub(super) fn tables(record: &RunRecord) -> Vec<EnvironmentTable> {
     let mut tables = vec![run(record)];
     tables.extend(record.plan.targets.iter().map(|target| {
         let unknown = TargetRecord::default();
-        target_table(target, record.targets.get(&target.name).unwrap_or(&unknown))
+        target_table(record, target, record.targets.get(&target.name).unwrap_or(&unknown))
     }));
     tables.extend(record.media.iter().map(|(text, medium)| medium_table(text, medium)));
     tables.push(controls(record));
@@ -106,7 +107,7 @@ fn run(record: &RunRecord) -> Option<EnvironmentTable> {
     rows.table("Run")
 }
 
-fn target_table(target: &Target, found: &TargetRecord) -> Option<EnvironmentTable> {
+fn target_table(record: &RunRecord, target: &Target, found: &TargetRecord) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
     let fs = target.file_system();
     let asked = fs.map_or_else(|| "directory".to_owned(), |spec| spec.fs.clone());
@@ -121,7 +122,11 @@ fn target_table(target: &Target, found: &TargetRecord) -> Option<EnvironmentTabl
     let arguments = fs.map(|spec| spec.mkfs.join(" ")).unwrap_or_default();
     rows.both("mkfs", arguments, found.mkfs_command.join(" "));
     rows.seen_if("mkfs version", found.mkfs_version.as_deref());
-    rows.seen_if("block size", found.block_size.map(|bytes| show_bytes(bytes as f64)));
+    match &found.geometry {
+        Some(found) => rows.seen("geometry", geometry::summary(found)),
+        None => rows.seen_if("block size", found.block_size.map(|bytes| show_bytes(bytes as f64))),
+    }
+    rows.seen("beside a large disk", geometry::notes(record, target).join("; "));
     rows.seen("features", found.features.join(" "));
     rows.seen("notes", found.notes.join("; "));
     rows.seen_if("failed", found.failed.as_deref());

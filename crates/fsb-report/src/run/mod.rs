@@ -14,6 +14,7 @@ mod device;
 mod disturbed;
 pub(crate) mod environment;
 mod facts;
+mod geometry;
 pub(crate) mod headline;
 pub(crate) mod latency;
 mod media;

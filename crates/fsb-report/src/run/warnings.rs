@@ -8,7 +8,7 @@ use fsb_model::{Outcome, Phase, RunRecord};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, disturbed, media, stretches, sustained, trust};
+use super::{device, disturbed, geometry, media, stretches, sustained, trust};
 use crate::show::{NOT_HERE, counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -21,6 +21,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     if record.finished.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
+    urgent.extend(geometry::warnings(record));
     urgent.extend(unflushed(record));
     urgent.extend(lost(summary));
     let mut warnings: Vec<String> = own().filter(|warning| trust::tells(warning)).cloned().collect();

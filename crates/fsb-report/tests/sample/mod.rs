@@ -291,6 +291,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         host: host(),
         media: [("loop".to_owned(), medium())].into(),
         devices_probed: Default::default(),
+        large_disk: Default::default(),
         targets: targets.iter().map(found).collect(),
         controls: controls(),
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],

@@ -122,7 +122,8 @@ struct Schedule<'a> {
 
 /// Everything that may be wrong with targets, devices and privileges, asked before anything is touched.
 pub fn setup(record: &RunRecord) -> Setup {
-    setup::setup_of(&record.plan, &record.devices, placement::parts(record))
+    let large_disk = if record.plan.mkfs_defaults { Default::default() } else { record.large_disk.clone() };
+    Setup { large_disk, ..setup::setup_of(&record.plan, &record.devices, placement::parts(record)) }
 }
 
 /// Makes the run. Returns the record and all trials, those of earlier segments included.

@@ -1,6 +1,9 @@
 //! Btrfs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+use fsb_model::Geometry;
 
 use super::age::{self, Feature};
 use super::journal::Journal;
@@ -131,8 +134,26 @@ impl FileSystem for Btrfs {
         age::joined(user, age::switched_off(NEW, user, oldest, program))
     }
 
+    /// Versions of mkfs.btrfs choose profiles by the device and, below 1 GiB, mixed block groups.
+    fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
+        let decided = |keys: [&str; 2]| {
+            let mixed = ["-M", "--mixed"];
+            user.iter().any(|word| keys.iter().chain(&mixed).any(|key| word.starts_with(key)))
+        };
+        let mut arguments = Vec::new();
+        for (letter, long, name) in [("-d", "--data", "data"), ("-m", "--metadata", "metadata")] {
+            if let Some(profile) = large.profiles.get(name).filter(|_| !decided([letter, long])) {
+                arguments.extend([letter.to_owned(), profile.to_lowercase()]);
+            }
+        }
+        arguments
+    }
+
     fn inspect(&self, device: &Path) -> Inspection {
-        parse(&ask_about("btrfs", &["inspect-internal", "dump-super"], device))
+        let mut inspection = parse(&ask_about("btrfs", &["inspect-internal", "dump-super"], device));
+        let chunks = ask_about("btrfs", &["inspect-internal", "dump-tree", "-t", "chunk"], device);
+        inspection.geometry.profiles = profiles(&chunks);
+        inspection
     }
 }
 
@@ -162,16 +183,54 @@ fn parse(text: &str) -> Inspection {
         let mut words = line.split_whitespace();
         let key = words.next().unwrap_or_default();
         in_flags = matches!(key, "compat_ro_flags" | "incompat_flags");
-        if key == "sectorsize" {
-            inspection.block_size = words.next().and_then(|number| number.parse().ok());
+        let mut number = || words.next().and_then(|number| number.parse().ok());
+        match key {
+            "sectorsize" => inspection.geometry.block_size = number(),
+            "nodesize" => inspection.geometry.node_size = number(),
+            _ => {}
         }
     }
     inspection
 }
 
+/// Profiles of the chunk tree's items, by what the chunks hold: `type METADATA|DUP`. A chunk of mixed block groups holds
+/// `data+metadata`. Programs before btrfs-progs 5.x leave out `single`.
+fn profiles(chunks: &str) -> BTreeMap<String, String> {
+    let types = chunks.lines().filter_map(|line| line.split_once(" type ")).map(|(_, rest)| rest);
+    let of = |words: &str| {
+        let (kinds, profile): (Vec<&str>, Vec<&str>) =
+            words.split_whitespace().next()?.split('|').partition(|word| ["DATA", "METADATA", "SYSTEM"].contains(word));
+        let name = kinds.join("+").to_lowercase();
+        (!name.is_empty()).then(|| (name, profile.first().map_or("single", |profile| profile).to_owned()))
+    };
+    types.filter_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn profiles_are_those_of_the_chunks() {
+        let text = "\t\tio_align 4096 io_width 4096 sector_size 4096 type 0\n\
+            \t\tlength 8388608 owner 2 stripe_len 65536 type DATA|single\n\
+            \t\tlength 8388608 owner 2 stripe_len 65536 type SYSTEM|DUP\n\
+            \t\tlength 1073741824 owner 2 stripe_len 65536 type METADATA|DUP\n";
+        let of = |text: &str| profiles(text).into_iter().map(|(name, of)| format!("{name}={of}")).collect::<Vec<_>>();
+        assert_eq!(of(text), ["data=single", "metadata=DUP", "system=DUP"]);
+        assert_eq!(of("length 1 owner 2 stripe_len 1 type DATA|METADATA\n"), ["data+metadata=single"]);
+        assert!(of("").is_empty());
+    }
+
+    #[test]
+    fn profiles_are_those_of_a_large_disk_unless_the_user_decides() {
+        let large = Geometry { profiles: profiles(" type DATA|single\n type METADATA|DUP\n"), ..Geometry::default() };
+        let of = |words: &str| {
+            Btrfs.fit(&large, 1 << 30, &words.split(' ').map(str::to_owned).collect::<Vec<_>>()).join(" ")
+        };
+        assert_eq!(of(""), "-d single -m dup");
+        assert_eq!([of("-m single"), of("--mixed")], ["-d single", ""]);
+    }
 
     #[test]
     fn commits_are_counted() {
@@ -185,7 +244,7 @@ mod tests {
             compat_ro_flags\t\t0x3\n\t\t\t( FREE_SPACE_TREE |\n\t\t\t  FREE_SPACE_TREE_VALID )\n\
             incompat_flags\t\t0x361\n\t\t\t( MIXED_BACKREF )\ncache_generation\t0\n";
         let read = parse(text);
-        assert_eq!(read.block_size, Some(4096));
+        assert_eq!((read.geometry.block_size, read.geometry.node_size), (Some(4096), Some(16_384)));
         assert_eq!(read.features, ["free_space_tree", "free_space_tree_valid", "mixed_backref"]);
     }
 }

@@ -2,9 +2,13 @@
 
 use std::os::fd::AsRawFd;
 use std::path::Path;
+use std::str::FromStr;
+
+use fsb_model::{Bytes, Geometry};
 
 use super::age::{self, Feature, Version};
 use super::journal::{self, Journal};
+use super::large_disk::journal_for;
 use super::{Choice, FileSystem, Idle, Inspection, Tools, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, block};
@@ -79,8 +83,26 @@ impl FileSystem for Ext {
         MINIMUM_SIZE
     }
 
-    fn inodes(&self, bytes: u64, user: &[String]) -> Option<u64> {
-        inodes(bytes, user)
+    /// Below 512 MiB mke2fs takes the usage type `small` of mke2fs.conf(5): blocks of 1 KiB and an inode for every 4 KiB.
+    fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
+        /// Fewer blocks make no journal: ext2fs_default_journal_size of e2fsprogs.
+        const FEWEST_JOURNAL_BLOCKS: u64 = 1024;
+        let decided = |letters: &[&str]| letters.iter().any(|letter| user.iter().any(|word| word.starts_with(letter)));
+        let mut arguments = Vec::new();
+        let mut give = |letters: &[&str], value: Option<u64>| {
+            if let Some(value) = value.filter(|_| !decided(letters)) {
+                arguments.extend([letters[0].to_owned(), value.to_string()]);
+            }
+        };
+        give(&["-b"], large.block_size);
+        give(&["-I"], large.inode_size);
+        give(&["-i", "-N", "-T"], large.bytes_per_inode);
+        let least = FEWEST_JOURNAL_BLOCKS * large.block_size.unwrap_or(4096);
+        let journal = large.journal_bytes.map(|journal| journal_for(bytes, journal)).filter(|size| *size >= least);
+        if let Some(size) = journal.filter(|_| !decided(&["-J"])) {
+            arguments.extend(["-J".to_owned(), format!("size={}", size >> 20)]);
+        }
+        arguments
     }
 
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
@@ -141,33 +163,25 @@ fn logged_blocks(info: &str) -> u64 {
     number(" transactions (").zip(number(" logged blocks per transaction")).map_or(0, |(many, each)| many * each)
 }
 
-/// Bytes of the device for each inode, by the device's size: inode_ratio of the usage types of mke2fs.conf(5) as e2fsprogs
-/// ships it (small, default, big, huge).
-const INODE_RATIOS: [(u64, u64); 4] = [(512 << 20, 4096), (4 << 40, 16_384), (16 << 40, 32_768), (u64::MAX, 65_536)];
-
-/// Inodes that mke2fs makes: as many as `-N` says, one for as many bytes as `-i` says, or by the ratio of its own table.
-/// Nothing where `-T` names another row of that table.
-fn inodes(bytes: u64, user: &[String]) -> Option<u64> {
-    let option = |letter: &str| {
-        let at = user.iter().rposition(|word| word.starts_with(letter))?;
-        let joined = user[at].strip_prefix(letter).filter(|rest| !rest.is_empty()).map(str::to_owned);
-        joined.or_else(|| user.get(at + 1).cloned())
-    };
-    match (option("-N"), option("-i"), option("-T")) {
-        (Some(number), _, _) => number.parse().ok(),
-        (None, Some(ratio), _) => ratio.parse::<u64>().ok().filter(|ratio| *ratio > 0).map(|ratio| bytes / ratio),
-        (None, None, Some(_)) => None,
-        (None, None, None) => INODE_RATIOS.iter().find(|(below, _)| bytes < *below).map(|(_, ratio)| bytes / ratio),
-    }
-}
-
+/// The output of `dumpe2fs -h`. Versions before 1.47 say `Journal size`.
 fn parse(text: &str) -> Inspection {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let number = |key: &str| value(key).and_then(|number| number.parse::<u64>().ok()).filter(|number| *number > 0);
+    let (block_size, blocks) = (number("Block size:"), number("Block count:"));
+    let bytes = block_size.zip(blocks).map(|(size, count)| size * count);
+    let journal = value("Total journal size:").or_else(|| value("Journal size:"));
     Inspection {
         features: value("Filesystem features:")
             .map(|list| list.split_whitespace().map(str::to_owned).collect())
             .unwrap_or_default(),
-        block_size: value("Block size:").and_then(|number| number.parse().ok()),
+        geometry: Geometry {
+            block_size,
+            inode_size: number("Inode size:"),
+            bytes_per_inode: bytes.zip(number("Inode count:")).map(|(bytes, inodes)| bytes / inodes),
+            journal_bytes: journal.and_then(|text| Bytes::from_str(text).ok()).map(|bytes| bytes.0),
+            groups: blocks.zip(number("Blocks per group:")).map(|(blocks, each)| blocks.div_ceil(each)),
+            ..Geometry::default()
+        },
     }
 }
 
@@ -203,21 +217,42 @@ mod tests {
     }
 
     #[test]
-    fn inodes_are_as_many_as_mke2fs_makes() {
-        let of = |bytes, words: &str| inodes(bytes, &words.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-        assert_eq!([of(2 << 30, ""), of(256 << 20, "")], [Some(131_072), Some(65_536)]);
-        assert_eq!([of(2 << 30, "-N 5000"), of(2 << 30, "-b 1024 -N5000 -i 1024")], [Some(5000); 2]);
-        assert_eq!([of(2 << 30, "-i 32768"), of(2 << 30, "-i none")], [Some(65_536), None]);
-        assert_eq!(of(2 << 30, "-T news"), None);
+    fn a_small_slice_is_given_the_geometry_of_a_large_disk_except_what_the_user_decides() {
+        let large = Geometry {
+            block_size: Some(4096),
+            inode_size: Some(256),
+            bytes_per_inode: Some(16_384),
+            journal_bytes: Some(512 << 20),
+            ..Geometry::default()
+        };
+        let of = |bytes, words: &str| {
+            super::super::ext4::EXT4
+                .fit(&large, bytes, &words.split(' ').map(str::to_owned).collect::<Vec<_>>())
+                .join(" ")
+        };
+        assert_eq!(of(496 << 20, ""), "-b 4096 -I 256 -i 16384 -J size=62");
+        assert_eq!(of(20 << 30, ""), "-b 4096 -I 256 -i 16384 -J size=512");
+        assert_eq!(of(16 << 20, ""), "-b 4096 -I 256 -i 16384", "a journal of 2 MiB is too small");
+        assert_eq!(of(1 << 30, "-b1024 -N 5000 -J size=8"), "-I 256");
     }
 
     #[test]
     fn dumpe2fs_is_read() {
         let text = "Filesystem volume name:   <none>\nFilesystem features:      has_journal ext_attr extent\n\
-            Block count: 5\nBlock size:               4096\n";
+            Inode count:              6553600\nBlock count:              26214400\nBlock size:               4096\n\
+            Blocks per group:         32768\nInode size:\t          256\nTotal journal size:       512M\n";
         let read = parse(text);
         assert_eq!(read.features, ["has_journal", "ext_attr", "extent"]);
-        assert_eq!(read.block_size, Some(4096));
+        let expected = Geometry {
+            block_size: Some(4096),
+            inode_size: Some(256),
+            bytes_per_inode: Some(16_384),
+            journal_bytes: Some(512 << 20),
+            groups: Some(800),
+            ..Geometry::default()
+        };
+        assert_eq!(read.geometry, expected);
+        assert_eq!(parse("Journal size:             4096k\n").geometry.journal_bytes, Some(4 << 20));
         assert_eq!(parse(""), Inspection::default());
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use fsb_model::Geometry;
+
 use super::{Choice, FileSystem, Inspection, Tools, ask_about};
 
 pub(super) struct F2fs;
@@ -73,9 +75,16 @@ fn parse(text: &str) -> Inspection {
     let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
     let Some(features) = value("Info: superblock features =") else { return Inspection::default() };
     let names = features.split_once(':').map_or("", |(_, names)| names);
+    let layout = |name: &str, key: &str| Some((name.to_owned(), value(key)?.to_owned()));
+    let sections = layout("segments per section", "Info: Segments per section =");
+    let zones = layout("sections per zone", "Info: Sections per zone =");
     Inspection {
         features: names.split_whitespace().map(str::to_owned).collect(),
-        block_size: Some(rustix::param::page_size() as u64),
+        geometry: Geometry {
+            block_size: Some(rustix::param::page_size() as u64),
+            profiles: sections.into_iter().chain(zones).collect(),
+            ..Geometry::default()
+        },
     }
 }
 
@@ -88,7 +97,8 @@ mod tests {
         let text = "Info: Debug level = 0\nInfo: MKFS version\n  \"Linux version 6.1\"\n\
             Info: superblock features = 2008 :  extra_attr lost_found\nInfo: Segments per section = 1\n";
         let read = parse(text);
-        assert!(read.block_size.is_some());
+        assert!(read.geometry.block_size.is_some());
+        assert_eq!(read.geometry.profiles["segments per section"], "1");
         assert_eq!(read.features, ["extra_attr", "lost_found"]);
         assert!(parse("Info: superblock features = 0 : \n").features.is_empty());
         assert_eq!(parse(""), Inspection::default());

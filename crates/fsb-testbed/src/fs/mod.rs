@@ -13,6 +13,7 @@ mod ext4;
 mod f2fs;
 mod jfs;
 mod journal;
+mod large_disk;
 mod met;
 mod nilfs2;
 mod ntfs;
@@ -29,7 +30,7 @@ mod xfs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use fsb_model::{FileSystemSpec, Medium};
+use fsb_model::{FileSystemSpec, Geometry, Medium};
 
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
@@ -38,6 +39,8 @@ use crate::sys::{Roots, program};
 pub use age::Version;
 pub use choice::Choice;
 pub use journal::Journal;
+pub(crate) use large_disk::fit;
+pub use large_disk::large_disk;
 pub(crate) use met::{of_file, of_mount, own_read_ahead};
 pub(crate) use ntfs::Server;
 pub(crate) use null::Null;
@@ -94,8 +97,8 @@ pub struct Tools {
 pub struct Inspection {
     /// Features, as its own tool names them.
     pub features: Vec<String>,
-    /// Bytes of a block.
-    pub block_size: Option<u64>,
+    /// Its layout.
+    pub geometry: Geometry,
 }
 
 /// What is to be mounted.
@@ -158,6 +161,13 @@ pub trait FileSystem: Sync {
         let _ = (oldest, program);
         user.to_vec()
     }
+    /// Arguments, before the user's, that give a slice of `bytes` the geometry `large` of a large disk, as far as mkfs
+    /// would choose another one by the size of the slice. What `user` decides is left out. A journal gets at most
+    /// [`journal_for`] its slice.
+    fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
+        let _ = (large, bytes, user);
+        Vec::new()
+    }
     /// Options that may make it faster, for a race of all of them: a curated list, what nobody would take for granted.
     fn choices(&self) -> &'static [Choice] {
         &[]
@@ -168,12 +178,6 @@ pub trait FileSystem: Sync {
     }
     /// The fewest bytes that its mkfs program accepts with default arguments.
     fn minimum_size(&self) -> u64;
-    /// Inodes that its mkfs program makes on `bytes` with these arguments, of which there are no more later; absent where
-    /// they are made as they are needed, or it cannot be told beforehand.
-    fn inodes(&self, bytes: u64, user: &[String]) -> Option<u64> {
-        let _ = (bytes, user);
-        None
-    }
     /// Refuses what can be seen to be wrong before anything is touched.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
         let _ = spec;
@@ -183,7 +187,7 @@ pub trait FileSystem: Sync {
     fn discard_off(&self) -> Option<&'static str> {
         None
     }
-    /// Reads features and block size from the unmounted device.
+    /// Reads features and geometry from the unmounted device, or from a file that holds the file system.
     fn inspect(&self, device: &Path) -> Inspection;
     /// Mounts it.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fsb_model::FileSystemSpec;
+use fsb_model::{FileSystemSpec, Geometry};
 
 use super::{FileSystem, Inspection, Tools, ask_about};
 use crate::error::TestbedError;
@@ -72,7 +72,10 @@ fn parse(text: &str) -> Inspection {
         .filter(|word| *word != "(none)");
     Inspection {
         features: features.map(str::to_owned).collect(),
-        block_size: value("Block size:").and_then(|number| number.parse().ok()),
+        geometry: Geometry {
+            block_size: value("Block size:").and_then(|number| number.parse().ok()),
+            ..Geometry::default()
+        },
     }
 }
 
@@ -95,7 +98,7 @@ mod tests {
         let text = "nilfs-tune 2.2.9\nFilesystem volume name:\t  (none)\nFilesystem revision #:\t  2.0\n\
             Filesystem features:      (none)\nBlock size:\t\t  4096\nBlocks per segment:\t  2048\n";
         let read = parse(text);
-        assert_eq!(read.block_size, Some(4096));
+        assert_eq!(read.geometry.block_size, Some(4096));
         assert!(read.features.is_empty());
         assert_eq!(parse("Filesystem features:\t  block_count\n").features, ["block_count"]);
         assert_eq!(parse(""), Inspection::default());

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use fsb_model::Geometry;
+
 use super::recipe::with_options;
 use super::{FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about};
 use crate::error::{TestbedError, attempt, describe};
@@ -52,6 +54,10 @@ impl FileSystem for Ntfs {
         MINIMUM_SIZE
     }
 
+    fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
+        fit(large, user)
+    }
+
     fn inspect(&self, device: &Path) -> Inspection {
         inspect(device)
     }
@@ -94,6 +100,13 @@ impl FileSystem for Ntfs {
     }
 }
 
+/// mkntfs chooses larger clusters on larger devices.
+pub(super) fn fit(large: &Geometry, user: &[String]) -> Vec<String> {
+    let decided = user.iter().any(|word| word.starts_with("-c") || word.starts_with("--cluster-size"));
+    let size = large.block_size.filter(|_| !decided);
+    size.map_or_else(Vec::new, |size| vec!["-c".to_owned(), size.to_string()])
+}
+
 pub(super) fn inspect(device: &Path) -> Inspection {
     parse(&ask_about("ntfsinfo", &["-m"], device))
 }
@@ -104,7 +117,11 @@ fn parse(text: &str) -> Inspection {
     };
     Inspection {
         features: value("Volume Version").map(|version| format!("version {version}")).into_iter().collect(),
-        block_size: value("Cluster Size").and_then(|number| number.parse().ok()),
+        geometry: Geometry {
+            block_size: value("Cluster Size").and_then(|number| number.parse().ok()),
+            inode_size: value("MFT Record Size").and_then(|number| number.parse().ok()),
+            ..Geometry::default()
+        },
     }
 }
 
@@ -191,9 +208,9 @@ mod tests {
 
     #[test]
     fn ntfsinfo_is_read() {
-        let text = "Volume Information \n\tVolume Version: 3.1\n\tSector Size: 512\n\tCluster Size: 4096\n";
+        let text = "Volume Information \n\tVolume Version: 3.1\n\tSector Size: 512\n\tCluster Size: 4096\n\tMFT Record Size: 1024\n";
         let read = parse(text);
-        assert_eq!(read.block_size, Some(4096));
+        assert_eq!((read.geometry.block_size, read.geometry.inode_size), (Some(4096), Some(1024)));
         assert_eq!(read.features, ["version 3.1"]);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use fsb_model::Geometry;
+
 use super::{FileSystem, Inspection, Tools, ntfs};
 
 pub(super) struct Ntfs3;
@@ -30,6 +32,10 @@ impl FileSystem for Ntfs3 {
 
     fn minimum_size(&self) -> u64 {
         ntfs::MINIMUM_SIZE
+    }
+
+    fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
+        ntfs::fit(large, user)
     }
 
     fn inspect(&self, device: &Path) -> Inspection {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
+use fsb_model::Geometry;
+
+use super::journal::bytes_at;
 use super::{FileSystem, Inspection, MountRequest, Mounted, Tools};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
@@ -21,6 +24,10 @@ pub(super) struct Other {
     /// It knows no owners: the mount names one.
     ownerless: bool,
     note: Option<&'static str>,
+    /// Reads the geometry from the unmounted device.
+    geometry: fn(&Path) -> Geometry,
+    /// Arguments that give a slice the geometry of a large disk; see [`FileSystem::fit`].
+    fit: fn(&Geometry, &[String]) -> Vec<String>,
 }
 
 /// Version 3 of the format: long names, large files.
@@ -33,6 +40,8 @@ pub(super) static MINIX: Other = Other {
     minimum_size: 1 << 20,
     ownerless: false,
     note: None,
+    geometry: |_| Geometry::default(),
+    fit: |_, _| Vec::new(),
 };
 
 /// `-I`: on a whole device too.
@@ -45,6 +54,8 @@ pub(super) static VFAT: Other = Other {
     minimum_size: 1 << 20,
     ownerless: true,
     note: None,
+    geometry: fat_geometry,
+    fit: fat_fit,
 };
 
 pub(super) static EXFAT: Other = Other {
@@ -56,7 +67,51 @@ pub(super) static EXFAT: Other = Other {
     minimum_size: 2 << 20,
     ownerless: true,
     note: None,
+    geometry: exfat_geometry,
+    fit: exfat_fit,
 };
+
+/// Clusters and the width of the table, from the boot sector: bytes of a sector at 11, sectors of a cluster at 13, and
+/// at 22 the sectors of a table of 12 or 16 bits, 0 on FAT32 (Microsoft, FAT32 File System Specification, 1.03).
+fn fat_geometry(device: &Path) -> Geometry {
+    let Some(boot) = bytes_at::<24>(device, 0) else { return Geometry::default() };
+    let number = |at: usize| u64::from(u16::from_le_bytes([boot[at], boot[at + 1]]));
+    let (cluster, is_32) = (number(11) * u64::from(boot[13]), number(22) == 0);
+    let width = if is_32 { "32" } else { "12 or 16" };
+    Geometry {
+        block_size: Some(cluster).filter(|size| *size > 0),
+        profiles: [("fat bits".to_owned(), width.to_owned())].into(),
+        ..Geometry::default()
+    }
+}
+
+/// mkfs.vfat chooses FAT16 below 512 MiB, and larger clusters on larger devices.
+fn fat_fit(large: &Geometry, user: &[String]) -> Vec<String> {
+    const SECTOR: u64 = 512;
+    let decided = |letter: &str| user.iter().any(|word| word.starts_with(letter));
+    let mut arguments = Vec::new();
+    if large.profiles.get("fat bits").is_some_and(|bits| bits == "32") && !decided("-F") {
+        arguments.extend(["-F".to_owned(), "32".to_owned()]);
+    }
+    if let Some(size) = large.block_size.filter(|_| !decided("-s") && !decided("-S")) {
+        arguments.extend(["-s".to_owned(), (size / SECTOR).to_string()]);
+    }
+    arguments
+}
+
+/// Clusters, from the boot sector: logarithms of a sector's bytes at 108 and of a cluster's sectors at 109 (Microsoft, exFAT
+/// File System Specification, 2019, section 3.1).
+fn exfat_geometry(device: &Path) -> Geometry {
+    let shifts = bytes_at::<2>(device, 108).filter(|[sector, cluster]| (9..=12).contains(sector) && *cluster <= 25);
+    Geometry { block_size: shifts.map(|[sector, cluster]| 1 << (sector + cluster)), ..Geometry::default() }
+}
+
+/// mkfs.exfat chooses larger clusters on larger devices.
+fn exfat_fit(large: &Geometry, user: &[String]) -> Vec<String> {
+    let decided = user.iter().any(|word| word.starts_with("-c") || word.starts_with("--cluster-size"));
+    let size = large.block_size.filter(|_| !decided);
+    size.map_or_else(Vec::new, |size| vec!["-c".to_owned(), size.to_string()])
+}
 
 /// What is said of a file system that fsb does not know.
 const UNKNOWN: &str = "made with its mkfs program's own defaults: what those leave for later, fsb does not know";
@@ -82,6 +137,8 @@ pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
             minimum_size: 1 << 20,
             ownerless: false,
             note: Some(UNKNOWN),
+            geometry: |_| Geometry::default(),
+            fit: |_, _| Vec::new(),
         }))
     });
     Some(member)
@@ -116,8 +173,12 @@ impl FileSystem for Other {
         self.note
     }
 
-    fn inspect(&self, _: &Path) -> Inspection {
-        Inspection::default()
+    fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
+        (self.fit)(large, user)
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        Inspection { features: Vec::new(), geometry: (self.geometry)(device) }
     }
 
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {

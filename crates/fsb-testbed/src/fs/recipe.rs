@@ -2,7 +2,7 @@
 
 use fsb_model::FileSystemSpec;
 
-use super::{Home, find};
+use super::{Home, find, fit, large_disk};
 use crate::error::TestbedError;
 
 /// The commands that make and mount a file system.
@@ -16,8 +16,8 @@ pub struct Recipe {
     pub home: Home,
 }
 
-/// The recipe for what a target asks for, on a device that can discard or on one that cannot; a file system in memory may be
-/// filled with `size` bytes.
+/// The recipe for what a target asks for, on a device of `size` bytes that can discard or on one that cannot; a file
+/// system in memory may be filled with so much. A device gets the geometry of a large disk.
 pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool) -> Result<Recipe, TestbedError> {
     let member = find(&spec.fs)?;
     member.check(spec)?;
@@ -26,11 +26,12 @@ pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool) -> Result<Rec
     }
     let tools = member.tools().into_iter();
     let mkfs = tools.flat_map(|tools| std::iter::once(&tools.mkfs).chain(tools.arguments));
+    let fitted = fit(member, large_disk(spec).as_ref(), size, &spec.mkfs);
     let mut options = spec.options.clone();
     let decided = options.iter().any(|option| matches!(option.split('=').next(), Some("discard" | "nodiscard")));
     options.extend(member.discard_off().filter(|_| can_discard && !decided).map(str::to_owned));
     Ok(Recipe {
-        mkfs: mkfs.map(|word| (*word).to_owned()).chain(spec.mkfs.iter().cloned()).collect(),
+        mkfs: mkfs.map(|word| (*word).to_owned()).chain(fitted).chain(spec.mkfs.iter().cloned()).collect(),
         mount: member.mount_command(&options, size),
         home: member.home(),
     })
@@ -70,7 +71,9 @@ mod tests {
     #[test]
     fn what_the_user_asks_for_comes_after_what_is_usual() {
         let recipe = of("xfs,noatime,mkfs=\"-m crc=0\"", true).unwrap();
-        assert_eq!(recipe.mkfs, ["mkfs.xfs", "-f", "-q", "-K", "-m", "crc=0"]);
+        // Where mkfs.xfs is installed, the log is that of a large disk.
+        assert_eq!(recipe.mkfs[..4], ["mkfs.xfs", "-f", "-q", "-K"]);
+        assert_eq!(recipe.mkfs[recipe.mkfs.len() - 2..], ["-m", "crc=0"]);
         assert_eq!(recipe.mount, ["mount", "-t", "xfs", "-o", "noatime"]);
         let discards = |text, can| of(text, can).unwrap().mount.join(" ");
         assert_eq!(discards("btrfs", true), "mount -t btrfs -o nodiscard");

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use fsb_model::Geometry;
+
 use super::{FileSystem, Inspection, Tools, ask_about};
 
 pub(super) struct Reiserfs;
@@ -58,9 +60,16 @@ fn parse(text: &str) -> Inspection {
         }
     });
     let hash = value("Hash function used to sort names:").map(|name| format!("hash {}", name.trim_matches('"')));
+    let number = |key: &str| value(key).and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+    let block_size = number("Blocksize:");
     Inspection {
         features: format.unwrap_or_default().into_iter().chain(hash).collect(),
-        block_size: value("Blocksize:").and_then(|number| number.parse().ok()),
+        geometry: Geometry {
+            block_size,
+            // The journal's parameters are the only ones that have a size.
+            journal_bytes: number("Size ").zip(block_size).map(|(blocks, size)| blocks * size),
+            ..Geometry::default()
+        },
     }
 }
 
@@ -73,9 +82,10 @@ mod tests {
         let text = "Filesystem state: consistent\n\n\
             Reiserfs super block in block 16 on 0xfe00 of format 3.6 with standard journal\n\
             Count of blocks on the device: 131072\nBlocksize: 4096\nHash function used to sort names: \"r5\"\n\
-            Journal parameters:\n\tDevice [0x0]\n";
+            Journal parameters:\n\tDevice [0x0]\n\tSize 8193 blocks (including 1 for journal header) (first block 18)\n";
         let read = parse(text);
-        assert_eq!(read.block_size, Some(4096));
+        assert_eq!(read.geometry.block_size, Some(4096));
+        assert_eq!(read.geometry.journal_bytes, Some(8193 * 4096));
         assert_eq!(read.features, ["format 3.6", "standard journal", "hash r5"]);
         assert_eq!(parse(""), Inspection::default());
     }

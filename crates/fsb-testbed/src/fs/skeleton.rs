@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use fsb_model::FileSystemSpec;
+use fsb_model::{FileSystemSpec, Geometry};
 
 use super::{FileSystem, Inspection, MountRequest, Mounted, Tools};
 use crate::error::TestbedError;
@@ -69,10 +69,16 @@ impl FileSystem for Skeleton {
         false
     }
 
+    /// Only where mkfs chooses by the size of the device: arguments that give a slice what a large disk gets. See `ext.rs`.
+    fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
+        let size = large.block_size.filter(|_| !user.iter().any(|word| word.starts_with("-b")));
+        size.map_or_else(Vec::new, |size| vec!["-b".to_owned(), size.to_string()])
+    }
+
     /// Ask the file system's own tool, and test the parsing with its real output.
     fn inspect(&self, device: &Path) -> Inspection {
         let text = super::ask_about("dump.skeleton", &["--brief"], device);
-        Inspection { features: text.split_whitespace().map(str::to_owned).collect(), block_size: None }
+        Inspection { features: text.split_whitespace().map(str::to_owned).collect(), geometry: Geometry::default() }
     }
 
     /// The default does just this. FUSE servers start their process here: see `ntfs.rs`.

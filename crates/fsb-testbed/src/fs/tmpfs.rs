@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fsb_model::FileSystemSpec;
+use fsb_model::{FileSystemSpec, Geometry};
 
 use super::recipe::with_options;
 use super::{FileSystem, Home, Inspection, MountRequest, Mounted, Tools, refuse_mkfs_and_medium};
@@ -41,7 +41,8 @@ impl FileSystem for Tmpfs {
     }
 
     fn inspect(&self, _: &Path) -> Inspection {
-        Inspection { features: Vec::new(), block_size: Some(rustix::param::page_size() as u64) }
+        let block_size = Some(rustix::param::page_size() as u64);
+        Inspection { features: Vec::new(), geometry: Geometry { block_size, ..Geometry::default() } }
     }
 
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {

@@ -3,6 +3,8 @@
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use fsb_model::Geometry;
+
 use super::age::{self, Feature};
 use super::journal::{self, Journal};
 use super::{Choice, FileSystem, Idle, Inspection, Tools, Version, ask_about};
@@ -103,6 +105,16 @@ impl FileSystem for Xfs {
         off.into_iter().flat_map(|(option, words)| [option.to_owned(), words]).chain(user.iter().cloned()).collect()
     }
 
+    /// The number of allocation groups is left to mkfs.xfs: it makes four on every slice of a single disk from 128 MiB to
+    /// 4 TiB, and more where the device names a stripe. The log is not bounded by the slice: since xfsprogs 5.19 mkfs.xfs
+    /// refuses one of less than 64 MiB, which is what a large disk gets.
+    fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
+        let joined = user.iter().any(|word| word.starts_with("-l") && word.contains("size="));
+        let decided = joined || user.windows(2).any(|pair| pair[0] == "-l" && pair[1].contains("size="));
+        let size = large.journal_bytes.filter(|_| !decided);
+        size.map_or_else(Vec::new, |size| vec!["-l".to_owned(), format!("size={}m", size >> 20)])
+    }
+
     fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
         let number = |offset| journal::bytes_at::<4>(device, offset).map(u32::from_be_bytes);
         let size = u64::from(number(SB_BLOCKSIZE)?) * u64::from(number(SB_LOGBLOCKS)?);
@@ -153,7 +165,8 @@ fn free_speculative_blocks(point: &Path) {
     unsafe { libc::ioctl(directory.as_raw_fd(), FREE_EOFBLOCKS as _, &ALL_FILES) };
 }
 
-/// `key=value` pairs; features are those that are 1 among the switches. The first `bsize` is the data section's.
+/// The output of `xfs_db -c info`: sections that begin with a name and hold `key=value` pairs. Features are the switches
+/// that are 1.
 fn parse(text: &str) -> Inspection {
     const SWITCHES: [&str; 13] = [
         "crc",
@@ -171,13 +184,27 @@ fn parse(text: &str) -> Inspection {
         "attr2",
     ];
     let mut inspection = Inspection::default();
-    let words = text.split(|c: char| c.is_whitespace() || c == ',');
-    for (key, value) in words.filter_map(|word| word.split_once('=')) {
-        if key == "bsize" && inspection.block_size.is_none() {
-            inspection.block_size = value.parse().ok();
+    let geometry = &mut inspection.geometry;
+    let mut section = "";
+    for line in text.lines() {
+        section = line.split('=').next().map(str::trim).filter(|name| !name.is_empty()).unwrap_or(section);
+        let mut log_blocks = None;
+        let mut log_block_size = None;
+        let words = line.split(|c: char| c.is_whitespace() || c == ',');
+        for (key, value) in words.filter_map(|word| word.split_once('=')) {
+            let number = value.parse::<u64>().ok();
+            match (section, key) {
+                ("data", "bsize") => geometry.block_size = number,
+                ("meta-data", "isize") => geometry.inode_size = number,
+                ("meta-data", "agcount") => geometry.groups = number,
+                ("log", "bsize") => log_block_size = number,
+                ("log", "blocks") => log_blocks = number,
+                _ if value == "1" && SWITCHES.contains(&key) => inspection.features.push(key.to_owned()),
+                _ => {}
+            }
         }
-        if value == "1" && SWITCHES.contains(&key) {
-            inspection.features.push(key.to_owned());
+        if let Some((blocks, size)) = log_blocks.zip(log_block_size) {
+            geometry.journal_bytes = Some(blocks * size);
         }
     }
     inspection
@@ -210,11 +237,30 @@ meta-data=/dev/loop0             isize=512    agcount=4, agsize=19200 blks
          =                       sectsz=512   attr=2, projid32bit=1
          =                       crc=1        finobt=1, sparse=1, rmapbt=0
 data     =                       bsize=4096   blocks=76800, imaxpct=25
+         =                       sunit=0      swidth=0 blks
 naming   =version 2              bsize=4097   ascii-ci=0, ftype=1
+log      =internal log           bsize=4096   blocks=16384, version=2
+realtime =none                   extsz=4096   blocks=0, rtextents=0
 ";
         let read = parse(text);
-        assert_eq!(read.block_size, Some(4096));
+        let expected = Geometry {
+            block_size: Some(4096),
+            inode_size: Some(512),
+            journal_bytes: Some(64 << 20),
+            groups: Some(4),
+            ..Geometry::default()
+        };
+        assert_eq!(read.geometry, expected);
         assert_eq!(read.features, ["projid32bit", "crc", "finobt", "sparse", "ftype"]);
         assert_eq!(parse(""), Inspection::default());
+    }
+
+    #[test]
+    fn the_log_is_that_of_a_large_disk_unless_the_user_decides() {
+        let large = Geometry { journal_bytes: Some(64 << 20), ..Geometry::default() };
+        let of = |bytes, words: &str| Xfs.fit(&large, bytes, &words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of(20 << 30, "-m crc=0"), ["-l", "size=64m"]);
+        assert_eq!(of(300 << 20, "-l version=2"), ["-l", "size=64m"]);
+        assert!(of(1 << 30, "-l size=128m").is_empty() && of(1 << 30, "-lsize=128m").is_empty());
     }
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsb_model::FileSystemSpec;
 use fsb_model::host::DeviceRates;
 use fsb_model::run::TargetRecord;
+use fsb_model::{FileSystemSpec, Geometry};
 use rustix::fs::{Mode, OFlags};
 
 use super::quiet;
@@ -33,6 +33,8 @@ pub(super) struct VisitRequest<'a> {
     pub held: &'a Held,
     /// The oldest kernel that must be able to mount what is made.
     pub oldest: Option<Version>,
+    /// The geometry that a large disk gets, which the slice is given; absent where mkfs chooses.
+    pub large: Option<Geometry>,
 }
 
 /// A file system that is formatted and, between its ends, mounted.
@@ -59,11 +61,11 @@ impl FileSystemVisit {
         request: &VisitRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
     ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
-        let VisitRequest { member, spec, point, size, user, page_cache, held, oldest } = request;
+        let VisitRequest { member, spec, point, size, user, page_cache, held, .. } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
         let (formatted, inspection, probed) = match medium.as_deref_mut() {
-            Some(medium) => format(*member, spec, *oldest, medium)?,
+            Some(medium) => format(request, medium)?,
             None => (Formatted::default(), member.inspect(&source), None),
         };
         let roots = Roots::default();
@@ -192,9 +194,8 @@ impl FileSystemVisit {
             mkfs_version: formatted.version,
             mkfs_command: formatted.command,
             features: inspection.features,
-            block_size: inspection.block_size,
-            geometry: None,
-            large_disk: None,
+            block_size: inspection.geometry.block_size,
+            geometry: Some(inspection.geometry).filter(|geometry| *geometry != Geometry::default()),
             risks: Vec::new(),
             requested_options: spec.options.clone(),
             mount_options: mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default(),
@@ -324,17 +325,16 @@ fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn 
 /// What mkfs made, what it turned out to be, and what the raw device did before it.
 type Made = (Formatted, Inspection, Option<std::io::Result<DeviceRates>>);
 
-fn format(
-    member: &dyn FileSystem,
-    spec: &FileSystemSpec,
-    oldest: Option<Version>,
-    medium: &mut dyn OpenMedium,
-) -> Result<Made, TestbedError> {
+fn format(request: &VisitRequest<'_>, medium: &mut dyn OpenMedium) -> Result<Made, TestbedError> {
+    let VisitRequest { member, spec, oldest, large, .. } = request;
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default(), None)) };
     // Once more: what was not there, or was a directory, may be a device by now.
     super::foreign::check(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
-    let arguments = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
+    let user = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
+    let bytes = block::number_of(medium.device()).and_then(|number| block::size(&number.directory(&Roots::default())?));
+    let fitted = bytes.map_or_else(Vec::new, |bytes| fs::fit(*member, large.as_ref(), bytes, &user));
+    let arguments: Vec<String> = fitted.into_iter().chain(user).collect();
     medium.verify()?;
     // What it writes, mkfs writes over.
     let probed = Some(probe(medium.device()));

@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsb_model::{Target, TargetKind};
+use fsb_model::{Geometry, Target, TargetKind};
 
 pub(crate) use self::check::{check_same_device, check_sizes, naming};
 use self::directory::DirectoryVisit;
@@ -72,6 +72,8 @@ struct Session {
     page_cache: String,
     controls: BTreeMap<String, String>,
     oldest: Option<Version>,
+    /// See [`Setup::large_disk`].
+    large_disk: BTreeMap<String, Geometry>,
 }
 
 impl LocalTestbed {
@@ -189,10 +191,11 @@ impl LocalTestbed {
         &mut self,
         seated: &mut Seated,
         spec: &fsb_model::FileSystemSpec,
+        name: &str,
     ) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (size, user, page_cache) = (session.size, session.user, session.page_cache.clone());
-        let oldest = session.oldest;
+        let (oldest, large) = (session.oldest, session.large_disk.get(name).cloned());
         let closed = || TestbedError::machine("the testbed is not open");
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
         let member = fs::find(&spec.fs)?;
@@ -201,7 +204,7 @@ impl LocalTestbed {
             Home::Memory | Home::Nowhere => None,
         };
         let (page_cache, held) = (page_cache.as_str(), &seated.controls.held);
-        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held, oldest };
+        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held, oldest, large };
         let (visit, provisioned) = FileSystemVisit::begin(&request, medium)?;
         seated.visit = Visit::FileSystem(Box::new(visit));
         Ok(provisioned)
@@ -252,7 +255,14 @@ impl Testbed for LocalTestbed {
         // Where nobody says otherwise it is this kernel that mounts, which may be older than the tools.
         let release = setup.oldest_kernel.clone().or_else(|| Roots::default().proc_text("sys/kernel/osrelease"));
         let oldest = release.and_then(|release| Version::find(&release));
-        self.session = Some(Session { size: setup.size, user, page_cache, controls, oldest });
+        self.session = Some(Session {
+            size: setup.size,
+            user,
+            page_cache,
+            controls,
+            oldest,
+            large_disk: setup.large_disk.clone(),
+        });
         if !check::touches_something(setup) {
             return Ok(Opened {
                 host: host::manifest(),
@@ -298,7 +308,7 @@ impl Testbed for LocalTestbed {
             }
             TargetKind::FileSystem(spec) => self
                 .set_visit_controls(seat, &mut seated, target)
-                .and_then(|()| self.provision_file_system(&mut seated, spec)),
+                .and_then(|()| self.provision_file_system(&mut seated, spec, &target.name)),
             TargetKind::Directory(path) => self
                 .set_visit_controls(seat, &mut seated, target)
                 .and_then(|()| self.provision_directory(&mut seated, path)),

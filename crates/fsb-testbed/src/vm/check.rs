@@ -109,6 +109,7 @@ pub(super) mod tests {
             root: None,
             kernels: Vec::new(),
             oldest_kernel: None,
+            large_disk: Default::default(),
             fault: None,
         }
     }

@@ -30,6 +30,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         root: None,
         kernels: Vec::new(),
         oldest_kernel: None,
+        large_disk: Default::default(),
         fault: None,
     }
 }

@@ -1,15 +1,16 @@
 //! What is written of a run: its record, new or read again, and its segments.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::{Place, Plan, RunRecord, TargetKind, Trial};
+use fsb_model::{FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial};
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::resume as resuming;
 use fsb_runner::vm;
 use fsb_runner::work::Work;
 use fsb_store::RunDirectory;
-use fsb_testbed::{host, medium};
+use fsb_testbed::{fs, host, medium};
 
 use super::run_name;
 use crate::author;
@@ -50,6 +51,7 @@ pub(super) fn resumable(contents: fsb_store::Contents, path: &Path) -> anyhow::R
 /// The record of a run that begins, and what it measures.
 pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
     let Resolved { plan, work, placement } = resolved;
+    let large_disk = large_disks(&plan);
     let record = RunRecord {
         schema: SCHEMA.to_owned(),
         name: format!("{} · {}", run_name(&plan), plan.name),
@@ -68,6 +70,7 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         host: Default::default(),
         media: Default::default(),
         devices_probed: Default::default(),
+        large_disk,
         targets: Default::default(),
         controls: Default::default(),
         warnings: Vec::new(),
@@ -77,6 +80,25 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         extra: Default::default(),
     };
     Ok((record, work))
+}
+
+/// The geometry that each target's mkfs command gives a large disk, by the target's name.
+fn large_disks(plan: &Plan) -> BTreeMap<String, Geometry> {
+    let mut known: Vec<(&FileSystemSpec, Option<Geometry>)> = Vec::new();
+    let mut found = BTreeMap::new();
+    for target in &plan.targets {
+        let Some(spec) = target.file_system() else { continue };
+        let same = known.iter().find(|(other, _)| (&other.fs, &other.mkfs) == (&spec.fs, &spec.mkfs));
+        let geometry = match same {
+            Some((_, geometry)) => geometry.clone(),
+            None => {
+                known.push((spec, fs::large_disk(spec)));
+                known.last().and_then(|(_, geometry)| geometry.clone())
+            }
+        };
+        found.extend(geometry.map(|geometry| (target.name.clone(), geometry)));
+    }
+    found
 }
 
 /// A stretch of the run that begins now, on this boot.

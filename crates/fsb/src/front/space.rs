@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use fsb_engine::Profile;
+use fsb_model::geometry::LARGE_DISK;
 use fsb_model::run::Placement;
 use fsb_model::target::FileSystemSpec;
 use fsb_model::units::show_bytes;
 use fsb_model::{Place, Plan, RunRecord};
 use fsb_runner::work::{ParsedCell, Work};
-use fsb_testbed::fs;
 use fsb_testbed::medium::{self, MediumRequest};
 
 use crate::exit;
@@ -32,7 +32,8 @@ pub fn check(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
     for directory in plan.targets.iter().filter_map(|target| target.directory()) {
         check_directory(directory, label, profile.space, most.0)?;
     }
-    for spec in plan.targets.iter().filter_map(|target| target.file_system()).filter(|spec| spec.fs != "null") {
+    for target in &plan.targets {
+        let Some(spec) = target.file_system().filter(|spec| spec.fs != "null") else { continue };
         let Some(capacity) = capacity(record, spec) else { continue };
         if profile.space as f64 > capacity as f64 * FILLED {
             let (needed, there) = (show_bytes(profile.space as f64), show_bytes(capacity as f64));
@@ -44,7 +45,11 @@ pub fn check(record: &RunRecord, work: &Work) -> anyhow::Result<()> {
                 medium::called(&spec.medium, plan.place == Place::Vm)
             )));
         }
-        check_inodes(record, spec, capacity, most)?;
+        let ratio = record.large_disk.get(&target.name).and_then(|geometry| geometry.bytes_per_inode);
+        // The number that mkfs would choose for the slice is unknown before it is made.
+        if let Some(ratio) = ratio.filter(|_| !plan.mkfs_defaults) {
+            check_inodes(record, spec, (capacity, ratio), most)?;
+        }
     }
     Ok(())
 }
@@ -72,16 +77,21 @@ const KEPT_INODES: u64 = 16;
 fn check_inodes(
     record: &RunRecord,
     spec: &FileSystemSpec,
-    capacity: u64,
+    (capacity, bytes_per_inode): (u64, u64),
     (inodes, label): (u64, &str),
 ) -> anyhow::Result<()> {
     let inodes = inodes + KEPT_INODES;
-    let Ok(member) = fs::find(&spec.fs) else { return Ok(()) };
-    let of = |bytes| member.inodes(bytes, &spec.mkfs);
-    let Some(there) = of(capacity).filter(|there| *there < inodes) else { return Ok(()) };
-    // So large that what mkfs makes by itself is enough; no size does where the user says how many there are.
-    let enough = (0..24).map(|doublings| capacity << doublings).find(|bytes| of(*bytes).is_some_and(|of| of >= inodes));
-    let larger = enough.map_or_else(String::new, |bytes| format!(", or {}", enlarge(record, spec, bytes as f64)));
+    // A number that the user names is the same on the large disk and on the slice.
+    let is_named = spec.mkfs.iter().any(|word| word.starts_with("-N"));
+    let there = if is_named { LARGE_DISK } else { capacity } / bytes_per_inode;
+    if there >= inodes {
+        return Ok(());
+    }
+    let larger = if is_named {
+        String::new()
+    } else {
+        format!(", or {}", enlarge(record, spec, (inodes * bytes_per_inode) as f64))
+    };
     Err(exit::machine(format!(
         "'{label}' makes {inodes} files and directories, and {} on {} has room for {there}: give it more with \
          mkfs=\"-N {inodes}\"{larger}",

@@ -39,15 +39,16 @@ fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
     needs_root();
     let _turn = turn();
     let directory = scratch();
-    // More files are made than there are inodes; how many this row of mkfs's table gives is not looked at beforehand.
+    // More files are made than there are inodes, which is not predicted where mkfs chooses their number.
     let creates = "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
     let grows = format!(
         "[[workload]]\nname = 'flow'\nlabel = 'grows'\nflow = '''\nname = 'grows'\n\
          [[fileset]]\nname = 'mails'\nfiles = 1000\nsize = '1K'\npreallocated = 0.1\n\
          [[thread]]\nname = 'writer'\nsteps = [ {creates}]\n'''\n"
     );
-    let plan =
-        format!("targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\n{SHORT}stretch = '2s'\n{grows}{OTHERS}");
+    let plan = format!(
+        "targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}stretch = '2s'\n{grows}{OTHERS}"
+    );
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
     expect_code(&output, 4);
@@ -60,7 +61,8 @@ fn what_needs_more_than_there_is_is_refused_beforehand_and_says_how_much() {
     let _turn = turn();
     let directory = scratch();
     let large = "[[workload]]\nname = 'fileserver'\nfiles = 40000\n";
-    let plan = format!("targets = ['ext4']\nsize = '320M'\n{SHORT}stretch = '1ms'\n{large}{OTHERS}");
+    let plan =
+        format!("targets = ['ext4']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}stretch = '1ms'\n{large}{OTHERS}");
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
     expect_code(&output, 3);

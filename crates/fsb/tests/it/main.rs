@@ -25,6 +25,7 @@ mod families;
 mod filebench;
 mod filetree;
 mod flow;
+mod geometry;
 mod honesty;
 mod inputs;
 mod iozone;

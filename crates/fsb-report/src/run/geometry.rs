@@ -1,0 +1,129 @@
+//! The geometry of the targets beside that of a large disk.
+
+use fsb_model::geometry::{Dimension, Geometry, GeometryDifference, LARGE_DISK};
+use fsb_model::units::show_bytes;
+use fsb_model::{RunRecord, Target};
+
+use crate::show::some_of;
+
+/// More differences than this are not named for a target.
+const NAMED: usize = 3;
+
+/// Targets that mkfs made otherwise than on a large disk, a line each: their ranking may turn round there.
+pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
+    let warning = |target: &Target| {
+        let choices = differences(record, target, GeometryDifference::is_a_choice);
+        let disk = size(LARGE_DISK);
+        (!choices.is_empty()).then(|| {
+            format!(
+                "{} is not laid out as on a disk of {disk}: {}; its results may not hold there",
+                target.name,
+                some_of(&choices, NAMED)
+            )
+        })
+    };
+    record.plan.targets.iter().filter_map(warning).collect()
+}
+
+/// The journal and groups of a target that a large disk gets otherwise, for the notes.
+pub(super) fn notes(record: &RunRecord, target: &Target) -> Vec<String> {
+    let found = differences(record, target, |difference| !difference.is_a_choice());
+    found.into_iter().map(|difference| format!("{difference} on a disk of {}", size(LARGE_DISK))).collect()
+}
+
+fn differences(record: &RunRecord, target: &Target, wanted: fn(&GeometryDifference) -> bool) -> Vec<String> {
+    let found = record.targets.get(&target.name).and_then(|found| found.geometry.as_ref());
+    let Some((found, large)) = found.zip(record.large_disk.get(&target.name)) else { return Vec::new() };
+    found.differences(large).iter().filter(|difference| wanted(difference)).map(in_words).collect()
+}
+
+/// `blocks of 1 KiB instead of 4 KiB`.
+fn in_words(difference: &GeometryDifference) -> String {
+    match difference {
+        GeometryDifference::Quantity { dimension, found, expected } => {
+            let (from, to) = (size(*found), size(*expected));
+            match dimension {
+                Dimension::BlockSize => format!("blocks of {from} instead of {to}"),
+                Dimension::NodeSize => format!("tree nodes of {from} instead of {to}"),
+                Dimension::InodeSize => format!("inodes of {from} instead of {to}"),
+                Dimension::BytesPerInode => {
+                    format!("an inode for every {from} instead of {to}")
+                }
+                Dimension::JournalBytes => format!("a journal of {from} instead of {to}"),
+                Dimension::Groups => format!("{found} groups instead of {expected}"),
+            }
+        }
+        GeometryDifference::Profile { name, found, expected } => {
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+            format!("{name} {} instead of {}", value(found), value(expected))
+        }
+    }
+}
+
+/// A size in whole units where it is a whole number of them: `4 KiB`, not `4.00 KiB`.
+fn size(bytes: u64) -> String {
+    let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
+    let whole = units.into_iter().find(|(unit, _)| bytes.is_multiple_of(*unit) && bytes > 0);
+    whole
+        .filter(|(unit, _)| bytes / unit < 10_000)
+        .map_or_else(|| show_bytes(bytes as f64), |(unit, name)| format!("{} {name}", bytes / unit))
+}
+
+/// Summarizes a geometry for the table of a target: `blocks 4 KiB, inodes 256 B, one inode for 16 KiB, journal 62 MiB`.
+pub(super) fn summary(geometry: &Geometry) -> String {
+    let named = |name: &str, bytes: Option<u64>| bytes.map(|bytes| format!("{name} {}", size(bytes)));
+    let sizes = [
+        named("blocks", geometry.block_size),
+        named("tree nodes", geometry.node_size),
+        named("inodes", geometry.inode_size),
+        named("one inode for", geometry.bytes_per_inode),
+        named("journal", geometry.journal_bytes),
+        geometry.groups.map(|groups| format!("{groups} groups")),
+    ];
+    let profiles = geometry.profiles.iter().map(|(name, profile)| format!("{name} {profile}"));
+    sizes.into_iter().flatten().chain(profiles).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn record(found: Geometry) -> RunRecord {
+        let (mut record, _) = sample::run(&["ext4", "xfs"], 6);
+        let large = Geometry {
+            block_size: Some(4096),
+            bytes_per_inode: Some(16_384),
+            journal_bytes: Some(512 << 20),
+            ..Geometry::default()
+        };
+        record.large_disk.insert("ext4".to_owned(), large);
+        record.targets.get_mut("ext4").unwrap().geometry = Some(found);
+        record
+    }
+
+    #[test]
+    fn small_blocks_are_a_warning_and_a_small_journal_is_a_note() {
+        let small = Geometry {
+            block_size: Some(1024),
+            bytes_per_inode: Some(4096),
+            journal_bytes: Some(64 << 20),
+            ..Geometry::default()
+        };
+        let record = record(small);
+        assert_eq!(
+            warnings(&record),
+            ["ext4 is not laid out as on a disk of 100 GiB: blocks of 1 KiB instead of 4 KiB; an inode for every 4 \
+              KiB instead of 16 KiB; its results may not hold there"]
+        );
+        let ext4 = &record.plan.targets[0];
+        assert_eq!(notes(&record, ext4), ["a journal of 64 MiB instead of 512 MiB on a disk of 100 GiB"]);
+    }
+
+    #[test]
+    fn the_geometry_of_a_large_disk_is_no_warning() {
+        let same = Geometry { block_size: Some(4096), bytes_per_inode: Some(16_391), ..Geometry::default() };
+        assert!(warnings(&record(same)).is_empty());
+        assert!(warnings(&record(Geometry::default())).is_empty());
+    }
+}
