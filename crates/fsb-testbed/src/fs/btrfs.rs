@@ -7,7 +7,7 @@ use fsb_model::Geometry;
 
 use super::age::{self, Feature};
 use super::journal::Journal;
-use super::{Choice, FileSystem, Idle, Inspection, Tools, Version, ask_about};
+use super::{Choice, FileSystem, Hazard, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, remount};
 
@@ -61,12 +61,17 @@ static CHOICES: &[Choice] = &[
         .risky("no checksums of data, and torn writes after a crash")
         .sort("data"),
     Choice::mount(&["nodatasum"], "no checksums of data").risky("damaged data goes unnoticed").sort("data"),
-    Choice::mount(&["nobarrier"], "the disk's cache is not flushed").risky("a power failure may take everything"),
+    Choice::mount(&["nobarrier"], "the disk's cache is not flushed"),
 ];
 
 impl FileSystem for Btrfs {
     fn choices(&self) -> &'static [Choice] {
         CHOICES
+    }
+
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] = &[Hazard::unflushed(&["nobarrier"])];
+        HAZARDS
     }
 
     fn name(&self) -> &'static str {

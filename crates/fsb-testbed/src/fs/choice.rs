@@ -9,7 +9,8 @@ pub struct Choice {
     pub mkfs: &'static [&'static str],
     /// Why it may be faster, in a line.
     pub why: &'static str,
-    /// What may be lost that the defaults keep, in a line; such an option is raced only where that is asked for.
+    /// The loss that the defaults avoid, in a line, beside the file system's hazards; such an option is raced only
+    /// where that is asked for ([`risk_of_choice`](crate::fs::risk_of_choice)).
     pub risk: Option<&'static str>,
     /// Options of one sort exclude each other; absent where it goes with all others.
     pub sort: Option<&'static str>,
@@ -65,7 +66,8 @@ mod tests {
             for choice in member.choices() {
                 let words = choice.mount.iter().chain(choice.mkfs);
                 let is_dangerous = words.into_iter().any(|word| dangerous.iter().any(|bad| word.contains(bad)));
-                assert!(!is_dangerous || choice.risk.is_some(), "{}: {choice:?}", member.name());
+                let risk = crate::fs::risk_of_choice(*member, choice);
+                assert!(!is_dangerous || risk.is_some(), "{}: {choice:?}", member.name());
             }
         }
     }

@@ -9,7 +9,7 @@ use fsb_model::{Bytes, Geometry};
 use super::age::{self, Feature, Version};
 use super::journal::{self, Journal};
 use super::large_disk::journal_for;
-use super::{Choice, FileSystem, Idle, Inspection, Tools, ask_about};
+use super::{Cause, Choice, FileSystem, Hazard, Idle, Inspection, Tools, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, block};
 
@@ -47,7 +47,16 @@ pub(super) struct Ext {
     pub(super) older: bool,
     /// Options for a race.
     pub(super) choices: &'static [Choice],
+    /// See [`FileSystem::hazards`].
+    pub(super) hazards: &'static [Hazard],
 }
+
+/// From ext4(5): hazards of the members with a journal. The kernel shows `barrier=0` as `nobarrier`.
+pub(super) static HAZARDS: &[Hazard] = &[
+    Hazard::unflushed(&["barrier=0", "nobarrier"]),
+    Hazard::writeback(&["data=writeback"]),
+    Hazard::no_journal(Cause::Without("has_journal")),
+];
 
 /// e2fsprogs, with this mkfs program.
 pub(super) const fn tools(mkfs: &'static str) -> Tools {
@@ -77,6 +86,10 @@ impl FileSystem for Ext {
 
     fn choices(&self) -> &'static [Choice] {
         self.choices
+    }
+
+    fn hazards(&self) -> &'static [Hazard] {
+        self.hazards
     }
 
     fn minimum_size(&self) -> u64 {

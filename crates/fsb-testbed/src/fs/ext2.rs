@@ -1,6 +1,7 @@
 //! ext2.
 
 use super::ext::{self, Ext};
+use super::{Cause, Hazard};
 
 pub(super) static EXT2: Ext = Ext {
     name: "ext2",
@@ -10,6 +11,7 @@ pub(super) static EXT2: Ext = Ext {
     helpers: &["ext2"],
     journal: false,
     older: true,
-    // It has no journal: nobody is raced on it who did not ask for it.
+    // A file system without a journal takes part in a race only if it is named.
     choices: &[],
+    hazards: &[Hazard::no_journal(Cause::Format("no journal"))],
 };

@@ -11,6 +11,7 @@ pub(super) static EXT4: Ext = Ext {
     journal: true,
     older: false,
     choices: CHOICES,
+    hazards: ext::HAZARDS,
 };
 
 /// From ext4(5), mke2fs(8) and Documentation/admin-guide/ext4.rst of Linux.
@@ -18,9 +19,7 @@ static CHOICES: &[Choice] = &[
     Choice::mount(&["noatime"], "reads write no access times"),
     Choice::mount(&["lazytime"], "times of files stay in memory for up to a day"),
     Choice::mount(&["data=journal"], "data goes to the journal first: one place to write, at fsync").sort("data"),
-    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files")
-        .risky("after a crash files may hold what was deleted before")
-        .sort("data"),
+    Choice::mount(&["data=writeback"], "a commit does not wait for the data of its files").sort("data"),
     Choice::mount(&["commit=60"], "the journal is committed every 60 s, not every 5")
         .risky("a crash takes up to a minute of what nobody synced"),
     Choice::mount(&["nodelalloc"], "blocks are allocated at the write, not when they go home").sort("allocation"),
@@ -34,11 +33,9 @@ static CHOICES: &[Choice] = &[
     Choice::mkfs(&["-O", "inline_data", "-I", "1024"], "files below some 800 bytes lie in their inodes").sort("inodes"),
     Choice::mkfs(&["-I", "512"], "inodes of 512 bytes hold more attributes").sort("inodes"),
     Choice::mkfs(&["-i", "65536"], "a fourth of the inodes: fewer tables to read and write"),
-    Choice::mkfs(&["-O", "^has_journal"], "nothing is written twice")
-        .risky("no journal: a crash needs fsck, and may lose files")
-        .sort("journal"),
+    Choice::mkfs(&["-O", "^has_journal"], "nothing is written twice").sort("journal"),
     Choice::mkfs(&["-O", "^metadata_csum"], "no checksums of metadata").risky("damaged metadata goes unnoticed"),
     Choice::mount(&["journal_async_commit"], "the commit block does not wait for the others")
         .risky("checksums alone tell a broken commit from a whole one"),
-    Choice::mount(&["barrier=0"], "the disk's cache is not flushed").risky("a power failure may take what was synced"),
+    Choice::mount(&["barrier=0"], "the disk's cache is not flushed"),
 ];

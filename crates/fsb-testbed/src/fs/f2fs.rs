@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::{Choice, FileSystem, Inspection, Tools, ask_about};
+use super::{Cause, Choice, FileSystem, Hazard, Inspection, Tools, ask_about};
 
 pub(super) struct F2fs;
 
@@ -24,14 +24,24 @@ static CHOICES: &[Choice] = &[
     Choice::mount(&["noinline_data"], "small files have blocks of their own"),
     Choice::mount(&["noextent_cache"], "no memory of extents to keep"),
     Choice::mount(&["fsync_mode=strict"], "fsync keeps directories as other file systems do").sort("fsync"),
-    Choice::mount(&["fsync_mode=nobarrier"], "the disk's cache is not flushed at fsync")
-        .risky("a power failure may take what was synced")
-        .sort("fsync"),
+    Choice::mount(&["fsync_mode=nobarrier"], "the disk's cache is not flushed at fsync").sort("fsync"),
 ];
 
 impl FileSystem for F2fs {
     fn choices(&self) -> &'static [Choice] {
         CHOICES
+    }
+
+    /// From Documentation/filesystems/f2fs.rst of Linux.
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] = &[
+            Hazard::unflushed(&["fsync_mode=nobarrier", "nobarrier"]),
+            Hazard {
+                cause: Cause::Options(&["checkpoint=disable"]),
+                loss: "a crash loses all changes since the mount",
+            },
+        ];
+        HAZARDS
     }
 
     fn name(&self) -> &'static str {

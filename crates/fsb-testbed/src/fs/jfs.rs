@@ -6,7 +6,7 @@ use fsb_model::Geometry;
 
 use super::journal;
 use super::large_disk::journal_for;
-use super::{FileSystem, Inspection, Tools, ask_about};
+use super::{Cause, FileSystem, Hazard, Inspection, Tools, ask_about};
 
 pub(super) struct Jfs;
 
@@ -15,6 +15,12 @@ static TOOLS: Tools =
     Tools { package: "jfsutils", mkfs: "mkfs.jfs", arguments: &["-q"], version: "-V", others: &["jfs_tune"] };
 
 impl FileSystem for Jfs {
+    /// From Documentation/admin-guide/jfs.rst of Linux.
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] = &[Hazard::no_journal(Cause::Options(&["nointegrity"]))];
+        HAZARDS
+    }
+
     fn name(&self) -> &'static str {
         "jfs"
     }

@@ -11,6 +11,7 @@ mod ext2;
 mod ext3;
 mod ext4;
 mod f2fs;
+mod hazard;
 mod jfs;
 mod journal;
 mod large_disk;
@@ -38,6 +39,8 @@ use crate::sys::{Roots, program};
 
 pub use age::Version;
 pub use choice::Choice;
+pub use hazard::{Cause, Hazard, requested_risks, risk_of_choice};
+pub(crate) use hazard::{UNFLUSHED, risks_found, risks_of_device, risks_of_mount, unseen_risk};
 pub use journal::Journal;
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
@@ -170,6 +173,10 @@ pub trait FileSystem: Sync {
     }
     /// Options that may make it faster, for a race of all of them: a curated list, what nobody would take for granted.
     fn choices(&self) -> &'static [Choice] {
+        &[]
+    }
+    /// The options and formats that weaken durability.
+    fn hazards(&self) -> &'static [Hazard] {
         &[]
     }
     /// What a reader of any of its results must know.

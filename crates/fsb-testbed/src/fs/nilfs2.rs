@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
 
-use super::{FileSystem, Inspection, Tools, ask_about};
+use super::{FileSystem, Hazard, Inspection, Tools, ask_about};
 use crate::error::TestbedError;
 
 pub(super) struct Nilfs2;
@@ -19,6 +19,12 @@ static TOOLS: Tools = Tools {
 };
 
 impl FileSystem for Nilfs2 {
+    /// From Documentation/filesystems/nilfs2.rst of Linux.
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] = &[Hazard::unflushed(&["nobarrier"])];
+        HAZARDS
+    }
+
     fn name(&self) -> &'static str {
         "nilfs2"
     }

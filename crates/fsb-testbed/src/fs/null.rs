@@ -5,7 +5,7 @@ use std::path::Path;
 use fsb_model::FileSystemSpec;
 use fsb_model::units::parse_percent;
 
-use super::{FileSystem, Home, Inspection, Tools, refuse_mkfs_and_medium};
+use super::{Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium};
 use crate::error::TestbedError;
 use crate::testbed::Fake;
 
@@ -67,9 +67,10 @@ impl Null {
                     let unknown = || TestbedError::request(fsb_model::nearest::unknown("failure", name, names));
                     options.failure = Some(FAILURES.iter().find(|known| known.name == name).ok_or_else(unknown)?);
                 }
+                _ if option == "unsafe" => {}
                 _ => {
                     return Err(TestbedError::request(format!("null: unknown option '{option}'")).advice(
-                        "it takes slowdown=10%, noise=5%, disturbed=20% and fail=enospc (or eio, erofs, mkfs, mount)",
+                        "it takes slowdown=10%, noise=5%, disturbed=20%, unsafe and fail=enospc (or eio, erofs, mkfs, mount)",
                     ));
                 }
             }
@@ -79,12 +80,16 @@ impl Null {
 }
 
 impl FileSystem for Null {
+    fn hazards(&self) -> &'static [Hazard] {
+        &[Hazard { cause: Cause::Options(&["unsafe"]), loss: "nothing is real, and nothing is kept" }]
+    }
+
     fn name(&self) -> &'static str {
         "null"
     }
 
     fn about(&self) -> &'static str {
-        "Touches nothing and measures fsb itself with made-up times: slowdown=10%, noise=5%, disturbed=20%, fail=enospc."
+        "Touches nothing and measures fsb itself with made-up times: slowdown=10%, noise=5%, disturbed=20%, unsafe, fail=enospc."
     }
 
     fn home(&self) -> Home {

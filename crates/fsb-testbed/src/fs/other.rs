@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use fsb_model::Geometry;
 
 use super::journal::bytes_at;
-use super::{FileSystem, Inspection, MountRequest, Mounted, Tools};
+use super::{Cause, FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 use crate::sys::program;
@@ -24,11 +24,14 @@ pub(super) struct Other {
     /// It knows no owners: the mount names one.
     ownerless: bool,
     note: Option<&'static str>,
+    hazards: &'static [Hazard],
     /// Reads the geometry from the unmounted device.
     geometry: fn(&Path) -> Geometry,
     /// Arguments that give a slice the geometry of a large disk; see [`FileSystem::fit`].
     fit: fn(&Geometry, &[String]) -> Vec<String>,
 }
+
+static NO_JOURNAL: &[Hazard] = &[Hazard::no_journal(Cause::Format("no journal"))];
 
 /// Version 3 of the format: long names, large files.
 pub(super) static MINIX: Other = Other {
@@ -40,6 +43,7 @@ pub(super) static MINIX: Other = Other {
     minimum_size: 1 << 20,
     ownerless: false,
     note: None,
+    hazards: NO_JOURNAL,
     geometry: |_| Geometry::default(),
     fit: |_, _| Vec::new(),
 };
@@ -54,6 +58,7 @@ pub(super) static VFAT: Other = Other {
     minimum_size: 1 << 20,
     ownerless: true,
     note: None,
+    hazards: NO_JOURNAL,
     geometry: fat_geometry,
     fit: fat_fit,
 };
@@ -67,6 +72,7 @@ pub(super) static EXFAT: Other = Other {
     minimum_size: 2 << 20,
     ownerless: true,
     note: None,
+    hazards: NO_JOURNAL,
     geometry: exfat_geometry,
     fit: exfat_fit,
 };
@@ -137,6 +143,7 @@ pub(super) fn by_its_program(name: &str) -> Option<&'static dyn FileSystem> {
             minimum_size: 1 << 20,
             ownerless: false,
             note: Some(UNKNOWN),
+            hazards: &[],
             geometry: |_| Geometry::default(),
             fit: |_, _| Vec::new(),
         }))
@@ -167,6 +174,10 @@ impl FileSystem for Other {
 
     fn minimum_size(&self) -> u64 {
         self.minimum_size
+    }
+
+    fn hazards(&self) -> &'static [Hazard] {
+        self.hazards
     }
 
     fn note(&self) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fsb_model::Geometry;
 
-use super::{FileSystem, Inspection, Tools, ask_about};
+use super::{Cause, FileSystem, Hazard, Inspection, Tools, ask_about};
 
 pub(super) struct Reiserfs;
 
@@ -18,6 +18,16 @@ static TOOLS: Tools = Tools {
 };
 
 impl FileSystem for Reiserfs {
+    /// From mount(8).
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] = &[
+            Hazard::unflushed(&["barrier=none"]),
+            Hazard::writeback(&["data=writeback"]),
+            Hazard::no_journal(Cause::Options(&["nolog"])),
+        ];
+        HAZARDS
+    }
+
     fn name(&self) -> &'static str {
         "reiserfs"
     }

@@ -7,7 +7,7 @@ use fsb_model::Geometry;
 
 use super::age::{self, Feature};
 use super::journal::{self, Journal};
-use super::{Choice, FileSystem, Idle, Inspection, Tools, Version, ask_about};
+use super::{Choice, FileSystem, Hazard, Idle, Inspection, Tools, Version, ask_about};
 use crate::error::TestbedError;
 use crate::sys::{Roots, mountinfo, remount};
 
@@ -57,6 +57,12 @@ static CHOICES: &[Choice] = &[
 impl FileSystem for Xfs {
     fn choices(&self) -> &'static [Choice] {
         CHOICES
+    }
+
+    /// Linux removed the option in 4.19.
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] = &[Hazard::unflushed(&["nobarrier"])];
+        HAZARDS
     }
 
     fn name(&self) -> &'static str {

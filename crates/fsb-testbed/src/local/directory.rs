@@ -11,6 +11,7 @@ use super::mounts::MountRoot;
 use super::quiet;
 use crate::control::{Held, cold_method};
 use crate::error::{TestbedError, attempt};
+use crate::fs;
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::sys::{Roots, magic, mount as kernel, mountinfo};
@@ -92,7 +93,11 @@ impl DirectoryVisit {
         if self.device_directory.is_none() && !memory {
             notes.push("its device is unknown: no counters".to_owned());
         }
+        notes.extend(mount.and_then(fs::unseen_risk).map(str::to_owned));
+        let mut risks = mount.map_or_else(Vec::new, fs::risks_of_mount);
+        risks.extend(self.device_directory.as_deref().map_or_else(Vec::new, fs::risks_of_device));
         let record = TargetRecord {
+            risks,
             block_size: Some(space.block_size),
             mount_options: mount.map(mountinfo::Mount::all_options).unwrap_or_default(),
             driver: mount.map(|mount| mount.kind.clone()),

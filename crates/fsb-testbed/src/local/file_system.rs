@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::host::DeviceRates;
-use fsb_model::run::TargetRecord;
+use fsb_model::run::{Risk, TargetRecord};
 use fsb_model::{FileSystemSpec, Geometry};
 use rustix::fs::{Mode, OFlags};
 
@@ -190,15 +190,16 @@ impl FileSystemVisit {
             ));
         }
         notes.extend(self.member.note().map(str::to_owned));
+        let mount_options = mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default();
         let record = TargetRecord {
+            risks: self.risks(spec, &mount_options, &inspection.features),
             mkfs_version: formatted.version,
             mkfs_command: formatted.command,
             features: inspection.features,
             block_size: inspection.geometry.block_size,
             geometry: Some(inspection.geometry).filter(|geometry| *geometry != Geometry::default()),
-            risks: Vec::new(),
             requested_options: spec.options.clone(),
-            mount_options: mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default(),
+            mount_options,
             driver: self.member.served_by(&self.source),
             medium: self.medium.clone(),
             notes,
@@ -228,6 +229,16 @@ impl FileSystemVisit {
             held: Held::default(),
             warnings: Vec::new(),
         })
+    }
+
+    /// The risks by the file system, by a control, and by the devices beneath.
+    fn risks(&self, spec: &FileSystemSpec, mount_options: &[String], features: &[String]) -> Vec<Risk> {
+        let mut risks = fs::risks_found(self.member, spec, mount_options, features);
+        if self.held.no_flushes {
+            risks.push(Risk { cause: "barriers=off".to_owned(), loss: fs::UNFLUSHED.to_owned() });
+        }
+        risks.extend(self.device_directory.as_deref().map_or_else(Vec::new, fs::risks_of_device));
+        risks
     }
 
     fn is_served(&self) -> bool {

@@ -8,7 +8,7 @@ use fsb_model::{FileSystemSpec, Target};
 
 use crate::control::Held;
 use crate::error::TestbedError;
-use crate::fs::Null;
+use crate::fs::{self, Null};
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
 /// The made-up target, or the failure that its options ask for.
@@ -19,6 +19,7 @@ pub(super) fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provis
     }
     let record = TargetRecord {
         requested_options: spec.options.clone(),
+        risks: fs::requested_risks(spec),
         notes: vec!["null: nothing is real, times are made up".to_owned()],
         ..Default::default()
     };

@@ -60,8 +60,7 @@ fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> 
     let gone = |at: usize| refused.iter().any(|(known, _)| *known == at);
     let targets = std::mem::take(&mut record.plan.targets);
     let Some(race) = &mut record.plan.race else { return Ok(()) };
-    race.refused =
-        refused.iter().map(|(at, why)| Refused { name: targets[*at].name.clone(), why: why.clone() }).collect();
+    race.refused.extend(refused.iter().map(|(at, why)| Refused { name: targets[*at].name.clone(), why: why.clone() }));
     // Places in the design are those of the plan: it goes on without what was refused.
     let moved = |at: &u32| (!gone(*at as usize)).then(|| (0..*at as usize).filter(|at| !gone(*at)).count() as u32);
     for heat in &mut race.first_stage {

@@ -44,6 +44,27 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
 }
 
 #[test]
+fn an_unsafe_candidate_wins_only_if_risk_is_accepted_and_its_risk_is_named() {
+    let _turn = turn();
+    let scratch = scratch();
+    let race = |more: &[&str]| {
+        let targets = ["choose", "null,slowdown=40%", "null,slowdown=20%", "null,unsafe", "--budget", "20s"];
+        let output = fsb(scratch.path(), &[&targets[..], more].concat());
+        expect_code(&output, 0);
+        (stdout(&output), stderr(&output))
+    };
+    let (answer, progress) = race(&["--out", "safe"]);
+    assert!(answer.starts_with("null,slowdown=20% is the fastest of 2"), "{answer}");
+    assert!(progress.starts_with("note: null,unsafe is not raced: unsafe: "), "{progress}");
+    let (answer, _) = race(&["--risky", "--out", "risky"]);
+    assert!(answer.starts_with("null,unsafe is the fastest of 3"), "{answer}");
+    assert!(answer.contains("Risk of null,unsafe: nothing is real"), "{answer}");
+    let refused = fsb(scratch.path(), &["choose", "null", "null,unsafe"]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--risky lets it race"), "{}", stderr(&refused));
+}
+
+#[test]
 fn candidates_are_listed_with_their_reasons() {
     let scratch = scratch();
     let listed = |arguments: &[&str]| {
@@ -55,7 +76,7 @@ fn candidates_are_listed_with_their_reasons() {
     assert!(safe.contains("ext4,noatime") && safe.contains("xfs") && !safe.contains("RISK"), "{safe}");
     assert!(safe.contains("the first one is the reference of every heat"), "{safe}");
     let risky = listed(&["ext4", "--risky"]);
-    assert!(risky.contains("RISK: a power failure may take what was synced"), "{risky}");
+    assert!(risky.contains("RISK: a power failure may lose synced data"), "{risky}");
 }
 
 #[test]

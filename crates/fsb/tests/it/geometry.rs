@@ -1,4 +1,4 @@
-//! Small slices are made like large disks, and what is made otherwise is reported.
+//! The record of a target holds its geometry, which is that of a large disk, and its risks.
 
 use std::fs;
 use std::path::Path;
@@ -57,4 +57,25 @@ fn with_the_defaults_of_mkfs_a_small_ext4_is_reported() {
         printed.contains("ext4 is not laid out as on a disk of 100 GiB: blocks of 1 KiB instead of 4 KiB"),
         "{printed}"
     );
+}
+
+#[test]
+fn what_weakens_durability_is_recorded_of_each_target() {
+    needs_root();
+    let _turn = turn();
+    let scratch = scratch();
+    let targets = ["ext4", "ext4,barrier=0", "ext4,mkfs=\"-O ^has_journal\"", "ext4,data=writeback", "xfs"];
+    let (found, _) = measure(scratch.path(), &[&targets[..], &["--size", "1700M"]].concat());
+    let causes = |name: &str| {
+        let risks = found["targets"][name]["risks"].as_array().cloned().unwrap_or_default();
+        risks.iter().map(|risk| risk["cause"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (name, cause) in
+        [(targets[1], "barrier=0"), (targets[2], "without has_journal"), (targets[3], "data=writeback")]
+    {
+        assert_eq!(causes(name), [cause], "{name}");
+    }
+    assert!(causes("ext4").is_empty() && causes("xfs").is_empty());
+    let (found, _) = measure(scratch.path(), &["xfs", "--size", "320M", "--control", "barriers=off"]);
+    assert_eq!(found["targets"]["xfs"]["risks"][0]["cause"], "barriers=off");
 }

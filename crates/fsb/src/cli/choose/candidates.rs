@@ -1,7 +1,7 @@
 //! Candidates of a race: a file system's name stands for itself and all its curated options, a target with options for
 //! itself.
 
-use fsb_model::race::Candidate;
+use fsb_model::race::{Candidate, Refused};
 use fsb_model::{FileSystemSpec, Target, TargetKind, shell};
 use fsb_testbed::doctor;
 use fsb_testbed::fs::{self, Choice, FileSystem, Home};
@@ -17,23 +17,28 @@ pub struct Raced {
     pub choice: Option<&'static Choice>,
 }
 
-/// All candidates that the arguments stand for, the reference first. Of dangerous options those that are not asked for are left
-/// out.
-pub fn all(arguments: &[String], risky: bool) -> anyhow::Result<Vec<Raced>> {
+/// All candidates that the arguments stand for, the reference first, and named targets that are not raced because they are
+/// unsafe. Without `risky`, options that are unsafe or otherwise risky do not take part.
+pub fn all(arguments: &[String], risky: bool) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
     let here = of_this_machine();
     let arguments = if arguments.is_empty() { &here } else { arguments };
     if arguments.is_empty() {
         return Err(exit::machine("no file system with options to choose from can be made here: see 'fsb doctor'"));
     }
     let mut raced: Vec<Raced> = Vec::new();
+    let mut refused: Vec<Refused> = Vec::new();
     for argument in arguments {
         for one in of(argument, risky)? {
-            if !raced.iter().any(|known| known.target.kind == one.target.kind) {
+            let unsafe_by = one.target.file_system().map(fs::requested_risks).unwrap_or_default();
+            if let Some(risk) = unsafe_by.first().filter(|_| !risky) {
+                let why = format!("unsafe: {} ({}); --risky lets it race", risk.loss, risk.cause);
+                refused.push(Refused { name: one.target.name, why });
+            } else if !raced.iter().any(|known| known.target.kind == one.target.kind) {
                 raced.push(one);
             }
         }
     }
-    Ok(raced)
+    Ok((raced, refused))
 }
 
 /// File systems that have a list, and that this machine can make and mount; the one that most are compared with first.
@@ -58,11 +63,12 @@ fn of(argument: &str, risky: bool) -> anyhow::Result<Vec<Raced>> {
     let member = fs::find(&spec.fs).map_err(|error| exit::request(error.to_string()))?;
     let is_bare = spec.options.is_empty() && spec.mkfs.is_empty();
     let why = if is_bare { "its defaults" } else { "as it was named" };
-    let own = Raced { beside: beside(member, spec, why, None), target: target.clone(), choice: None };
+    let risk = fs::requested_risks(spec).into_iter().next().map(|risk| risk.loss);
+    let own = Raced { beside: beside(member, spec, why, risk), target: target.clone(), choice: None };
     if !is_bare {
         return Ok(vec![own]);
     }
-    let offered = member.choices().iter().filter(|choice| risky || choice.risk.is_none());
+    let offered = member.choices().iter().filter(|choice| risky || fs::risk_of_choice(member, choice).is_none());
     Ok(std::iter::once(own).chain(offered.map(|choice| with(member, spec, &[choice]))).collect())
 }
 
@@ -74,7 +80,7 @@ pub fn with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choices: &[&
         spec.options.extend(owned(choice.mount));
         spec.mkfs.extend(owned(choice.mkfs));
     }
-    let risk = choices.iter().find_map(|choice| choice.risk);
+    let risk = choices.iter().find_map(|choice| fs::risk_of_choice(member, choice));
     let why = choices.iter().map(|choice| choice.why).collect::<Vec<_>>().join("; ");
     let beside = beside(member, &spec, &why, risk);
     let kind = TargetKind::FileSystem(spec);
@@ -86,8 +92,8 @@ pub fn with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choices: &[&
     Raced { target, beside, choice: if let [choice] = choices { Some(*choice) } else { None } }
 }
 
-fn beside(member: &dyn FileSystem, spec: &FileSystemSpec, why: &str, risk: Option<&str>) -> Candidate {
-    Candidate { why: why.to_owned(), risk: risk.map(str::to_owned), commands: commands(member, spec) }
+fn beside(member: &dyn FileSystem, spec: &FileSystemSpec, why: &str, risk: Option<String>) -> Candidate {
+    Candidate { why: why.to_owned(), risk, commands: commands(member, spec) }
 }
 
 /// What people type: without what the measurement adds for itself.
@@ -112,7 +118,7 @@ mod tests {
 
     fn names(arguments: &[&str], risky: bool) -> Vec<String> {
         let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
-        all(&arguments, risky).unwrap().into_iter().map(|raced| raced.target.name).collect()
+        all(&arguments, risky).unwrap().0.into_iter().map(|raced| raced.target.name).collect()
     }
 
     #[test]
@@ -127,6 +133,20 @@ mod tests {
     }
 
     #[test]
+    fn an_unsafe_target_races_only_if_risk_is_accepted_and_then_carries_it() {
+        let arguments = ["xfs".to_owned(), "ext4,barrier=0".to_owned()];
+        let (raced, refused) = all(&arguments, false).unwrap();
+        assert!(!raced.iter().any(|raced| raced.target.name.starts_with("ext4")));
+        assert_eq!(refused.len(), 1);
+        let why = "unsafe: a power failure may lose synced data (barrier=0); --risky lets it race";
+        assert_eq!((refused[0].name.as_str(), refused[0].why.as_str()), ("ext4,barrier=0", why));
+        let (raced, refused) = all(&arguments, true).unwrap();
+        let named = raced.iter().find(|raced| raced.target.name == "ext4,barrier=0").unwrap();
+        assert_eq!(named.beside.risk.as_deref(), Some("a power failure may lose synced data"));
+        assert!(refused.is_empty());
+    }
+
+    #[test]
     fn every_name_is_its_target() {
         for member in fs::REGISTRY {
             for raced in of(member.name(), true).unwrap() {
@@ -138,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_to_type_is_what_was_asked_for() {
-        let all = all(&["ext4".to_owned()], false).unwrap();
+        let (all, _) = all(&["ext4".to_owned()], false).unwrap();
         let of = |name: &str| all.iter().find(|raced| raced.target.name == name).unwrap().beside.commands.clone();
         assert_eq!(of("ext4,noatime"), ["mkfs.ext4 DEVICE", "mount -t ext4 -o noatime DEVICE DIRECTORY"]);
         assert_eq!(of("ext4,mkfs=\"-I 512\"")[0], "mkfs.ext4 -I 512 DEVICE");

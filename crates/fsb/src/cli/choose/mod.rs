@@ -6,6 +6,7 @@ mod effects;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_model::race::Refused;
 use fsb_model::{Bytes, Identity, Race};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
@@ -14,6 +15,7 @@ use self::candidates::Raced;
 use super::COMPACT_HELP;
 use super::run::{CommandArguments, check_words};
 use crate::front::{self, Turn};
+use crate::progress::say;
 use crate::results::{Output, print};
 use crate::{columns, exit};
 
@@ -92,16 +94,16 @@ pub struct Arguments {
 const PLACES: u32 = 4;
 /// The probability with which the answer may be wrong.
 const ERROR: f64 = 0.05;
-/// Of the image: a part of it is as large as a small disk, for which mkfs programs have other defaults.
+/// Size of the image.
 const SIZE: Bytes = Bytes(4 << 30);
 
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_output(&arguments.output)?;
     check_words(&arguments.targets, Some(&arguments.budget))?;
-    let raced = candidates::all(&arguments.targets, arguments.risky)?;
+    let (raced, refused) = candidates::all(&arguments.targets, arguments.risky)?;
     if arguments.list {
-        return list(&raced, arguments.risky);
+        return list(&raced, &refused, arguments.risky);
     }
     let workload = arguments.command.workload(None)?;
     if workload.is_some() && arguments.suite.is_some() {
@@ -111,6 +113,10 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         true => effects::design(raced, PLACES as usize)?,
         false => (raced, Vec::new(), Vec::new()),
     };
+    if let (true, Some(refused)) = (raced.len() < 2, refused.first()) {
+        return Err(exit::request(format!("{} is not raced: {}", refused.name, refused.why)));
+    }
+    refused.iter().for_each(|refused| say(&format!("note: {} is not raced: {}", refused.name, refused.why)));
     if raced.len() < 2 {
         return Err(exit::request(format!(
             "{} is alone: name another target, or a file system that has options to choose from ('fsb choose --list')",
@@ -121,7 +127,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         places: PLACES,
         error: ERROR,
         candidates: raced.iter().map(|raced| raced.beside.clone()).collect(),
-        refused: Vec::new(),
+        refused,
         first_stage,
         factors,
     };
@@ -137,6 +143,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile { budget: Some(arguments.budget), ..RepetitionFile::default() },
         race: Some(race),
+        risky: arguments.risky,
         ..PlanFile::default()
     };
     let resolved: Resolved = plan.resolve(front::cpus(), front::fresh_seed())?;
@@ -153,13 +160,16 @@ fn check_output(output: &Output) -> anyhow::Result<()> {
 /// Reasons begin in one column, beside names that are no wider.
 const WIDEST: usize = 32;
 
-fn list(raced: &[Raced], risky: bool) -> anyhow::Result<u8> {
+fn list(raced: &[Raced], refused: &[Refused], risky: bool) -> anyhow::Result<u8> {
     let width = columns::of(std::io::stdout());
     let mut text = String::new();
     let widest = raced.iter().map(|raced| raced.target.name.chars().count()).max().unwrap_or_default().min(WIDEST);
     for Raced { target, beside, .. } in raced {
         let risk = beside.risk.as_ref().map(|risk| format!("; RISK: {risk}")).unwrap_or_default();
         text += &(entry(&format!("{:widest$}  ", target.name), &format!("{}{risk}", beside.why), width) + "\n");
+    }
+    for Refused { name, why } in refused {
+        text += &(entry(&format!("{name:widest$}  "), &format!("not raced: {why}"), width) + "\n");
     }
     text += &format!("{} candidates; the first one is the reference of every heat", raced.len());
     text += if risky { "\n" } else { " (--risky adds dangerous ones)\n" };
