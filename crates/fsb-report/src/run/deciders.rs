@@ -71,7 +71,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     DECIDERS.iter().zip(said).map(line).collect()
 }
 
-/// `xfs is fastest at append 4K, durable each; not told apart at random read 4K, cold`.
+/// `xfs is fastest at append 4K, durable each; no difference larger than 6 % at random read 4K, cold`.
 fn here(summary: &Summary, decider: &Decider) -> Option<String> {
     let is_told =
         |row: &&Workload| summary.suite == decider.suite || (decider.resembles)(&row.operation, &row.workload);
@@ -96,7 +96,9 @@ fn outcome(summary: &Summary, row: &Workload) -> String {
         (Outcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
         (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), resolution::words(found)),
         (Outcome::Undecided(open), Some(found)) => format!("{} between {}", resolution::words(found), names(open)),
-        (Outcome::Tie(targets) | Outcome::Undecided(targets), None) => format!("{} are not told apart", names(targets)),
+        (Outcome::Tie(targets) | Outcome::Undecided(targets), None) => {
+            format!("{} are not significantly different", names(targets))
+        }
         (Outcome::NotJudged, _) => "nothing is judged".to_owned(),
         (Outcome::Alone(_) | Outcome::Nothing, _) => "there is nothing to compare".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! The answer in a sentence, and a finding a row.
 
-use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
+use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
 
 use super::summary::{Summary, Workload};
 use super::{resolution, unjudged};
@@ -75,11 +75,15 @@ fn finding(summary: &Summary, row: &Workload) -> String {
             format!("{} {verb} {said} at {at}{}.", names(tied), losers(summary, row, tied))
         }
         Outcome::Undecided(open) => {
-            let said = match row.resolution {
+            let start = match row.resolution {
                 Some(found) => format!("{} at {at} between {}", capital(&resolution::words(found)), names(open)),
-                None => format!("{} are not told apart at {at}", names(open)),
+                None => format!("{} are not significantly different at {at}", names(open)),
             };
-            format!("{said}{}{}.", probable(summary, row, open), losers(summary, row, open))
+            let reach = match row.resolution {
+                Some(Resolution::Undecided(change)) => format!(", up to {}", resolution::bound(change)),
+                _ => String::new(),
+            };
+            format!("{start}{reach}{}{}.", directions(summary, row, open), losers(summary, row, open))
         }
         Outcome::NotJudged if summary.unjudged.is_some() => {
             format!("Not judged at {at}: {}.", summary.unjudged.as_deref().unwrap_or_default())
@@ -96,12 +100,18 @@ fn finding(summary: &Summary, row: &Workload) -> String {
     }
 }
 
-/// What is probable among those that may be the first, where the page bears it out.
-fn probable(summary: &Summary, row: &Workload, open: &[usize]) -> String {
+/// Which contender is probably or perhaps faster than which.
+fn directions(summary: &Summary, row: &Workload, open: &[usize]) -> String {
     let pairs = open.iter().flat_map(|faster| open.iter().map(move |slower| (*faster, *slower)));
-    let sure = pairs.filter(|(faster, slower)| row.ranking.verdict(*slower, *faster) == Verdict::ProbablyFaster);
     let name = |target: usize| &summary.targets[target].name;
-    sure.map(|(faster, slower)| format!("; {} is probably faster than {}", name(faster), name(slower))).collect()
+    pairs
+        .filter_map(|(faster, slower)| match row.ranking.verdict(slower, faster) {
+            verdict @ (Verdict::ProbablyFaster | Verdict::PerhapsFaster) => {
+                Some(format!("; {} is {} than {}", name(faster), verdict.words(), name(slower)))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 /// By how much the winner leads the second best.
@@ -130,17 +140,24 @@ pub(crate) fn level(level: f64) -> String {
     percent((level * 1e3).round() / 1e3)
 }
 
-/// Targets that have values but are surely not among the first.
-fn losers(summary: &Summary, row: &Workload, first: &[usize]) -> String {
-    let slower: Vec<&str> = (0..row.cells.len())
-        .filter(|target| !row.cells[*target].trials.is_empty() && !first.contains(target))
-        .map(|target| summary.targets[target].name.as_str())
-        .collect();
-    match slower.len() {
+/// Targets that are slower than every contender, then those that are slower than some of them.
+fn losers(summary: &Summary, row: &Workload, contenders: &[usize]) -> String {
+    let name = |target: usize| summary.targets[target].name.as_str();
+    let others =
+        || (0..row.cells.len()).filter(|target| !row.cells[*target].trials.is_empty() && !contenders.contains(target));
+    let slower_than_all = |target: &usize| row.ranking.is_slower_than_all(*target, contenders);
+    let slower: Vec<&str> = others().filter(slower_than_all).map(name).collect();
+    let of_all = match slower.len() {
         0 => String::new(),
         1 => format!("; {} is slower", slower[0]),
         _ => format!("; {} are slower", listed(&slower)),
-    }
+    };
+    let of_some = others().filter(|target| !slower_than_all(target)).filter_map(|target| {
+        let faster = contenders.iter().filter(|contender| row.ranking.is_slower_than_all(target, &[**contender]));
+        let faster: Vec<&str> = faster.map(|contender| name(*contender)).collect();
+        (!faster.is_empty()).then(|| format!("; {} is slower than {}", name(target), listed(&faster)))
+    });
+    of_all + &of_some.collect::<String>()
 }
 
 fn alone(row: &Workload, only: usize) -> String {

@@ -8,6 +8,7 @@ use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit, tria
 use super::shown::ShownTrial;
 use super::summary::{Measured, Overall, TargetSummary, TrialPoint, Workload};
 use super::{cell, stretches};
+use crate::mark;
 use crate::show::listed;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
@@ -21,7 +22,9 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
         }
         for (index, cell) in row.cells.iter_mut().enumerate() {
             cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
-            cell.mark = mark(&row.ranking, index);
+            let verdict = cell.against.as_ref().map(|against| against.verdict);
+            let letters = row.ranking.letters[index].as_deref();
+            cell.mark = mark::of_value(&row.ranking.outcome, index, letters, verdict);
         }
         row.resolution = row.ranking.resolution();
     }
@@ -157,14 +160,6 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
 fn values(cell: &Measured) -> Vec<BlockValue> {
     let value = |point: &TrialPoint| BlockValue { block: point.block, value: point.value, part: point.part };
     cell.trials.iter().map(value).collect()
-}
-
-fn mark(ranking: &Ranking, target: usize) -> String {
-    match &ranking.outcome {
-        Outcome::Undecided(contenders) if contenders.contains(&target) => "?".to_owned(),
-        Outcome::Alone(_) => String::new(),
-        _ => ranking.letters[target].clone().unwrap_or_default(),
-    }
 }
 
 /// Each target against the reference over all workloads where both have values.

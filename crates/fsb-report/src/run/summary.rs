@@ -168,7 +168,8 @@ pub struct Measured {
     pub estimate: Option<Estimate>,
     /// Compared with the reference; absent for the reference itself.
     pub against: Option<Comparison>,
-    /// Letters of the ranking; `?` where the row is undecided and this target may be the fastest; else empty.
+    /// Letters of the ranking; `?` behind them where the row has no winner and this target may be the fastest; `†` where
+    /// the difference from the reference is not confirmed.
     pub mark: String,
     /// Where the scatter of the ratio to the reference comes from; absent where there were no rounds.
     #[serde(skip_serializing_if = "Option::is_none")]

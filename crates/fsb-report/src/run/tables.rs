@@ -21,8 +21,9 @@ pub(super) fn caption(summary: &Summary) -> String {
         (false, _) => "Estimates with their 95 % intervals.".to_owned(),
         (true, false) => format!("Change against {reference}. Too few blocks to judge."),
         (true, true) => format!(
-            "Change against {reference}, with its interval and verdict. Targets that share a letter are not told apart; \
-             ? is not decided."
+            "Change against {reference} in this run, with its interval and verdict. Targets that share a letter are not \
+             significantly different by more than {}; ? is undecided.",
+            percent(summary.theta)
         ),
     }
 }

@@ -27,7 +27,7 @@ fn a_row_is_ranked_and_says_so() {
     assert_eq!(row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
     assert_eq!(row.cells[2].against.as_ref().unwrap().verdict, Verdict::Slower);
     let undecided = summary.rows.last().unwrap();
-    assert!(undecided.cells.iter().all(|cell| cell.mark == "?"));
+    assert!(undecided.cells.iter().all(|cell| cell.mark == "a?"));
     assert!(
         summary
             .advice
@@ -295,4 +295,59 @@ fn in_turn_a_row_of_mostly_invalid_trials_is_not_judged_by_the_rest() {
     let row = summary.rows.iter().find(|row| row.workload == label).unwrap();
     assert_eq!(row.withheld.as_deref(), Some("of 60 trials 31 invalid"));
     assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
+}
+
+/// One workload whose targets have these centres and scatters in ten blocks.
+fn one_row(targets: &[(&str, f64, f64)]) -> (fsb_model::RunRecord, Vec<Trial>) {
+    let pattern = [0.3, -0.8, 0.9, -0.2, 0.5, -0.6, 0.1, -0.9, 0.7, 0.0];
+    let names: Vec<&str> = targets.iter().map(|(name, ..)| *name).collect();
+    let (mut record, mut trials) = sample::run(&names, 10);
+    record.cells.retain(|cell| cell.label == "read 1M, warm");
+    trials.retain(|trial| trial.workload == "read 1M, warm");
+    for trial in &mut trials {
+        let place = names.iter().position(|name| *name == trial.target).unwrap();
+        let (_, center, spread) = targets[place];
+        let phase = 2 * place * place;
+        trial.metrics.truncate(1);
+        trial.metrics[0].value = center * (1.0 + spread * pattern[(trial.block as usize * (phase + 1) + phase) % 10]);
+    }
+    (record, trials)
+}
+
+#[test]
+fn slower_means_slower_than_every_contender() {
+    let (record, trials) = one_row(&[("ext4", 130.0, 0.01), ("xfs", 120.0, 0.25), ("btrfs", 104.0, 0.08)]);
+    let summary = Summary::of_run(&record, &trials);
+    let row = &summary.rows[0];
+    assert_eq!(row.ranking.outcome, RowOutcome::Undecided(vec![0, 1]));
+    assert_eq!(row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["a?", "ab?", "b"]);
+    assert!(row.finding.ends_with("; btrfs is slower than ext4."), "{}", row.finding);
+    let (record, trials) = one_row(&[("ext4", 130.0, 0.01), ("xfs", 125.0, 0.15), ("btrfs", 60.0, 0.05)]);
+    let finding = &Summary::of_run(&record, &trials).rows[0].finding;
+    assert!(finding.ends_with("; btrfs is slower."), "{finding}");
+}
+
+#[test]
+fn a_difference_that_the_page_does_not_confirm_has_a_word_and_a_mark() {
+    let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
+    let summary = Summary::of_run(&record, &trials);
+    let row = summary.rows.iter().find(|row| row.workload == "random read 4K, cold").unwrap();
+    let against = row.cells[1].against.as_ref().unwrap();
+    assert_eq!((against.verdict, row.cells[1].mark.as_str()), (Verdict::PerhapsSlower, "a?†"));
+    assert!(against.interval.unwrap().hi < 1.0);
+    assert_eq!(
+        row.finding,
+        "A difference of no more than 5 % at random read 4K, cold between ext4 and xfs; ext4 is perhaps faster than xfs; \
+         btrfs is slower."
+    );
+    for format in ["text", "markdown", "html"] {
+        let text = shown(format, &summary, &trials).replace('\u{a0}', " ").replace("\n  ", " ");
+        assert!(
+            text.contains("† perhaps: the interval excludes 0 %, but not after correction for 12 cases."),
+            "{format}"
+        );
+        assert!(!text.contains("no difference larger than 5 %"), "{format}");
+    }
+    assert!(shown("json", &summary, &trials).contains("\"perhaps_slower\""));
+    assert!(shown("html", &summary, &trials).contains("perhaps slower"));
 }
