@@ -37,8 +37,7 @@ impl Resolution {
 }
 
 impl Ranking {
-    /// What the intervals between the targets that share the top leave open. Returns `None` if a target wins or none is
-    /// judged.
+    /// Returns what the intervals between the contenders leave open, or `None` if a target wins or none is judged.
     pub fn resolution(&self) -> Option<Resolution> {
         match &self.outcome {
             Outcome::Tie(tied) => {

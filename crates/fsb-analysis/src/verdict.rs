@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::Interval;
 
-/// How the candidate compares with the baseline: what its interval says, and whether the page confirms it.
+/// The judgement on a candidate against the baseline, from its interval and the correction for the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

@@ -23,7 +23,7 @@ pub(crate) fn of_value(outcome: &Outcome, place: usize, letters: Option<&str>, a
     mark
 }
 
-/// What the mark of unconfirmed differences means, if it occurs.
+/// Explains the mark of unconfirmed differences, if it occurs.
 pub(crate) fn legend(rows: &[Row<'_>]) -> Option<String> {
     let occurs = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(UNCONFIRMED));
     let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();

@@ -100,7 +100,7 @@ fn finding(summary: &Summary, row: &Workload) -> String {
     }
 }
 
-/// Which contender is probably or perhaps faster than which.
+/// Names the contenders that are probably or perhaps faster than another one.
 fn directions(summary: &Summary, row: &Workload, open: &[usize]) -> String {
     let pairs = open.iter().flat_map(|faster| open.iter().map(move |slower| (*faster, *slower)));
     let name = |target: usize| &summary.targets[target].name;

@@ -24,6 +24,7 @@ mod rates;
 pub(crate) mod resolution;
 mod rows;
 mod scaling;
+mod secondary;
 pub(crate) mod sections;
 pub(crate) mod short;
 mod shown;

@@ -6,8 +6,8 @@ use fsb_analysis::{
 use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit, trial};
 
 use super::shown::ShownTrial;
-use super::summary::{Measured, Overall, TargetSummary, TrialPoint, Workload};
-use super::{cell, stretches};
+use super::summary::{Measured, Overall, TargetSummary, Workload};
+use super::{cell, secondary, stretches};
 use crate::mark;
 use crate::show::listed;
 
@@ -15,6 +15,7 @@ use crate::show::listed;
 pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
+    secondary::compare(&mut rows, record);
     for row in &mut rows {
         row.withheld = spoilt(record, &row.workload, trials).filter(|_| row.ranking.outcome != Outcome::Nothing);
         if row.withheld.is_some() {
@@ -146,7 +147,7 @@ fn nothing_measured() -> Metric {
 /// The values of each target; none of one that is not judged.
 fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
     let ranked = record.plan.targets.iter().map(|target| record.unjudged_target(target).is_none());
-    cells.iter().zip(ranked).map(|(cell, ranked)| if ranked { values(cell) } else { Vec::new() }).collect()
+    cells.iter().zip(ranked).map(|(cell, ranked)| if ranked { cell.values() } else { Vec::new() }).collect()
 }
 
 fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
@@ -155,11 +156,6 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
     // is the honest answer.
     Ranking::at_look(&samples, &record.looks, better, record.plan.theta)
         .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), Outcome::Nothing))
-}
-
-fn values(cell: &Measured) -> Vec<BlockValue> {
-    let value = |point: &TrialPoint| BlockValue { block: point.block, value: point.value, part: point.part };
-    cell.trials.iter().map(value).collect()
 }
 
 /// Each target against the reference over all workloads where both have values.
@@ -171,7 +167,7 @@ pub(super) fn overall(rows: &[Workload], targets: &[TargetSummary], theta: f64) 
         let pairs: Vec<_> = rows
             .iter()
             .filter(|row| row.withheld.is_none())
-            .map(|row| (row.better, values(&row.cells[0]), values(&row.cells[candidate])))
+            .map(|row| (row.better, row.cells[0].values(), row.cells[candidate].values()))
             .filter(|(_, baseline, candidate)| !baseline.is_empty() && !candidate.is_empty())
             .collect();
         let workloads: Vec<Weighted<'_>> = pairs

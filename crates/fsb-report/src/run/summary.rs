@@ -3,7 +3,9 @@
 use std::fmt;
 
 use fsb_analysis::compare::Finding;
-use fsb_analysis::{Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter};
+use fsb_analysis::{
+    BlockValue, Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter,
+};
 use fsb_model::{Better, Unit};
 use serde::Serialize;
 
@@ -248,6 +250,13 @@ pub struct Secondary {
     pub description: Description,
     /// 95 % t-interval of the mean; absent where not judged.
     pub interval: Option<Interval>,
+    /// Costs that the first screen compares: against the reference's; of a rate with deferred work, against the rate
+    /// without. Corrected for all such comparisons of the page. Absent for other metrics and where not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Comparison>,
+    /// The values that a comparison rests on.
+    #[serde(skip)]
+    pub(crate) points: Vec<BlockValue>,
 }
 
 /// All workloads together.
@@ -300,6 +309,12 @@ impl Workload {
 }
 
 impl Measured {
+    /// The values of its trials, as comparisons take them.
+    pub(crate) fn values(&self) -> Vec<BlockValue> {
+        let value = |point: &TrialPoint| BlockValue { block: point.block, value: point.value, part: point.part };
+        self.trials.iter().map(value).collect()
+    }
+
     /// A metric beside the one that targets are compared by.
     pub(crate) fn beside(&self, metric: &str) -> Option<&Secondary> {
         self.secondary.iter().find(|secondary| secondary.metric == metric)

@@ -18,6 +18,7 @@ pub(super) fn strip(summary: &mut Summary) {
         for cell in &mut row.cells {
             (cell.against, cell.scatter) = (None, None);
             cell.mark.clear();
+            cell.secondary.iter_mut().for_each(|secondary| secondary.against = None);
         }
     }
     summary.overall.fill(None);

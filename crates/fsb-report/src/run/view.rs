@@ -107,7 +107,7 @@ fn legend(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Vec<String>
     notes
 }
 
-/// What letters mean, behind a sentence.
+/// Explains letters, behind another sentence.
 fn same_letter(theta: f64) -> String {
     format!(" Same letter: not significantly different by more than {}.", percent(theta))
 }
