@@ -17,7 +17,7 @@ pub mod choice;
 mod compare;
 mod format;
 mod judged;
-mod mark;
+pub mod mark;
 mod page;
 mod paragraph;
 mod releases;

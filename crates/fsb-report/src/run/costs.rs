@@ -28,7 +28,7 @@ fn flushed(summary: &Summary) -> Option<String> {
             own.and_then(|latency| latency.at(0.99))
         };
         let told = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
-            Some(format!("{} {}", target.name, fsb_model::units::show_seconds(p99(cell)?)))
+            Some(format!("{} {}", target.label(), fsb_model::units::show_seconds(p99(cell)?)))
         });
         let told: Vec<String> = told.collect();
         // Beside fewer than all it would look as if the others had none.
@@ -76,7 +76,7 @@ fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool
         let cells = summary.targets.iter().zip(&row.cells).filter(|(_, cell)| is_meant(cell));
         let named = cells.filter_map(|(target, cell)| {
             let comparison = secondary::significant(cell, |metric| metric == cost)?;
-            Some(format!("{} {}", target.name, Change::of(comparison).text()))
+            Some(format!("{} {}", target.label(), Change::of(comparison).text()))
         });
         let named: Vec<String> = named.collect();
         (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
@@ -135,13 +135,13 @@ mod tests {
             let summary = Summary::of_run(record, trials);
             (lines(&summary).len(), summary.rows[0].cells[1].beside(secondary::CPU).unwrap().against.clone().unwrap())
         };
-        let (told, comparison) = against(&record, &trials);
-        assert_eq!((told, comparison.verdict), (0, fsb_analysis::Verdict::PerhapsSlower), "{comparison:?}");
+        let (lines, comparison) = against(&record, &trials);
+        assert_eq!((lines, comparison.verdict), (0, fsb_analysis::Verdict::PerhapsSlower), "{comparison:?}");
         let mut alone = record.clone();
         alone.cells.truncate(1);
         trials.retain(|trial| trial.workload == first);
-        let (told, comparison) = against(&alone, &trials);
-        assert_eq!((told, comparison.verdict), (1, fsb_analysis::Verdict::Slower), "{comparison:?}");
+        let (lines, comparison) = against(&alone, &trials);
+        assert_eq!((lines, comparison.verdict), (1, fsb_analysis::Verdict::Slower), "{comparison:?}");
     }
 
     #[test]

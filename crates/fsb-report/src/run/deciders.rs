@@ -4,9 +4,8 @@
 use fsb_analysis::Outcome;
 use fsb_model::shell;
 
-use super::resolution;
 use super::summary::{Summary, Workload};
-use crate::show::listed;
+use super::{resolution, risks};
 
 /// A kind of machine.
 #[derive(Debug)]
@@ -89,9 +88,7 @@ fn here(summary: &Summary, decider: &Decider) -> Option<String> {
 }
 
 fn outcome(summary: &Summary, row: &Workload) -> String {
-    let names = |targets: &[usize]| {
-        listed(&targets.iter().map(|target| summary.targets[*target].name.as_str()).collect::<Vec<_>>())
-    };
+    let names = |targets: &[usize]| risks::names(summary, targets);
     match (&row.ranking.outcome, row.resolution) {
         (Outcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
         (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), resolution::words(found)),

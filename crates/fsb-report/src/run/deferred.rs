@@ -12,7 +12,8 @@ use crate::show::{Change, listed, told_of_rows};
 pub(super) fn line(summary: &Summary) -> Option<String> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells);
-        let named = cells.filter_map(|(target, cell)| Some(format!("{} {}", target.name, change(cell, row.better)?)));
+        let named =
+            cells.filter_map(|(target, cell)| Some(format!("{} {}", target.label(), change(cell, row.better)?)));
         let named: Vec<String> = named.collect();
         (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
     };
@@ -50,7 +51,7 @@ mod tests {
     fn deferred_work_is_told_with_its_interval_where_it_is_significant() {
         let steady = line_of(|block| 0.9 - 0.002 * f64::from(block % 3)).unwrap();
         assert_eq!(steady, "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
-        assert_eq!(line_of(|block| if block == 3 { 0.3 } else { 0.99 }), None, "one block is no difference");
+        assert_eq!(line_of(|block| if block == 3 { 0.3 } else { 0.99 }), None, "one block alone is not significant");
         assert_eq!(line_of(|block| 0.98 - 0.002 * f64::from(block % 3)), None, "less than matters");
     }
 }

@@ -8,6 +8,7 @@ use fsb_model::units::show_bytes;
 use fsb_model::{Repetition, RunRecord, Target};
 use serde::Serialize;
 
+use crate::mark;
 use crate::show::{percent, scale};
 
 /// A table of the environment.
@@ -123,6 +124,7 @@ fn target_table(target: &Target, found: &TargetRecord) -> Option<EnvironmentTabl
     rows.seen_if("mkfs version", found.mkfs_version.as_deref());
     rows.seen_if("block size", found.block_size.map(|bytes| show_bytes(bytes as f64)));
     rows.seen("features", found.features.join(" "));
+    rows.seen("unsafe", mark::causes(&found.risks));
     rows.seen("notes", found.notes.join("; "));
     rows.seen_if("failed", found.failed.as_deref());
     control_rows(&mut rows, &found.controls);

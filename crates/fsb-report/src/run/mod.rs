@@ -22,6 +22,7 @@ mod placement;
 pub(crate) mod published;
 mod rates;
 pub(crate) mod resolution;
+pub(crate) mod risks;
 mod rows;
 mod scaling;
 mod secondary;

@@ -7,13 +7,15 @@ use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit, tria
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, Overall, TargetSummary, Workload};
-use super::{cell, secondary, stretches};
+use super::{cell, risks, secondary, stretches};
 use crate::mark;
 use crate::show::listed;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
 pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
+    let barred = risks::barred(record);
+    rows.iter_mut().for_each(|row| row.ranking.bar(barred.iter().copied()));
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
     secondary::compare(&mut rows, record);
     for row in &mut rows {
@@ -128,6 +130,7 @@ fn row(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Workload {
     Workload {
         workload: label.to_owned(),
         operation: operation.map(|trial| trial.what.operation.clone()).unwrap_or_default(),
+        durable: operation.is_some_and(|trial| trial.what.is_durable()),
         metric: primary.name,
         unit: primary.unit,
         better: primary.better,
@@ -158,10 +161,11 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
         .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), Outcome::Nothing))
 }
 
-/// Each target against the reference over all workloads where both have values.
+/// Each target that may win against the reference over all workloads where both have values.
 pub(super) fn overall(rows: &[Workload], targets: &[TargetSummary], theta: f64) -> Vec<Option<Overall>> {
     let against = |candidate: usize| {
-        if targets[0].unjudged.is_some() || targets[candidate].unjudged.is_some() {
+        let counts = |target: usize| targets[target].unjudged.is_none() && targets[target].may_win;
+        if !counts(0) || !counts(candidate) {
             return None;
         }
         let pairs: Vec<_> = rows

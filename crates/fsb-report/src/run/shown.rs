@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::Phase;
-use fsb_model::workload::Params;
+use fsb_model::workload::{Durability, Params};
 use fsb_model::{Better, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
 
@@ -60,6 +60,14 @@ pub struct ShownCell {
     pub operation: String,
     /// The member of the registry, and all its parameters.
     pub params: Params,
+}
+
+impl ShownCell {
+    /// Whether its data must be on the device when the clock stops.
+    pub fn is_durable(&self) -> bool {
+        let durability = self.params.get("durability").and_then(serde_json::Value::as_str);
+        durability.is_some_and(|found| [Durability::End, Durability::Each].iter().any(|asked| asked.name() == found))
+    }
 }
 
 /// A value and what it is of.

@@ -6,6 +6,7 @@ use fsb_analysis::compare::Finding;
 use fsb_analysis::{
     BlockValue, Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter,
 };
+use fsb_model::run::Risk;
 use fsb_model::{Better, Unit};
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ use super::curve::Scaling;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
+use crate::mark;
 use crate::paragraph::Paragraph;
 use crate::show::NOT_HERE;
 
@@ -132,6 +134,18 @@ pub struct TargetSummary {
     /// Why this machine cannot make it, where the plan said that some cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
+    /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe target.
+    #[serde(rename = "unsafe", skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<Risk>,
+    /// Whether it may win: an unsafe target beside safe ones may not, unless the plan says so.
+    pub may_win: bool,
+}
+
+impl TargetSummary {
+    /// The name with the mark of an unsafe target, as every output shows it.
+    pub fn label(&self) -> String {
+        mark::name(&self.name, &self.risks)
+    }
 }
 
 /// One workload.
@@ -141,6 +155,8 @@ pub struct Workload {
     pub workload: String,
     /// What it does to a file.
     pub operation: String,
+    /// Whether its data must be on the device when the clock stops.
+    pub durable: bool,
     /// The metric that targets are compared by.
     pub metric: String,
     /// Its unit.
@@ -269,9 +285,9 @@ pub struct Overall {
 }
 
 impl Summary {
-    /// The name of the target that the others are compared with.
-    pub fn reference_name(&self) -> &str {
-        self.targets.get(self.reference).map_or("", |target| &target.name)
+    /// The label of the target that the others are compared with.
+    pub fn reference_name(&self) -> String {
+        self.targets.get(self.reference).map_or_else(String::new, TargetSummary::label)
     }
 
     /// Whether any row is ranked.

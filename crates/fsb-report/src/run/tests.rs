@@ -351,3 +351,109 @@ fn a_difference_that_the_page_does_not_confirm_has_a_word_and_a_mark() {
     assert!(shown("json", &summary, &trials).contains("\"perhaps_slower\""));
     assert!(shown("html", &summary, &trials).contains("perhaps slower"));
 }
+
+fn risk(cause: &str) -> fsb_model::run::Risk {
+    let loss = "a power failure may lose synced data".to_owned();
+    fsb_model::run::Risk { cause: cause.to_owned(), loss }
+}
+
+/// The sample's three targets, some of them unsafe.
+fn with_unsafe(names: &[&str]) -> (fsb_model::RunRecord, Vec<Trial>) {
+    let (mut record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
+    for name in names {
+        record.targets.get_mut(*name).unwrap().risks = vec![risk("nobarrier")];
+    }
+    (record, trials)
+}
+
+fn winners(summary: &Summary) -> Vec<&str> {
+    let winner = |row: &Workload| match row.ranking.outcome {
+        RowOutcome::Winner(winner) => Some(summary.targets[winner].name.as_str()),
+        _ => None,
+    };
+    summary.rows.iter().filter_map(winner).collect()
+}
+
+#[test]
+fn an_unsafe_target_is_compared_and_does_not_win() {
+    let (record, trials) = with_unsafe(&["xfs"]);
+    let summary = Summary::of_run(&record, &trials);
+    assert_eq!(
+        summary.headline,
+        "ext4 is fastest at 10 of 12 workloads; 1 equal within 2 %, 1 undecided; xfs (unsafe: a power failure may lose \
+         synced data) is faster at 4."
+    );
+    assert!(!winners(&summary).contains(&"xfs"));
+    let row = &summary.rows[0];
+    assert!(
+        row.finding.ends_with("; xfs (unsafe: a power failure may lose synced data) is faster."),
+        "{}",
+        row.finding
+    );
+    assert!(row.finding.starts_with("ext4 is fastest at write 1M, durable: btrfs -"), "{}", row.finding);
+    assert_eq!(
+        row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(),
+        ["b", "a", "c"],
+        "letters compare all"
+    );
+    assert!(summary.overall[1].is_none() && summary.overall[2].is_some(), "only safe targets are summed up");
+    let durable = "durable cases (write 1M, durable; random write 4K, durable each; append 4K, durable each; create 4K \
+                   files, durable; create 4K files, durable, 2 threads; delete 4K files, durable): an unsafe target does \
+                   different work than a safe one: xfs is unsafe: a power failure may lose synced data (nobarrier)";
+    assert!(summary.warnings[..summary.urgent].iter().any(|warning| warning == durable), "{:?}", summary.warnings);
+    for format in ["text", "markdown", "html", "json", "csv"] {
+        let text = shown(format, &summary, &trials);
+        let mark = if ["json", "csv"].contains(&format) { "unsafe" } else { "xfs (unsafe)" };
+        assert!(text.contains(mark), "{format}: {text}");
+    }
+    let page = shown("html", &summary, &trials);
+    assert!(page.contains("\"name\":\"xfs (unsafe)\""), "charts mark it");
+    assert!(page.contains("</span>xfs (unsafe)"), "heads of tables mark it");
+}
+
+#[test]
+fn a_risky_run_lets_an_unsafe_target_win_and_names_the_risk_first() {
+    let (mut record, trials) = with_unsafe(&["xfs"]);
+    record.plan.risky = true;
+    let summary = Summary::of_run(&record, &trials);
+    let start =
+        "xfs is unsafe: a power failure may lose synced data (nobarrier). xfs (unsafe) is fastest at 4 of 12 workloads";
+    assert!(summary.headline.starts_with(start), "{}", summary.headline);
+    assert!(winners(&summary).contains(&"xfs") && summary.overall[1].is_some());
+}
+
+#[test]
+fn unsafe_targets_compete_if_no_target_is_safe() {
+    let (record, trials) = with_unsafe(&["ext4", "xfs", "btrfs"]);
+    let summary = Summary::of_run(&record, &trials);
+    assert_eq!(winners(&summary), winners(&Summary::of_run(&sample::run(&["ext4", "xfs", "btrfs"], 10).0, &trials)));
+    assert!(summary.headline.starts_with("ext4 is unsafe: "), "{}", summary.headline);
+    assert!(summary.warnings.iter().any(|warning| warning.contains(": no target is safe: ext4 is unsafe")));
+}
+
+#[test]
+fn the_only_safe_target_is_named_as_such() {
+    let (record, trials) = with_unsafe(&["xfs", "btrfs"]);
+    let summary = Summary::of_run(&record, &trials);
+    assert_eq!(
+        summary.headline,
+        "ext4 is the only safe target at 12 workloads; xfs (unsafe: a power failure may lose synced data) is faster at 4."
+    );
+    assert_eq!(
+        summary.rows[0].finding,
+        "ext4 is the only safe target at write 1M, durable; btrfs (unsafe) is slower; xfs (unsafe: a power failure may \
+         lose synced data) is faster."
+    );
+    assert_eq!(summary.rows[0].cells[1].mark, "a");
+}
+
+#[test]
+fn a_long_name_keeps_its_mark() {
+    let long = "ext4,noatime,data=writeback,barrier=0";
+    let (mut record, trials) = sample::run(&["ext4", long], 6);
+    record.targets.get_mut(long).unwrap().risks = vec![risk("barrier=0")];
+    let summary = Summary::of_run(&record, &trials);
+    let screen = shown("text", &summary, &trials);
+    assert!(screen.contains(" ext4,noatime,data… (unsafe)\nwrite 1M, durable "), "{screen}");
+    assert!(screen.lines().all(|line| textwrap::core::display_width(line) <= 80), "{screen}");
+}

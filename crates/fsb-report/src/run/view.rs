@@ -3,7 +3,7 @@
 use fsb_analysis::Verdict;
 use fsb_model::Better;
 
-use super::summary::{Measured, Summary, Trust, Workload};
+use super::summary::{Measured, Summary, TargetSummary, Trust, Workload};
 use super::{costs, deferred, rates, resolution, scaling, sustained};
 use crate::judged::Judged;
 use crate::mark;
@@ -21,7 +21,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         words: WORDS,
         title: summary.name.clone(),
         headline: summary.headline.clone(),
-        names: summary.targets.iter().map(|target| target.name.clone()).collect(),
+        names: summary.targets.iter().map(TargetSummary::label).collect(),
         theta: summary.theta,
         unjudged: summary.unjudged.as_deref(),
         legend: legend(summary, &rows, &notes),
@@ -78,7 +78,8 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
 
 /// What the signs of the table mean, where they occur.
 fn legend(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Vec<String> {
-    let names = Names::of(summary.targets.iter().map(|target| target.name.as_str()));
+    let labels: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let names = Names::of(labels.iter().map(String::as_str));
     let mut notes = names.legend();
     let compared = summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     let (mut any, mut judged) = (false, false);

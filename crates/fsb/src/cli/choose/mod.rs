@@ -137,6 +137,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile { budget: Some(arguments.budget), ..RepetitionFile::default() },
         race: Some(race),
+        risky: arguments.risky,
         ..PlanFile::default()
     };
     let resolved: Resolved = plan.resolve(front::cpus(), front::fresh_seed())?;
