@@ -3,6 +3,7 @@
 use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
 
 use super::summary::{Summary, TargetSummary, Workload};
+use super::withheld::Withheld;
 use super::{resolution, risks, unjudged};
 use crate::show::{Change, capital, counted, listed, percent};
 use crate::tally::{TallyWords, Told, tally};
@@ -29,10 +30,11 @@ pub(super) fn headline(summary: &Summary) -> String {
         let workloads = counted(total, "workload");
         return format!("{}: {workloads} in {}.", summary.reference_name(), counted(summary.blocks as usize, "block"));
     }
-    let withheld = summary.rows.iter().filter(|row| row.withheld.is_some()).count();
-    if withheld == total && total > 1 {
+    let reasons = withheld_reasons(summary);
+    if reasons.iter().map(|(_, rows)| rows).sum::<usize>() == total && total > 1 {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
-        return format!("{workloads}, {blocks}: most trials were disturbed or invalid, nothing is judged.");
+        let because: Vec<String> = reasons.iter().map(|(why, _)| why.summarized()).collect();
+        return format!("{workloads}, {blocks}: not judged: {}; {}.", listed(&because), reasons[0].0.remedy());
     }
     if !summary.is_judged() && summary.rows.iter().any(|row| row.ranking.outcome == Outcome::NotJudged) {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
@@ -53,12 +55,26 @@ pub(super) fn headline(summary: &Summary) -> String {
     format!("{}{}{faster}.", risks::preface(summary), answer.trim_end_matches('.'))
 }
 
-/// What a headline begins with where some rows are not judged for what disturbed them; where all are, it says nothing else.
+/// The beginning of a headline if some cases are withheld: how many, why, and what would help.
 pub(super) fn withheld(summary: &Summary) -> Option<String> {
-    let (withheld, all) = (summary.rows.iter().filter(|row| row.withheld.is_some()).count(), summary.rows.len());
-    (withheld > 0 && withheld < all).then(|| {
-        format!("At {withheld} of {all} workloads most trials were disturbed or invalid, and nothing is judged. ")
-    })
+    let (reasons, all) = (withheld_reasons(summary), summary.rows.len());
+    let withheld: usize = reasons.iter().map(|(_, rows)| rows).sum();
+    let said = reasons.iter().map(|(why, rows)| {
+        format!("Not judged at {rows} of {all} workloads: {}; {}. ", why.summarized(), why.remedy())
+    });
+    (withheld > 0 && withheld < all && summary.is_comparison()).then(|| said.collect())
+}
+
+/// Every kind of reason with the number of its cases, the first of each kind for all.
+fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, usize)> {
+    let mut reasons: Vec<(&Withheld, usize)> = Vec::new();
+    for found in summary.rows.iter().filter_map(|row| row.withheld.as_ref()) {
+        match reasons.iter_mut().find(|(known, _)| known.summarized() == found.summarized()) {
+            Some((_, rows)) => *rows += 1,
+            None => reasons.push((found, 1)),
+        }
+    }
+    reasons
 }
 
 /// Writes each row's finding.
@@ -97,12 +113,10 @@ fn finding(summary: &Summary, row: &Workload) -> String {
         Outcome::NotJudged if summary.unjudged.is_some() => {
             format!("Not judged at {at}: {}.", summary.unjudged.as_deref().unwrap_or_default())
         }
-        Outcome::NotJudged if row.withheld.is_some() => {
-            format!("Not judged at {at}: {}.", row.withheld.as_deref().unwrap_or_default())
-        }
-        Outcome::NotJudged if summary.is_comparison() => {
-            format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common.")
-        }
+        Outcome::NotJudged if summary.is_comparison() => match &row.withheld {
+            Some(why) => format!("Not judged at {at}: {}; {}.", why.to_text(), why.remedy()),
+            None => format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common."),
+        },
         Outcome::Alone(only) if barred_have_values(summary, row) => {
             format!("{} is the only safe target at {at}{}{faster}.", name(only), losers(summary, row, &[*only]))
         }

@@ -37,6 +37,7 @@ mod trust;
 pub(crate) mod unjudged;
 pub(crate) mod view;
 mod warnings;
+mod withheld;
 
 pub use curve::{By, Scaling};
 pub use deciders::{DECIDERS, Decider};
@@ -48,6 +49,7 @@ pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Tim
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };
+pub use withheld::Withheld;
 
 #[cfg(test)]
 mod tests;

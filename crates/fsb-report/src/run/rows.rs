@@ -3,13 +3,12 @@
 use fsb_analysis::{
     BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
 };
-use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit, trial};
+use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, Overall, TargetSummary, Workload};
-use super::{cell, risks, secondary, stretches};
+use super::{cell, risks, secondary, stretches, withheld};
 use crate::mark;
-use crate::show::listed;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
 pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
@@ -17,12 +16,17 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     let barred = risks::barred(record);
     rows.iter_mut().for_each(|row| row.ranking.bar(barred.iter().copied()));
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
-    secondary::compare(&mut rows, record);
-    for row in &mut rows {
-        row.withheld = spoilt(record, &row.workload, trials).filter(|_| row.ranking.outcome != Outcome::Nothing);
+    let of_run = withheld::of_run(record, trials);
+    // A target alone is not judged.
+    for row in rows.iter_mut().filter(|_| record.plan.targets.len() > 1) {
+        let found = of_run.clone().or_else(|| withheld::of_case(record, &row.workload, trials));
+        row.withheld = found.filter(|_| row.ranking.outcome != Outcome::Nothing);
         if row.withheld.is_some() {
             row.ranking.withhold();
         }
+    }
+    secondary::compare(&mut rows, record);
+    for row in &mut rows {
         for (index, cell) in row.cells.iter_mut().enumerate() {
             cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
             let verdict = cell.against.as_ref().map(|against| against.verdict);
@@ -32,25 +36,6 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
         row.resolution = row.ranking.resolution();
     }
     rows
-}
-
-/// What spoilt more than half of the trials of a workload that targets are measured at in turn. What happens during one
-/// visit the others do not see, so that it falls on one target alone; in rounds it falls on all, and intervals hold all the
-/// same (docs/calibration.md).
-fn spoilt(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<String> {
-    if record.rounds.contains_key(label) {
-        return None;
-    }
-    let counted: Vec<&ShownTrial> =
-        trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect();
-    let disturbed = counted.iter().filter(|trial| !trial.disturbed.is_empty()).count();
-    let is_invalid = |trial: &&&ShownTrial| trial.outcome == trial::Outcome::Invalid && trial.disturbed.is_empty();
-    let invalid = counted.iter().filter(is_invalid).count();
-    let kinds = [(disturbed, "disturbed"), (invalid, "invalid")];
-    let kinds: Vec<String> =
-        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}")).collect();
-    let all = crate::show::counted(counted.len(), "trial");
-    (2 * (disturbed + invalid) > counted.len()).then(|| format!("of {all} {}", listed(&kinds)))
 }
 
 fn labels<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<&'a str> {
@@ -95,7 +80,7 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
         let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
         let state = state.unwrap_or(nothing);
         // What would not be judged is not decided.
-        let spoilt = spoilt(record, &workload, trials).is_some();
+        let spoilt = withheld::is_spoilt(record, &workload, trials);
         let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
         RowNow { workload, state }
     };

@@ -97,7 +97,8 @@ fn held(curve: &Scaling, rows: &[Workload], target: usize) -> Option<usize> {
 /// threads.`
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let of = |curve: &Scaling| if curve.by == By::Rate { rates(summary, curve) } else { line(summary, curve) };
-    summary.scaling.iter().filter_map(of).collect()
+    let is_judged = |curve: &&Scaling| curve.rows.iter().all(|row| summary.rows[*row].withheld.is_none());
+    summary.scaling.iter().filter(is_judged).filter_map(of).collect()
 }
 
 /// `random read 4K: p99 stays below 10.0 ms up to 8 k/s on ext4, not even at 1 k/s on xfs.`

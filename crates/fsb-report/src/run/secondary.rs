@@ -24,7 +24,7 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
     let mut places: Vec<Place> = Vec::new();
     let mut rankings: Vec<Ranking> = Vec::new();
     let is_ranked = |target: usize| record.unjudged_target(&record.plan.targets[target]).is_none();
-    for (number, row) in rows.iter().enumerate() {
+    for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.withheld.is_none()) {
         for (target, cell) in row.cells.iter().enumerate().filter(|(target, _)| is_ranked(0) && is_ranked(*target)) {
             for found in &cell.secondary {
                 let Some((samples, better)) = samples(row, target, found) else { continue };

@@ -63,6 +63,13 @@ pub struct ShownCell {
 }
 
 impl ShownCell {
+    /// Whether it writes, or makes data durable.
+    pub fn writes(&self) -> bool {
+        let reads = |name: &str| name.ends_with("read") || name.ends_with("readv");
+        let only_reads = reads(&self.operation) || ["stat", "scan", "readdir"].contains(&self.operation.as_str());
+        !only_reads || self.is_durable()
+    }
+
     /// Whether its data must be on the device when the clock stops.
     pub fn is_durable(&self) -> bool {
         let durability = self.params.get("durability").and_then(serde_json::Value::as_str);

@@ -15,6 +15,7 @@ use super::curve::Scaling;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
+use super::withheld::Withheld;
 use crate::mark;
 use crate::paragraph::Paragraph;
 use crate::show::NOT_HERE;
@@ -89,9 +90,9 @@ pub struct Trust {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
-    /// Something else was measured along with the targets, or there is too little of everything.
+    /// Something else was measured along with the targets, or there is too little of everything: no case is judged.
     Low,
-    /// What was met widens the intervals, or spoilt a part.
+    /// Interference widens the intervals, or some cases are not judged.
     Fair,
     /// Nothing was met that matters.
     High,
@@ -170,9 +171,9 @@ pub struct Workload {
     /// Where nobody wins: how large a difference could still be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
-    /// Why nothing is judged although there are values enough: what spoilt most of the trials.
+    /// The reason why nothing is judged although there are values enough.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<String>,
+    pub withheld: Option<Withheld>,
     /// What the data support, in a sentence.
     pub finding: String,
 }
@@ -312,6 +313,11 @@ impl Summary {
 }
 
 impl Workload {
+    /// Whether any target has a value.
+    pub(crate) fn has_values(&self) -> bool {
+        self.cells.iter().any(|cell| cell.estimate.is_some())
+    }
+
     /// The operations whose latencies are known, in the order in which targets record them.
     pub(crate) fn timed_operations(&self) -> Vec<&str> {
         let mut operations: Vec<&str> = Vec::new();

@@ -269,8 +269,10 @@ fn in_turn_a_row_whose_trials_were_mostly_disturbed_is_not_judged_and_the_headli
     assert!(row.cells.iter().all(|cell| cell.mark.is_empty()));
     let against = row.cells[1].against.as_ref().unwrap();
     assert_eq!((against.verdict, against.interval), (Verdict::NotJudged, None));
-    assert_eq!(row.finding, format!("Not judged at {label}: of 20 trials 11 disturbed."));
-    assert!(summary.headline.starts_with("At 1 of 12 workloads most trials were disturbed"), "{}", summary.headline);
+    let remedy = "fsb would judge with a quieter machine (fsb doctor)";
+    assert_eq!(row.finding, format!("Not judged at {label}: of 20 trials 11 disturbed; {remedy}."));
+    let start = format!("Not judged at 1 of 12 workloads: most trials were disturbed or invalid; {remedy}. ");
+    assert!(summary.headline.starts_with(&start), "{}", summary.headline);
     let others = summary.rows.iter().filter(|row| row.withheld.is_none());
     assert_eq!(others.filter(|row| row.ranking.outcome != RowOutcome::NotJudged).count(), 11);
     let all = &summary.overall[1].as_ref().unwrap();
@@ -282,7 +284,7 @@ fn in_turn_a_row_whose_trials_were_mostly_disturbed_is_not_judged_and_the_headli
     record.rounds.insert(label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1 });
     let summary = Summary::of_run(&record, &trials);
     assert_ne!(summary.rows[place(&summary)].ranking.outcome, RowOutcome::NotJudged);
-    assert!(!summary.headline.starts_with("At 1"), "{}", summary.headline);
+    assert!(!summary.headline.starts_with("Not judged"), "{}", summary.headline);
 }
 
 #[test]
@@ -293,7 +295,8 @@ fn in_turn_a_row_of_mostly_invalid_trials_is_not_judged_by_the_rest() {
     });
     let summary = Summary::of_run(&record, &trials);
     let row = summary.rows.iter().find(|row| row.workload == label).unwrap();
-    assert_eq!(row.withheld.as_deref(), Some("of 60 trials 31 invalid"));
+    assert_eq!(row.withheld, Some(Withheld::Spoilt { trials: 60, disturbed: 0, invalid: 31 }));
+    assert!(row.finding.contains(": of 60 trials 31 invalid; "), "{}", row.finding);
     assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
 }
 
@@ -456,4 +459,78 @@ fn a_long_name_keeps_its_mark() {
     let screen = shown("text", &summary, &trials);
     assert!(screen.contains(" ext4,noatime,data… (unsafe)\nwrite 1M, durable "), "{screen}");
     assert!(screen.lines().all(|line| textwrap::core::display_width(line) <= 80), "{screen}");
+}
+
+const CONCURRENT: &str = "not alone: process 7 (fsb run ext4) measured at the same time; the runs measured each other";
+const MEMORY: &str =
+    "unreliable: only 1 GiB of free memory touched in 9 s; rates of durable writes can be off by factors";
+
+/// Conclusions about several targets that a report draws.
+fn conclusions(summary: &Summary) -> usize {
+    let concludes = |row: &&Workload| {
+        matches!(row.ranking.outcome, RowOutcome::Winner(_) | RowOutcome::Tie(_) | RowOutcome::Undecided(_))
+    };
+    let is_judged = |overall: &&Overall| overall.comparison.verdict != Verdict::NotJudged;
+    let overall = summary.overall.iter().flatten().filter(is_judged).count();
+    summary.rows.iter().filter(concludes).count() + overall + summary.findings.iter().flatten().count()
+}
+
+#[test]
+fn a_run_of_low_trust_draws_no_conclusion() {
+    type Change = fn(&mut fsb_model::RunRecord, &mut Vec<Trial>);
+    fn disturb(trials: &mut [Trial]) {
+        trials.iter_mut().for_each(|trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+    }
+    let changes: [(Change, TrustLevel); 6] = [
+        (|_, _| (), TrustLevel::Fair),
+        (|record, _| record.warnings.push(CONCURRENT.to_owned()), TrustLevel::Low),
+        (|record, _| record.warnings.push(MEMORY.to_owned()), TrustLevel::Fair),
+        (|_, trials| disturb(trials), TrustLevel::Low),
+        (|_, trials| trials.retain(|trial| trial.block < 4), TrustLevel::Low),
+        (
+            |record, trials| {
+                let rounds = fsb_model::run::Rounds { rounds: 9, units: 1 };
+                record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
+                disturb(trials);
+            },
+            TrustLevel::Fair,
+        ),
+    ];
+    for (number, (change, level)) in changes.into_iter().enumerate() {
+        let (mut record, mut trials) = sample::run(&["ext4", "xfs", "btrfs"], 8);
+        change(&mut record, &mut trials);
+        let summary = Summary::of_run(&record, &trials);
+        let found = summary.trust.as_ref().unwrap();
+        assert_eq!(found.level, level, "{number}: {found:?}");
+        assert_eq!(conclusions(&summary) > 0, level != TrustLevel::Low, "{number}: {}", summary.headline);
+        for format in ["text", "markdown", "html"] {
+            let text = shown(format, &summary, &trials);
+            let low = text.contains("rust: low");
+            assert!(!(low && (text.contains("is fastest") || text.contains("equal within"))), "{number}: {text}");
+        }
+    }
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 8);
+    for trial in trials.iter_mut().filter(|trial| trial.order % 10 < 4) {
+        (trial.outcome, trial.error) = (Outcome::Failed, Some("no space".to_owned()));
+    }
+    let summary = Summary::of_run(&record, &trials);
+    assert_eq!((summary.trust.as_ref().unwrap().level, conclusions(&summary)), (TrustLevel::Low, 0));
+    assert!(summary.headline.contains(" trials have no value; fsb would judge with "), "{}", summary.headline);
+}
+
+#[test]
+fn memory_that_was_not_touched_withholds_cases_that_write() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
+    record.warnings.push(MEMORY.to_owned());
+    let summary = Summary::of_run(&record, &trials);
+    let start = "Not judged at 7 of 12 workloads: only 1 GiB of free memory touched in 9 s; fsb would judge with memory that \
+                 was touched first (a larger --budget). xfs is fastest at 1 of 12 workloads";
+    assert!(summary.headline.starts_with(start), "{}", summary.headline);
+    for row in &summary.rows {
+        let writes = ["write", "append", "create", "rename", "delete"].contains(&row.operation.as_str());
+        assert_eq!(row.withheld.is_some(), writes, "{}", row.workload);
+        assert!(row.cells.iter().all(|cell| cell.estimate.is_some()), "values stay");
+        assert!(!writes || row.cells.iter().all(|cell| cell.secondary.iter().all(|found| found.against.is_none())));
+    }
+    assert_eq!(summary.overall[1].as_ref().unwrap().workloads, 5);
 }

@@ -17,14 +17,14 @@ const NAMED: usize = 3;
 /// What somebody must act on or know beside the numbers, then what `trust` sums up.
 pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> (Vec<String>, Vec<String>) {
     let own = || record.warnings.iter().filter(|warning| !warning.starts_with(DIFFERENT_MEDIA));
-    let mut urgent: Vec<String> = own().filter(|warning| !trust::tells(warning)).cloned().collect();
+    let mut urgent: Vec<String> = own().filter(|warning| !trust::reports(warning)).cloned().collect();
     if record.finished.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
     urgent.extend(unflushed(record));
     urgent.extend(risks::durable(summary));
     urgent.extend(lost(summary));
-    let mut warnings: Vec<String> = own().filter(|warning| trust::tells(warning)).cloned().collect();
+    let mut warnings: Vec<String> = own().filter(|warning| trust::reports(warning)).cloned().collect();
     warnings.extend(unjudged(summary));
     warnings.extend(warm_up(trials));
     // What the media turned out to be, not what was asked for.
