@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::Interval;
 
-/// How the candidate stands against the baseline. It comes from the interval alone.
+/// The judgement on a candidate against the baseline, from its interval and the correction for the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -19,6 +19,11 @@ pub enum Verdict {
     ProbablyFaster,
     /// Worse for sure, but perhaps by less than matters.
     ProbablySlower,
+    /// The interval is better than equality, but the difference is not significant after correction for all cases of the
+    /// page.
+    PerhapsFaster,
+    /// The same for worse.
+    PerhapsSlower,
     /// Both directions remain possible.
     Inconclusive,
     /// Too few blocks in common.
@@ -27,12 +32,14 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts.
-    pub const ALL: [Verdict; 7] = [
+    pub const ALL: [Verdict; 9] = [
         Verdict::Faster,
         Verdict::Slower,
         Verdict::Equivalent,
         Verdict::ProbablyFaster,
         Verdict::ProbablySlower,
+        Verdict::PerhapsFaster,
+        Verdict::PerhapsSlower,
         Verdict::Inconclusive,
         Verdict::NotJudged,
     ];
@@ -63,6 +70,8 @@ impl Verdict {
             Verdict::Slower => Verdict::Faster,
             Verdict::ProbablyFaster => Verdict::ProbablySlower,
             Verdict::ProbablySlower => Verdict::ProbablyFaster,
+            Verdict::PerhapsFaster => Verdict::PerhapsSlower,
+            Verdict::PerhapsSlower => Verdict::PerhapsFaster,
             same => same,
         }
     }
@@ -82,9 +91,23 @@ impl Verdict {
         matches!(self, Verdict::Faster | Verdict::Slower)
     }
 
-    /// The two are told apart, perhaps by less than matters.
+    /// Significantly different, though the difference may be smaller than what matters.
     pub fn differs(self) -> bool {
         self.is_better() || self.is_worse()
+    }
+
+    /// The interval excludes equality, but the correction for all cases of the page does not confirm it.
+    pub fn is_unconfirmed(self) -> bool {
+        matches!(self, Verdict::PerhapsFaster | Verdict::PerhapsSlower)
+    }
+
+    /// The same direction without the confirmation by the page; other verdicts stay.
+    pub(crate) fn unconfirmed(self) -> Verdict {
+        match self {
+            Verdict::Faster | Verdict::ProbablyFaster => Verdict::PerhapsFaster,
+            Verdict::Slower | Verdict::ProbablySlower => Verdict::PerhapsSlower,
+            other => other,
+        }
     }
 
     /// The name in JSON and CSV.
@@ -95,6 +118,8 @@ impl Verdict {
             Verdict::Equivalent => "equivalent",
             Verdict::ProbablyFaster => "probably_faster",
             Verdict::ProbablySlower => "probably_slower",
+            Verdict::PerhapsFaster => "perhaps_faster",
+            Verdict::PerhapsSlower => "perhaps_slower",
             Verdict::Inconclusive => "inconclusive",
             Verdict::NotJudged => "not_judged",
         }
@@ -105,6 +130,8 @@ impl Verdict {
         match self {
             Verdict::ProbablyFaster => "probably faster",
             Verdict::ProbablySlower => "probably slower",
+            Verdict::PerhapsFaster => "perhaps faster",
+            Verdict::PerhapsSlower => "perhaps slower",
             Verdict::NotJudged => "not judged",
             other => other.name(),
         }

@@ -17,6 +17,7 @@ pub mod choice;
 mod compare;
 mod format;
 mod judged;
+pub mod mark;
 mod page;
 mod paragraph;
 mod releases;

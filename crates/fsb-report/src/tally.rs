@@ -24,7 +24,7 @@ pub(crate) struct Told<'a> {
     pub(crate) resolution: Option<Resolution>,
 }
 
-/// `xfs is fastest at 2 of 4 workloads, ext4 at 1; 1 with no difference above 6 %.`
+/// `xfs is fastest at 2 of 4 workloads, ext4 at 1; 1 with no difference larger than 6 %.`
 pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) -> String {
     let total = outcomes.len();
     let winners = winners(names, outcomes);
@@ -69,18 +69,25 @@ fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
     let equal = largest(&mut changes(tied))
         .map_or_else(|| counted(ties, "tie"), |within| format!("{ties} equal within {within}"));
     // One row of which little is known must not speak for those of which much is.
-    let is_told = |change: &Option<f64>| change.is_some_and(|change| change <= TOLD);
-    let told = changes(open).filter(is_told).count();
-    let vague = count(open) - told;
-    let unresolved = largest(&mut changes(open).filter(is_told))
-        .map_or_else(String::new, |above| format!("{told} with no difference above {above}"));
+    let bounded = |wanted: fn(Resolution) -> bool| -> Vec<f64> {
+        let found = outcomes.iter().filter(|row| open(row.outcome)).filter_map(|row| row.resolution);
+        found.filter(|found| wanted(*found)).map(Resolution::change).filter(|change| *change <= TOLD).collect()
+    };
+    let none = bounded(|found| matches!(found, Resolution::NoDifferenceAbove(_)));
+    let some = bounded(|found| matches!(found, Resolution::NoMoreThan(_)));
+    let phrase = |changes: &[f64], what: &str| {
+        let above = largest(&mut changes.iter().copied().map(Some)).unwrap_or_default();
+        format!("{} with {what} {above}", changes.len())
+    };
+    let undecided = count(open) - none.len() - some.len();
     let not_judged = count(|outcome| matches!(outcome, Outcome::NotJudged));
     let alone = count(|outcome| matches!(outcome, Outcome::Alone(_)));
     let nothing = count(|outcome| matches!(outcome, Outcome::Nothing));
     let phrases = [
         (ties, equal),
-        (told, unresolved),
-        (vague, format!("{vague} not told apart")),
+        (none.len(), phrase(&none, "no difference larger than")),
+        (some.len(), phrase(&some, "a difference of no more than")),
+        (undecided, format!("{undecided} undecided")),
         (not_judged, format!("{not_judged} not judged")),
         (alone, format!("{alone} {}", words.alone)),
         (nothing, format!("{nothing} without any value")),

@@ -111,7 +111,7 @@ pub(crate) struct CellView {
     pub(crate) half_width: Option<f64>,
     /// Against the baseline.
     pub(crate) judged: Option<Judged>,
-    /// Letters; `?` where the row is undecided and this column may be the best; else empty.
+    /// Letters, and the marks of [`crate::mark`].
     pub(crate) mark: String,
     /// Why there is no value: `failed`.
     pub(crate) absence: &'static str,

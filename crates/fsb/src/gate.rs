@@ -108,6 +108,8 @@ pub fn change(document: &Document, set: &str) -> String {
         ("faster", at(Verdict::Faster)),
         ("probably slower", at(Verdict::ProbablySlower)),
         ("probably faster", at(Verdict::ProbablyFaster)),
+        ("perhaps slower", at(Verdict::PerhapsSlower)),
+        ("perhaps faster", at(Verdict::PerhapsFaster)),
     ];
     let said: Vec<String> =
         said.into_iter().filter_map(|(word, at)| Some(format!("{word} than {baseline} {}", at?))).collect();

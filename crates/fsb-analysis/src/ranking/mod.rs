@@ -52,7 +52,7 @@ pub enum Outcome {
     Undecided(Vec<usize>),
     /// Too few blocks.
     NotJudged,
-    /// Only one target has values.
+    /// Only one of the targets that may win has values.
     Alone(usize),
     /// No target has values.
     Nothing,
@@ -70,6 +70,9 @@ pub struct Ranking {
     /// By target: its mean logarithm, the better the smaller; nothing where it has no values.
     #[serde(skip)]
     pub(crate) merits: Vec<Option<f64>>,
+    /// Targets that are compared but may not win.
+    #[serde(skip)]
+    pub(crate) barred: BTreeSet<usize>,
 }
 
 impl Ranking {
@@ -109,14 +112,37 @@ impl Ranking {
     ) -> Result<Ranking, AnalysisError> {
         let pairs = compare_all(samples, boundary, better, theta)?;
         let merits = samples.iter().map(|sample| merit(sample, better)).collect::<Result<_, AnalysisError>>()?;
-        let mut ranking = Ranking { pairs, letters: Vec::new(), outcome: Outcome::Nothing, merits };
+        let mut ranking =
+            Ranking { pairs, letters: Vec::new(), outcome: Outcome::Nothing, merits, barred: BTreeSet::new() };
         ranking.conclude();
         Ok(ranking)
     }
 
     /// A row of so many targets without any comparison.
     pub fn without_pairs(targets: usize, outcome: Outcome) -> Ranking {
-        Ranking { pairs: Vec::new(), letters: vec![None; targets], outcome, merits: vec![None; targets] }
+        Ranking {
+            pairs: Vec::new(),
+            letters: vec![None; targets],
+            outcome,
+            merits: vec![None; targets],
+            barred: BTreeSet::new(),
+        }
+    }
+
+    /// Bars targets from winning: the outcome is that of the others. If no other target has values, all may win. Pairs
+    /// and letters stay.
+    pub fn bar(&mut self, targets: impl IntoIterator<Item = usize>) {
+        self.barred = targets.into_iter().collect();
+        if self.merits.iter().any(Option::is_some) {
+            self.conclude();
+        }
+    }
+
+    /// Whether a target may win.
+    pub fn may_win(&self, target: usize) -> bool {
+        let has_values = |other: usize| self.merits[other].is_some();
+        !self.barred.contains(&target)
+            || (0..self.merits.len()).all(|other| self.barred.contains(&other) || !has_values(other))
     }
 
     /// Takes every judgement away: verdicts, intervals, letters and the outcome. Ratios stay.
@@ -131,7 +157,8 @@ impl Ranking {
     /// Letters and outcome from the verdicts on the pairs.
     pub(crate) fn conclude(&mut self) {
         let order = self.by_merit();
-        self.outcome = self.find_outcome(&order);
+        let contest: Vec<usize> = order.iter().copied().filter(|target| self.may_win(*target)).collect();
+        self.outcome = self.find_outcome(&contest);
         self.letters = vec![None; self.merits.len()];
         if self.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged) {
             let places: Vec<usize> = (0..order.len()).collect();
@@ -156,6 +183,11 @@ impl Ranking {
         self.comparison(baseline, candidate).map_or(Verdict::NotJudged, |comparison| comparison.verdict)
     }
 
+    /// Whether a target is slower than every one of `others`, by more than the smallest ratio that matters.
+    pub fn is_slower_than_all(&self, target: usize, others: &[usize]) -> bool {
+        others.iter().all(|other| self.verdict(*other, target) == Verdict::Slower)
+    }
+
     /// From best to worst: by how many beat it, then by its mean. (Where blocks are missing a mean alone may point
     /// the other way than the blocks in common.)
     fn by_merit(&self) -> Vec<usize> {
@@ -177,7 +209,8 @@ impl Ranking {
         if others == 0 {
             return Outcome::Alone(best);
         }
-        if self.pairs.iter().all(|pair| pair.comparison.verdict == Verdict::NotJudged) {
+        let of_contest = |pair: &&Pair| order.contains(&pair.baseline) && order.contains(&pair.candidate);
+        if self.pairs.iter().filter(of_contest).all(|pair| pair.comparison.verdict == Verdict::NotJudged) {
             return Outcome::NotJudged;
         }
         if order[1..].iter().all(|other| self.verdict(*other, best) == Verdict::Faster) {

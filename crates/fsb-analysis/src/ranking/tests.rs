@@ -73,6 +73,33 @@ fn holm_steps_from_strict_to_lenient_and_stops() {
     }
 }
 
+#[test]
+fn a_barred_target_is_compared_and_does_not_win() {
+    let samples = [around(100.0, 0.01, 0), around(130.0, 0.01, 2), around(70.0, 0.01, 6)];
+    let mut ranking = rank(&samples);
+    ranking.bar([1]);
+    assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Winner(0), vec!["b", "a", "c"]));
+    assert_eq!(ranking.verdict(0, 1), Verdict::Faster);
+    crate::hold_over_page([&mut ranking]);
+    assert_eq!(ranking.outcome, Outcome::Winner(0), "the page does not lift the bar");
+    ranking.bar([1, 2]);
+    assert_eq!(ranking.outcome, Outcome::Alone(0));
+    ranking.bar([0, 1, 2]);
+    assert_eq!(ranking.outcome, Outcome::Winner(1), "if all are barred, all may win");
+    let mut nothing = rank(&[vec![], vec![]]);
+    nothing.bar([0]);
+    assert_eq!(nothing.outcome, Outcome::Nothing);
+}
+
+#[test]
+fn slower_than_all_means_every_one() {
+    // The third is slower than the first; its wide interval reaches the second.
+    let ranking = rank(&[around(130.0, 0.01, 0), around(103.0, 0.15, 2), around(96.0, 0.05, 6)]);
+    assert_eq!(ranking.verdict(0, 2), Verdict::Slower);
+    assert_ne!(ranking.verdict(1, 2), Verdict::Slower);
+    assert!(ranking.is_slower_than_all(2, &[0]) && !ranking.is_slower_than_all(2, &[0, 1]));
+}
+
 fn any_row() -> impl Strategy<Value = Vec<Vec<BlockValue>>> {
     let value = (0u32..14, 0.8f64..1.3);
     let target = prop::collection::vec(value, 0..14)

@@ -6,9 +6,11 @@ mod text;
 use fsb_analysis::Interval;
 use fsb_analysis::race::Out;
 use fsb_model::RunRecord;
+use fsb_model::run::Risk;
 use serde::Serialize;
 
-use crate::run::ShownTrial;
+use crate::mark;
+use crate::run::{ShownTrial, risks};
 
 pub use replay::Replay;
 pub use text::{screen, standing};
@@ -64,6 +66,9 @@ pub struct Candidate {
     pub why: String,
     /// What may be lost with it.
     pub risk: Option<String>,
+    /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe candidate.
+    #[serde(rename = "unsafe", skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<Risk>,
     /// With what it is made and mounted, a line each.
     pub commands: Vec<String>,
     /// Why it was not raced to the end, where it has not lost.
@@ -95,6 +100,13 @@ pub struct Effect {
     pub interval: Interval,
 }
 
+impl Candidate {
+    /// The name with the mark of an unsafe target.
+    pub fn label(&self) -> String {
+        mark::name(&self.name, &self.risks)
+    }
+}
+
 impl Choice {
     /// Of a run whose plan is a race; nothing of another one.
     pub fn of(record: &RunRecord, trials: &[ShownTrial]) -> Option<Choice> {
@@ -122,8 +134,9 @@ impl Choice {
                 heats: known.heats,
                 why: beside.why,
                 risk: beside.risk,
+                risks: risks::of(record, &plan.targets[place].name).to_vec(),
                 commands: beside.commands,
-                reason: replay.without_loss.get(&place).cloned(),
+                reason: replay.without_loss.get(&place).or_else(|| replay.barred.get(&place)).cloned(),
             });
         }
         let refused = race.refused.iter().map(|refused| Candidate {
@@ -134,6 +147,7 @@ impl Choice {
             heats: 0,
             why: String::new(),
             risk: None,
+            risks: Vec::new(),
             commands: Vec::new(),
             reason: Some(refused.why.clone()),
         });
@@ -188,4 +202,75 @@ fn facts(record: &RunRecord) -> Vec<String> {
     let media = record.media.values().map(|medium| medium.summary.clone()).filter(|summary| !summary.is_empty());
     let kernel = record.segments.first().map(|segment| format!("Linux {}", segment.kernel));
     media.chain(kernel).chain([format!("seed {}", record.plan.seed)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use fsb_model::Trial;
+    use fsb_model::race::{self, Race};
+
+    use super::*;
+    use crate::sample;
+
+    /// Three candidates in six heats; the second one is the fastest, and unsafe.
+    fn raced(risky: bool) -> (RunRecord, Vec<Trial>) {
+        let names = ["ext4", "ext4,barrier=0", "xfs"];
+        let (mut record, mut trials) = sample::run(&names, 6);
+        trials.retain(|trial| trial.workload == "append 4K, durable each");
+        record.cells.retain(|cell| cell.label == "append 4K, durable each");
+        for trial in &mut trials {
+            let speed = [100.0, 300.0, 130.0][names.iter().position(|name| *name == trial.target).unwrap()];
+            trial.metrics[0].value = speed * (1.0 + 0.01 * f64::from(trial.block % 3));
+        }
+        let candidates = vec![race::Candidate::default(); names.len()];
+        let (refused, first_stage, factors) = (Vec::new(), Vec::new(), Vec::new());
+        record.plan.race = Some(Race { places: 4, error: 0.05, candidates, refused, first_stage, factors });
+        record.plan.risky = risky;
+        let loss = "a power failure may lose synced data".to_owned();
+        let made = record.targets.get_mut("ext4,barrier=0").unwrap();
+        made.mount_options.push("nobarrier".to_owned());
+        made.risks = vec![Risk { cause: "barrier=0".to_owned(), loss }];
+        (record, trials)
+    }
+
+    fn shown((record, trials): &(RunRecord, Vec<Trial>)) -> (Choice, String) {
+        let choice = Choice::of(record, &ShownTrial::all(trials)).unwrap();
+        let text = screen(&choice, 200);
+        (choice, text)
+    }
+
+    #[test]
+    fn an_unsafe_candidate_does_not_win_against_safe_ones() {
+        let (choice, text) = shown(&raced(false));
+        assert_eq!(choice.answer, ["xfs"], "{text}");
+        assert!(text.starts_with("xfs is the fastest of "), "{text}");
+        let reason = "ext4,barrier=0 (unsafe): a power failure may lose synced data (barrier=0); --risky lets it win";
+        assert!(text.contains(reason), "{text}");
+        let json = serde_json::to_value(&choice).unwrap();
+        let marked: Vec<bool> =
+            json["candidates"].as_array().unwrap().iter().map(|one| one.get("unsafe").is_some()).collect();
+        assert_eq!(marked.iter().filter(|marked| **marked).count(), 1);
+    }
+
+    #[test]
+    fn a_risky_answer_names_the_risk_before_anything_else() {
+        let (choice, text) = shown(&raced(true));
+        assert_eq!(choice.answer, ["ext4,barrier=0"], "{text}");
+        let start = "ext4,barrier=0 is unsafe: a power failure may lose synced data (barrier=0).\n\
+                     ext4,barrier=0 (unsafe) is the fastest of 3, ";
+        assert!(text.starts_with(start), "{text}");
+        assert!(text.contains("* ext4,barrier=0 (unsafe)  "), "{text}");
+    }
+
+    #[test]
+    fn an_unsafe_reference_is_measured_and_does_not_win() {
+        let (mut record, trials) = raced(false);
+        let risks = std::mem::take(&mut record.targets.get_mut("ext4,barrier=0").unwrap().risks);
+        record.targets.get_mut("ext4").unwrap().risks = risks.clone();
+        let (choice, text) = shown(&(record.clone(), trials.clone()));
+        assert_eq!(choice.answer[0], "ext4,barrier=0", "{text}");
+        // If all are unsafe, they compete among themselves.
+        record.targets.values_mut().for_each(|target| target.risks = risks.clone());
+        assert_eq!(shown(&(record, trials)).0.answer, ["ext4,barrier=0"]);
+    }
 }

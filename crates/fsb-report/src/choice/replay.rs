@@ -7,7 +7,8 @@ use fsb_model::run::TargetRecord;
 use fsb_model::trial::Phase;
 use fsb_model::{Better, Outcome, RunRecord};
 
-use crate::run::ShownTrial;
+use crate::mark;
+use crate::run::{ShownTrial, risks};
 
 /// A candidate that gave no value in so many heats is not measured any more.
 const MOST_FAILURES: usize = 2;
@@ -19,6 +20,8 @@ pub struct Replay {
     pub race: Race,
     /// Why a candidate is out without having lost, by its place in the plan.
     pub without_loss: BTreeMap<usize, String>,
+    /// The reasons why candidates may not win, by place in the plan. The reference is measured all the same.
+    pub barred: BTreeMap<usize, String>,
     /// The blocks that were heats of the race.
     pub blocks: Vec<u32>,
 }
@@ -44,8 +47,9 @@ impl Replay {
         let plan = &record.plan;
         let error = plan.race.as_ref().map_or(0.05, |race| race.error);
         let race = Race::new(plan.targets.len(), Settings { theta: plan.theta, error });
-        let mut replay = Replay { race, without_loss: BTreeMap::new(), blocks: Vec::new() };
+        let mut replay = Replay { race, without_loss: BTreeMap::new(), barred: BTreeMap::new(), blocks: Vec::new() };
         replay.leave_out_what_cannot_race(record);
+        replay.bar_unsafe_candidates(record);
         let blocks = given(record, trials, last);
         let mut failures: BTreeMap<usize, usize> = BTreeMap::new();
         for (block, given) in &blocks {
@@ -81,7 +85,8 @@ impl Replay {
         let fixed = race.first_stage.get(self.blocks.len());
         match fixed {
             Some(heat) => {
-                let can = |candidate: &usize| !self.without_loss.contains_key(candidate);
+                let is_out = |candidate: &usize| *candidate != 0 && self.barred.contains_key(candidate);
+                let can = |candidate: &usize| !self.without_loss.contains_key(candidate) && !is_out(candidate);
                 let chosen = heat.iter().map(|candidate| *candidate as usize).filter(can).collect();
                 self.race.place(chosen, plan.at_once(), plan.seed)
             }
@@ -101,6 +106,16 @@ impl Replay {
                 self.race.withdraw(candidate);
                 self.without_loss.insert(candidate, why);
             }
+        }
+    }
+
+    /// An unsafe candidate does not race against safe ones, unless the plan lets it.
+    fn bar_unsafe_candidates(&mut self, record: &RunRecord) {
+        for candidate in risks::barred(record) {
+            let name = &record.plan.targets[candidate].name;
+            let why = mark::reason(risks::of(record, name));
+            self.race.withdraw(candidate);
+            self.barred.insert(candidate, format!("{why}; --risky lets it win"));
         }
     }
 

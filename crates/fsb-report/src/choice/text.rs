@@ -1,6 +1,7 @@
 //! A choice for people: the answer, what to type, and how all candidates did.
 
 use super::{Candidate, Choice, State};
+use crate::mark;
 use crate::screen::{WIDTH, paragraph};
 use crate::show::{Change, counted, listed_or_counted, percent};
 
@@ -57,10 +58,16 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     let Some(leader) = leader(choice) else {
         return say("No answer: nothing was measured that candidates could be told apart by.");
     };
-    let others: Vec<&str> = choice.answer.iter().skip(1).map(String::as_str).collect();
+    let label = |name: &String| {
+        choice.candidates.iter().find(|one| one.name == *name).map_or_else(String::new, Candidate::label)
+    };
+    let others: Vec<String> = choice.answer.iter().skip(1).map(label).collect();
     let (theta, wrong) = (percent(choice.theta), percent(choice.error));
     let over = leader.ratio.filter(|_| leader.name != *reference).map(|ratio| change(leader, ratio));
-    let name = &leader.name;
+    let name = leader.label();
+    if !leader.risks.is_empty() {
+        say(&format!("{}.", mark::statement(&leader.name, &leader.risks)));
+    }
     match (choice.decided, over) {
         (true, None) => say(&format!(
             "{name} as it is: none of {} is faster by more than {theta} (this is wrong with a probability of {wrong} at most).",
@@ -105,7 +112,7 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     if raced.is_empty() {
         return;
     }
-    let longest = raced.iter().map(|candidate| candidate.name.chars().count()).max().unwrap_or(0).min(NAME);
+    let longest = raced.iter().map(|candidate| candidate.label().chars().count()).max().unwrap_or(0).min(NAME);
     lines.push(String::new());
     lines.push(format!("  {:longest$}  {:<24} heats", "", format!("over {}", choice.reference)).trim_end().to_owned());
     let mut risky = false;
@@ -115,20 +122,20 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
             Some(ratio) => change(candidate, ratio),
             None => String::new(),
         };
-        let mark = match candidate.state {
+        let sign = match candidate.state {
             State::Fastest => "*",
             State::NotToldApart => "?",
             State::Slower | State::NotRaced => " ",
         };
         risky |= candidate.risk.is_some();
         let risk = if candidate.risk.is_some() { "!" } else { "" };
-        let name = &candidate.name;
+        let name = candidate.label();
         let line = format!("{numbers:<24} {:>5}  {risk}", candidate.heats);
         if name.chars().count() > longest {
-            paragraph(lines, width, name, &format!("{mark} "), "    ");
+            paragraph(lines, width, &name, &format!("{sign} "), "    ");
             lines.push(format!("  {:longest$}  {line}", "").trim_end().to_owned());
         } else {
-            lines.push(format!("{mark} {name:<longest$}  {line}").trim_end().to_owned());
+            lines.push(format!("{sign} {name:<longest$}  {line}").trim_end().to_owned());
         }
     }
     let together = percent(1.0 - choice.error);
@@ -170,6 +177,6 @@ fn not_raced(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     lines.push("Not raced:".to_owned());
     for candidate in out {
         let why = candidate.reason.as_deref().unwrap_or("it gave no value");
-        paragraph(lines, width, &format!("{}: {why}", candidate.name), "  ", "    ");
+        paragraph(lines, width, &format!("{}: {why}", candidate.label()), "  ", "    ");
     }
 }

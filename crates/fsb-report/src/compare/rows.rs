@@ -5,6 +5,7 @@ use fsb_analysis::compare::{ALL, OURS, Operation};
 
 use super::operation::{OperationRow, SetStatistics};
 use super::selection::Selection;
+use crate::mark;
 use crate::view::{CellView, Row, RowData};
 
 /// The rows of a selection, in the document's order; their sentences are still to be written.
@@ -33,10 +34,10 @@ fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], (q, 
     let operation = group.remove(primary);
     let outcome = outcome(operation, places);
     let sets: Vec<SetStatistics<'a>> = names.iter().map(|name| SetStatistics::of_operation(operation, name)).collect();
-    let cells = sets
-        .iter()
-        .enumerate()
-        .map(|(place, set)| CellView { mark: mark(operation, &outcome, place, names[place]), ..cell(operation, set) });
+    let cells = sets.iter().enumerate().map(|(place, set)| CellView {
+        mark: mark(operation, &outcome, place, names[place], set),
+        ..cell(operation, set)
+    });
     Row {
         label: label(operation, ours),
         sentence: String::new(),
@@ -86,10 +87,7 @@ fn outcome(operation: &Operation, places: &[usize]) -> Outcome {
     }
 }
 
-fn mark(operation: &Operation, outcome: &Outcome, place: usize, name: &str) -> String {
-    match outcome {
-        Outcome::Undecided(contenders) if contenders.contains(&place) => "?".to_owned(),
-        Outcome::Alone(_) => String::new(),
-        _ => operation.letters.get(name).cloned().flatten().unwrap_or_default(),
-    }
+fn mark(operation: &Operation, outcome: &Outcome, place: usize, name: &str, set: &SetStatistics<'_>) -> String {
+    let letters = operation.letters.get(name).and_then(Option::as_deref);
+    mark::of_value(outcome, place, letters, set.judged.map(|judged| judged.verdict))
 }

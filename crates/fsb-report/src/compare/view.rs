@@ -8,6 +8,7 @@ use fsb_model::units::Bytes;
 use super::operation::{SetStatistics, is_about};
 use super::selection::Selection;
 use super::{facts, headline, method, rows, values};
+use crate::mark;
 use crate::screen::Names;
 use crate::show::{counted, percent};
 use crate::view::{Detail, DetailLine, Row, View, Words};
@@ -92,9 +93,10 @@ fn legend(view: &View<'_>) -> Vec<String> {
         }
     }
     notes.push(note);
-    if view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark == "?") {
+    if view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(mark::OPEN)) {
         notes.push(format!("? undecided at {}: more runs narrow the interval", percent(view.theta)));
     }
+    notes.extend(mark::legend(&view.rows));
     let others: usize = view.rows.iter().filter_map(Row::operation).map(|found| found.others.len()).sum();
     if others > 0 {
         notes.push(format!("Latencies and other metrics ({}) stand in the other formats.", counted(others, "row")));

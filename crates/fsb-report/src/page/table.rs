@@ -119,7 +119,7 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Slower => "worse",
         Verdict::ProbablySlower => "worse probably",
         Verdict::Equivalent => "same",
-        Verdict::Inconclusive | Verdict::NotJudged => "open",
+        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive | Verdict::NotJudged => "open",
     }
 }
 
@@ -129,7 +129,7 @@ fn sign(verdict: Verdict) -> &'static str {
         Verdict::Faster | Verdict::ProbablyFaster => "▲\u{a0}",
         Verdict::Slower | Verdict::ProbablySlower => "▼\u{a0}",
         Verdict::Equivalent => "=\u{a0}",
-        Verdict::Inconclusive | Verdict::NotJudged => "",
+        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive | Verdict::NotJudged => "",
     }
 }
 

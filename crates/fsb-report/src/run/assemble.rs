@@ -5,7 +5,7 @@ use fsb_model::{RunRecord, Trial};
 
 use super::published::PublishedTable;
 use super::shown::ShownTrial;
-use super::summary::Summary;
+use super::summary::{Summary, TrustLevel, Workload};
 use super::{beside, disturbed, environment, facts, headline, method, rows, scaling, trust, unjudged, warnings};
 
 impl Summary {
@@ -73,7 +73,14 @@ impl Summary {
     #[must_use]
     pub fn with_findings(mut self, findings: Vec<Finding>, warnings: Vec<String>) -> Summary {
         self.method.push(method::findings(self.theta));
-        self.findings = Some(findings);
+        if self.trust.as_ref().is_some_and(|trust| trust.level == TrustLevel::Low) {
+            return self;
+        }
+        let is_withheld = |finding: &Finding| {
+            let of = |row: &Workload| row.operation == finding.operation && row.withheld.is_some();
+            self.rows.iter().any(of)
+        };
+        self.findings = Some(findings.into_iter().filter(|finding| !is_withheld(finding)).collect());
         self.warnings.extend(warnings);
         self
     }

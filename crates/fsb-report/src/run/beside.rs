@@ -1,7 +1,7 @@
 //! Published values, laid beside the run's own.
 
 use super::published::{Published, PublishedRow, PublishedTable, PublishedValue};
-use super::summary::{Measured, Summary};
+use super::summary::{Measured, Summary, TargetSummary};
 
 /// Matches by workload label, metric and file-system name. Rows that were not run are left out: they say nothing beside
 /// ours.
@@ -37,6 +37,6 @@ pub(super) fn beside(summary: &Summary, table: &PublishedTable) -> Published {
     });
     let (title, note) = (table.title.clone(), table.note.clone());
     let absent = summary.targets.iter().filter(|target| target.unavailable.is_some());
-    let unavailable = absent.map(|target| target.name.clone()).collect();
+    let unavailable = absent.map(TargetSummary::label).collect();
     Published { title, note, first: table.first, layout: table.layout, rows: rows.collect(), file_systems, unavailable }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fsb_analysis::{Description, Estimate, FEWEST_JUDGED, LEVEL, describe, t_interval};
+use fsb_analysis::{BlockValue, Description, Estimate, FEWEST_JUDGED, LEVEL, describe, t_interval};
 use fsb_model::run::TargetRecord;
 use fsb_model::{Metric, Outcome};
 
@@ -109,8 +109,21 @@ fn secondary(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
 }
 
 fn described(good: &[&ShownTrial], metric: &MetricKind) -> Option<Secondary> {
-    let values: Vec<f64> = good.iter().filter_map(|trial| trial.metric(&metric.name)).collect();
+    let point = |trial: &&ShownTrial| {
+        let value = trial.metric(&metric.name)?;
+        Some(BlockValue { block: trial.block, value, part: trial.part })
+    };
+    let points: Vec<BlockValue> = good.iter().filter_map(point).collect();
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let description: Description = describe(&values).ok()?;
     let interval = t_interval(&values, LEVEL).ok()?.filter(|_| description.n >= FEWEST_JUDGED);
-    Some(Secondary { metric: metric.name.clone(), unit: metric.unit, better: metric.better, description, interval })
+    Some(Secondary {
+        metric: metric.name.clone(),
+        unit: metric.unit,
+        better: metric.better,
+        description,
+        interval,
+        against: None,
+        points,
+    })
 }

@@ -1,8 +1,9 @@
 //! What rows cost beside time, as far as the first screen tells it: which touch no device, and where processors are what
 //! differs.
 
+use super::secondary;
 use super::summary::{Measured, Summary, Workload};
-use crate::show::{listed, some_rows, told_of_rows};
+use crate::show::{Change, listed, some_rows, told_of_rows};
 
 /// Some lines below the table, where there is something to tell.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
@@ -27,7 +28,7 @@ fn flushed(summary: &Summary) -> Option<String> {
             own.and_then(|latency| latency.at(0.99))
         };
         let told = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
-            Some(format!("{} {}", target.name, fsb_model::units::show_seconds(p99(cell)?)))
+            Some(format!("{} {}", target.label(), fsb_model::units::show_seconds(p99(cell)?)))
         });
         let told: Vec<String> = told.collect();
         // Beside fewer than all it would look as if the others had none.
@@ -37,22 +38,9 @@ fn flushed(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", rows.join("; ")))
 }
 
-/// `Space that the files take differs: xfs +13 % at create 4K files, durable.`
+/// `Space that the files take differs: xfs +13 % [+12 +14] at create 4K files, durable.`
 fn space(summary: &Summary) -> Option<String> {
-    if !summary.compares() {
-        return None;
-    }
-    let taken = |cell: &Measured| cell.beside(SPACE).map(|found| found.description.mean);
-    let rows = summary.rows.iter().filter_map(|row| {
-        let reference = taken(row.cells.get(summary.reference)?)?;
-        let told = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
-            let change = taken(cell)? / reference - 1.0;
-            (change.abs() > summary.theta).then(|| format!("{} {:+.0} %", target.name, change * 100.0))
-        });
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| (listed(&told), row.workload.clone()))
-    });
-    let rows: Vec<(String, String)> = rows.collect();
+    let rows = differing(summary, secondary::SPACE, |_| true);
     (!rows.is_empty()).then(|| format!("Space that the files take differs: {}.", told_of_rows(&rows)))
 }
 
@@ -75,37 +63,26 @@ fn in_memory(summary: &Summary) -> Option<String> {
     (!rows.is_empty()).then(|| format!("In memory inside the clock, no device did anything: {}.", some_rows(&rows)))
 }
 
-/// `CPU an operation differs where speed was not told apart: xfs +12 % [+8, +16] at read 1M, warm.`
+/// `CPU time per operation differs where speed does not: xfs +12 % [+8 +16] at read 1M, warm.`
 fn processors(summary: &Summary) -> Option<String> {
-    if !summary.compares() {
-        return None;
-    }
-    let rows: Vec<(String, String)> = summary.rows.iter().filter_map(|row| of_row(summary, row)).collect();
-    (!rows.is_empty())
-        .then(|| format!("CPU an operation differs where speed was not told apart: {}.", told_of_rows(&rows)))
+    let even = |cell: &Measured| cell.against.as_ref().is_some_and(|against| !against.verdict.is_sure());
+    let rows = differing(summary, secondary::CPU, even);
+    (!rows.is_empty()).then(|| format!("CPU time per operation differs where speed does not: {}.", told_of_rows(&rows)))
 }
 
-/// What differs, and the row's name.
-fn of_row(summary: &Summary, row: &Workload) -> Option<(String, String)> {
-    let reference = row.cells.get(summary.reference)?.beside(CPU)?;
-    let base = reference.interval.as_ref()?;
-    let differing = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
-        let found = cell.beside(CPU)?;
-        let own = found.interval.as_ref()?;
-        let ratio = found.description.mean / reference.description.mean;
-        // Intervals that do not meet are further apart than 95 % asks for.
-        let apart = own.lo > base.hi || own.hi < base.lo;
-        let verdict = cell.against.as_ref()?.verdict;
-        let even = !matches!(verdict, fsb_analysis::Verdict::Faster | fsb_analysis::Verdict::Slower);
-        let told = apart && even && base.lo > 0.0 && (ratio - 1.0).abs() > summary.theta;
-        told.then(|| format!("{} {:+.0} %", target.name, (ratio - 1.0) * 100.0))
-    });
-    let differing: Vec<String> = differing.collect();
-    (!differing.is_empty()).then(|| (listed(&differing), row.workload.clone()))
+/// The significant changes of a cost against the reference by more than matters, with the names of their rows.
+fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool) -> Vec<(String, String)> {
+    let of_row = |row: &Workload| {
+        let cells = summary.targets.iter().zip(&row.cells).filter(|(_, cell)| is_meant(cell));
+        let named = cells.filter_map(|(target, cell)| {
+            let comparison = secondary::significant(cell, |metric| metric == cost)?;
+            Some(format!("{} {}", target.label(), Change::of(comparison).text()))
+        });
+        let named: Vec<String> = named.collect();
+        (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
+    };
+    summary.rows.iter().filter(|_| summary.compares()).filter_map(of_row).collect()
 }
-
-const CPU: &str = "cpu_per_operation";
-const SPACE: &str = "space";
 
 #[cfg(test)]
 mod tests {
@@ -135,10 +112,36 @@ mod tests {
         let told = lines_of(|target, block| (if target == "xfs" { 1.3e-6 } else { 1e-6 } * noise(block), 4096.0));
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
-            told[0].starts_with("CPU an operation differs where speed was not told apart: xfs +30 % at "),
+            told[0].starts_with("CPU time per operation differs where speed does not: xfs +30 % [+30 +30] at "),
             "{told:?}"
         );
         assert_eq!(lines_of(|_, block| (1e-6 * noise(block), 4096.0)), Vec::<String>::new());
+    }
+
+    /// Differences of one row that an interval of its own would exclude, and that twelve rows show by chance.
+    #[test]
+    fn costs_are_corrected_for_the_number_of_rows() {
+        let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        let noise = [0.05, -0.04, 0.03, -0.05, 0.02, -0.01];
+        let first = record.cells[0].label.clone();
+        for trial in &mut trials {
+            let scatter = noise[trial.block as usize % 6] * if trial.target == "xfs" { 1.0 } else { -1.0 };
+            let gain = if trial.target == "xfs" && trial.workload == first { 1.16 } else { 1.0 };
+            trial.metrics.truncate(1);
+            trial.metrics[0].value = 100.0 + f64::from(trial.block);
+            trial.metrics.push(CPU_PER_OPERATION.of(1e-6 * gain * (1.0 + scatter)));
+        }
+        let against = |record: &fsb_model::RunRecord, trials: &[fsb_model::Trial]| {
+            let summary = Summary::of_run(record, trials);
+            (lines(&summary).len(), summary.rows[0].cells[1].beside(secondary::CPU).unwrap().against.clone().unwrap())
+        };
+        let (lines, comparison) = against(&record, &trials);
+        assert_eq!((lines, comparison.verdict), (0, fsb_analysis::Verdict::PerhapsSlower), "{comparison:?}");
+        let mut alone = record.clone();
+        alone.cells.truncate(1);
+        trials.retain(|trial| trial.workload == first);
+        let (lines, comparison) = against(&alone, &trials);
+        assert_eq!((lines, comparison.verdict), (1, fsb_analysis::Verdict::Slower), "{comparison:?}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(super) fn table(summary: &Summary, workload: &Workload) -> Option<Table> {
                 TableCell::of(stalls),
                 worst,
             ];
-            Some(TableRow::of_column(target, &summary.targets[target].name, cells))
+            Some(TableRow::of_column(target, &summary.targets[target].label(), cells))
         })
         .collect();
     let bin = workload.cells.iter().find_map(|cell| cell.course.as_ref())?.bin;

@@ -4,9 +4,8 @@
 use fsb_analysis::Outcome;
 use fsb_model::shell;
 
-use super::resolution;
 use super::summary::{Summary, Workload};
-use crate::show::listed;
+use super::{resolution, risks};
 
 /// A kind of machine.
 #[derive(Debug)]
@@ -71,7 +70,7 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     DECIDERS.iter().zip(said).map(line).collect()
 }
 
-/// `xfs is fastest at append 4K, durable each; not told apart at random read 4K, cold`.
+/// `xfs is fastest at append 4K, durable each; no difference larger than 6 % at random read 4K, cold`.
 fn here(summary: &Summary, decider: &Decider) -> Option<String> {
     let is_told =
         |row: &&Workload| summary.suite == decider.suite || (decider.resembles)(&row.operation, &row.workload);
@@ -89,14 +88,14 @@ fn here(summary: &Summary, decider: &Decider) -> Option<String> {
 }
 
 fn outcome(summary: &Summary, row: &Workload) -> String {
-    let names = |targets: &[usize]| {
-        listed(&targets.iter().map(|target| summary.targets[*target].name.as_str()).collect::<Vec<_>>())
-    };
+    let names = |targets: &[usize]| risks::names(summary, targets);
     match (&row.ranking.outcome, row.resolution) {
         (Outcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
         (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), resolution::words(found)),
         (Outcome::Undecided(open), Some(found)) => format!("{} between {}", resolution::words(found), names(open)),
-        (Outcome::Tie(targets) | Outcome::Undecided(targets), None) => format!("{} are not told apart", names(targets)),
+        (Outcome::Tie(targets) | Outcome::Undecided(targets), None) => {
+            format!("{} are not significantly different", names(targets))
+        }
         (Outcome::NotJudged, _) => "nothing is judged".to_owned(),
         (Outcome::Alone(_) | Outcome::Nothing, _) => "there is nothing to compare".to_owned(),
     }

@@ -9,6 +9,7 @@ use fsb_model::{Repetition, RunRecord, Target};
 use serde::Serialize;
 
 use super::geometry;
+use crate::mark;
 use crate::show::{percent, scale};
 
 /// A table of the environment.
@@ -128,6 +129,7 @@ fn target_table(record: &RunRecord, target: &Target, found: &TargetRecord) -> Op
     }
     rows.seen("beside a large disk", geometry::notes(record, target).join("; "));
     rows.seen("features", found.features.join(" "));
+    rows.seen("unsafe", mark::causes(&found.risks));
     rows.seen("notes", found.notes.join("; "));
     rows.seen_if("failed", found.failed.as_deref());
     control_rows(&mut rows, &found.controls);

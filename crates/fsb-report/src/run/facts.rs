@@ -9,19 +9,22 @@ use fsb_model::{Repetition, RunRecord, TargetKind};
 
 use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};
-use super::{beneath, device, placement, unjudged};
+use super::{beneath, device, placement, risks, unjudged};
 use crate::show::{counted, percent, scale};
 
 pub(super) fn targets(record: &RunRecord) -> Vec<TargetSummary> {
-    let summarised = |target: &fsb_model::Target| TargetSummary {
+    let barred = risks::barred(record);
+    let summarised = |(place, target): (usize, &fsb_model::Target)| TargetSummary {
         name: target.name.clone(),
         what: what(target),
         file_system: target.file_system().map(|spec| spec.fs.clone()),
         failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
         unjudged: record.unjudged_target(target),
         unavailable: record.targets.get(&target.name).and_then(|found| found.unavailable.clone()),
+        risks: risks::of(record, &target.name).to_vec(),
+        may_win: !barred.contains(&place),
     };
-    record.plan.targets.iter().map(summarised).collect()
+    record.plan.targets.iter().enumerate().map(summarised).collect()
 }
 
 /// The file system with its options on its medium, without the name.

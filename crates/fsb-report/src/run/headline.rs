@@ -1,9 +1,10 @@
 //! The answer in a sentence, and a finding a row.
 
-use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Verdict};
+use fsb_analysis::{FEWEST_JUDGED, Interval, Outcome, Resolution, Verdict};
 
-use super::summary::{Summary, Workload};
-use super::{resolution, unjudged};
+use super::summary::{Summary, TargetSummary, Workload};
+use super::withheld::Withheld;
+use super::{resolution, risks, unjudged};
 use crate::show::{Change, capital, counted, listed, percent};
 use crate::tally::{TallyWords, Told, tally};
 
@@ -29,30 +30,51 @@ pub(super) fn headline(summary: &Summary) -> String {
         let workloads = counted(total, "workload");
         return format!("{}: {workloads} in {}.", summary.reference_name(), counted(summary.blocks as usize, "block"));
     }
-    let withheld = summary.rows.iter().filter(|row| row.withheld.is_some()).count();
-    if withheld == total && total > 1 {
+    let reasons = withheld_reasons(summary);
+    if reasons.iter().map(|(_, rows)| rows).sum::<usize>() == total && total > 1 {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
-        return format!("{workloads}, {blocks}: most trials were disturbed or invalid, nothing is judged.");
+        let because: Vec<String> = reasons.iter().map(|(why, _)| why.summarized()).collect();
+        return format!("{workloads}, {blocks}: not judged: {}; {}.", listed(&because), reasons[0].0.remedy());
     }
     if !summary.is_judged() && summary.rows.iter().any(|row| row.ranking.outcome == Outcome::NotJudged) {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
         return format!("{workloads}, {blocks}: described, not judged.");
     }
     if let [row] = summary.rows.as_slice() {
-        return row.finding.clone();
+        return risks::preface(summary) + &row.finding;
     }
-    let names: Vec<&str> = summary.targets.iter().map(|target| target.name.as_str()).collect();
+    if let Some(answer) = risks::only_safe(summary) {
+        return answer;
+    }
+    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let outcomes: Vec<Told<'_>> =
         summary.rows.iter().map(|row| Told { outcome: &row.ranking.outcome, resolution: row.resolution }).collect();
-    tally(&names, &outcomes, TallyWords { best: "fastest", row: "workload", alone: "on one target only" })
+    let answer = tally(&names, &outcomes, TallyWords { best: "fastest", row: "workload", alone: "on one target only" });
+    let faster = risks::faster(summary);
+    format!("{}{}{faster}.", risks::preface(summary), answer.trim_end_matches('.'))
 }
 
-/// What a headline begins with where some rows are not judged for what disturbed them; where all are, it says nothing else.
+/// The beginning of a headline if some cases are withheld: how many, why, and what would help.
 pub(super) fn withheld(summary: &Summary) -> Option<String> {
-    let (withheld, all) = (summary.rows.iter().filter(|row| row.withheld.is_some()).count(), summary.rows.len());
-    (withheld > 0 && withheld < all).then(|| {
-        format!("At {withheld} of {all} workloads most trials were disturbed or invalid, and nothing is judged. ")
-    })
+    let (reasons, all) = (withheld_reasons(summary), summary.rows.len());
+    let withheld: usize = reasons.iter().map(|(_, rows)| rows).sum();
+    let said = reasons.iter().map(|(why, rows)| {
+        format!("Not judged at {rows} of {all} workloads: {}; {}. ", why.summarized(), why.remedy())
+    });
+    (withheld > 0 && withheld < all && summary.is_comparison()).then(|| said.collect())
+}
+
+/// Every kind of reason with the number of its cases, the first of each kind for all.
+fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, usize)> {
+    let mut reasons: Vec<(&Withheld, usize)> = Vec::new();
+    for found in summary.rows.iter().filter_map(|row| row.withheld.as_ref()) {
+        match reasons.iter_mut().find(|(known, _)| known.summarized() == found.summarized()) {
+            Some((_, rows)) => *rows += 1,
+            None => reasons.push((found, 1)),
+        }
+    }
+    reasons
 }
 
 /// Writes each row's finding.
@@ -64,31 +86,39 @@ pub(super) fn add_findings(summary: &mut Summary) {
 }
 
 fn finding(summary: &Summary, row: &Workload) -> String {
-    let name = |target: &usize| summary.targets[*target].name.clone();
-    let names = |targets: &[usize]| listed(&targets.iter().map(name).collect::<Vec<_>>());
+    let name = |target: &usize| summary.targets[*target].label();
+    let names = |targets: &[usize]| risks::names(summary, targets);
+    let faster = risks::faster_at(summary, row);
     let at = &row.workload;
     match &row.ranking.outcome {
-        Outcome::Winner(winner) => format!("{} is fastest at {at}{}.", name(winner), margin(summary, row, *winner)),
+        Outcome::Winner(winner) => {
+            format!("{} is fastest at {at}{}{faster}.", name(winner), margin(summary, row, *winner))
+        }
         Outcome::Tie(tied) => {
             let verb = if tied.len() == 2 { "are" } else { "are all" };
             let said = row.resolution.map_or_else(|| "equivalent".to_owned(), resolution::words);
-            format!("{} {verb} {said} at {at}{}.", names(tied), losers(summary, row, tied))
+            format!("{} {verb} {said} at {at}{}{faster}.", names(tied), losers(summary, row, tied))
         }
         Outcome::Undecided(open) => {
-            let said = match row.resolution {
+            let start = match row.resolution {
                 Some(found) => format!("{} at {at} between {}", capital(&resolution::words(found)), names(open)),
-                None => format!("{} are not told apart at {at}", names(open)),
+                None => format!("{} are not significantly different at {at}", names(open)),
             };
-            format!("{said}{}{}.", probable(summary, row, open), losers(summary, row, open))
+            let reach = match row.resolution {
+                Some(Resolution::Undecided(change)) => format!(", up to {}", resolution::bound(change)),
+                _ => String::new(),
+            };
+            format!("{start}{reach}{}{}{faster}.", directions(summary, row, open), losers(summary, row, open))
         }
         Outcome::NotJudged if summary.unjudged.is_some() => {
             format!("Not judged at {at}: {}.", summary.unjudged.as_deref().unwrap_or_default())
         }
-        Outcome::NotJudged if row.withheld.is_some() => {
-            format!("Not judged at {at}: {}.", row.withheld.as_deref().unwrap_or_default())
-        }
-        Outcome::NotJudged if summary.is_comparison() => {
-            format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common.")
+        Outcome::NotJudged if summary.is_comparison() => match &row.withheld {
+            Some(why) => format!("Not judged at {at}: {}; {}.", why.to_text(), why.remedy()),
+            None => format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common."),
+        },
+        Outcome::Alone(only) if barred_have_values(summary, row) => {
+            format!("{} is the only safe target at {at}{}{faster}.", name(only), losers(summary, row, &[*only]))
         }
         Outcome::Alone(only) if summary.is_comparison() => format!("Only {} has values at {at}.", name(only)),
         Outcome::Alone(only) => alone(row, *only),
@@ -96,17 +126,23 @@ fn finding(summary: &Summary, row: &Workload) -> String {
     }
 }
 
-/// What is probable among those that may be the first, where the page bears it out.
-fn probable(summary: &Summary, row: &Workload, open: &[usize]) -> String {
+/// Names the contenders that are probably or perhaps faster than another one.
+fn directions(summary: &Summary, row: &Workload, open: &[usize]) -> String {
     let pairs = open.iter().flat_map(|faster| open.iter().map(move |slower| (*faster, *slower)));
-    let sure = pairs.filter(|(faster, slower)| row.ranking.verdict(*slower, *faster) == Verdict::ProbablyFaster);
-    let name = |target: usize| &summary.targets[target].name;
-    sure.map(|(faster, slower)| format!("; {} is probably faster than {}", name(faster), name(slower))).collect()
+    let name = |target: usize| summary.targets[target].label();
+    pairs
+        .filter_map(|(faster, slower)| match row.ranking.verdict(slower, faster) {
+            verdict @ (Verdict::ProbablyFaster | Verdict::PerhapsFaster) => {
+                Some(format!("; {} is {} than {}", name(faster), verdict.words(), name(slower)))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 /// By how much the winner leads the second best.
 fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
-    let rivals = (0..row.cells.len()).filter(|target| *target != winner);
+    let rivals = (0..row.cells.len()).filter(|target| *target != winner && row.ranking.may_win(*target));
     // The closest rival is the one that the winner leads by the smallest ratio of speeds.
     let lead = |ratio: f64| if row.better == fsb_model::Better::Higher { ratio } else { 1.0 / ratio };
     let closest = rivals
@@ -118,7 +154,7 @@ fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
     let Change { center, ends } = Change::of(of_rival.as_ref().unwrap_or(&comparison));
     let interval = ends.map(|(lo, hi)| format!(" ({} CI {lo} to {hi})", level(comparison.level))).unwrap_or_default();
     let what = if row.better == fsb_model::Better::Higher { "" } else { " in time" };
-    let name = &summary.targets[rival].name;
+    let name = summary.targets[rival].label();
     match of_rival {
         Some(_) => format!(": {name} {center}{what}{interval}"),
         None => format!(": {center}{what} against {name}{interval}"),
@@ -130,17 +166,30 @@ pub(crate) fn level(level: f64) -> String {
     percent((level * 1e3).round() / 1e3)
 }
 
-/// Targets that have values but are surely not among the first.
-fn losers(summary: &Summary, row: &Workload, first: &[usize]) -> String {
-    let slower: Vec<&str> = (0..row.cells.len())
-        .filter(|target| !row.cells[*target].trials.is_empty() && !first.contains(target))
-        .map(|target| summary.targets[target].name.as_str())
-        .collect();
-    match slower.len() {
+/// Targets that are slower than every contender, then those that are slower than some of them.
+fn losers(summary: &Summary, row: &Workload, contenders: &[usize]) -> String {
+    let name = |target: usize| summary.targets[target].label();
+    let others =
+        || (0..row.cells.len()).filter(|target| !row.cells[*target].trials.is_empty() && !contenders.contains(target));
+    let slower_than_all = |target: &usize| row.ranking.is_slower_than_all(*target, contenders);
+    let slower: Vec<String> = others().filter(slower_than_all).map(name).collect();
+    let of_all = match slower.len() {
         0 => String::new(),
         1 => format!("; {} is slower", slower[0]),
         _ => format!("; {} are slower", listed(&slower)),
-    }
+    };
+    let of_some = others().filter(|target| !slower_than_all(target)).filter_map(|target| {
+        let faster = contenders.iter().filter(|contender| row.ranking.is_slower_than_all(target, &[**contender]));
+        let faster: Vec<String> = faster.map(|contender| name(*contender)).collect();
+        (!faster.is_empty()).then(|| format!("; {} is slower than {}", name(target), listed(&faster)))
+    });
+    of_all + &of_some.collect::<String>()
+}
+
+/// Whether a target that may not win was measured at this row.
+fn barred_have_values(summary: &Summary, row: &Workload) -> bool {
+    let cells = summary.targets.iter().zip(&row.cells);
+    cells.into_iter().any(|(target, cell)| !target.may_win && !cell.trials.is_empty())
 }
 
 fn alone(row: &Workload, only: usize) -> String {

@@ -1,6 +1,6 @@
 //! How the numbers were made, in words.
 
-use fsb_analysis::{FEWEST_JUDGED, Method, NOISY, UNRELIABLE};
+use fsb_analysis::{FEWEST_JUDGED, Method, NOISY, Resolution, UNRELIABLE};
 use fsb_model::RunRecord;
 use fsb_model::run::Placement;
 
@@ -119,17 +119,18 @@ fn pairs(summary: &Summary) -> Paragraph {
 }
 
 fn verdict(summary: &Summary) -> Paragraph {
-    let theta = percent(summary.theta);
+    let (theta, largest) = (percent(summary.theta), percent(Resolution::LARGEST));
     Paragraph {
         title: "Verdicts",
         text: format!(
-            "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
+            "The verdict derives from the interval and the page; the smallest difference that matters here is {theta}. Faster \
              or slower: the whole interval lies beyond {theta}. Equivalent: it lies within {theta}. Probably faster \
              or slower: it excludes equality but reaches inside {theta}, so the direction is sure and the size is \
-             not. Whatever is told apart must be borne out by Holm's procedure over all pairs of all workloads. Else \
-             inconclusive. Winners and \
-             letters go by faster and slower alone. Where nobody wins, the workload says how large a difference could \
-             still be: the largest end of the intervals between those that share the top. Fewer than {FEWEST_JUDGED} blocks in common are not judged."
+             not. Perhaps faster or slower (†): it excludes equality, but Holm's procedure over all pairs of all workloads \
+             does not confirm the difference. Else inconclusive. Winners and \
+             letters go by faster and slower alone. Where nobody wins, the workload states the largest ratio that the \
+             intervals between the contenders leave possible; beyond {largest} it is undecided. Fewer than {FEWEST_JUDGED} \
+             blocks in common are not judged."
         ),
     }
 }
@@ -139,8 +140,8 @@ fn many() -> Paragraph {
         title: "More than two targets",
         text: "All pairs of a workload are compared, and their intervals stand at the levels of Holm's step-down \
                procedure, so in a row of equal targets at most one row in twenty shows any difference. Letters are \
-               Piepho's compact display (insert and absorb), a for the best: targets that share a letter are not told \
-               apart by more than matters. Intervals, verdicts and letters are one computation and cannot contradict each other."
+               Piepho's compact display (insert and absorb), a for the best: targets that share a letter are not \
+               significantly different by more than matters."
             .to_owned(),
     }
 }

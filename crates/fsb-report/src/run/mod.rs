@@ -23,8 +23,10 @@ mod placement;
 pub(crate) mod published;
 mod rates;
 pub(crate) mod resolution;
+pub(crate) mod risks;
 mod rows;
 mod scaling;
+mod secondary;
 pub(crate) mod sections;
 pub(crate) mod short;
 mod shown;
@@ -36,6 +38,7 @@ mod trust;
 pub(crate) mod unjudged;
 pub(crate) mod view;
 mod warnings;
+mod withheld;
 
 pub use curve::{By, Scaling};
 pub use deciders::{DECIDERS, Decider};
@@ -47,6 +50,7 @@ pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Tim
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };
+pub use withheld::Withheld;
 
 #[cfg(test)]
 mod tests;

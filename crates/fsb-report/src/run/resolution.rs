@@ -13,26 +13,31 @@ pub(crate) fn bound(change: f64) -> String {
     format!("{} %", if rounded > 0.0 { rounded } else { 0.0 })
 }
 
-/// `equal within 1 %`, `no difference above 6 %`.
+/// `equal within 1 %`, `no difference larger than 6 %`, `a difference of no more than 8 %`, `undecided`.
 pub(crate) fn words(resolution: Resolution) -> String {
     match resolution {
         Resolution::EqualWithin(change) => format!("equal within {}", bound(change)),
-        Resolution::NoDifferenceAbove(change) => format!("no difference above {}", bound(change)),
+        Resolution::NoDifferenceAbove(change) => format!("no difference larger than {}", bound(change)),
+        Resolution::NoMoreThan(change) => format!("a difference of no more than {}", bound(change)),
+        Resolution::Undecided(_) => "undecided".to_owned(),
     }
 }
 
-/// Two lines below the table, where there are such rows: which are equal, and which are not decided.
+/// A line below the table for each kind of row without a winner.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    let said = |wanted: fn(Resolution) -> bool| {
+    let rows_with = |wanted: fn(Resolution) -> bool| {
         let of = |row: &Workload| {
             let resolution = row.resolution.filter(|resolution| wanted(*resolution))?;
             Some(format!("{} at {}", bound(resolution.change()), row.workload))
         };
         some_rows(&summary.rows.iter().filter_map(of).collect::<Vec<_>>())
     };
-    let equal = said(|resolution| matches!(resolution, Resolution::EqualWithin(_)));
-    let open = said(|resolution| matches!(resolution, Resolution::NoDifferenceAbove(_)));
-    let lines = [("Equal within ", equal), ("? no difference above ", open)];
+    let lines = [
+        ("Equal within ", rows_with(|found| matches!(found, Resolution::EqualWithin(_)))),
+        ("? no difference larger than ", rows_with(|found| matches!(found, Resolution::NoDifferenceAbove(_)))),
+        ("? a difference of no more than ", rows_with(|found| matches!(found, Resolution::NoMoreThan(_)))),
+        ("? undecided, up to ", rows_with(|found| matches!(found, Resolution::Undecided(_)))),
+    ];
     lines.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(start, rows)| format!("{start}{rows}.")).collect()
 }
 
@@ -47,5 +52,11 @@ mod tests {
         {
             assert_eq!(bound(change), text);
         }
+    }
+
+    #[test]
+    fn only_rows_without_a_difference_say_so() {
+        let said = [Resolution::NoDifferenceAbove(0.06), Resolution::NoMoreThan(0.06), Resolution::Undecided(0.4)];
+        assert_eq!(said.map(|found| words(found).contains("no difference")), [true, false, false]);
     }
 }

@@ -3,48 +3,39 @@
 use fsb_analysis::{
     BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
 };
-use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit, trial};
+use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
 
 use super::shown::ShownTrial;
-use super::summary::{Measured, Overall, TargetSummary, TrialPoint, Workload};
-use super::{cell, stretches};
-use crate::show::listed;
+use super::summary::{Measured, Overall, TargetSummary, Workload};
+use super::{cell, risks, secondary, stretches, withheld};
+use crate::mark;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
 pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
+    let barred = risks::barred(record);
+    rows.iter_mut().for_each(|row| row.ranking.bar(barred.iter().copied()));
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
-    for row in &mut rows {
-        row.withheld = spoilt(record, &row.workload, trials).filter(|_| row.ranking.outcome != Outcome::Nothing);
+    let of_run = withheld::of_run(record, trials);
+    // A target alone is not judged.
+    for row in rows.iter_mut().filter(|_| record.plan.targets.len() > 1) {
+        let found = of_run.clone().or_else(|| withheld::of_case(record, &row.workload, trials));
+        row.withheld = found.filter(|_| row.ranking.outcome != Outcome::Nothing);
         if row.withheld.is_some() {
             row.ranking.withhold();
         }
+    }
+    secondary::compare(&mut rows, record);
+    for row in &mut rows {
         for (index, cell) in row.cells.iter_mut().enumerate() {
             cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
-            cell.mark = mark(&row.ranking, index);
+            let verdict = cell.against.as_ref().map(|against| against.verdict);
+            let letters = row.ranking.letters[index].as_deref();
+            cell.mark = mark::of_value(&row.ranking.outcome, index, letters, verdict);
         }
         row.resolution = row.ranking.resolution();
     }
     rows
-}
-
-/// What spoilt more than half of the trials of a workload that targets are measured at in turn. What happens during one
-/// visit the others do not see, so that it falls on one target alone; in rounds it falls on all, and intervals hold all the
-/// same (docs/calibration.md).
-fn spoilt(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<String> {
-    if record.rounds.contains_key(label) {
-        return None;
-    }
-    let counted: Vec<&ShownTrial> =
-        trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect();
-    let disturbed = counted.iter().filter(|trial| !trial.disturbed.is_empty()).count();
-    let is_invalid = |trial: &&&ShownTrial| trial.outcome == trial::Outcome::Invalid && trial.disturbed.is_empty();
-    let invalid = counted.iter().filter(is_invalid).count();
-    let kinds = [(disturbed, "disturbed"), (invalid, "invalid")];
-    let kinds: Vec<String> =
-        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}")).collect();
-    let all = crate::show::counted(counted.len(), "trial");
-    (2 * (disturbed + invalid) > counted.len()).then(|| format!("of {all} {}", listed(&kinds)))
 }
 
 fn labels<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<&'a str> {
@@ -89,7 +80,7 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
         let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
         let state = state.unwrap_or(nothing);
         // What would not be judged is not decided.
-        let spoilt = spoilt(record, &workload, trials).is_some();
+        let spoilt = withheld::is_spoilt(record, &workload, trials);
         let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
         RowNow { workload, state }
     };
@@ -124,6 +115,7 @@ fn row(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Workload {
     Workload {
         workload: label.to_owned(),
         operation: operation.map(|trial| trial.what.operation.clone()).unwrap_or_default(),
+        durable: operation.is_some_and(|trial| trial.what.is_durable()),
         metric: primary.name,
         unit: primary.unit,
         better: primary.better,
@@ -143,7 +135,7 @@ fn nothing_measured() -> Metric {
 /// The values of each target; none of one that is not judged.
 fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
     let ranked = record.plan.targets.iter().map(|target| record.unjudged_target(target).is_none());
-    cells.iter().zip(ranked).map(|(cell, ranked)| if ranked { values(cell) } else { Vec::new() }).collect()
+    cells.iter().zip(ranked).map(|(cell, ranked)| if ranked { cell.values() } else { Vec::new() }).collect()
 }
 
 fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
@@ -154,29 +146,17 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
         .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), Outcome::Nothing))
 }
 
-fn values(cell: &Measured) -> Vec<BlockValue> {
-    let value = |point: &TrialPoint| BlockValue { block: point.block, value: point.value, part: point.part };
-    cell.trials.iter().map(value).collect()
-}
-
-fn mark(ranking: &Ranking, target: usize) -> String {
-    match &ranking.outcome {
-        Outcome::Undecided(contenders) if contenders.contains(&target) => "?".to_owned(),
-        Outcome::Alone(_) => String::new(),
-        _ => ranking.letters[target].clone().unwrap_or_default(),
-    }
-}
-
-/// Each target against the reference over all workloads where both have values.
+/// Each target that may win against the reference over all workloads where both have values.
 pub(super) fn overall(rows: &[Workload], targets: &[TargetSummary], theta: f64) -> Vec<Option<Overall>> {
     let against = |candidate: usize| {
-        if targets[0].unjudged.is_some() || targets[candidate].unjudged.is_some() {
+        let counts = |target: usize| targets[target].unjudged.is_none() && targets[target].may_win;
+        if !counts(0) || !counts(candidate) {
             return None;
         }
         let pairs: Vec<_> = rows
             .iter()
             .filter(|row| row.withheld.is_none())
-            .map(|row| (row.better, values(&row.cells[0]), values(&row.cells[candidate])))
+            .map(|row| (row.better, row.cells[0].values(), row.cells[candidate].values()))
             .filter(|(_, baseline, candidate)| !baseline.is_empty() && !candidate.is_empty())
             .collect();
         let workloads: Vec<Weighted<'_>> = pairs

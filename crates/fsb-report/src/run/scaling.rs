@@ -97,16 +97,17 @@ fn held(curve: &Scaling, rows: &[Workload], target: usize) -> Option<usize> {
 /// threads.`
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let of = |curve: &Scaling| if curve.by == By::Rate { rates(summary, curve) } else { line(summary, curve) };
-    summary.scaling.iter().filter_map(of).collect()
+    let is_judged = |curve: &&Scaling| curve.rows.iter().all(|row| summary.rows[*row].withheld.is_none());
+    summary.scaling.iter().filter(is_judged).filter_map(of).collect()
 }
 
 /// `random read 4K: p99 stays below 10.0 ms up to 8 k/s on ext4, not even at 1 k/s on xfs.`
 fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
-    let mut alike: Vec<(Option<usize>, Vec<&str>)> = Vec::new();
+    let mut alike: Vec<(Option<usize>, Vec<String>)> = Vec::new();
     for (target, held) in summary.targets.iter().zip(&curve.held) {
         match alike.iter_mut().find(|(known, _)| known == held) {
-            Some((_, names)) => names.push(&target.name),
-            None => alike.push((*held, vec![&target.name])),
+            Some((_, names)) => names.push(target.label()),
+            None => alike.push((*held, vec![target.label()])),
         }
     }
     let told: Vec<String> = alike
@@ -131,19 +132,19 @@ fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
 
 fn line(summary: &Summary, curve: &Scaling) -> Option<String> {
     // Targets whose curves stop alike are named together.
-    let mut alike: Vec<(Knee, Vec<&str>)> = Vec::new();
+    let mut alike: Vec<(Knee, Vec<String>)> = Vec::new();
     for (target, knee) in summary.targets.iter().zip(&curve.knees) {
         let Some(knee) = *knee else { continue };
         match alike.iter_mut().find(|(known, _)| *known == knee) {
-            Some((_, names)) => names.push(&target.name),
-            None => alike.push((knee, vec![&target.name])),
+            Some((_, names)) => names.push(target.label()),
+            None => alike.push((knee, vec![target.label()])),
         }
     }
     let told: Vec<String> = alike.iter().map(|(knee, names)| words(curve, *knee, names)).collect();
     (!told.is_empty()).then(|| format!("{}: {}.", curve.what, told.join(", ")))
 }
 
-fn words(curve: &Scaling, knee: Knee, names: &[&str]) -> String {
+fn words(curve: &Scaling, knee: Knee, names: &[String]) -> String {
     let level = |place: usize| curve.levels[place];
     let span = match (knee.lo, knee.hi) {
         (lo, hi) if lo == hi => String::new(),

@@ -3,6 +3,7 @@
 use super::summary::{Summary, TargetSummary, Workload};
 use super::{courses, deciders, stretches, tables};
 use crate::chart;
+use crate::mark;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
 use crate::view::{Row, View};
 
@@ -21,10 +22,11 @@ fn columns(summary: &Summary) -> Block {
     let item = |(place, target): (usize, &TargetSummary)| {
         let what = (target.what != target.name).then(|| target.what.clone());
         let is_reference = place == summary.reference && summary.compares();
+        let risk = (!target.risks.is_empty()).then(|| mark::statement(&target.name, &target.risks));
         let reference = is_reference.then(|| "the others are compared with it".to_owned());
         ColumnItem {
-            name: target.name.clone(),
-            remarks: what.into_iter().chain(reference).collect(),
+            name: target.label(),
+            remarks: what.into_iter().chain(reference).chain(risk).collect(),
             failed: target.failed.clone(),
         }
     };
@@ -102,11 +104,11 @@ fn rounds(summary: &Summary, workload: &Workload) -> Option<String> {
     let scatter = cells.clone().filter_map(|(target, cell)| {
         let found = cell.scatter?;
         let (rounds, blocks) = (brief(found.between_rounds), brief(found.between_blocks));
-        Some(format!("{} against {reference}: between rounds {rounds}, between blocks {blocks}.", target.name))
+        Some(format!("{} against {reference}: between rounds {rounds}, between blocks {blocks}.", target.label()))
     });
     let kinds = cells.filter_map(|(target, cell)| {
         let words = stretches::words(cell.not_stationary.as_ref()?, workload.unit, workload.better);
-        Some(format!("{} is not stationary (~): {words}.", target.name))
+        Some(format!("{} is not stationary (~): {words}.", target.label()))
     });
     let said: Vec<String> = kinds.chain(scatter).collect();
     (!said.is_empty()).then(|| said.join(" "))

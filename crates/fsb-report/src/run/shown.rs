@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::Phase;
-use fsb_model::workload::Params;
+use fsb_model::workload::{Durability, Params};
 use fsb_model::{Better, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
 
@@ -60,6 +60,21 @@ pub struct ShownCell {
     pub operation: String,
     /// The member of the registry, and all its parameters.
     pub params: Params,
+}
+
+impl ShownCell {
+    /// Whether it writes, or makes data durable.
+    pub fn writes(&self) -> bool {
+        let reads = |name: &str| name.ends_with("read") || name.ends_with("readv");
+        let only_reads = reads(&self.operation) || ["stat", "scan", "readdir"].contains(&self.operation.as_str());
+        !only_reads || self.is_durable()
+    }
+
+    /// Whether its data must be on the device when the clock stops.
+    pub fn is_durable(&self) -> bool {
+        let durability = self.params.get("durability").and_then(serde_json::Value::as_str);
+        durability.is_some_and(|found| [Durability::End, Durability::Each].iter().any(|asked| asked.name() == found))
+    }
 }
 
 /// A value and what it is of.

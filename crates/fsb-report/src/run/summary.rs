@@ -3,7 +3,10 @@
 use std::fmt;
 
 use fsb_analysis::compare::Finding;
-use fsb_analysis::{Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter};
+use fsb_analysis::{
+    BlockValue, Comparison, Description, Estimate, Interval, NotStationary, Ranking, Resolution, Scatter,
+};
+use fsb_model::run::Risk;
 use fsb_model::{Better, Unit};
 use serde::Serialize;
 
@@ -12,6 +15,8 @@ use super::curve::Scaling;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
+use super::withheld::Withheld;
+use crate::mark;
 use crate::paragraph::Paragraph;
 use crate::show::NOT_HERE;
 
@@ -85,9 +90,9 @@ pub struct Trust {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
-    /// Something else was measured along with the targets, or there is too little of everything.
+    /// Something else was measured along with the targets, or there is too little of everything: no case is judged.
     Low,
-    /// What was met widens the intervals, or spoilt a part.
+    /// Interference widens the intervals, or some cases are not judged.
     Fair,
     /// Nothing was met that matters.
     High,
@@ -130,6 +135,18 @@ pub struct TargetSummary {
     /// Why this machine cannot make it, where the plan said that some cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
+    /// The reasons why it is unsafe: data that it reports as synced may be lost. Empty for a safe target.
+    #[serde(rename = "unsafe", skip_serializing_if = "Vec::is_empty")]
+    pub risks: Vec<Risk>,
+    /// Whether it may win: an unsafe target beside safe ones may not, unless the plan says so.
+    pub may_win: bool,
+}
+
+impl TargetSummary {
+    /// The name with the mark of an unsafe target, as every output shows it.
+    pub fn label(&self) -> String {
+        mark::name(&self.name, &self.risks)
+    }
 }
 
 /// One workload.
@@ -139,6 +156,8 @@ pub struct Workload {
     pub workload: String,
     /// What it does to a file.
     pub operation: String,
+    /// Whether its data must be on the device when the clock stops.
+    pub durable: bool,
     /// The metric that targets are compared by.
     pub metric: String,
     /// Its unit.
@@ -152,9 +171,9 @@ pub struct Workload {
     /// Where nobody wins: how large a difference could still be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<Resolution>,
-    /// Why nothing is judged although there are values enough: what spoilt most of the trials.
+    /// The reason why nothing is judged although there are values enough.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<String>,
+    pub withheld: Option<Withheld>,
     /// What the data support, in a sentence.
     pub finding: String,
 }
@@ -168,7 +187,8 @@ pub struct Measured {
     pub estimate: Option<Estimate>,
     /// Compared with the reference; absent for the reference itself.
     pub against: Option<Comparison>,
-    /// Letters of the ranking; `?` where the row is undecided and this target may be the fastest; else empty.
+    /// Letters of the ranking; `?` behind them where the row has no winner and this target may be the fastest; `†` where
+    /// the difference from the reference is not confirmed.
     pub mark: String,
     /// Where the scatter of the ratio to the reference comes from; absent where there were no rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,6 +267,13 @@ pub struct Secondary {
     pub description: Description,
     /// 95 % t-interval of the mean; absent where not judged.
     pub interval: Option<Interval>,
+    /// Costs that the first screen compares: against the reference's; of a rate with deferred work, against the rate
+    /// without. Corrected for all such comparisons of the page. Absent for other metrics and where not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Comparison>,
+    /// The values that a comparison rests on.
+    #[serde(skip)]
+    pub(crate) points: Vec<BlockValue>,
 }
 
 /// All workloads together.
@@ -259,9 +286,9 @@ pub struct Overall {
 }
 
 impl Summary {
-    /// The name of the target that the others are compared with.
-    pub fn reference_name(&self) -> &str {
-        self.targets.get(self.reference).map_or("", |target| &target.name)
+    /// The label of the target that the others are compared with.
+    pub fn reference_name(&self) -> String {
+        self.targets.get(self.reference).map_or_else(String::new, TargetSummary::label)
     }
 
     /// Whether any row is ranked.
@@ -286,6 +313,11 @@ impl Summary {
 }
 
 impl Workload {
+    /// Whether any target has a value.
+    pub(crate) fn has_values(&self) -> bool {
+        self.cells.iter().any(|cell| cell.estimate.is_some())
+    }
+
     /// The operations whose latencies are known, in the order in which targets record them.
     pub(crate) fn timed_operations(&self) -> Vec<&str> {
         let mut operations: Vec<&str> = Vec::new();
@@ -299,6 +331,12 @@ impl Workload {
 }
 
 impl Measured {
+    /// The values of its trials, as comparisons take them.
+    pub(crate) fn values(&self) -> Vec<BlockValue> {
+        let value = |point: &TrialPoint| BlockValue { block: point.block, value: point.value, part: point.part };
+        self.trials.iter().map(value).collect()
+    }
+
     /// A metric beside the one that targets are compared by.
     pub(crate) fn beside(&self, metric: &str) -> Option<&Secondary> {
         self.secondary.iter().find(|secondary| secondary.metric == metric)

@@ -48,7 +48,7 @@ pub(super) fn warning(summary: &Summary) -> Option<String> {
 fn rows(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
     let of_row = |row: &Workload| {
         let cells = summary.targets.iter().zip(&row.cells);
-        let cells = cells.filter_map(|(target, cell)| Some(format!("{} {}", target.name, told(cell)?)));
+        let cells = cells.filter_map(|(target, cell)| Some(format!("{} {}", target.label(), told(cell)?)));
         let cells: Vec<String> = cells.collect();
         (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), row.workload))
     };

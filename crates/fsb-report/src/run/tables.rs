@@ -7,7 +7,7 @@ use super::environment::EnvironmentTable;
 use super::headline::level;
 use super::latency::{columns, quantile_name};
 use super::published::{Published, PublishedLayout, PublishedRow};
-use super::summary::{Measured, Summary, Workload};
+use super::summary::{Measured, Summary, TargetSummary, Workload};
 use crate::judged::Judged;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::show::{counted, grouped, percent};
@@ -21,8 +21,9 @@ pub(super) fn caption(summary: &Summary) -> String {
         (false, _) => "Estimates with their 95 % intervals.".to_owned(),
         (true, false) => format!("Change against {reference}. Too few blocks to judge."),
         (true, true) => format!(
-            "Change against {reference}, with its interval and verdict. Targets that share a letter are not told apart; \
-             ? is not decided."
+            "Change against {reference} in this run, with its interval and verdict. Targets that share a letter are not \
+             significantly different by more than {}; ? is undecided.",
+            percent(summary.theta)
         ),
     }
 }
@@ -49,7 +50,7 @@ pub(super) fn total(summary: &Summary) -> Option<TableRow> {
 }
 
 fn names(summary: &Summary) -> Vec<String> {
-    summary.targets.iter().map(|target| target.name.clone()).collect()
+    summary.targets.iter().map(TargetSummary::label).collect()
 }
 
 /// Every statistic of one workload, targets down.
@@ -62,7 +63,7 @@ pub(super) fn numbers(summary: &Summary, workload: &Workload, row: &Row<'_>) -> 
     let rows = summary.targets.iter().enumerate().map(|(target, found)| {
         let best = row.outcome == Outcome::Winner(target);
         let cells = statistics(summary, workload, &workload.cells[target], &row.cells[target], best);
-        TableRow::of_column(target, &found.name, cells)
+        TableRow::of_column(target, &found.label(), cells)
     });
     Table::new(caption_of_numbers(summary, workload), head, rows.collect())
 }
@@ -139,7 +140,7 @@ pub(super) fn latency(summary: &Summary, workload: &Workload, operation: &str) -
         cells.extend(
             quantiles.iter().map(|q| latency.at(*q).map_or_else(|| TableCell::of("–"), |s| TableCell::of(show(s)))),
         );
-        rows.push(TableRow::of_column(target, &summary.targets[target].name, cells));
+        rows.push(TableRow::of_column(target, &summary.targets[target].label(), cells));
     }
     let head = ["Target".to_owned(), "Operations".to_owned(), "Mean".to_owned()];
     let head = head.into_iter().chain(quantiles.iter().map(|q| quantile_name(*q))).collect();
@@ -245,7 +246,7 @@ pub(super) fn published(summary: &Summary, published: &Published) -> Table {
         return configurations(summary, published);
     }
     let mut head = vec!["Test".to_owned()];
-    head.extend(summary.targets.iter().map(|target| format!("{}, here", target.name)));
+    head.extend(summary.targets.iter().map(|target| format!("{}, here", target.label())));
     head.extend(published.file_systems.iter().map(|name| format!("{name}, published")));
     let cell = |row: &PublishedRow, value: &Option<f64>, class: &'static str| match value {
         Some(value) if row.unit == Unit::Seconds => TableCell { class, ..TableCell::of(grouped(value * 1e6)) },
@@ -264,7 +265,8 @@ pub(super) fn published(summary: &Summary, published: &Published) -> Table {
 
 /// The same where rows are file systems.
 fn configurations(summary: &Summary, published: &Published) -> Table {
-    let targets: Vec<&str> = summary.targets.iter().map(|target| target.name.as_str()).collect();
+    let targets = names(summary);
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
     let rows = published.configurations(&targets).into_iter().map(|one| {
         let (whose, class) = if one.published { ("published", "published") } else { ("here", "value") };
         let cells = one.values.into_iter().map(|value| TableCell { class, ..TableCell::of(value) });

@@ -6,6 +6,7 @@ use fsb_model::{Outcome, Phase, RunRecord};
 
 use super::shown::ShownTrial;
 use super::summary::{Summary, Trust, TrustLevel};
+use super::withheld::{self, Withheld};
 use super::{disturbed, media};
 use crate::show::counted;
 
@@ -29,31 +30,20 @@ pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -
     Some(Trust { level, because })
 }
 
-/// What a run's own warnings say is told in the line.
-pub(super) fn tells(warning: &str) -> bool {
-    reason(warning).is_some() || warning.starts_with(DIFFERENT_MEDIA)
+/// Whether the line reports what a warning of the run says.
+pub(super) fn reports(warning: &str) -> bool {
+    withheld::is_reason(warning) || warning.starts_with(DIFFERENT_MEDIA)
 }
 
-/// A warning of the run itself as a reason.
-fn reason(warning: &str) -> Option<String> {
-    let first = |text: &str| text.split(';').next().unwrap_or(text).to_owned();
-    if warning.starts_with("not alone") {
-        return Some("another run measured at the same time".to_owned());
-    }
-    warning.strip_prefix("unreliable: ").map(first)
-}
-
+/// Reasons why no case is judged, or why a target alone tells little.
 fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(TrustLevel, String)> {
     let mut found: Vec<String> = summary.unjudged.clone().into_iter().collect();
-    found.extend(record.warnings.iter().filter_map(|warning| reason(warning)));
-    found.extend(disturbed::share(trials).filter(|share| share.most()).map(|share| share.words()));
-    let withheld = summary.rows.iter().filter(|row| row.withheld.is_some()).count();
-    if withheld > 0 {
-        let all = counted(summary.rows.len(), "workload");
-        found.push(format!("most trials were disturbed or invalid at {withheld} of {all}"));
+    found.extend(withheld::of_run(record, trials).map(|why| why.to_text()));
+    if judges_nothing(summary) {
+        found.extend(withheld::memory(record));
+        found.extend(disturbed::share(trials).filter(|share| share.most()).map(|share| share.words()));
+        found.extend(spoilt(summary));
     }
-    let lost = lost(trials);
-    found.extend(lost.filter(|(lost, all)| 4 * lost > *all).map(words_of_lost));
     // A single block has no scatter, so that a target alone has no interval either.
     if summary.blocks == 1 || summary.is_comparison() && (summary.blocks as usize) < FEWEST_JUDGED {
         let are = if summary.blocks == 1 { "is" } else { "are" };
@@ -62,12 +52,27 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(Tru
     found.into_iter().map(|why| (TrustLevel::Low, why)).collect()
 }
 
+/// Whether all cases are withheld, or there is one target alone.
+fn judges_nothing(summary: &Summary) -> bool {
+    !summary.is_comparison() || summary.rows.iter().all(|row| row.withheld.is_some() || !row.has_values())
+}
+
+/// `most trials were disturbed or invalid at 1 of 12 workloads`.
+fn spoilt(summary: &Summary) -> Option<String> {
+    let spoilt = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Spoilt { .. }))).count();
+    let all = counted(summary.rows.len(), "workload");
+    (spoilt > 0).then(|| format!("most trials were disturbed or invalid at {spoilt} of {all}"))
+}
+
 fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(TrustLevel, String)> {
     let mut found: Vec<String> = Vec::new();
-    found.extend(
-        disturbed::share(trials).filter(|share| !share.most() && share.of_all() > SOME).map(|share| share.words()),
-    );
-    found.extend(lost(trials).filter(|(lost, all)| 4 * lost <= *all).map(words_of_lost));
+    let memory = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Memory { .. }))).count();
+    if let Some(why) = withheld::memory(record).filter(|_| memory > 0) {
+        found.push(format!("{memory} of {} are not judged: {why}", counted(summary.rows.len(), "workload")));
+    }
+    found.extend(disturbed::share(trials).filter(|share| share.of_all() > SOME).map(|share| share.words()));
+    found.extend(spoilt(summary));
+    found.extend(lost(trials).map(words_of_lost));
     let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
     let cells = estimates().count();
     let unreliable = estimates().filter(|estimate| estimate.noise() == Noise::Unreliable).count();
@@ -144,6 +149,13 @@ mod tests {
         let said = line(|record, _| record.warnings.push("not alone: process 7 measured at the same time".to_owned()));
         assert!(said.starts_with("trust: low, because another run measured at the same time"), "{said}");
         let said = line(|record, _| record.warnings.push("unreliable: free memory was left; rates are off".to_owned()));
+        assert!(
+            said.starts_with("trust: fair, because 7 of 12 workloads are not judged: free memory was left"),
+            "{said}"
+        );
+        let (mut record, trials) = sample::run(&["ext4"], 8);
+        record.warnings.push("unreliable: free memory was left; rates are off".to_owned());
+        let said = Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default();
         assert!(said.starts_with("trust: low, because free memory was left"), "{said}");
     }
 

@@ -2,7 +2,7 @@
 
 use fsb_analysis::{Outcome, Ranking};
 
-use super::summary::Summary;
+use super::summary::{Summary, TargetSummary};
 use crate::paragraph::Paragraph;
 use crate::show::{capital, counted, listed_or_counted};
 
@@ -18,6 +18,7 @@ pub(super) fn strip(summary: &mut Summary) {
         for cell in &mut row.cells {
             (cell.against, cell.scatter) = (None, None);
             cell.mark.clear();
+            cell.secondary.iter_mut().for_each(|secondary| secondary.against = None);
         }
     }
     summary.overall.fill(None);
@@ -25,7 +26,7 @@ pub(super) fn strip(summary: &mut Summary) {
 
 /// The headline.
 pub(super) fn headline(summary: &Summary, why: &str) -> String {
-    let names: Vec<&str> = summary.targets.iter().map(|target| target.name.as_str()).collect();
+    let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
     let (workloads, blocks) = (counted(summary.rows.len(), "workload"), counted(summary.blocks as usize, "block"));
     let targets = listed_or_counted(&names, "target");
     format!("{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.", capital(why))

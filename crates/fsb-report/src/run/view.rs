@@ -3,9 +3,10 @@
 use fsb_analysis::Verdict;
 use fsb_model::Better;
 
-use super::summary::{Measured, Summary, Trust, Workload};
+use super::summary::{Measured, Summary, TargetSummary, Trust, Workload};
 use super::{costs, deferred, rates, resolution, scaling, sustained};
 use crate::judged::Judged;
+use crate::mark;
 use crate::screen::Names;
 use crate::show::percent;
 use crate::view::{CellView, Row, RowData, View, Words};
@@ -15,16 +16,17 @@ const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhe
 /// Of a summary.
 pub(crate) fn of(summary: &Summary) -> View<'_> {
     let notes = beside_numbers(summary);
+    let rows: Vec<Row<'_>> = summary.rows.iter().map(|workload| row(summary, workload)).collect();
     View {
         words: WORDS,
         title: summary.name.clone(),
         headline: summary.headline.clone(),
-        names: summary.targets.iter().map(|target| target.name.clone()).collect(),
-        rows: summary.rows.iter().map(|workload| row(summary, workload)).collect(),
+        names: summary.targets.iter().map(TargetSummary::label).collect(),
         theta: summary.theta,
         unjudged: summary.unjudged.as_deref(),
-        legend: legend(summary, &notes),
-        explanation: explanation(summary, &notes),
+        legend: legend(summary, &rows, &notes),
+        explanation: explanation(summary, &rows, &notes),
+        rows,
         in_detail: false,
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
@@ -75,8 +77,9 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
 }
 
 /// What the signs of the table mean, where they occur.
-fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
-    let names = Names::of(summary.targets.iter().map(|target| target.name.as_str()));
+fn legend(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Vec<String> {
+    let labels: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
+    let names = Names::of(labels.iter().map(String::as_str));
     let mut notes = names.legend();
     let compared = summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     let (mut any, mut judged) = (false, false);
@@ -85,8 +88,8 @@ fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
         judged |= comparison.verdict != Verdict::NotJudged;
     }
     if any {
-        let interval = if judged { ", 95 % interval" } else { "" };
-        let letters = if summary.is_judged() { " Same letter: not told apart." } else { "" };
+        let interval = if judged { " with 95 % interval, in this run" } else { "" };
+        let letters = if summary.is_judged() { same_letter(summary.theta) } else { String::new() };
         let less =
             if summary.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
         let reference = names.shown(summary.reference);
@@ -98,10 +101,16 @@ fn legend(summary: &Summary, beside: &[String]) -> Vec<String> {
             notes.push("Estimate and half-width of its 95 % interval.".to_owned());
         }
     }
+    notes.extend(mark::legend(rows));
     notes.extend(resolution::lines(summary));
     notes.extend(beside.iter().map(|line| names.shorten(line)));
     notes.extend(summary.advice.clone());
     notes
+}
+
+/// Explains letters, behind another sentence.
+fn same_letter(theta: f64) -> String {
+    format!(" Same letter: not significantly different by more than {}.", percent(theta))
 }
 
 /// What rows hold beside their numbers: work left for later, no device, processors, curves.
@@ -110,17 +119,15 @@ fn beside_numbers(summary: &Summary) -> Vec<String> {
     first.chain(sustained::lines(summary)).chain(costs::lines(summary)).chain(scaling::lines(summary)).collect()
 }
 
-fn explanation(summary: &Summary, beside: &[String]) -> Option<String> {
+fn explanation(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Option<String> {
     let compared = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.against.is_some());
     (summary.compares() && compared).then(|| {
         let judged = match summary.is_judged() {
-            true => {
-                format!(", 95 % interval. Same letter: not told apart at {}; ? not decided.", percent(summary.theta))
-            }
+            true => format!(" with 95 % interval, in this run.{} ? undecided.", same_letter(summary.theta)),
             false => ".".to_owned(),
         };
-        let lines = resolution::lines(summary);
-        let lines: String = lines.iter().chain(beside).map(|line| format!(" {line}")).collect();
+        let lines = mark::legend(rows).into_iter().chain(resolution::lines(summary));
+        let lines: String = lines.chain(beside.iter().cloned()).map(|line| format!(" {line}")).collect();
         format!("Change against {}{judged}{lines}", summary.reference_name())
     })
 }

@@ -8,7 +8,7 @@ use fsb_model::{Outcome, Phase, RunRecord};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, disturbed, geometry, media, stretches, sustained, trust};
+use super::{device, disturbed, geometry, media, risks, stretches, sustained, trust};
 use crate::show::{NOT_HERE, counted, some_of};
 
 /// More cells than this are not named in one warning.
@@ -17,14 +17,15 @@ const NAMED: usize = 3;
 /// What somebody must act on or know beside the numbers, then what `trust` sums up.
 pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> (Vec<String>, Vec<String>) {
     let own = || record.warnings.iter().filter(|warning| !warning.starts_with(DIFFERENT_MEDIA));
-    let mut urgent: Vec<String> = own().filter(|warning| !trust::tells(warning)).cloned().collect();
+    let mut urgent: Vec<String> = own().filter(|warning| !trust::reports(warning)).cloned().collect();
     if record.finished.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
     urgent.extend(geometry::warnings(record));
     urgent.extend(unflushed(record));
+    urgent.extend(risks::durable(summary));
     urgent.extend(lost(summary));
-    let mut warnings: Vec<String> = own().filter(|warning| trust::tells(warning)).cloned().collect();
+    let mut warnings: Vec<String> = own().filter(|warning| trust::reports(warning)).cloned().collect();
     warnings.extend(unjudged(summary));
     warnings.extend(warm_up(trials));
     // What the media turned out to be, not what was asked for.
@@ -85,10 +86,11 @@ pub(super) fn problems(summary: &Summary) -> Vec<String> {
     problems
 }
 
-fn cells(summary: &Summary) -> impl Iterator<Item = (&str, &Workload, &Measured)> {
-    summary.rows.iter().flat_map(|row| {
-        summary.targets.iter().zip(&row.cells).map(move |(target, cell)| (target.name.as_str(), row, cell))
-    })
+fn cells(summary: &Summary) -> impl Iterator<Item = (String, &Workload, &Measured)> {
+    summary
+        .rows
+        .iter()
+        .flat_map(|row| summary.targets.iter().zip(&row.cells).map(move |(target, cell)| (target.label(), row, cell)))
 }
 
 /// Targets that have numbers beside others that are ranked, a line for each reason.
@@ -96,7 +98,7 @@ fn unjudged(summary: &Summary) -> Vec<String> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for target in summary.targets.iter().filter(|_| summary.unjudged.is_none()) {
         if let Some(reason) = &target.unjudged {
-            by_reason.entry(reason).or_default().push(target.name.clone());
+            by_reason.entry(reason).or_default().push(target.label());
         }
     }
     by_reason.into_iter().map(|(why, names)| format!("{}: {why}: numbers, no ranks", some_of(&names, NAMED))).collect()

@@ -77,7 +77,7 @@ pub(crate) fn paint(verdict: Verdict) -> Option<Color> {
     match verdict {
         Verdict::Faster | Verdict::ProbablyFaster => Some(Color::Blue),
         Verdict::Slower | Verdict::ProbablySlower => Some(Color::Yellow),
-        Verdict::Inconclusive => Some(Color::DarkGrey),
+        Verdict::PerhapsFaster | Verdict::PerhapsSlower | Verdict::Inconclusive => Some(Color::DarkGrey),
         Verdict::Equivalent | Verdict::NotJudged => None,
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use names::Names;
 /// How wide a screen is where nothing is known about it.
 pub const WIDTH: usize = 80;
 /// Labels are not wrapped narrower than this.
-const LABEL: usize = 20;
+const LABEL: usize = 16;
 /// Between columns.
 const GAP: usize = 2;
 

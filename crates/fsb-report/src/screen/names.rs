@@ -2,6 +2,7 @@
 
 use textwrap::core::display_width;
 
+use crate::mark::UNSAFE;
 use crate::visible;
 
 /// Longer names are shortened.
@@ -20,15 +21,22 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Names {
         let full: Vec<String> = names.into_iter().map(|name| visible::line(name).into_owned()).collect();
-        let cut: Vec<String> = full.iter().map(|name| cut(name, NAME)).collect();
+        // A shortened name keeps the mark of an unsafe target.
+        let bare: Vec<&str> = full.iter().map(|name| name.strip_suffix(UNSAFE).unwrap_or(name)).collect();
+        let cut: Vec<String> = bare.iter().map(|name| cut(name, NAME)).collect();
         let mut shown: Vec<String> = Vec::new();
-        for (place, name) in full.iter().enumerate() {
+        for (place, name) in bare.iter().enumerate() {
             let alike: Vec<&str> = (0..full.len())
                 .filter(|other| *other != place && cut[*other] == cut[place])
-                .map(|other| full[other].as_str())
+                .map(|other| bare[other])
                 .collect();
             let short = if alike.is_empty() { cut[place].clone() } else { difference(name, &alike) };
             shown.push(numbered(short, &shown, &cut[place + 1..]));
+        }
+        for (shown, full) in shown.iter_mut().zip(&full) {
+            if full.ends_with(UNSAFE) {
+                shown.push_str(UNSAFE);
+            }
         }
         Names { full, shown }
     }

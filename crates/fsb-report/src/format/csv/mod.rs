@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
 /// The whole table.
 pub fn render(report: &Report<'_>) -> String {
     match report {
-        Report::Run { summary, trials } => trials::render(trials, summary.unjudged.as_deref()),
+        Report::Run { summary, trials } => trials::render(trials, summary),
         Report::Comparison { document, detail } => statistics::render(Selection { document, detail: *detail }),
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::member::Format;
 use crate::chart;
+use crate::mark;
 use crate::page::block::{Block, Blocks, Opening, Section};
 use crate::page::escape::script_safe;
 use crate::page::table::{Table, TableCell, TableRow};
@@ -87,6 +88,7 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
         let table = Table::of_columns(opening.caption, &first, &view.names, rows);
         blocks.push(Block::table("overview", Table { foot: opening.total, ..table }));
     }
+    blocks.extend(mark::legend(&view.rows).map(|text| Block::text("note", text)));
     blocks.extend(view.notes.iter().map(|note| Block::text("note", note)));
     blocks.extend(view.advice.map(|advice| Block::text("advice", advice)));
     blocks.push(Block::Charts(chart::overview(view)));

@@ -11,10 +11,11 @@ use fsb_model::{Bytes, Outcome};
 use serde_json::Value;
 
 use crate::format::csv::cell::{UNJUDGED, text};
-use crate::run::{MetricKind, ShownMetric, ShownTrial};
+use crate::mark;
+use crate::run::{MetricKind, ShownMetric, ShownTrial, Summary};
 
 /// The columns.
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 18] = [
     "target",
     "workload",
     "operation",
@@ -32,10 +33,12 @@ const COLUMNS: [&str; 17] = [
     "backend",
     "durability",
     "part",
+    "unsafe",
 ];
 
 /// The file as it lies in a run directory. Where nothing is judged by the run, one more column says why in every line.
-pub(super) fn render(trials: &[ShownTrial], unjudged: Option<&str>) -> String {
+pub(super) fn render(trials: &[ShownTrial], summary: &Summary) -> String {
+    let unjudged = summary.unjudged.as_deref();
     let mut writer = ::csv::WriterBuilder::new().from_writer(Vec::new());
     let mut write = |record: &[String]| {
         writer.write_record(record).expect("a vector takes every record, and all have the same number of fields");
@@ -49,7 +52,7 @@ pub(super) fn render(trials: &[ShownTrial], unjudged: Option<&str>) -> String {
     write(&with(&COLUMNS.map(str::to_owned), UNJUDGED));
     for trial in trials.iter().filter(|trial| trial.counts()) {
         for (metric, value) in lines(trial, trials) {
-            write(&with(&record(trial, metric, value), unjudged.unwrap_or_default()));
+            write(&with(&record(trial, metric, value, summary), unjudged.unwrap_or_default()));
         }
     }
     let bytes = writer.into_inner().expect("a vector never fails to flush");
@@ -74,7 +77,8 @@ fn lines<'a>(trial: &'a ShownTrial, trials: &'a [ShownTrial]) -> Vec<(Option<&'a
         .collect()
 }
 
-fn record(trial: &ShownTrial, metric: Option<&MetricKind>, value: Option<f64>) -> [String; 17] {
+fn record(trial: &ShownTrial, metric: Option<&MetricKind>, value: Option<f64>, summary: &Summary) -> [String; 18] {
+    let target = summary.targets.iter().find(|target| target.name == trial.what.target);
     let param = |key: &str| match trial.what.params.get(key) {
         Some(Value::String(found)) => text(found).into_owned(),
         Some(Value::Null) | None => String::new(),
@@ -103,6 +107,7 @@ fn record(trial: &ShownTrial, metric: Option<&MetricKind>, value: Option<f64>) -
         param("backend"),
         param("durability"),
         trial.part.map(|part| part.to_string()).unwrap_or_default(),
+        target.map(|target| text(&mark::causes(&target.risks)).into_owned()).unwrap_or_default(),
     ]
 }
 

@@ -1,9 +1,14 @@
 use super::*;
 use crate::sample;
-use fsb_model::Trial;
+use fsb_model::run::Risk;
+use fsb_model::{RunRecord, Trial};
 
-fn rows(trials: &[Trial]) -> Vec<std::collections::BTreeMap<String, String>> {
-    let text = render(&ShownTrial::all(trials), None);
+fn table(record: &RunRecord, trials: &[Trial]) -> String {
+    render(&ShownTrial::all(trials), &Summary::of_run(record, trials))
+}
+
+fn rows(record: &RunRecord, trials: &[Trial]) -> Vec<std::collections::BTreeMap<String, String>> {
+    let text = table(record, trials);
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     assert_eq!(reader.headers().unwrap().iter().collect::<Vec<_>>(), COLUMNS);
     reader.deserialize().map(Result::unwrap).collect()
@@ -11,8 +16,8 @@ fn rows(trials: &[Trial]) -> Vec<std::collections::BTreeMap<String, String>> {
 
 #[test]
 fn every_rate_and_latency_of_measured_trials_is_there_to_the_last_digit() {
-    let (_, trials) = sample::run(&["ext4", "xfs"], 5);
-    let rows = rows(&trials);
+    let (record, trials) = sample::run(&["ext4", "xfs"], 5);
+    let rows = rows(&record, &trials);
     for trial in &trials {
         let own: Vec<_> = rows
             .iter()
@@ -29,8 +34,8 @@ fn every_rate_and_latency_of_measured_trials_is_there_to_the_last_digit() {
 
 #[test]
 fn a_trial_without_a_value_has_one_line_with_its_reason() {
-    let (_, trials) = sample::run(&["ext4", "xfs", "btrfs"], 5);
-    let rows = rows(&trials);
+    let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 5);
+    let rows = rows(&record, &trials);
     let lost: Vec<_> = rows.iter().filter(|row| row["outcome"] != "ok").collect();
     let [lost] = lost.as_slice() else { panic!("{lost:?}") };
     assert_eq!(lost["outcome"], "failed: write to /target/f0000: No space left on device (ENOSPC)");
@@ -40,30 +45,41 @@ fn a_trial_without_a_value_has_one_line_with_its_reason() {
 
 #[test]
 fn warm_up_and_superseded_trials_are_left_out() {
-    let (_, mut trials) = sample::run(&["ext4"], 2);
+    let (record, mut trials) = sample::run(&["ext4"], 2);
     trials.truncate(2);
     trials[0].superseded = true;
     trials[1].phase = fsb_model::Phase::Warmup;
-    assert_eq!(render(&ShownTrial::all(&trials), None).lines().count(), 1);
+    assert_eq!(table(&record, &trials).lines().count(), 1);
 }
 
 #[test]
 fn odd_names_and_texts_survive() {
-    let (_, mut trials) = sample::run(&["ext4"], 1);
+    let (record, mut trials) = sample::run(&["ext4"], 1);
     trials.truncate(1);
     trials[0].target = "a,\"b\"\nc".to_owned();
     trials[0].params.insert("file_size".to_owned(), "4K".into());
     trials[0].params.remove("threads");
-    let rows = rows(&trials);
+    let rows = rows(&record, &trials);
     assert_eq!(rows[0]["target"], "a,\"b\"\nc");
     assert_eq!((rows[0]["file_size"].as_str(), rows[0]["threads"].as_str()), ("4096", ""));
 }
 
 #[test]
 fn what_is_not_judged_says_so_in_every_line() {
-    let (_, trials) = sample::run(&["ext4", "xfs"], 1);
-    let text = render(&ShownTrial::all(&trials), Some("emulated: a functional run"));
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 1);
+    record.emulated = true;
+    let text = table(&record, &trials);
     let mut lines = text.lines();
-    assert!(lines.next().unwrap().ends_with(",durability,part,unjudged"));
+    assert!(lines.next().unwrap().ends_with(",durability,part,unsafe,unjudged"));
     assert!(lines.clone().count() > 8 && lines.all(|line| line.ends_with(",emulated: a functional run")));
+}
+
+#[test]
+fn lines_of_unsafe_targets_name_the_cause() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 2);
+    let risk = |cause: &str| Risk { cause: cause.to_owned(), loss: "a power failure may lose synced data".to_owned() };
+    record.targets.get_mut("xfs").unwrap().risks = vec![risk("nobarrier"), risk("write cache")];
+    for row in rows(&record, &trials) {
+        assert_eq!(row["unsafe"], if row["target"] == "xfs" { "nobarrier, write cache" } else { "" });
+    }
 }

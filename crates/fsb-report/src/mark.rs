@@ -1,0 +1,95 @@
+//! Marks beside values and names.
+
+use fsb_analysis::{Outcome, Verdict};
+use fsb_model::run::Risk;
+
+use crate::show::{counted, listed};
+use crate::view::Row;
+
+/// Marks contenders of a row that has no winner.
+pub(crate) const OPEN: char = '?';
+/// Marks a difference that the page does not confirm.
+pub(crate) const UNCONFIRMED: char = '†';
+/// Marks the name of a target that may lose synced data.
+pub const UNSAFE: &str = " (unsafe)";
+
+/// The mark of a value: its letters, `?` if it may be the best of a row without a winner, `†` if its difference from the
+/// baseline is not confirmed.
+pub(crate) fn of_value(outcome: &Outcome, place: usize, letters: Option<&str>, against: Option<Verdict>) -> String {
+    let mut mark = letters.unwrap_or_default().to_owned();
+    if matches!(outcome, Outcome::Undecided(contenders) if contenders.contains(&place)) {
+        mark.push(OPEN);
+    }
+    if against.is_some_and(Verdict::is_unconfirmed) {
+        mark.push(UNCONFIRMED);
+    }
+    mark
+}
+
+/// A target's name as every output shows it.
+pub fn name(name: &str, risks: &[Risk]) -> String {
+    if risks.is_empty() { name.to_owned() } else { format!("{name}{UNSAFE}") }
+}
+
+/// A target's name with the possible loss: `ext4,barrier=0 (unsafe: a power failure may lose synced data)`.
+pub(crate) fn name_with_loss(name: &str, risks: &[Risk]) -> String {
+    if risks.is_empty() { name.to_owned() } else { format!("{name} (unsafe: {})", losses(risks)) }
+}
+
+/// `ext4,barrier=0 is unsafe: a power failure may lose synced data (barrier=0)`.
+pub(crate) fn statement(name: &str, risks: &[Risk]) -> String {
+    format!("{name} is unsafe: {}", reason(risks))
+}
+
+/// `a power failure may lose synced data (barrier=0)`.
+pub(crate) fn reason(risks: &[Risk]) -> String {
+    format!("{} ({})", losses(risks), causes(risks))
+}
+
+/// The causes as one field of a table: `barrier=0, no journal`.
+pub(crate) fn causes(risks: &[Risk]) -> String {
+    risks.iter().map(|risk| risk.cause.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Each possible loss once.
+fn losses(risks: &[Risk]) -> String {
+    let mut losses: Vec<&str> = Vec::new();
+    for risk in risks {
+        if !losses.contains(&risk.loss.as_str()) {
+            losses.push(&risk.loss);
+        }
+    }
+    listed(&losses)
+}
+
+/// Explains the mark of unconfirmed differences, if it occurs.
+pub(crate) fn legend(rows: &[Row<'_>]) -> Option<String> {
+    let occurs = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(UNCONFIRMED));
+    let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();
+    let cases = counted(cases, "case");
+    occurs.then(|| format!("{UNCONFIRMED} perhaps: the interval excludes 0 %, but not after correction for {cases}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contenders_keep_their_letters() {
+        let open = Outcome::Undecided(vec![0, 2]);
+        assert_eq!(of_value(&open, 0, Some("ab"), None), "ab?");
+        assert_eq!(of_value(&open, 1, Some("b"), Some(Verdict::Slower)), "b");
+        assert_eq!(of_value(&open, 2, Some("a"), Some(Verdict::PerhapsFaster)), "a?†");
+        assert_eq!(of_value(&Outcome::Winner(1), 0, Some("b"), Some(Verdict::PerhapsSlower)), "b†");
+        assert_eq!(of_value(&Outcome::Alone(0), 0, None, None), "");
+    }
+
+    #[test]
+    fn every_loss_is_named_once() {
+        let risk = |cause: &str, loss: &str| Risk { cause: cause.to_owned(), loss: loss.to_owned() };
+        let power = "a power failure may lose synced data";
+        let risks = [risk("barrier=0", power), risk("cache", power), risk("no journal", "a crash may lose files")];
+        assert_eq!((name("ext4", &[]), name("ext4", &risks)), ("ext4".to_owned(), "ext4 (unsafe)".to_owned()));
+        assert_eq!(name_with_loss("ext4", &risks), format!("ext4 (unsafe: {power} and a crash may lose files)"));
+    }
+}

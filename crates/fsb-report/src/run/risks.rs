@@ -1,0 +1,93 @@
+//! Unsafe targets: which of them may win, and what a run says of them.
+
+use fsb_analysis::{Outcome, Verdict};
+use fsb_model::RunRecord;
+use fsb_model::run::Risk;
+
+use super::summary::{Summary, TargetSummary, Workload};
+use crate::mark;
+use crate::show::{counted, listed, some_rows};
+
+/// The risks of a target of the plan.
+pub(crate) fn of<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
+    record.targets.get(target).map_or(&[], |found| &found.risks)
+}
+
+/// The places of targets that may not win: unsafe ones beside safe ones, unless the plan lets them.
+pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
+    let targets = &record.plan.targets;
+    let is_unsafe = |place: &usize| !of(record, &targets[*place].name).is_empty();
+    let barred: Vec<usize> = (0..targets.len()).filter(is_unsafe).collect();
+    if record.plan.risky || barred.len() == targets.len() { Vec::new() } else { barred }
+}
+
+/// Names the risk of every unsafe target that is among the best of a row, before the answer does.
+pub(super) fn preface(summary: &Summary) -> String {
+    let is_best = |place: usize| {
+        summary.rows.iter().any(|row| match &row.ranking.outcome {
+            Outcome::Winner(winner) => *winner == place,
+            Outcome::Tie(tied) => tied.contains(&place),
+            _ => false,
+        })
+    };
+    let targets = summary.targets.iter().enumerate();
+    let best = targets.filter(|(place, target)| !target.risks.is_empty() && is_best(*place));
+    best.map(|(_, target)| format!("{}. ", mark::statement(&target.name, &target.risks))).collect()
+}
+
+/// `; ext4,barrier=0 (unsafe: a power failure may lose synced data) is faster at 3`: barred targets that are faster than
+/// every contender of a row.
+pub(super) fn faster(summary: &Summary) -> String {
+    let said = barred_targets(summary).filter_map(|(place, target)| {
+        let wins = summary.rows.iter().filter(|row| beats_contenders(row, place)).count();
+        (wins > 0).then(|| format!("; {} is faster at {wins}", mark::name_with_loss(&target.name, &target.risks)))
+    });
+    said.collect()
+}
+
+/// The same for one row.
+pub(super) fn faster_at(summary: &Summary, row: &Workload) -> String {
+    let said = barred_targets(summary).filter(|(place, _)| beats_contenders(row, *place));
+    said.map(|(_, target)| format!("; {} is faster", mark::name_with_loss(&target.name, &target.risks))).collect()
+}
+
+/// The answer if one safe target stands beside unsafe ones alone: `ext4 is the only safe target; …`.
+pub(super) fn only_safe(summary: &Summary) -> Option<String> {
+    let mut safe = summary.targets.iter().filter(|target| target.may_win);
+    let (Some(only), None) = (safe.next(), safe.next()) else { return None };
+    let workloads = counted(summary.rows.len(), "workload");
+    let faster = faster(summary);
+    let faster = if faster.is_empty() { "; no unsafe target is faster".to_owned() } else { faster };
+    (summary.targets.len() > 1).then(|| format!("{} is the only safe target at {workloads}{faster}.", only.name))
+}
+
+/// The statement that unsafe targets do different work where work is durable.
+pub(super) fn durable(summary: &Summary) -> Option<String> {
+    let rows: Vec<String> = summary.rows.iter().filter(|row| row.durable).map(|row| row.workload.clone()).collect();
+    let targets = summary.targets.iter().filter(|target| !target.risks.is_empty());
+    let targets: Vec<String> = targets.map(|target| mark::statement(&target.name, &target.risks)).collect();
+    let another = summary.targets.iter().any(|target| target.risks.is_empty());
+    (!rows.is_empty() && !targets.is_empty()).then(|| {
+        let work = if another { "an unsafe target does different work than a safe one" } else { "no target is safe" };
+        format!("durable cases ({}): {work}: {}", some_rows(&rows), targets.join("; "))
+    })
+}
+
+fn barred_targets(summary: &Summary) -> impl Iterator<Item = (usize, &TargetSummary)> {
+    summary.targets.iter().enumerate().filter(|(_, target)| !target.may_win)
+}
+
+/// Whether a target is faster than the winner of a row, or than everyone who may be it.
+fn beats_contenders(row: &Workload, place: usize) -> bool {
+    let beats = |contender: &usize| row.ranking.verdict(*contender, place) == Verdict::Faster;
+    match &row.ranking.outcome {
+        Outcome::Winner(contender) | Outcome::Alone(contender) => beats(contender),
+        Outcome::Tie(contenders) | Outcome::Undecided(contenders) => contenders.iter().all(beats),
+        Outcome::NotJudged | Outcome::Nothing => false,
+    }
+}
+
+/// The names of targets as tables and sentences show them.
+pub(super) fn names(summary: &Summary, places: &[usize]) -> String {
+    listed(&places.iter().map(|place| summary.targets[*place].label()).collect::<Vec<_>>())
+}

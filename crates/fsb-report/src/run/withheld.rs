@@ -1,0 +1,148 @@
+//! Cases that are not judged although they have values: the reasons, and what would help.
+
+use std::collections::BTreeSet;
+
+use fsb_model::{Outcome, RunRecord};
+use serde::Serialize;
+
+use super::shown::ShownTrial;
+use crate::show::{counted, listed};
+
+/// A reason why a case is not judged although it has values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Withheld {
+    /// Another run measured at the same time.
+    Concurrent,
+    /// Many trials of the run have no value.
+    Lost {
+        /// So many.
+        lost: usize,
+        /// Of all trials of cells that have values.
+        trials: usize,
+    },
+    /// The case writes, and free memory of the virtual machine was not touched first.
+    Memory {
+        /// The cause, as the run warned.
+        cause: String,
+    },
+    /// Targets take turns, and most trials were affected by interference or invalid: what happens during one visit falls on
+    /// one target alone. In rounds it falls on all, and intervals hold (docs/calibration.md).
+    Spoilt {
+        /// Trials of the case.
+        trials: usize,
+        /// Trials that were affected by interference.
+        disturbed: usize,
+        /// Other invalid trials.
+        invalid: usize,
+    },
+}
+
+impl Withheld {
+    /// `of 20 trials 11 disturbed`, `another run measured at the same time`.
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Withheld::Concurrent => "another run measured at the same time".to_owned(),
+            Withheld::Lost { lost, trials } => {
+                let have = if *lost == 1 { "has" } else { "have" };
+                format!("{lost} of {} {have} no value", counted(*trials, "trial"))
+            }
+            Withheld::Memory { cause } => cause.clone(),
+            Withheld::Spoilt { trials, disturbed, invalid } => {
+                let kinds = [(disturbed, "disturbed"), (invalid, "invalid")];
+                let kinds: Vec<String> = kinds
+                    .iter()
+                    .filter(|(count, _)| **count > 0)
+                    .map(|(count, kind)| format!("{count} {kind}"))
+                    .collect();
+                format!("of {} {}", counted(*trials, "trial"), listed(&kinds))
+            }
+        }
+    }
+
+    /// The reason for several cases together.
+    pub(super) fn summarized(&self) -> String {
+        match self {
+            Withheld::Spoilt { .. } => "most trials were disturbed or invalid".to_owned(),
+            other => other.to_text(),
+        }
+    }
+
+    /// What the case would be judged with: `fsb would judge with no other run beside it`.
+    pub(super) fn remedy(&self) -> &'static str {
+        match self {
+            Withheld::Concurrent => "fsb would judge with no other run beside it",
+            Withheld::Lost { .. } => "fsb would judge with values of three quarters of the trials",
+            Withheld::Memory { .. } => "fsb would judge with memory that was touched first (a larger --budget)",
+            Withheld::Spoilt { .. } => "fsb would judge with a quieter machine (fsb doctor)",
+        }
+    }
+}
+
+/// The reason why no case of a run is judged.
+pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withheld> {
+    if record.warnings.iter().any(|warning| is_concurrent(warning)) {
+        return Some(Withheld::Concurrent);
+    }
+    let (lost, trials) = lost(trials);
+    (4 * lost > trials).then_some(Withheld::Lost { lost, trials })
+}
+
+/// The reason why this case is not judged.
+pub(super) fn of_case(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<Withheld> {
+    let own = of_label(label, trials);
+    let cause = memory(record).filter(|_| own.iter().any(|trial| trial.what.writes()));
+    spoilt(record, label, &own).or(cause.map(|cause| Withheld::Memory { cause }))
+}
+
+/// The cause why memory was not touched first.
+pub(super) fn memory(record: &RunRecord) -> Option<String> {
+    record.warnings.iter().find_map(|warning| memory_cause(warning))
+}
+
+/// Whether a warning of a run is a reason to withhold cases, which the line of trust reports.
+pub(super) fn is_reason(warning: &str) -> bool {
+    is_concurrent(warning) || memory_cause(warning).is_some()
+}
+
+// Records have no type for these two warnings yet: this is the only place that reads their text.
+
+fn is_concurrent(warning: &str) -> bool {
+    warning.starts_with("not alone")
+}
+
+fn memory_cause(warning: &str) -> Option<String> {
+    let cause = warning.strip_prefix("unreliable: ")?;
+    Some(cause.split(';').next().unwrap_or(cause).to_owned())
+}
+
+/// Whether interference or failed validity checks affect most trials of a case, so that more blocks may help.
+pub(super) fn is_spoilt(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> bool {
+    spoilt(record, label, &of_label(label, trials)).is_some()
+}
+
+fn of_label<'a>(label: &str, trials: &'a [ShownTrial]) -> Vec<&'a ShownTrial> {
+    trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect()
+}
+
+fn spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withheld> {
+    if record.rounds.contains_key(label) {
+        return None;
+    }
+    let disturbed = own.iter().filter(|trial| !trial.disturbed.is_empty()).count();
+    let is_invalid = |trial: &&&ShownTrial| trial.outcome == Outcome::Invalid && trial.disturbed.is_empty();
+    let invalid = own.iter().filter(is_invalid).count();
+    let found = Withheld::Spoilt { trials: own.len(), disturbed, invalid };
+    (2 * (disturbed + invalid) > own.len()).then_some(found)
+}
+
+/// Trials without a value and all trials, of cells that have values: a cell without any is no contender.
+fn lost(trials: &[ShownTrial]) -> (usize, usize) {
+    let counted: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
+    let place = |trial: &ShownTrial| (trial.what.target.clone(), trial.what.workload.clone());
+    let measured: BTreeSet<(String, String)> =
+        counted.iter().filter(|trial| trial.outcome == Outcome::Ok).map(|trial| place(trial)).collect();
+    let of_measured: Vec<&&ShownTrial> = counted.iter().filter(|trial| measured.contains(&place(trial))).collect();
+    let lost = of_measured.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Invalid)).count();
+    (lost, of_measured.len())
+}
