@@ -12,10 +12,21 @@ use super::{resolution, risks};
 pub struct Decider {
     /// As people call it.
     pub machine: &'static str,
-    /// The suite of its work.
+    /// The suite that emulates its work.
     pub suite: &'static str,
+    /// The real program, if a plan measures it.
+    pub program: Option<Program>,
     /// Whether a row is part of its work, too: by what it does and what it is called.
     resembles: fn(&str, &str) -> bool,
+}
+
+/// A plan that measures a real program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// The plan's name, without its ending.
+    pub plan: &'static str,
+    /// The command that must be installed.
+    pub command: &'static str,
 }
 
 /// Those that ask most often. Their suites are the runner's; a test of the program compares both.
@@ -23,6 +34,7 @@ pub static DECIDERS: &[Decider] = &[
     Decider {
         machine: "mail server",
         suite: "varmail",
+        program: None,
         resembles: |operation, label| {
             ["create", "delete"].contains(&operation) && label.ends_with("durable")
                 || operation == "append" && label.contains("durable each")
@@ -31,6 +43,7 @@ pub static DECIDERS: &[Decider] = &[
     Decider {
         machine: "database",
         suite: "oltp",
+        program: Some(Program { plan: "postgresql", command: "pgbench" }),
         resembles: |operation, label| {
             label.starts_with("random write") && label.contains("durable each")
                 || label.starts_with("random read") && label.contains("cold")
@@ -40,6 +53,7 @@ pub static DECIDERS: &[Decider] = &[
     Decider {
         machine: "build machine",
         suite: "untar-build",
+        program: Some(Program { plan: "build", command: "make" }),
         resembles: |operation, label| {
             operation == "scan"
                 || operation == "create" && label.contains("threads")
@@ -58,22 +72,30 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
         return Vec::new();
     }
     let line = |(decider, said): (&Decider, Option<String>)| {
-        let own = summary.suite == decider.suite;
-        let here = match (&said, own) {
-            (Some(said), true) => format!("this run did its work: {said}."),
-            (Some(said), false) => format!("of what resembles its work, {said}."),
-            (None, _) => "this run did nothing that resembles its work.".to_owned(),
+        let measured = decider.program.is_some_and(|program| summary.suite == program.plan);
+        let emulated = summary.suite == decider.suite;
+        let here = match &said {
+            Some(said) if measured => format!("this run measured a real one: {said}."),
+            Some(said) if emulated => format!("this run emulated its work: {said}."),
+            Some(said) => format!("of what resembles its work, {said}."),
+            None => "this run did nothing that resembles its work.".to_owned(),
         };
-        let next = if own { String::new() } else { format!(" Its work itself: {}", command(summary, decider)) };
-        format!("A {}: {here}{next}", decider.machine)
+        let targets = targets(summary);
+        let program = decider.program.filter(|_| !measured).map(|Program { plan, command }| {
+            format!(" A real one, if {command} is installed: sudo fsb run {targets} {plan}.toml.")
+        });
+        let suite = (!emulated && !measured)
+            .then(|| format!(" An emulation: sudo fsb run {targets} --suite {}", decider.suite));
+        format!("A {}: {here}{}{}", decider.machine, program.unwrap_or_default(), suite.unwrap_or_default())
     };
     DECIDERS.iter().zip(said).map(line).collect()
 }
 
 /// `xfs is fastest at append 4K, durable each; no difference larger than 6 % at random read 4K, cold`.
 fn here(summary: &Summary, decider: &Decider) -> Option<String> {
-    let is_told =
-        |row: &&Workload| summary.suite == decider.suite || (decider.resembles)(&row.operation, &row.workload);
+    let is_whole =
+        decider.suite == summary.suite || decider.program.is_some_and(|program| program.plan == summary.suite);
+    let is_told = |row: &&Workload| is_whole || (decider.resembles)(&row.operation, &row.workload);
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for row in summary.rows.iter().filter(is_told) {
         let said = outcome(summary, row);
@@ -101,13 +123,13 @@ fn outcome(summary: &Summary, row: &Workload) -> String {
     }
 }
 
-/// What a shell takes, with the targets of this run on the usual medium.
-fn command(summary: &Summary, decider: &Decider) -> String {
+/// The targets of this run on the usual medium, as a shell takes them.
+fn targets(summary: &Summary) -> String {
     // A target on several kernels is one target here.
     let of_target = |text: &str| shell::word(text.split('%').next().unwrap_or(text));
     let mut targets: Vec<String> = summary.targets.iter().map(|target| of_target(&target.what)).collect();
     targets.dedup();
-    format!("sudo fsb run {} --suite {}", targets.join(" "), decider.suite)
+    targets.join(" ")
 }
 
 #[cfg(test)]
@@ -130,11 +152,30 @@ mod tests {
     }
 
     #[test]
+    fn a_real_program_comes_before_its_emulation() {
+        let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
+        let database = |record: &fsb_model::RunRecord| lines(&Summary::of_run(record, &trials))[1].clone();
+        let line = database(&record);
+        let real = line.find("A real one, if pgbench is installed: sudo fsb run ext4 xfs postgresql.toml.").unwrap();
+        assert!(real < line.find("An emulation: ").unwrap(), "{line}");
+        record.plan.name = "oltp".to_owned();
+        let line = database(&record);
+        assert!(
+            line.starts_with("A database: this run emulated its work: ") && line.contains("postgresql.toml"),
+            "{line}"
+        );
+        record.plan.name = "postgresql".to_owned();
+        let line = database(&record);
+        assert!(line.starts_with("A database: this run measured a real one: "), "{line}");
+        assert!(!line.contains("oltp") && !line.contains("pgbench"), "{line}");
+    }
+
+    #[test]
     fn a_run_of_the_work_itself_says_so() {
         let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
         record.plan.name = "varmail".to_owned();
         let lines = lines(&Summary::of_run(&record, &trials));
-        assert!(lines[0].starts_with("A mail server: this run did its work: "), "{}", lines[0]);
+        assert!(lines[0].starts_with("A mail server: this run emulated its work: "), "{}", lines[0]);
         assert!(!lines[0].contains("--suite"), "{}", lines[0]);
     }
 }

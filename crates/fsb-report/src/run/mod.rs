@@ -41,7 +41,7 @@ mod warnings;
 mod withheld;
 
 pub use curve::{By, Scaling};
-pub use deciders::{DECIDERS, Decider};
+pub use deciders::{DECIDERS, Decider, Program};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};

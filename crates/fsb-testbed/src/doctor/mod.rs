@@ -166,6 +166,11 @@ fn undo_entries() -> Finding {
     }
 }
 
+/// Whether a program is on PATH or in the administrators' directories.
+pub fn has_program(name: &str) -> bool {
+    program::find(name).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,9 +32,10 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
     let scratch = scratch();
     let text = stdout(&fsb(scratch.path(), &["list", "suites"]));
     for (machine, suite) in [("mail server", "varmail"), ("database", "oltp"), ("build machine", "untar-build")] {
-        let line = text.lines().find(|line| line.starts_with(&format!("A {machine}?"))).expect(&text);
-        let command = line.split_once("fsb ").expect(line).1;
-        assert!(command.ends_with(&format!("--suite {suite}")), "{line}");
+        assert!(text.lines().any(|line| line.starts_with(&format!("A {machine}?"))), "{text}");
+        let emulation = format!("--suite {suite}  # an emulation");
+        let line = text.lines().find(|line| line.ends_with(&emulation)).expect(&text);
+        let command = line.split_once("fsb ").expect(line).1.split_once("  #").expect(line).0;
         // The command is one.
         let plan: Vec<&str> = command.split(' ').chain(["--print-plan"]).collect();
         expect_code(&fsb(scratch.path(), &plan), 0);
@@ -53,6 +54,18 @@ fn whom_reports_answer_have_suites() {
         let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == decider.suite);
         assert_eq!(suite.and_then(|suite| suite.machine), Some(decider.machine), "{}", decider.suite);
     }
+}
+
+#[test]
+fn a_suite_named_after_a_real_program_leads_to_its_plan() {
+    let scratch = scratch();
+    let asked = fsb(scratch.path(), &["run", "ext4", "xfs", "--suite", "postgresql", "--seed", "7", "--print-plan"]);
+    let named = fsb(scratch.path(), &["run", "ext4", "xfs", "postgresql.toml", "--seed", "7", "--print-plan"]);
+    expect_code(&asked, 0);
+    assert_eq!(stdout(&asked), stdout(&named));
+    assert_eq!(stderr(&asked), "note: 'postgresql' is a plan: this is 'fsb run postgresql.toml'\n");
+    let suites = stdout(&fsb(scratch.path(), &["list", "suites"]));
+    assert!(suites.contains("--suite oltp  # an emulation") && suites.contains("xfs postgresql.toml"), "{suites}");
 }
 
 /// As many terminals have. What is copied from a message is not broken.

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use fsb_model::Repetition;
 use fsb_model::units::show_duration;
+use fsb_report::run::{DECIDERS, Program};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, typed};
 use fsb_runner::run::{self, Expected};
 use fsb_runner::suite::{REGISTRY, Suite};
+use fsb_testbed::doctor;
 
 use crate::front;
 
@@ -27,9 +29,21 @@ pub(super) fn text(columns: usize) -> String {
     text.push('\n');
     let machines = || REGISTRY.iter().filter_map(|suite| Some((suite.machine?, suite.name)));
     let widest = machines().map(|(machine, _)| machine.len()).max().unwrap_or(0);
+    let targets = TARGETS.join(" ");
     for (machine, suite) in machines() {
-        let asked = format!("A {machine}?");
-        text += &format!("{asked:0$}  fsb run {1} --suite {suite}\n", widest + 3, TARGETS.join(" "));
+        let emulation = format!("fsb run {targets} --suite {suite}  # an emulation");
+        let commands = match program_of(machine) {
+            None => vec![emulation],
+            Some((Program { plan, .. }, true)) => vec![format!("fsb run {targets} {plan}.toml"), emulation],
+            Some((Program { plan, command }, false)) => {
+                vec![emulation, format!("fsb run {targets} {plan}.toml  # needs {command}, which is not installed")]
+            }
+        };
+        let mut asked = format!("A {machine}?");
+        for command in commands {
+            let head = std::mem::take(&mut asked);
+            text += &(entry(&format!("{head:0$}  ", widest + 3), &command, columns) + "\n");
+        }
     }
     text.push('\n');
     text += &entry(
@@ -43,9 +57,15 @@ pub(super) fn text(columns: usize) -> String {
     text
 }
 
+/// The real program of a kind of machine, and whether it is installed.
+fn program_of(machine: &str) -> Option<(Program, bool)> {
+    let program = DECIDERS.iter().find(|decider| decider.machine == machine)?.program?;
+    Some((program, doctor::has_program(program.command)))
+}
+
 /// What is said of one suite, with its time and its machine.
 pub(super) fn about(suite: &Suite) -> String {
-    let machine = suite.machine.map(|machine| format!(" The work of a {machine}.")).unwrap_or_default();
+    let machine = suite.machine.map(|machine| format!(" It emulates the work of a {machine}.")).unwrap_or_default();
     format!("{}{machine} Two file systems take {}.", suite.about, time(suite))
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use fsb_model::units::parse_duration;
 use fsb_model::{Bytes, Identity, Place, Plan};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
-use fsb_runner::vm;
+use fsb_runner::{shipped_plan, suite, vm};
 use fsb_testbed::control;
 use fsb_vm::kernel;
 
@@ -181,9 +181,21 @@ fn unpack_kernels(file: &PlanFile) -> anyhow::Result<()> {
     Signals::catch(Second::Ends)?.let_go()
 }
 
+/// The shipped plan of that name; `None` for the name of a suite.
+fn plan_for_suite(name: &str) -> Option<&'static str> {
+    let is_suite = suite::REGISTRY.iter().any(|suite| suite.name == name);
+    shipped_plan::find(&format!("{name}.toml")).filter(|_| !is_suite).map(|plan| plan.name)
+}
+
 /// The command line laid over the plan file, if one is named.
 fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
-    let (files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
+    let (mut files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
+    let mut suite = arguments.suite;
+    // People ask for the suite of a program whose work a shipped plan measures.
+    if let Some(plan) = suite.as_deref().and_then(plan_for_suite) {
+        say(&format!("note: '{}' is a plan: this is 'fsb run {}'", suite.take().unwrap_or_default(), plan));
+        files.push(plan.to_owned());
+    }
     let under = match files.as_slice() {
         [] => PlanFile::default(),
         [file] => read_plan(Path::new(file))?,
@@ -197,7 +209,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         (Some(_), Some(_)) => return Err(exit::request("--trace and a command say both what is measured: give one")),
         (command, trace) => command.or(trace),
     };
-    let says_what = arguments.suite.is_some() || under.suite.is_some() || !under.workloads.is_empty();
+    let says_what = suite.is_some() || under.suite.is_some() || !under.workloads.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
         (None, None) => (Vec::new(), None),
         (Some(_), Some(_)) => {
@@ -218,7 +230,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let over = PlanFile {
         workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),
-        suite: arguments.suite,
+        suite,
         seed: arguments.seed,
         size: arguments.size.or(under.size).or(image),
         scale: arguments.scale.as_deref().map(typed),
