@@ -1,4 +1,4 @@
-//! How much runs of one plan vary, from runs between which nothing changed.
+//! The variation between runs of one plan, estimated from runs between which nothing changed.
 
 use std::collections::BTreeMap;
 

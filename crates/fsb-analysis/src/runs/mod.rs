@@ -20,16 +20,17 @@ use crate::sample::Sample;
 pub use power::Power;
 pub(crate) use prior::{Prior, effective_cases};
 
-/// How much one value, or one ratio of two targets, varies between runs: known from elsewhere than the runs compared.
+/// The variation of one value, or of one ratio of two targets, between runs, known from other sources than the runs
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Between {
     /// The standard deviation of logarithms, 0.05 for 5 %.
     pub sd: f64,
-    /// Where it comes from.
+    /// The source.
     pub source: BetweenSource,
 }
 
-/// Where a variation between runs comes from.
+/// The source of a variation between runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BetweenSource {
@@ -37,9 +38,9 @@ pub enum BetweenSource {
     Stated,
     /// It was estimated from earlier runs of the same plan on the same machine.
     EarlierRuns {
-        /// How many runs.
+        /// The number of runs.
         runs: usize,
-        /// Its degrees of freedom.
+        /// The degrees of freedom.
         degrees: f64,
     },
 }
@@ -53,7 +54,7 @@ impl Between {
     }
 }
 
-/// Why a pair has no verdict.
+/// The reason why a pair has no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unjudged {
@@ -65,7 +66,7 @@ pub enum Unjudged {
     NoSharedSession,
 }
 
-/// What is known of a pair of sets, whatever the case.
+/// Knowledge about a pair of sets that holds for every case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Terms {
     /// The prior of the variances between runs.
@@ -74,7 +75,7 @@ pub(crate) struct Terms {
     pub between_runs: Option<Between>,
     /// The variation between sessions, for sides that share none.
     pub between_sessions: Option<Between>,
-    /// In how many sessions each side was measured, where they share none and have too few to show how sessions vary.
+    /// The number of sessions of each side, where they share none and have too few to show how sessions vary.
     pub apart: Option<[usize; 2]>,
     /// Comparisons on the page.
     pub page: usize,

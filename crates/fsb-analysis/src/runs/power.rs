@@ -1,4 +1,4 @@
-//! What a comparison of runs can show, and how many runs would show what matters.
+//! The changes that a comparison of runs can show, and the number of runs that θ needs.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ const ONE_IN_TEN: f64 = 0.8;
 /// More runs than this on a side are not proposed.
 const MOST_RUNS: u32 = 999;
 
-/// What a comparison of runs can show.
+/// The changes that a comparison of runs can show.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Power {
     /// The change that such a comparison shows in four cases of five, on a page of as many comparisons; 0.06 for 6 %.

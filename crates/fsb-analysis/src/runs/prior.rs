@@ -73,7 +73,7 @@ impl Prior {
     }
 }
 
-/// How many independent cases tell as much of the variance as these, whose runs share luck: m / (1 + (m − 1) ρ²), with the
+/// Returns the number of independent cases that tell as much of the variance as these, whose runs share luck: m / (1 + (m − 1) ρ²), with the
 /// mean square of the correlation of two cases over their runs, less what chance gives it.
 ///
 /// Each case has its residuals by side and run.
@@ -116,7 +116,7 @@ fn trigamma(x: f64) -> f64 {
         + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y * (1.0 / 30.0 - y * 5.0 / 66.0))))
 }
 
-/// Where the trigamma function, which falls, has this value: by bisection on the logarithm.
+/// Inverts the trigamma function, which falls, by bisection on the logarithm.
 fn inverse_trigamma(value: f64) -> f64 {
     let (mut low, mut high) = (libm::log(1e-8), libm::log(1e12));
     for _ in 0..200 {

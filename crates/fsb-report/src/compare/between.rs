@@ -10,7 +10,7 @@ use fsb_model::units::Bytes;
 
 use crate::show::{Change, counted, listed, percent};
 
-/// Why a comparison of runs has no verdict; `None` where any operation is judged, or runs are not what is missing.
+/// Returns the reason why a comparison of runs has no verdict; `None` where any operation is judged, or runs are not what is missing.
 pub fn unjudged_of(document: &Document) -> Option<String> {
     let levels = || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
     let between_runs = || levels().filter(|level| is_between_runs(level));
@@ -33,7 +33,7 @@ fn reason(unjudged: Unjudged) -> String {
     }
 }
 
-/// What would make a comparison judged, for those that have no verdict.
+/// Returns what to do about a comparison of runs that has no verdict.
 pub fn remedy_of(document: &Document) -> Option<String> {
     let levels = judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
     let unjudged: BTreeSet<Unjudged> = levels.filter_map(|level| level.unjudged).collect();
@@ -75,7 +75,7 @@ pub fn power_of(document: &Document) -> Option<String> {
     ))
 }
 
-/// Where the variation that was added comes from, where any was.
+/// Names the source of the variation that was added, if any was.
 fn between_text(document: &Document) -> Option<String> {
     let levels = || judged_by(document).flat_map(|operation| operation.estimate.against.values().flatten());
     let few = levels().filter(|level| is_between_runs(level)).any(|level| level.n < FEWEST_RUNS_JUDGED);
@@ -90,7 +90,7 @@ fn between_text(document: &Document) -> Option<String> {
     })
 }
 
-/// What became of a set beside the baseline, a line each: what it is, then what changed.
+/// Describes the changes of a set from the baseline: a sentence, then details.
 pub fn change_of(document: &Document, set: &str) -> Vec<String> {
     let runs = |name: &str| {
         let found: Option<&SetSummary> = document.sets.iter().find(|summary| summary.name == name);

@@ -21,7 +21,7 @@ pub(super) struct SidedRun<'r> {
     pub(super) record: &'r RunRecord,
 }
 
-/// What is not the same in all runs.
+/// Lists the conditions that are not the same in all runs.
 pub(super) fn differences(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
     let mut found: Vec<ConditionDifference> = RUN_CONDITIONS
         .iter()
@@ -45,7 +45,7 @@ pub(super) fn differences(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
 type OfRun = fn(&RunRecord) -> Option<Observed>;
 type OfTarget = fn(&TargetRecord) -> Option<Observed>;
 
-/// `None` where a run does not tell: what is unknown is no difference.
+/// Return `None` where a run does not record the condition; an unknown value does not count as a difference.
 const RUN_CONDITIONS: [(Condition, OfRun); 6] = [
     (Condition::Disk, |record| {
         let mut models = BTreeSet::new();

@@ -17,7 +17,8 @@ use crate::author;
 /// No more than this many earlier runs are read, the last ones by name.
 const MOST: usize = 12;
 
-/// How much the runs varied that are in the same directories as these, and did the same. `None` where there are too few.
+/// Estimates the variation of the runs that are in the same directories as these and had the same plan. `None` where there
+/// are too few.
 ///
 /// What cannot be read is not taken: only the width of intervals depends on it, and the answer says how many runs were.
 pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
