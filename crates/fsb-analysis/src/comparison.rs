@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::description::mean_and_sd;
 use crate::distribution::{t_quantile, t_two_sided};
-use crate::error::{AnalysisError, logarithm, logarithms};
+use crate::error::{AnalysisError, logarithm};
 use crate::interval::{Interval, exp};
+use crate::runs::{Power, RunContrast, Terms, Unjudged};
+use crate::sample::Sample;
 use crate::sequential::Boundary;
 use crate::verdict::Verdict;
 use crate::{FEWEST_JUDGED, LEVEL};
@@ -40,7 +42,9 @@ pub enum Method {
     Paired,
     /// Block by block, without what the parts of the medium differ in.
     PairedOnParts,
-    /// Two independent samples (Welch 1947).
+    /// Run by run, of targets that took turns in each of several runs.
+    PairedRuns,
+    /// Two independent samples of runs (Welch 1947).
     Welch,
 }
 
@@ -57,7 +61,7 @@ pub struct Comparison {
     /// all looks together. Absent where the number of blocks was fixed beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_level: Option<f64>,
-    /// Blocks in common, or trials on the smaller side.
+    /// Blocks in common, runs in common, or runs on the smaller side: see `method`.
     pub n: usize,
     /// How they were compared.
     pub method: Method,
@@ -66,6 +70,12 @@ pub struct Comparison {
     pub p_value: Option<f64>,
     /// What the interval says.
     pub verdict: Verdict,
+    /// The reason why a pair that is compared by runs has no verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<Unjudged>,
+    /// The changes that the comparison of runs can show; absent where blocks are compared, or nothing is known of how runs vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
 }
 
 impl Comparison {
@@ -94,14 +104,16 @@ pub fn paired(
     Ok(Difference::paired(baseline, candidate)?.map(|difference| difference.judged(LEVEL, None, better, theta)))
 }
 
-/// Compares two independent samples on logarithms by Welch's method; `None` where a side is empty.
+/// Compares two independent samples of runs on logarithms by Welch's method; `None` where a side is empty.
 pub fn welch(
     baseline: &[f64],
     candidate: &[f64],
     better: Better,
     theta: f64,
 ) -> Result<Option<Comparison>, AnalysisError> {
-    Ok(Difference::welch(baseline, candidate)?.map(|difference| difference.judged(LEVEL, None, better, theta)))
+    let runs = |values: &[f64]| Sample::of_runs((0..).zip(values).map(|(run, v)| BlockValue::new(run, *v)).collect());
+    let contrast = RunContrast::of(&runs(baseline), &runs(candidate))?;
+    Ok(contrast.map(|contrast| contrast.difference(&Terms::default()).judged(LEVEL, None, better, theta)))
 }
 
 /// A mean difference of logarithms with its standard error: all that intervals of any level need.
@@ -114,6 +126,8 @@ pub(crate) struct Difference {
     method: Method,
     /// The variance of one block's difference; 0 where none is known.
     variance: f64,
+    unjudged: Option<Unjudged>,
+    power: Option<Power>,
 }
 
 impl Difference {
@@ -122,12 +136,12 @@ impl Difference {
 
     /// From a model, which also says how much one block's difference varies.
     pub(crate) fn fitted(mean: f64, error: f64, variance: f64, degrees: f64, n: usize) -> Difference {
-        Difference { mean, error, degrees, n, method: Method::PairedOnParts, variance }
+        Difference { mean, error, degrees, n, method: Method::PairedOnParts, variance, unjudged: None, power: None }
     }
 
     /// Of blocks that tell no error.
     pub(crate) fn without_interval(mean: f64, n: usize) -> Difference {
-        Difference { mean, error: 0.0, degrees: 0.0, n, method: Method::PairedOnParts, variance: 0.0 }
+        Difference::fitted(mean, 0.0, 0.0, 0.0, n)
     }
 
     pub(crate) fn paired(
@@ -148,37 +162,20 @@ impl Difference {
         let n = differences.len();
         let (mean, sd) = mean_and_sd(differences);
         let degrees = (n as f64 - 1.0).max(1.0);
-        Some(Difference { mean, error: sd / (n as f64).sqrt(), degrees, n, method: Method::Paired, variance: sd * sd })
+        let fitted = Difference::fitted(mean, sd / (n as f64).sqrt(), sd * sd, degrees, n);
+        Some(Difference { method: Method::Paired, ..fitted })
     }
 
-    pub(crate) fn welch(baseline: &[f64], candidate: &[f64]) -> Result<Option<Difference>, AnalysisError> {
-        Ok(Difference::of_runs(&logarithms(baseline)?, &logarithms(candidate)?))
-    }
-
-    /// From the logarithms of independent runs.
-    pub(crate) fn of_runs(baseline: &[f64], candidate: &[f64]) -> Option<Difference> {
-        if baseline.is_empty() || candidate.is_empty() {
-            return None;
-        }
-        let side = |logs: &[f64]| -> (f64, f64, f64) {
-            let (mean, sd) = mean_and_sd(logs);
-            (mean, sd * sd / logs.len() as f64, logs.len() as f64)
-        };
-        let ((mean_b, error_b, n_b), (mean_c, error_c, n_c)) = (side(baseline), side(candidate));
-        let variance = error_b + error_c;
-        // Welch–Satterthwaite, as shares of the variance so that nothing underflows; without any spread the pooled
-        // degrees of freedom serve as well as any.
-        let share = |error: f64, n: f64| (error / variance).powi(2) / (n - 1.0).max(1.0);
-        let degrees =
-            if variance > 0.0 { 1.0 / (share(error_b, n_b) + share(error_c, n_c)) } else { (n_b + n_c - 2.0).max(1.0) };
-        Some(Difference {
-            mean: mean_c - mean_b,
-            error: variance.sqrt(),
-            degrees,
-            n: baseline.len().min(candidate.len()),
-            method: Method::Welch,
-            variance: 0.0,
-        })
+    /// From runs: a standard error with its degrees of freedom, and the reason why it is not judged, if any.
+    pub(crate) fn of_runs(
+        mean: f64,
+        (error, degrees): (f64, f64),
+        n: usize,
+        method: Method,
+        unjudged: Option<Unjudged>,
+        power: Option<Power>,
+    ) -> Difference {
+        Difference { mean, error, degrees, n, method, variance: 0.0, unjudged, power }
     }
 
     /// The mean difference of logarithms.
@@ -188,11 +185,25 @@ impl Difference {
 
     /// The standard deviation of one block's difference.
     pub(crate) fn spread(&self) -> Option<f64> {
-        (self.method != Method::Welch).then(|| self.variance.sqrt())
+        (!self.is_of_runs()).then(|| self.variance.sqrt())
     }
 
+    fn is_of_runs(&self) -> bool {
+        matches!(self.method, Method::Welch | Method::PairedRuns)
+    }
+
+    /// Of a single run the variation between runs must be known from elsewhere; sides that share no session say nothing of how
+    /// sessions vary.
     fn has_interval(&self) -> bool {
-        self.n >= 2 && self.degrees >= Difference::FEWEST_DEGREES
+        let known = match self.is_of_runs() {
+            true => match self.unjudged {
+                Some(Unjudged::OneRun | Unjudged::NoSharedSession) => false,
+                Some(Unjudged::FewRuns) => self.n >= 2,
+                None => true,
+            },
+            false => self.n >= 2,
+        };
+        known && self.degrees >= Difference::FEWEST_DEGREES
     }
 
     /// Two-sided probability of such a difference between equals, at this look alone.
@@ -205,7 +216,8 @@ impl Difference {
     }
 
     pub(crate) fn is_judged(&self) -> bool {
-        self.n >= FEWEST_JUDGED && self.has_interval()
+        let enough = if self.is_of_runs() { self.unjudged.is_none() } else { self.n >= FEWEST_JUDGED };
+        enough && self.has_interval()
     }
 
     /// The interval on the scale of logarithms.
@@ -231,6 +243,8 @@ impl Difference {
             p_value: self.p_value().map(|p| boundary.map_or(p, |boundary| boundary.overall(p))),
             nominal_level,
             verdict,
+            unjudged: self.unjudged,
+            power: self.power,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! because what file systems do to each other is multiply: a tenth slower at one size is a tenth slower at another.
 //!
 //! * [`Estimate`]: one cell. [`describe`] and [`t_interval`] do the same on the plain scale.
-//! * [`Comparison`]: one cell against another, paired by block or by Welch's method.
+//! * [`Comparison`]: one cell against another, paired by block, or by Welch's method on runs.
 //! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them;
 //!   [`Resolution`]: what it says where nobody wins; [`hold_over_page`]: all rows together.
 //! * [`row_state`]: whether a row needs more blocks, at a look planned beforehand.
@@ -36,6 +36,7 @@ mod ranking;
 mod resolution;
 mod rounds;
 mod row_state;
+mod runs;
 mod sample;
 mod sequential;
 mod trend;
@@ -54,12 +55,15 @@ pub use ranking::{Outcome, Pair, Ranking};
 pub use resolution::Resolution;
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
 pub use row_state::{RowState, row_state, row_state_on_page};
-pub use sample::Sample;
+pub use runs::{Between, BetweenSource, Power, Unjudged};
 pub use trend::{Trend, trend};
 pub use verdict::Verdict;
 
 /// The confidence level of everything that is judged.
 pub const LEVEL: f64 = 0.95;
 
-/// Fewer values than this are described, not judged.
+/// Fewer blocks of one run than this are described, not judged.
 pub const FEWEST_JUDGED: usize = fsb_model::plan::FEWEST_BLOCKS_JUDGED as usize;
+
+/// Fewer runs than this on a side are described, not judged: from three runs a t-interval is honest.
+pub const FEWEST_RUNS_JUDGED: usize = 3;

@@ -2,34 +2,59 @@
 
 use crate::comparison::{BlockValue, Difference};
 use crate::error::AnalysisError;
+use crate::runs::{RunContrast, Terms};
 
-/// The values of one target, one a block or run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
-    /// Samples with the same number here took turns in the same blocks and are compared block by block; others are
-    /// independent and compared by Welch's method.
+/// The values of one target or set, each of one block of one run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Sample {
+    /// Samples with the same number here took turns in the same blocks of the same runs; others are independent.
     pub shares_blocks: Option<usize>,
-    /// The values; `block` tells the runs apart.
+    /// After how many blocks results were examined, as planned before the first one.
+    pub looks: Vec<u32>,
+    /// The values. A block has one number over all runs.
     pub values: Vec<BlockValue>,
+    /// The run of each value.
+    pub runs: Vec<u32>,
 }
 
 impl Sample {
-    /// Whether the two are compared block by block.
-    pub(crate) fn is_paired_with(&self, other: &Sample) -> bool {
+    /// The values of one target in the blocks of one run.
+    pub fn of_blocks(values: Vec<BlockValue>, looks: &[u32]) -> Sample {
+        Sample { shares_blocks: Some(0), looks: looks.to_vec(), runs: vec![0; values.len()], values }
+    }
+
+    /// One value for each of several runs.
+    pub fn of_runs(values: Vec<BlockValue>) -> Sample {
+        Sample { runs: (0..).zip(&values).map(|(run, _)| run).collect(), values, ..Sample::default() }
+    }
+
+    /// The same without its values.
+    pub fn emptied(&self) -> Sample {
+        Sample { values: Vec::new(), runs: Vec::new(), ..self.clone() }
+    }
+
+    /// Whether the two took turns.
+    pub fn is_paired_with(&self, other: &Sample) -> bool {
         self.shares_blocks.is_some() && self.shares_blocks == other.shares_blocks
     }
 
+    /// Whether the two took turns in the blocks of one run: then blocks are the units, otherwise runs are.
+    pub fn is_compared_by_block(&self, other: &Sample) -> bool {
+        let mut runs = self.runs.iter().chain(&other.runs);
+        let first = runs.next();
+        self.is_paired_with(other) && runs.all(|run| Some(run) == first)
+    }
+
     /// Whether its targets exchange parts of the medium, and each value says which it was.
-    pub(crate) fn has_parts(&self) -> bool {
+    pub fn has_parts(&self) -> bool {
         !self.values.is_empty() && self.values.iter().all(|value| value.part.is_some())
     }
 
-    /// The mean difference of logarithms of `candidate` from this sample.
-    pub(crate) fn difference(&self, candidate: &Sample) -> Result<Option<Difference>, AnalysisError> {
-        if self.is_paired_with(candidate) {
+    /// The mean difference of logarithms of `candidate` from this sample; `terms` are those of comparisons between runs.
+    pub fn difference(&self, candidate: &Sample, terms: &Terms) -> Result<Option<Difference>, AnalysisError> {
+        if self.is_compared_by_block(candidate) {
             return Difference::paired(&self.values, &candidate.values);
         }
-        let plain = |sample: &Sample| sample.values.iter().map(|value| value.value).collect::<Vec<_>>();
-        Difference::welch(&plain(self), &plain(candidate))
+        Ok(RunContrast::of(self, candidate)?.map(|contrast| contrast.difference(terms)))
     }
 }

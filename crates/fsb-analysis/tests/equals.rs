@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 const SPLITS: usize = 200;
-const REQUEST: Request = Request { baseline: 0, theta: 0.03 };
+const REQUEST: Request = Request::new(0, 0.03);
 
 /// Six against six, drawn with a fixed seed; `change` may alter the second half.
 fn splits(change: fn(&mut Run)) -> Vec<Document> {

@@ -1,6 +1,6 @@
 //! Sets: trials that belong together, ours or imported from another tool.
 //!
-//! A [`Set`] holds [`Run`]s, the statistical units: one execution of a foreign tool, or one block of ours. A run holds
+//! A [`Set`] holds [`Run`]s: one execution of a foreign tool, or one block of a run of ours. A run holds
 //! [`Series`], one a column of a foreign table, and every value of a series knows the line that it came from.
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct Set {
     pub runs: Vec<Run>,
 }
 
-/// One execution of a tool, or one block of a run of ours: the statistical unit of a comparison.
+/// One execution of a tool, or one block of a run of ours. Blocks with the same path are of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The tool in lower case: `iozone`, `fio`, `bonnie++`, `postmark`, `filebench`, `fsb`.
@@ -37,6 +37,10 @@ pub struct Run {
     /// The part of the medium that the target had in that block, where targets exchange parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<u32>,
+    /// The sessions (boot and UTC day) that it was made in; empty where nothing tells. Runs of one session share the state of
+    /// the machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sessions: Vec<String>,
     /// The resolution of the tool's clock in seconds, where it says so: shorter times are quantised.
     pub clock_resolution: Option<f64>,
     /// The values.

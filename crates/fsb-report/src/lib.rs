@@ -29,6 +29,7 @@ mod tally;
 mod view;
 pub mod visible;
 
+pub use compare::between::{change_of, condition_text, unjudged_of};
 pub use format::{FORMATS, Format, csv, find, html, json, markdown, text};
 pub use paragraph::Paragraph;
 pub use releases::Releases;

@@ -292,6 +292,8 @@ mod tests {
             method: Method::Paired,
             p_value: Some(0.5),
             verdict,
+            unjudged: None,
+            power: None,
         }
     }
 

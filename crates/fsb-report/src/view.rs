@@ -53,6 +53,8 @@ pub(crate) struct View<'a> {
     pub(crate) advice: Option<&'a str>,
     /// What has no value, with its reason.
     pub(crate) problems: &'a [String],
+    /// Conditions in which the runs differ: shown before any number.
+    pub(crate) conditions: Vec<String>,
     /// How far the numbers can be trusted, in a line.
     pub(crate) trust: Option<String>,
     /// What the reader must know.

@@ -1,12 +1,15 @@
 //! Gates: what makes a comparison fail where that was asked for.
 
-use fsb_analysis::Verdict;
+use std::path::{Path, PathBuf};
+
 use fsb_analysis::compare::{Document, Finding, Operation};
-
+use fsb_analysis::{FEWEST_RUNS_JUDGED, Verdict};
+use fsb_report::run::{Summary, TrustLevel};
 use fsb_report::show::listed;
+use fsb_report::unjudged_of;
 
-use crate::exit;
 use crate::progress::say;
+use crate::{exit, stored};
 
 /// A comparison, and those of its sets that a gate judges.
 pub struct Judged<'d> {
@@ -43,6 +46,25 @@ pub fn slower(judged: &[Judged<'_>]) -> u8 {
     exit::GATE
 }
 
+/// Says which of these runs have too low a trust to decide a gate, and why; `None` where each can.
+pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
+    let reason = |path: &Path| -> anyhow::Result<Option<String>> {
+        let stored = stored::read(path)?;
+        let trust = Summary::of_shown(&stored.record, &stored.trials).trust;
+        let low = trust.filter(|trust| trust.level == TrustLevel::Low);
+        Ok(low.map(|trust| format!("{}: {}", path.display(), trust.because.join("; "))))
+    };
+    let mut reasons = Vec::new();
+    for path in runs {
+        reasons.extend(reason(path)?);
+    }
+    if reasons.is_empty() {
+        return Ok(None);
+    }
+    say(&format!("fsb: --fail-if slower: cannot tell: a run of low trust decides nothing: {}", reasons.join("; ")));
+    Ok(Some(exit::REQUEST))
+}
+
 /// A gate that could judge nothing has not been passed.
 fn passed(judged: &[Judged<'_>]) -> u8 {
     let told = |judged: &Judged<'_>| {
@@ -52,9 +74,14 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
     let all: usize = judged.iter().map(|judged| primary(judged.document).count()).sum();
     let told: usize = judged.iter().map(told).sum();
     if told == 0 {
-        say(match judged.iter().any(|judged| judged.document.withheld) {
-            true => "fsb: --fail-if slower: nothing could be judged by these runs",
-            false => "fsb: --fail-if slower: nothing could be judged: at least 5 runs of each set are needed",
+        let withheld = judged.iter().any(|judged| judged.document.withheld);
+        let reason = judged.iter().find_map(|judged| unjudged_of(judged.document));
+        say(&match reason.filter(|_| !withheld) {
+            _ if withheld => "fsb: --fail-if slower: cannot tell: nothing could be judged by these runs".to_owned(),
+            Some(reason) => format!("fsb: --fail-if slower: cannot tell: {reason}"),
+            None => format!(
+                "fsb: --fail-if slower: cannot tell: at least {FEWEST_RUNS_JUDGED} runs on each side are needed"
+            ),
         });
         return exit::REQUEST;
     }
@@ -94,31 +121,6 @@ fn lost(document: &Document, set: &str) -> Option<String> {
     let at = at.iter().filter(|(_, names)| !names.is_empty());
     let at: Vec<String> = at.map(|(at, names)| format!("{at} {}", listed(names))).collect();
     (!at.is_empty()).then(|| at.join(", and "))
-}
-
-/// What became of a set, in words: `slower than old/xfs at write, faster than old/xfs at read`.
-pub fn change(document: &Document, set: &str) -> String {
-    let baseline = &document.baseline;
-    let at = |verdict| {
-        let names = with(document, set, verdict);
-        (!names.is_empty()).then(|| format!("at {}", listed(&names)))
-    };
-    let said = [
-        ("slower", lost(document, set)),
-        ("faster", at(Verdict::Faster)),
-        ("probably slower", at(Verdict::ProbablySlower)),
-        ("probably faster", at(Verdict::ProbablyFaster)),
-        ("perhaps slower", at(Verdict::PerhapsSlower)),
-        ("perhaps faster", at(Verdict::PerhapsFaster)),
-    ];
-    let said: Vec<String> =
-        said.into_iter().filter_map(|(word, at)| Some(format!("{word} than {baseline} {}", at?))).collect();
-    let judged = primary(document).any(|operation| is_judged(operation, set));
-    match said.is_empty() {
-        true if judged => format!("not told apart from {baseline}"),
-        true => format!("not judged against {baseline}"),
-        false => said.join("; "),
-    }
 }
 
 /// Operations as a whole at which a set has that verdict.

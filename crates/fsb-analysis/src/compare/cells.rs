@@ -7,6 +7,7 @@ use crate::comparison::Difference;
 use crate::error::AnalysisError;
 use crate::interval::Interval;
 use crate::ranking::Ranking;
+use crate::runs::Terms;
 use crate::sample::Sample;
 use crate::verdict::Verdict;
 use crate::{LEVEL, interval::exp};
@@ -28,7 +29,7 @@ pub(super) fn looks(frame: &Frame, table: &Table, candidate: usize) -> Result<Lo
         frame.sample(set, logs.filter(|(_, log)| !log.is_nan()))
     };
     let differences: Vec<Option<Difference>> = (0..cells)
-        .map(|cell| sample(frame.baseline, base, cell).difference(&sample(candidate, other, cell)))
+        .map(|cell| sample(frame.baseline, base, cell).difference(&sample(candidate, other, cell), &Terms::default()))
         .collect::<Result<_, _>>()?;
     let rejected = rejected(&differences.iter().map(|d| d.as_ref().and_then(Difference::p_value)).collect::<Vec<_>>());
     let look = |(difference, rejected): (&Option<Difference>, bool)| {

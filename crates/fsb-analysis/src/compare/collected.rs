@@ -3,7 +3,7 @@
 //! Thousands of files are compared in the memory of their numbers: eight bytes a value. Which cells a run has is kept
 //! once for all runs that have the same ones in the same order, and names are kept once a set.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fsb_model::set::{GapReason, Histogram, Run, Series, Set};
@@ -28,6 +28,9 @@ pub struct Collected {
     pub pairing: Option<String>,
     /// As in [`Set::looks`].
     pub looks: Vec<u32>,
+    /// The sessions of all runs; empty where a run does not tell.
+    pub(super) sessions: BTreeSet<String>,
+    untold_sessions: bool,
     pub(super) runs: Vec<Facts>,
     /// In the order in which operations turned up.
     pub(super) columns: Vec<Column>,
@@ -56,8 +59,10 @@ pub(super) const GAPS: [GapReason; 3] = [GapReason::BelowClock, GapReason::TooFa
 pub(super) struct Facts {
     pub block: Option<u32>,
     pub part: Option<u32>,
+    /// The run that it is a block of, or the run itself.
+    pub run: u32,
     /// Its place among the set's files.
-    file: u32,
+    pub file: u32,
 }
 
 /// Texts in the order in which they turned up, each once.
@@ -231,7 +236,11 @@ impl Collected {
                 distinct.add(text);
             }
         }
-        self.runs.push(Facts { block: run.block, part: run.part, file: self.files.add(&run.path) });
+        let file = self.files.add(&run.path);
+        let of_run = if run.block.is_some() { file } else { number };
+        self.runs.push(Facts { block: run.block, part: run.part, run: of_run, file });
+        self.untold_sessions |= run.sessions.is_empty();
+        self.sessions.extend(run.sessions.iter().cloned());
         for series in &run.series {
             let key = Key::of(series);
             let place = *self.places.entry(key).or_insert_with_key(|key| {
@@ -266,6 +275,23 @@ impl Collected {
     /// Whether no run was taken in.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
+    }
+
+    /// Counts the runs: all blocks of one run directory are one.
+    pub fn run_count(&self) -> usize {
+        self.runs.iter().map(|facts| facts.run).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Counts the blocks; `None` of another tool's results.
+    pub fn block_count(&self) -> Option<usize> {
+        self.runs.iter().all(|facts| facts.block.is_some()).then_some(self.runs.len())
+    }
+
+    /// In how many sessions the runs were made, and whether `other` was measured in one of them; `None` where a run does not
+    /// tell.
+    pub(super) fn sessions_beside(&self, other: &Collected) -> Option<(usize, bool)> {
+        let told = !self.untold_sessions && !other.untold_sessions && !self.sessions.is_empty();
+        told.then(|| (self.sessions.len().min(self.run_count()), !self.sessions.is_disjoint(&other.sessions)))
     }
 
     /// The tool of the first run.

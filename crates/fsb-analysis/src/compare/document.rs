@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::comparison::Method;
 use crate::ranking::Ranking;
+use crate::runs::{Between, Power, Unjudged};
 use crate::verdict::Verdict;
 
 /// The schema of the contract.
@@ -44,9 +45,92 @@ pub struct Document {
     pub findings: Vec<Finding>,
     /// What the reader must know.
     pub warnings: Vec<String>,
+    /// Conditions in which the runs differ, so that a change may come from them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionDifference>,
     /// Every judgement was taken away: the first warning says why.
     #[serde(skip)]
     pub withheld: bool,
+}
+
+/// A condition that was not the same for all runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConditionDifference {
+    /// The condition.
+    pub condition: Condition,
+    /// The target that it concerns; absent where it concerns the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Each value with the runs that have it.
+    pub observed: Vec<ConditionValue>,
+}
+
+/// A value of a condition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConditionValue {
+    /// The run directories, as given.
+    pub runs: Vec<String>,
+    /// The value.
+    pub value: Observed,
+}
+
+/// An observed value of a condition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Observed {
+    /// Bytes.
+    Bytes(u64),
+    /// A number of things.
+    Count(u64),
+    /// Several names.
+    Texts(Vec<String>),
+    /// A rate with its 95 % interval, over blocks.
+    Rate {
+        /// The geometric mean.
+        mean: f64,
+        /// Its interval.
+        ci95: [f64; 2],
+        /// The unit.
+        unit: Unit,
+    },
+}
+
+/// A condition of a run that its results depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Condition {
+    /// The model of the disk beneath the medium.
+    Disk,
+    /// The medium, as the run describes it.
+    Medium,
+    /// Sequential reads of the raw device.
+    DeviceRead,
+    /// Sequential writes to the raw device.
+    DeviceWrite,
+    /// Random reads of the raw device.
+    DeviceRandomRead,
+    /// Flushed writes to the raw device.
+    DeviceFlushedWrite,
+    /// The kernel release.
+    Kernel,
+    /// The version of fsb.
+    FsbVersion,
+    /// The number of targets side by side.
+    Targets,
+    /// Bytes of a slice of the medium.
+    SliceSize,
+    /// Bytes of a file-system block.
+    BlockSize,
+    /// Bytes of an inode.
+    InodeSize,
+    /// Bytes of the device for each inode.
+    BytesPerInode,
+    /// Profiles of data and metadata.
+    Profiles,
+    /// Features of the file system.
+    Features,
+    /// Risks of the target.
+    Risks,
 }
 
 /// What was asked.
@@ -56,6 +140,12 @@ pub struct Settings {
     pub theta: f64,
     /// The false discovery rate of the heat map's colours.
     pub q: f64,
+    /// The variation between runs that was added where a side has too few runs to show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between_runs: Option<Between>,
+    /// The variation between sessions that was added where two sides share none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between_sessions: Option<Between>,
 }
 
 /// A set as it was read.
@@ -69,9 +159,11 @@ pub struct SetSummary {
     pub version: Option<String>,
     /// The files it was read from, as given.
     pub files: Vec<String>,
-    /// How many runs, or blocks.
-    #[serde(skip)]
+    /// The number of runs: run directories of ours, or executions of another tool.
     pub runs: usize,
+    /// The number of their blocks; absent for another tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<usize>,
     /// The command lines that made them, each once.
     #[serde(skip)]
     pub commands: Vec<String>,
@@ -213,12 +305,18 @@ pub struct RunLevel {
     pub ratio: f64,
     /// Its interval: 95 %, of all pairs together with more than two sets; absent below two runs a side.
     pub ci95: Option<[f64; 2]>,
-    /// Blocks in common, or runs on the smaller side.
+    /// Blocks or runs in common, or runs on the smaller side, as `method` says.
     pub n: usize,
     /// How they were compared.
     pub method: Method,
     /// What the interval says.
     pub verdict: Verdict,
+    /// The reason why runs are not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unjudged: Option<Unjudged>,
+    /// The changes that this many runs can show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<Power>,
 }
 
 /// A region of the grid with its cells counted.

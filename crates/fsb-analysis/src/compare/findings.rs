@@ -12,10 +12,12 @@ use super::rectangle::{Layout, Rectangle, Sums};
 use super::region::{Complete, Frame};
 use super::search::{Ground, Hit, search};
 use super::sentence::sentence;
-use super::table::{Table, primary};
+use super::table::Table;
 use super::weights::Weights;
 use crate::comparison::{Comparison, Difference};
-use crate::{FEWEST_JUDGED, LEVEL};
+use crate::ranking::Ranking;
+use crate::runs::RunContrast;
+use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, LEVEL};
 
 /// More rectangles of one operation than a reader takes in are left out.
 const MOST: usize = 7;
@@ -26,16 +28,28 @@ const AGREEING: f64 = 0.8;
 /// At least this share of a rectangle's cells is in no larger rectangle.
 const NEWS: f64 = 0.5;
 
+/// A table that is searched, with what is said of it as a whole.
+#[derive(Debug, Clone, Copy)]
+struct Subject<'a> {
+    table: &'a Table,
+    ranking: &'a Ranking,
+}
+
 /// All findings of these candidates, the widest first. Of `searches`, together they may go wrong as often as one: each
 /// candidate is one, and several baselines make as many more.
 pub(super) fn findings(
     frame: &Frame,
     tables: &[Table],
+    rankings: &[&Ranking],
     candidates: &[usize],
     searches: usize,
 ) -> (Vec<Finding>, Option<String>) {
-    let subjects: Vec<&Table> =
-        primary(tables).into_iter().zip(tables).filter_map(|(is, table)| is.then_some(table)).collect();
+    let subjects: Vec<Subject<'_>> = tables
+        .iter()
+        .zip(rankings)
+        .filter(|(table, _)| table.primary)
+        .map(|(table, ranking)| Subject { table, ranking })
+        .collect();
     let alpha = (1.0 - LEVEL) / searches.max(1) as f64;
     let of = |candidate: &usize| {
         let (found, starved) = of_candidate(frame, &subjects, *candidate, alpha);
@@ -59,23 +73,26 @@ pub(super) fn findings(
 /// The runs that a search rests on; operations with the same runs are searched together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Runs {
-    /// Blocks that both have.
+    /// Blocks of one run that both have.
     Blocks(Vec<u32>),
+    /// Runs in which both took turns.
+    Paired(Vec<u32>),
     /// Independent runs of the baseline and of the candidate.
-    Independent(Vec<usize>, Vec<usize>),
+    Independent(Vec<u32>, Vec<u32>),
 }
 
 impl Runs {
     fn is_judged(&self) -> bool {
         match self {
             Runs::Blocks(blocks) => blocks.len() >= FEWEST_JUDGED,
-            Runs::Independent(baseline, candidate) => baseline.len().min(candidate.len()) >= FEWEST_JUDGED,
+            Runs::Paired(runs) => runs.len() >= FEWEST_RUNS_JUDGED,
+            Runs::Independent(baseline, candidate) => baseline.len().min(candidate.len()) >= FEWEST_RUNS_JUDGED,
         }
     }
 
     fn weights(&self) -> Weights {
         match self {
-            Runs::Blocks(blocks) => Weights::of_blocks(groups(blocks.len())),
+            Runs::Blocks(units) | Runs::Paired(units) => Weights::of_blocks(groups(units.len())),
             Runs::Independent(baseline, candidate) => Weights::of_runs(groups(baseline.len()), groups(candidate.len())),
         }
     }
@@ -95,10 +112,15 @@ fn grouped(rows: &[Vec<f64>], cells: usize) -> Vec<Vec<f64>> {
         .collect()
 }
 
-fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64) -> (Vec<(usize, Finding)>, bool) {
+fn of_candidate(
+    frame: &Frame,
+    subjects: &[Subject<'_>],
+    candidate: usize,
+    alpha: f64,
+) -> (Vec<(usize, Finding)>, bool) {
     let mut families: BTreeMap<Runs, (Vec<Ground>, Vec<Field>)> = BTreeMap::new();
-    for (place, table) in subjects.iter().enumerate() {
-        let Some((runs, ground, field)) = field(frame, table, candidate, place) else { continue };
+    for (place, subject) in subjects.iter().enumerate() {
+        let Some((runs, ground, field)) = field(frame, *subject, candidate, place) else { continue };
         if runs.is_judged() {
             let (grounds, fields) = families.entry(runs).or_default();
             grounds.push(ground);
@@ -109,8 +131,9 @@ fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64
     let (mut found, mut starved) = (Vec::new(), false);
     for (runs, (grounds, fields)) in families {
         let weights = runs.weights();
-        // Not even the rarest of all contrasts would be rare enough.
-        starved |= weights.contrasts.len() as f64 * alpha < 1.0;
+        // Not even the rarest of all contrasts would be rare enough. An operation of one cell has its verdict without findings.
+        let is_grid = fields.iter().any(|field| field.table.cells.len() > 1);
+        starved |= is_grid && weights.contrasts.len() as f64 * alpha < 1.0;
         let hits = search(&grounds, &weights, alpha);
         for ((ground, field), hits) in grounds.iter().zip(&fields).zip(hits) {
             let judge = Judge { frame, candidate, ground, field, runs: &runs, sums: OnceCell::new() };
@@ -124,6 +147,7 @@ fn of_candidate(frame: &Frame, subjects: &[&Table], candidate: usize, alpha: f64
 struct Field<'a> {
     place: usize,
     table: &'a Table,
+    ranking: &'a Ranking,
     /// Mean differences of the cells' logarithms, candidate less baseline.
     differences: Sums<f64>,
     /// Cells with a positive difference, and with a negative one.
@@ -132,13 +156,19 @@ struct Field<'a> {
 }
 
 /// What to search, with the runs that it rests on; nothing where the two have no complete cell in common.
-fn field<'a>(frame: &Frame, table: &'a Table, candidate: usize, place: usize) -> Option<(Runs, Ground, Field<'a>)> {
+fn field<'a>(
+    frame: &Frame,
+    Subject { table, ranking }: Subject<'a>,
+    candidate: usize,
+    place: usize,
+) -> Option<(Runs, Ground, Field<'a>)> {
     let Rows { runs, complete, rows: _, searched, differences } = rows(frame, table, candidate)?;
     let cells = complete.columns.len();
     let layout = layout(table, &complete);
     let field = Field {
         place,
         table,
+        ranking,
         positive: layout.sums(differences.iter().map(|d| u32::from(*d > 0.0))),
         negative: layout.sums(differences.iter().map(|d| u32::from(*d < 0.0))),
         differences: layout.sums(differences.into_iter()),
@@ -161,7 +191,7 @@ fn sums(layout: &Layout, rows: &[Vec<f64>]) -> Vec<Sums<f64>> {
 struct Rows {
     runs: Runs,
     complete: Complete,
-    /// Logarithms, one row a run, or their differences, one a block.
+    /// Logarithms, one row for each run, or their differences, one for each block or run.
     rows: Vec<Vec<f64>>,
     /// The same in groups.
     searched: Vec<Vec<f64>>,
@@ -177,46 +207,75 @@ fn rows(frame: &Frame, table: &Table, candidate: usize) -> Option<Rows> {
         let matrix = table.sets[set].as_ref()?;
         let rows = &complete.rows[set];
         let logs = rows.iter().map(|row| complete.columns.iter().map(|column| matrix.log(*row, *column)).collect());
-        let runs: Vec<usize> = rows.iter().map(|row| matrix.runs[*row]).collect();
-        Some(Side { blocks: runs.iter().map(|run| frame.block(set, *run)).collect(), runs, logs: logs.collect() })
+        let values = || rows.iter().map(|row| matrix.runs[*row]);
+        Some(Side {
+            blocks: values().map(|value| frame.block(set, value)).collect(),
+            runs: values().map(|value| frame.run(set, value)).collect(),
+            logs: logs.collect(),
+        })
     };
     let (base, other) = (side(frame.baseline)?, side(candidate)?);
     if cells == 0 || base.runs.is_empty() || other.runs.is_empty() {
         return None;
     }
     let (runs, rows, searched, differences) = if frame.is_paired(candidate) {
-        let (blocks, rows) = base.by_block(&other);
+        let (blocks, of_runs, rows) = base.by_block(&other);
+        let is_one_run = base.runs.iter().chain(&other.runs).all(|run| *run == base.runs[0]);
+        let (runs, rows) = match is_one_run {
+            true => (Runs::Blocks(blocks), rows),
+            false => {
+                let (runs, rows) = by_run(&of_runs, rows);
+                (Runs::Paired(runs), rows)
+            }
+        };
         let differences = means(&rows, cells);
-        (Runs::Blocks(blocks), rows.clone(), grouped(&rows, cells), differences)
+        (runs, rows.clone(), grouped(&rows, cells), differences)
     } else {
-        let searched = [grouped(&base.logs, cells), grouped(&other.logs, cells)].concat();
-        let differences = means(&other.logs, cells).iter().zip(means(&base.logs, cells)).map(|(c, b)| c - b).collect();
-        (Runs::Independent(base.runs, other.runs), [base.logs, other.logs].concat(), searched, differences)
+        let ((base_runs, base), (other_runs, other)) = (by_run(&base.runs, base.logs), by_run(&other.runs, other.logs));
+        let searched = [grouped(&base, cells), grouped(&other, cells)].concat();
+        let differences = means(&other, cells).iter().zip(means(&base, cells)).map(|(c, b)| c - b).collect();
+        (Runs::Independent(base_runs, other_runs), [base, other].concat(), searched, differences)
     };
     Some(Rows { runs, complete, rows, searched, differences })
 }
 
-/// The complete runs of one set.
+/// Rows of the same run as their mean, in the order of the runs.
+fn by_run(runs: &[u32], rows: Vec<Vec<f64>>) -> (Vec<u32>, Vec<Vec<f64>>) {
+    let mut of_runs: BTreeMap<u32, Vec<Vec<f64>>> = BTreeMap::new();
+    for (run, row) in runs.iter().zip(rows) {
+        of_runs.entry(*run).or_default().push(row);
+    }
+    let mean = |rows: Vec<Vec<f64>>| {
+        let cells = rows[0].len();
+        means(&rows, cells)
+    };
+    of_runs.into_iter().map(|(run, rows)| (run, mean(rows))).unzip()
+}
+
+/// The complete values of one set.
 struct Side {
-    runs: Vec<usize>,
+    runs: Vec<u32>,
     blocks: Vec<u32>,
-    /// Runs × cells.
+    /// Values × cells.
     logs: Vec<Vec<f64>>,
 }
 
 impl Side {
-    /// Differences of the blocks that both have, `other` less this.
-    fn by_block(&self, other: &Side) -> (Vec<u32>, Vec<Vec<f64>>) {
+    /// Differences of the blocks that both have, `other` less this, with the block and its run.
+    fn by_block(&self, other: &Side) -> (Vec<u32>, Vec<u32>, Vec<Vec<f64>>) {
         // The first of those that bear the same number.
         let mut places: HashMap<u32, usize> = HashMap::new();
         for (place, block) in other.blocks.iter().enumerate() {
             places.entry(*block).or_insert(place);
         }
-        let common = self.blocks.iter().zip(&self.logs).filter_map(|(block, base)| {
-            let candidate = &other.logs[*places.get(block)?];
-            Some((*block, candidate.iter().zip(base).map(|(c, b)| c - b).collect()))
-        });
-        common.unzip()
+        let (mut blocks, mut runs, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        for ((block, run), base) in self.blocks.iter().zip(&self.runs).zip(&self.logs) {
+            let Some(place) = places.get(block) else { continue };
+            blocks.push(*block);
+            runs.push(*run);
+            rows.push(other.logs[*place].iter().zip(base).map(|(c, b)| c - b).collect());
+        }
+        (blocks, runs, rows)
     }
 }
 
@@ -231,7 +290,7 @@ struct Judge<'a> {
     ground: &'a Ground,
     field: &'a Field<'a>,
     runs: &'a Runs,
-    /// Sums of logarithms, one a run, or of their differences, one a block: made for the few tables that have hits, for
+    /// Sums of logarithms, one for each run, or of their differences, one for each block or run: made for the few tables that have hits, for
     /// of thousands of runs they take more memory than the values.
     sums: OnceCell<Vec<Sums<f64>>>,
 }
@@ -293,15 +352,19 @@ impl Judge<'_> {
     fn comparison(&self, hit: &Hit) -> Option<Comparison> {
         let Frame { baseline, theta, .. } = *self.frame;
         if let [_] = self.field.table.cells[..] {
-            return self.frame.rank(self.field.table, &[0]).ok()?.comparison(baseline, self.candidate);
+            return self.field.ranking.comparison(baseline, self.candidate);
         }
         let means = self.sums().iter().map(|sums| sums.of(&hit.rectangle) / f64::from(hit.cells));
         let means: Vec<f64> = means.collect();
         let difference = match self.runs {
             Runs::Blocks(_) => Difference::of_blocks(&means),
+            Runs::Paired(_) => {
+                Some(RunContrast::of_differences(&means).difference(&self.frame.plain_terms(self.candidate)))
+            }
             Runs::Independent(baseline, _) => {
                 let (baseline, candidate) = means.split_at(baseline.len());
-                Difference::of_runs(baseline, candidate)
+                let contrast = RunContrast::of_logarithms(baseline, candidate);
+                Some(contrast.difference(&self.frame.plain_terms(self.candidate)))
             }
         }?;
         Some(difference.judged(self.frame.level(), None, self.field.table.better, theta))

@@ -12,11 +12,13 @@ mod document;
 mod findings;
 mod key;
 mod latency;
+mod page;
 mod rectangle;
 mod region;
 mod search;
 mod sentence;
 mod table;
+mod variation;
 mod warnings;
 mod weights;
 mod withhold;
@@ -27,6 +29,7 @@ use fsb_model::set::Set;
 use rayon::prelude::*;
 
 use crate::error::AnalysisError;
+use crate::runs::Between;
 use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
 use classic::classic;
 pub use collected::Collected;
@@ -34,6 +37,7 @@ pub use document::*;
 use key::Size;
 use region::Frame;
 use table::{Table, primary, tables};
+pub use variation::{Variation, variation};
 
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
@@ -48,6 +52,17 @@ pub struct Request {
     pub baseline: usize,
     /// The smallest ratio that matters, 0.03 for 3 %.
     pub theta: f64,
+    /// The variation between runs, added where a side has fewer than [`FEWEST_RUNS_JUDGED`](crate::FEWEST_RUNS_JUDGED) runs.
+    pub between_runs: Option<Between>,
+    /// The variation between sessions, added where two sides share none.
+    pub between_sessions: Option<Between>,
+}
+
+impl Request {
+    /// Without any variation that is known beforehand.
+    pub const fn new(baseline: usize, theta: f64) -> Request {
+        Request { baseline, theta, between_runs: None, between_sessions: None }
+    }
 }
 
 /// Compares sets. Values must be finite and above zero, and `request.baseline` a place in `sets`.
@@ -75,31 +90,37 @@ pub fn compare_collected(
     let is_shared = |table: &Table| {
         table.present() >= fewest && !table.cells.is_empty() && !sized_otherwise.contains(&table.key.subject())
     };
-    let shared: Vec<Table> = every.into_iter().filter(is_shared).collect();
-    let frame = Frame::new(sets, request.baseline, request.theta);
-    let (described, (findings, starved)) = rayon::join(
-        || shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>(),
-        || {
-            let candidates: Vec<usize> = frame.candidates().collect();
-            findings::findings(&frame, &shared, &candidates, candidates.len())
-        },
-    );
-    let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described?.into_iter().unzip();
-    operations.iter_mut().zip(primary(&shared)).for_each(|(operation, primary)| operation.primary = primary);
+    let mut shared: Vec<Table> = every.into_iter().filter(is_shared).collect();
+    let is_primary = primary(&shared);
+    shared.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
+    let frame = Frame::new(sets, request, &shared)?;
+    let described = shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>()?;
+    let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described.into_iter().unzip();
+    page::hold(&mut operations, &frame.names, frame.baseline);
+    let rankings: Vec<&crate::Ranking> = operations.iter().map(|operation| &operation.ranking).collect();
+    let candidates: Vec<usize> = frame.candidates().collect();
+    let (findings, starved) = findings::findings(&frame, &shared, &rankings, &candidates, candidates.len());
     if let Some((pool, looks)) = pool(&frame, shared, &seen) {
         operations.push(operation(&frame, &pool, &looks)?);
+        page::hold(&mut operations, &frame.names, frame.baseline);
     }
     warnings.extend(starved);
     Ok(Document {
         schema: SCHEMA,
         baseline,
         unjudged: None,
-        settings: Settings { theta: request.theta, q: FALSE_DISCOVERIES },
+        settings: Settings {
+            theta: request.theta,
+            q: FALSE_DISCOVERIES,
+            between_runs: request.between_runs,
+            between_sessions: request.between_sessions,
+        },
         sets: sets.iter().map(summary).collect(),
         coverage,
         operations,
         findings,
         warnings,
+        conditions: Vec::new(),
         withheld: false,
     })
 }
@@ -112,10 +133,15 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
         let mut sets = sets.iter().map(Collected::of).collect::<Result<Vec<_>, _>>()?;
         let tables = tables(&mut sets, baseline);
-        let shared: Vec<Table> =
+        let mut shared: Vec<Table> =
             tables.into_iter().filter(|table| table.present() > 1 && !table.cells.is_empty()).collect();
+        let is_primary = primary(&shared);
+        shared.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
-        Ok(findings::findings(&Frame::new(&sets, baseline, theta), &shared, &candidates, pairs))
+        let frame = Frame::new(&sets, &Request::new(baseline, theta), &shared)?;
+        let whole = |table: &Table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>());
+        let rankings = shared.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
+        Ok(findings::findings(&frame, &shared, &rankings.iter().collect::<Vec<_>>(), &candidates, pairs))
     };
     let (mut all, mut warnings) = (Vec::new(), Vec::new());
     for baseline in 0..sets.len().saturating_sub(1) {
@@ -190,7 +216,8 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         letters: frame.by_set(|set| ranking.letters[set].clone()),
         latencies: BySet::new(),
         ranking,
-        primary: true,
+        // The pool of all is judged, too.
+        primary: table.primary || table.key.operation == ALL,
     })
 }
 
@@ -238,7 +265,8 @@ fn summary(set: &Collected) -> SetSummary {
         tool: set.tools.texts.join(", "),
         version: (!set.versions.texts.is_empty()).then(|| set.versions.texts.join(", ")),
         files: set.files.texts.clone(),
-        runs: set.runs.len(),
+        runs: set.run_count(),
+        blocks: set.block_count(),
         commands: set.commands.texts.clone(),
         pairing: set.pairing.clone(),
     }

@@ -1,5 +1,8 @@
 //! A region of the grid, judged on runs: one mean of logarithms a run, whatever the number of cells.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Request;
 use super::collected::Collected;
 use super::document::{BySet, Estimates, RunLevel};
 use super::table::{Matrix, Table};
@@ -7,8 +10,10 @@ use crate::comparison::{BlockValue, Comparison};
 use crate::error::AnalysisError;
 use crate::interval::exp;
 use crate::ranking::Ranking;
+use crate::runs::{Prior, RunContrast, Terms};
 use crate::sample::Sample;
-use crate::{FEWEST_JUDGED, LEVEL};
+use crate::verdict::Verdict;
+use crate::{FEWEST_RUNS_JUDGED, LEVEL};
 
 /// A run that has less than this share of a region's cells would cost the other runs their cells: it stays out.
 pub(super) const ENOUGH: f64 = 0.8;
@@ -73,22 +78,66 @@ pub(super) struct Frame<'a> {
     pub theta: f64,
     /// A number for each pairing.
     pub pairing: Vec<Option<usize>>,
-    /// After how many blocks the results were looked at, where all sets are of one run that was.
-    pub looks: &'a [u32],
+    request: Request,
+    /// The number of comparisons on the page.
+    page: usize,
+    /// By pair of sets: the prior of the variances between their runs.
+    priors: BTreeMap<(usize, usize), Prior>,
 }
 
 impl<'a> Frame<'a> {
-    pub fn new(sets: &'a [Collected], baseline: usize, theta: f64) -> Frame<'a> {
-        let one_run = sets.iter().all(|set| set.pairing.is_some() && set.pairing == sets[0].pairing);
+    /// Of tables whose metrics are known to be judged or not.
+    pub fn new(sets: &'a [Collected], request: &Request, tables: &[Table]) -> Result<Frame<'a>, AnalysisError> {
         let first = |pairing: &str| sets.iter().position(|set| set.pairing.as_deref() == Some(pairing));
-        Frame {
+        let judged = || tables.iter().filter(|table| table.primary);
+        let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
+        let mut frame = Frame {
             sets,
             names: sets.iter().map(|set| set.name.as_str()).collect(),
-            baseline,
-            theta,
+            baseline: request.baseline,
+            theta: request.theta,
             pairing: sets.iter().map(|set| set.pairing.as_deref().and_then(first)).collect(),
-            looks: if one_run { sets.first().map_or(&[], |set| &set.looks) } else { &[] },
+            request: *request,
+            page: judged().count() * pairs,
+            priors: BTreeMap::new(),
+        };
+        let mut contrasts: BTreeMap<(usize, usize), Vec<RunContrast>> = BTreeMap::new();
+        for table in judged() {
+            let samples = frame.samples(table, &(0..table.cells.len()).collect::<Vec<_>>());
+            for candidate in 1..samples.len() {
+                for baseline in 0..candidate {
+                    let (b, c) = (&samples[baseline], &samples[candidate]);
+                    if !b.is_compared_by_block(c)
+                        && let Some(contrast) = RunContrast::of(b, c)?
+                    {
+                        contrasts.entry((baseline, candidate)).or_default().push(contrast);
+                    }
+                }
+            }
         }
+        let prior = |(pair, cases): (&(usize, usize), &Vec<RunContrast>)| Some((*pair, Prior::of(cases)?));
+        frame.priors = contrasts.iter().filter_map(prior).collect();
+        Ok(frame)
+    }
+
+    /// On what terms the runs of two sets are compared; with what other cases tell of their variances, if `borrowed`.
+    fn terms(&self, baseline: usize, candidate: usize, borrowed: bool) -> Terms {
+        let (one, other) = (&self.sets[baseline], &self.sets[candidate]);
+        let sessions = one.sessions_beside(other).zip(other.sessions_beside(one));
+        let apart = sessions.filter(|((few, shared), (more, _))| !shared && *few.min(more) < FEWEST_RUNS_JUDGED);
+        Terms {
+            prior: self.priors.get(&(baseline, candidate)).copied().filter(|_| borrowed),
+            between_runs: self.request.between_runs,
+            between_sessions: self.request.between_sessions,
+            apart: apart.map(|((one, _), (other, _))| [one, other]),
+            page: self.page,
+            theta: libm::log1p(self.theta),
+        }
+    }
+
+    /// The terms of a candidate beside the baseline on a region, of which other cases tell nothing.
+    pub fn plain_terms(&self, candidate: usize) -> Terms {
+        self.terms(self.baseline, candidate, false)
     }
 
     /// The sets that are compared with the baseline.
@@ -113,50 +162,64 @@ impl<'a> Frame<'a> {
         self.sets[set].runs[run].block.unwrap_or(run as u32)
     }
 
-    /// A sample of logarithms, one a run of the set.
+    /// The number of the run that a value is of.
+    pub fn run(&self, set: usize, run: usize) -> u32 {
+        self.sets[set].runs[run].run
+    }
+
+    /// A sample of logarithms, each with its place among the set's runs.
     pub fn sample(&self, set: usize, logs: impl Iterator<Item = (usize, f64)>) -> Sample {
-        let part = |run: usize| self.sets[set].runs[run].part;
-        let value = |(run, log)| BlockValue { block: self.block(set, run), value: exp(log), part: part(run) };
-        let values = logs.map(value);
-        Sample { shares_blocks: self.pairing[set], values: values.collect() }
+        let facts = &self.sets[set].runs;
+        let (values, runs) = logs
+            .map(|(run, log)| {
+                let value = BlockValue { block: self.block(set, run), value: exp(log), part: facts[run].part };
+                (value, facts[run].run)
+            })
+            .unzip();
+        Sample { shares_blocks: self.pairing[set], looks: self.sets[set].looks.clone(), values, runs }
+    }
+
+    pub fn samples(&self, table: &Table, columns: &[usize]) -> Vec<Sample> {
+        let means = Complete::of(table, columns).means(table);
+        means.into_iter().enumerate().map(|(set, means)| self.sample(set, means.into_iter())).collect()
     }
 
     /// Every pair of sets over a region.
     pub fn rank(&self, table: &Table, columns: &[usize]) -> Result<Ranking, AnalysisError> {
-        let means = Complete::of(table, columns).means(table);
-        let samples: Vec<Sample> =
-            means.into_iter().enumerate().map(|(set, means)| self.sample(set, means.into_iter())).collect();
-        let ranking = Ranking::of_samples(&samples, self.looks, table.better, self.theta)?;
-        let few = |sample: &Sample| (1..FEWEST_JUDGED).contains(&sample.values.len());
-        if !samples.iter().any(few) || samples.iter().filter(|sample| sample.values.len() >= FEWEST_JUDGED).count() < 2
-        {
+        let samples = self.samples(table, columns);
+        let borrowed = table.primary && columns.len() == table.cells.len();
+        let terms = |baseline: usize, candidate: usize| self.terms(baseline, candidate, borrowed);
+        let ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
+        let judged = ranking.pairs.iter().filter(|pair| pair.comparison.verdict != Verdict::NotJudged);
+        let judged: BTreeSet<usize> = judged.flat_map(|pair| [pair.baseline, pair.candidate]).collect();
+        let is_few = |set: usize| !samples[set].values.is_empty() && !judged.contains(&set);
+        if judged.is_empty() || !(0..samples.len()).any(is_few) {
             return Ok(ranking);
         }
         // A set with too few runs may still be anything: among those that are judged it would leave all undecided. Its
         // pairs are described. (They take no part in Holm's steps, so the others' intervals are the same.)
-        let judged = samples.into_iter().map(|sample| {
-            let values = if few(&sample) { Vec::new() } else { sample.values };
-            Sample { values, ..sample }
-        });
-        let judged = Ranking::of_samples(&judged.collect::<Vec<_>>(), self.looks, table.better, self.theta)?;
-        Ok(Ranking { pairs: ranking.pairs, ..judged })
+        let kept = |(set, sample): (usize, &Sample)| if is_few(set) { sample.emptied() } else { sample.clone() };
+        let rest: Vec<Sample> = samples.iter().enumerate().map(kept).collect();
+        let rest = Ranking::of_samples(&rest, &terms, table.better, self.theta)?;
+        Ok(Ranking { pairs: ranking.pairs, ..rest })
     }
 
     /// The candidates' standing in a ranking.
     pub fn estimates(&self, ranking: &Ranking) -> Estimates {
-        let against = |set: usize| ranking.comparison(self.baseline, set).map(|comparison| run_level(&comparison));
-        Estimates { against: self.by_candidate(against) }
-    }
-
-    /// One entry a candidate, under its name.
-    pub(crate) fn by_candidate<T>(&self, mut of: impl FnMut(usize) -> T) -> BySet<T> {
-        self.candidates().map(|set| (self.names[set].to_owned(), of(set))).collect()
+        estimates(&self.names, self.baseline, ranking)
     }
 
     /// One entry a set, under its name.
     pub(crate) fn by_set<T>(&self, of: impl FnMut(usize) -> T) -> BySet<T> {
         self.names.iter().map(|name| (*name).to_owned()).zip((0..self.sets.len()).map(of)).collect()
     }
+}
+
+/// The standing of all sets but the baseline in a ranking.
+pub(super) fn estimates(names: &[&str], baseline: usize, ranking: &Ranking) -> Estimates {
+    let candidates = names.iter().enumerate().filter(|(set, _)| *set != baseline);
+    let against = |set: usize| ranking.comparison(baseline, set).map(|comparison| run_level(&comparison));
+    Estimates { against: candidates.map(|(set, name)| ((*name).to_owned(), against(set))).collect() }
 }
 
 fn run_level(comparison: &Comparison) -> RunLevel {
@@ -166,5 +229,7 @@ fn run_level(comparison: &Comparison) -> RunLevel {
         n: comparison.n,
         method: comparison.method,
         verdict: comparison.verdict,
+        unjudged: comparison.unjudged,
+        power: comparison.power,
     }
 }

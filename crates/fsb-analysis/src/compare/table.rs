@@ -13,6 +13,8 @@ use super::key::{Key, Size, Subject};
 pub(super) struct Table {
     pub key: Key,
     pub better: Better,
+    /// Whether the operation is judged by this metric.
+    pub primary: bool,
     /// By file size, then record size.
     pub cells: Vec<Size>,
     /// By set; absent where it lacks the operation.
@@ -91,7 +93,7 @@ impl Table {
                 Some(Matrix { runs, values })
             })
             .collect();
-        Some(Table { key, better, cells, sets: pooled, coverage: Vec::new() })
+        Some(Table { key, better, primary: false, cells, sets: pooled, coverage: Vec::new() })
     }
 }
 
@@ -187,7 +189,7 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
     // Every set has what it has of the same operation, so the first one knows which way is good.
     let better = columns.iter().flatten().map(|column| column.better).next().unwrap_or(Better::Higher);
     let sets = columns.into_iter().map(|column| column.and_then(|column| matrix(column, &common))).collect();
-    Table { coverage, cells: common, sets, key, better }
+    Table { coverage, cells: common, sets, key, better, primary: false }
 }
 
 /// The rows of a set over the common cells; of a cell that a run has twice, the first value.

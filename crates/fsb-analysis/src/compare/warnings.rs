@@ -1,5 +1,7 @@
 //! What a reader must know before believing a comparison.
 
+use std::collections::BTreeMap;
+
 use fsb_model::metric::{self, Role};
 use fsb_model::units;
 
@@ -7,11 +9,11 @@ use super::collected::{Collected, FEW_TICKS, GAPS, NAMED};
 use super::key::Key;
 use super::region::{Complete, ENOUGH};
 use super::table::Table;
-use crate::FEWEST_JUDGED;
+use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED};
 
 /// All warnings, what concerns whole sets first.
 pub(super) fn warnings(sets: &[Collected], tables: &[Table]) -> Vec<String> {
-    let mut warnings: Vec<String> = sets.iter().filter_map(few_runs).collect();
+    let mut warnings = few_runs(sets);
     warnings.extend(tools(sets));
     warnings.extend(commands(sets));
     warnings.extend(uncommon(sets, tables));
@@ -25,15 +27,23 @@ pub(super) fn warnings(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     warnings
 }
 
-fn few_runs(set: &Collected) -> Option<String> {
-    let what = if set.pairing.is_some() { "block" } else { "run" };
-    match set.runs.len() {
-        n if n >= FEWEST_JUDGED => None,
-        1 => {
-            Some(format!("{}: a single {what}: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name))
+/// Sets that cannot be judged for want of blocks, of one run alone, or of runs.
+fn few_runs(sets: &[Collected]) -> Vec<String> {
+    let one_run = |set: &Collected| set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1;
+    let are_one_run = sets.iter().all(one_run);
+    let mut by_number: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    let (what, least) = if are_one_run { ("block", FEWEST_JUDGED) } else { ("run", FEWEST_RUNS_JUDGED) };
+    for set in sets {
+        let n = set.block_count().filter(|_| are_one_run).unwrap_or_else(|| set.run_count());
+        if n < least {
+            by_number.entry(n).or_default().push(&set.name);
         }
-        n => Some(format!("{}: {n} {what}s: described, not judged (at least {FEWEST_JUDGED} are needed)", set.name)),
     }
+    let told = |(n, names): (usize, Vec<&str>)| {
+        let plural = if n == 1 { "" } else { "s" };
+        format!("{}: {n} {what}{plural}: described, not judged (at least {least} are needed)", names.join(", "))
+    };
+    by_number.into_iter().map(told).collect()
 }
 
 /// Runs that agree in every value are one run, copied: real ones never do.

@@ -12,7 +12,7 @@ fn normal(random: &mut Pcg64) -> f64 {
 }
 
 fn samples(values: Vec<Vec<BlockValue>>) -> Vec<Sample> {
-    values.into_iter().map(|values| Sample { shares_blocks: Some(0), values }).collect()
+    values.into_iter().map(|values| Sample::of_blocks(values, &[])).collect()
 }
 
 fn compared(model: &Model, baseline: usize, candidate: usize) -> Option<Comparison> {

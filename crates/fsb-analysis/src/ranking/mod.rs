@@ -17,6 +17,7 @@ use crate::comparison::{BlockValue, Comparison, Difference, by_block};
 use crate::error::AnalysisError;
 use crate::letters::letters;
 use crate::model::Model;
+use crate::runs::Terms;
 use crate::sample::Sample;
 use crate::sequential::Boundary;
 use crate::verdict::Verdict;
@@ -89,28 +90,19 @@ impl Ranking {
         better: Better,
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
-        let alike = |values: &Vec<BlockValue>| Sample { shares_blocks: Some(0), values: values.clone() };
-        let samples: Vec<Sample> = samples.iter().map(alike).collect();
-        Ranking::of_samples(&samples, looks, better, theta)
+        let samples: Vec<Sample> = samples.iter().map(|values| Sample::of_blocks(values.clone(), looks)).collect();
+        Ranking::of_samples(&samples, &|_, _| Terms::default(), better, theta)
     }
 
-    /// Ranks sets of which some took turns in the same blocks and others did not; `looks` as in [`Ranking::at_look`].
+    /// Ranks sets of which some took turns in the same blocks and others did not; `terms` are those on which the runs of two of
+    /// them, baseline and candidate, are compared.
     pub(crate) fn of_samples(
         samples: &[Sample],
-        looks: &[u32],
+        terms: &dyn Fn(usize, usize) -> Terms,
         better: Better,
         theta: f64,
     ) -> Result<Ranking, AnalysisError> {
-        Ranking::judged(samples, boundary(samples, looks).as_deref(), better, theta)
-    }
-
-    fn judged(
-        samples: &[Sample],
-        boundary: Option<&Boundary>,
-        better: Better,
-        theta: f64,
-    ) -> Result<Ranking, AnalysisError> {
-        let pairs = compare_all(samples, boundary, better, theta)?;
+        let pairs = compare_all(samples, terms, better, theta)?;
         let merits = samples.iter().map(|sample| merit(sample, better)).collect::<Result<_, AnalysisError>>()?;
         let mut ranking =
             Ranking { pairs, letters: Vec::new(), outcome: Outcome::Nothing, merits, barred: BTreeSet::new() };
@@ -160,7 +152,9 @@ impl Ranking {
         let contest: Vec<usize> = order.iter().copied().filter(|target| self.may_win(*target)).collect();
         self.outcome = self.find_outcome(&contest);
         self.letters = vec![None; self.merits.len()];
-        if self.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged) {
+        if self.outcome != Outcome::NotJudged
+            && self.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged)
+        {
             let places: Vec<usize> = (0..order.len()).collect();
             let shown = letters(&places, |a, b| self.verdict(order[a], order[b]).is_sure());
             for (target, letters) in order.iter().zip(shown) {
@@ -210,7 +204,11 @@ impl Ranking {
             return Outcome::Alone(best);
         }
         let of_contest = |pair: &&Pair| order.contains(&pair.baseline) && order.contains(&pair.candidate);
-        if self.pairs.iter().filter(of_contest).all(|pair| pair.comparison.verdict == Verdict::NotJudged) {
+        let contest = || self.pairs.iter().filter(of_contest).map(|pair| &pair.comparison);
+        // Where runs cannot be compared, sets that won within their own run may be anything beside those of another.
+        if contest().all(|comparison| comparison.verdict == Verdict::NotJudged)
+            || contest().any(|comparison| comparison.unjudged.is_some())
+        {
             return Outcome::NotJudged;
         }
         if order[1..].iter().all(|other| self.verdict(*other, best) == Verdict::Faster) {
@@ -246,11 +244,12 @@ fn merit(sample: &Sample, better: Better) -> Result<Option<f64>, AnalysisError> 
     Ok((!logs.is_empty()).then_some(if better == Better::Higher { -mean } else { mean }))
 }
 
-/// What looking several times costs at these samples.
-fn boundary(samples: &[Sample], looks: &[u32]) -> Option<Arc<Boundary>> {
-    let parts: BTreeSet<u32> =
-        samples.iter().flat_map(|sample| &sample.values).filter_map(|value| value.part).collect();
-    let blocks = samples.iter().map(|sample| sample.values.len()).max().unwrap_or(0);
+/// The boundary for the interim analyses of the run that these samples share.
+fn boundary(samples: &[Sample], shared: usize) -> Option<Arc<Boundary>> {
+    let sharing = || samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
+    let parts: BTreeSet<u32> = sharing().flat_map(|sample| &sample.values).filter_map(|value| value.part).collect();
+    let blocks = sharing().map(|sample| sample.values.len()).max().unwrap_or(0);
+    let looks = sharing().map(|sample| &*sample.looks).next().unwrap_or_default();
     boundary_of(blocks as u32, looks, parts.len() as u32)
 }
 
@@ -263,54 +262,57 @@ pub(crate) fn boundary_of(blocks: u32, looks: &[u32], parts: u32) -> Option<Arc<
     Boundary::of(&looks, 1 + parts.saturating_sub(1).min(2))
 }
 
+/// A pair before it is judged.
+struct Compared {
+    baseline: usize,
+    candidate: usize,
+    difference: Difference,
+    /// The cost of interim analyses, where it took part in some.
+    boundary: Option<Arc<Boundary>>,
+}
+
 /// All pairs, at Holm's levels.
 fn compare_all(
     samples: &[Sample],
-    boundary: Option<&Boundary>,
+    terms: &dyn Fn(usize, usize) -> Terms,
     better: Better,
     theta: f64,
 ) -> Result<Vec<Pair>, AnalysisError> {
-    let mut models: BTreeMap<usize, Model> = BTreeMap::new();
+    let (mut models, mut boundaries) = (BTreeMap::new(), BTreeMap::new());
     for shared in samples.iter().filter_map(|sample| sample.shares_blocks).collect::<BTreeSet<_>>() {
         models.extend(Model::of(samples, shared)?.map(|model| (shared, model)));
+        boundaries.extend(boundary(samples, shared).map(|boundary| (shared, boundary)));
     }
-    let difference = |baseline: usize, candidate: usize| {
-        let (b, c): (&Sample, &Sample) = (&samples[baseline], &samples[candidate]);
-        match b.shares_blocks.and_then(|shared| models.get(&shared)) {
-            Some(model) if b.is_paired_with(c) && b.has_parts() && c.has_parts() => {
-                Ok(model.difference(baseline, candidate))
-            }
-            _ => b.difference(c),
-        }
-    };
-    let mut differences = Vec::new();
+    let mut compared = Vec::new();
     for candidate in 1..samples.len() {
         for baseline in 0..candidate {
-            if let Some(difference) = difference(baseline, candidate)? {
-                differences.push((baseline, candidate, difference));
-            }
+            let (b, c): (&Sample, &Sample) = (&samples[baseline], &samples[candidate]);
+            let run = b.shares_blocks.filter(|_| b.is_compared_by_block(c));
+            let difference = match run.and_then(|shared| models.get(&shared)) {
+                Some(model) if b.has_parts() && c.has_parts() => model.difference(baseline, candidate),
+                _ => b.difference(c, &terms(baseline, candidate))?,
+            };
+            let boundary = run.and_then(|shared| boundaries.get(&shared)).cloned();
+            compared.extend(difference.map(|difference| Compared { baseline, candidate, difference, boundary }));
         }
     }
-    let judged: Vec<(usize, Difference)> =
-        differences.iter().enumerate().filter_map(|(index, (_, _, d))| d.is_judged().then_some((index, *d))).collect();
-    let mut steps: Vec<Option<Step>> = (0..differences.len()).map(|_| None).collect();
-    for step in holm(&judged, boundary) {
+    let mut steps: Vec<Option<Step>> = (0..compared.len()).map(|_| None).collect();
+    for step in holm(&compared) {
         let index = step.index;
         steps[index] = Some(step);
     }
-    let pair = |(index, (baseline, candidate, difference)): (usize, &(usize, usize, Difference))| {
-        let step = steps[index].as_ref();
-        let level = step.map_or(LEVEL, |step| step.level);
+    let pair = |(pair, step): (&Compared, &Option<Step>)| {
+        let level = step.as_ref().map_or(LEVEL, |step| step.level);
         Pair {
-            baseline: *baseline,
-            candidate: *candidate,
-            comparison: difference.judged(level, boundary, better, theta),
-            adjusted_p: step.map(|step| step.adjusted_p),
+            baseline: pair.baseline,
+            candidate: pair.candidate,
+            comparison: pair.difference.judged(level, pair.boundary.as_deref(), better, theta),
+            adjusted_p: step.as_ref().map(|step| step.adjusted_p),
             page_p: None,
-            spread: difference.spread().filter(|_| step.is_some()),
+            spread: pair.difference.spread().filter(|_| step.is_some()),
         }
     };
-    Ok(differences.iter().enumerate().map(pair).collect())
+    Ok(compared.iter().zip(&steps).map(pair).collect())
 }
 
 struct Step {
@@ -319,24 +321,29 @@ struct Step {
     adjusted_p: f64,
 }
 
-/// With looks, every hypothesis of Holm's has the boundary of its own level (Maurer and Bretz 2013).
-fn holm(judged: &[(usize, Difference)], boundary: Option<&Boundary>) -> Vec<Step> {
-    let nominal = |alpha: f64| boundary.map_or(alpha, |boundary| boundary.nominal(alpha));
-    let overall = |p: f64| boundary.map_or(p, |boundary| boundary.overall(p));
-    let mut ordered: Vec<(f64, usize, &Difference)> =
-        judged.iter().map(|(index, d)| (d.p_value().unwrap_or(1.0), *index, d)).collect();
-    ordered.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+/// With interim analyses, every hypothesis of Holm's has the boundary of its own level (Maurer and Bretz 2013).
+fn holm(compared: &[Compared]) -> Vec<Step> {
+    let nominal =
+        |pair: &Compared, alpha: f64| pair.boundary.as_ref().map_or(alpha, |boundary| boundary.nominal(alpha));
+    let p_value = |pair: &Compared| {
+        let p = pair.difference.p_value().unwrap_or(1.0);
+        pair.boundary.as_ref().map_or(p, |boundary| boundary.overall(p))
+    };
+    let judged = compared.iter().enumerate().filter(|(_, pair)| pair.difference.is_judged());
+    let mut ordered: Vec<(f64, f64, usize, &Compared)> =
+        judged.map(|(index, pair)| (p_value(pair), pair.difference.p_value().unwrap_or(1.0), index, pair)).collect();
+    ordered.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
     let mut remaining = ordered.len();
     let mut rejecting = true;
     let mut largest: f64 = 0.0;
     let mut steps = Vec::with_capacity(ordered.len());
-    for (place, (p, index, difference)) in ordered.iter().enumerate() {
+    for (place, (p, _, index, pair)) in ordered.iter().enumerate() {
         if rejecting {
             remaining = ordered.len() - place;
         }
         let level = 1.0 - (1.0 - LEVEL) / remaining as f64;
-        largest = largest.max(overall(*p) * (ordered.len() - place) as f64).min(1.0);
-        let interval = difference.interval(1.0 - nominal(1.0 - level));
+        largest = largest.max(p * (ordered.len() - place) as f64).min(1.0);
+        let interval = pair.difference.interval(1.0 - nominal(pair, 1.0 - level));
         rejecting = rejecting && interval.is_some_and(|i| i.lo > 0.0 || i.hi < 0.0);
         steps.push(Step { index: *index, level, adjusted_p: largest });
     }

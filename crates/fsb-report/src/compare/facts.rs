@@ -18,5 +18,6 @@ pub(super) fn facts(document: &Document, sets: &[&SetSummary]) -> Vec<String> {
 
 fn fact(set: &SetSummary) -> String {
     let version = set.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-    format!("{}: {}{version}, {}", set.name, set.tool, counted(set.runs, "run"))
+    let blocks = set.blocks.map(|blocks| format!(", {}", counted(blocks, "block"))).unwrap_or_default();
+    format!("{}: {}{version}, {}{blocks}", set.name, set.tool, counted(set.runs, "run"))
 }

@@ -1,9 +1,10 @@
 //! The answer in a sentence, and a sentence a row.
 
 use fsb_analysis::compare::{ALL, Operation, SetSummary};
-use fsb_analysis::{FEWEST_JUDGED, Outcome, Verdict};
+use fsb_analysis::{FEWEST_RUNS_JUDGED, Outcome, Verdict};
 use fsb_model::Better;
 
+use super::between::unjudged_of;
 use super::selection::Selection;
 use crate::show::{capital, counted, listed, listed_or_counted, percent};
 use crate::tally::{TallyWords, Told, tally};
@@ -39,7 +40,10 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     }
     let outcomes: Vec<Told<'_>> = rows.iter().map(|row| Told { outcome: &row.outcome, resolution: None }).collect();
     let tally = tally(&names, &outcomes, TallyWords { best: best(&sets), row: word, alone: "in one set only" });
-    let few: Vec<&str> = sets.iter().filter(|set| set.runs < FEWEST_JUDGED).map(|set| set.name.as_str()).collect();
+    // Targets of one run are compared by its blocks.
+    let one_run = sets.iter().all(|set| set.pairing.is_some() && set.pairing == sets[0].pairing);
+    let is_few = |set: &&&SetSummary| !one_run && set.runs < FEWEST_RUNS_JUDGED;
+    let few: Vec<&str> = sets.iter().filter(is_few).map(|set| set.name.as_str()).collect();
     if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }
 }
 
@@ -51,6 +55,9 @@ fn best(sets: &[&SetSummary]) -> &'static str {
 /// Too few runs for verdicts: which way the numbers point, and that they are no more than that.
 fn described(selection: Selection<'_>, rows: &[&Row<'_>], word: &str) -> String {
     let all = counted(rows.len(), word);
+    if let Some(why) = unjudged_of(selection.document) {
+        return format!("{all}, {why}.");
+    }
     let sets = selection.sets();
     let [_, candidate] = sets.as_slice() else { return format!("{all}: described, not judged.") };
     if selection.document.withheld {
@@ -84,7 +91,10 @@ pub(super) fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
         }
         Outcome::Undecided(open) => format!("Undecided at {at}: {} are not told apart", names(open)),
         Outcome::NotJudged if document.withheld => format!("Not judged at {at}"),
-        Outcome::NotJudged => format!("Not judged at {at}, too few runs"),
+        Outcome::NotJudged => match unjudged_of(document) {
+            Some(why) => format!("Not judged at {at}, {why}"),
+            None => format!("Not judged at {at}, too few blocks or runs"),
+        },
         Outcome::Alone(only) => return format!("Only {} has values at {at}.", names(&[*only])),
         Outcome::Nothing => return format!("No value at {at}."),
     };

@@ -1,6 +1,6 @@
 //! How the numbers were made, in words.
 
-use fsb_analysis::{FEWEST_JUDGED, Method};
+use fsb_analysis::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method};
 
 use super::selection::Selection;
 use crate::paragraph::Paragraph;
@@ -40,26 +40,23 @@ fn methods(selection: Selection<'_>) -> (bool, bool) {
     let all = selection.operations().flat_map(|operation| operation.estimate.against.values().flatten());
     all.fold((false, false), |(paired, welch), estimate| match estimate.method {
         Method::Paired | Method::PairedOnParts => (true, welch),
-        Method::Welch => (paired, true),
+        Method::PairedRuns | Method::Welch => (paired, true),
     })
 }
 
 fn runs(selection: Selection<'_>) -> Paragraph {
-    let unit = "The run (of fsb, the block) is the unit, never the cell: cells of one run share its luck. Of each run, \
-                the mean of ln(value) over the cells that are compared is one number.";
+    let unit = "The run is the unit, never the cell and, between runs, never the block: cells and blocks of one run share its \
+                luck. Of each run, the mean of ln(value) over its blocks and the cells that are compared is one number.";
+    let blocks = "Targets of one run of fsb are compared block by block: d = ln(candidate / baseline) in each block, and the \
+                  ratio is exp(d̄) with the paired t-interval.";
+    let runs = "Sets of different runs are independent samples with equal weights, compared by Welch's method (1947); targets \
+                that took turns in each of several runs are compared run by run. The variances between runs are moderated by \
+                those of the other cases of the page (empirical Bayes, Smyth 2004), of which only as many count as are \
+                independent. A change is called detectable that four comparisons of five would show.";
     let how = match methods(selection) {
-        (true, false) => {
-            "Runs here were taken block by block: d = ln(candidate / baseline) in each block, and the \
-                          ratio is exp(d̄) with the paired t-interval."
-        }
-        (true, true) => {
-            "Sets of one run of fsb are compared block by block, by the paired t-interval of \
-                         ln(candidate / baseline); all others as independent samples, by Welch's method (1947)."
-        }
-        _ => {
-            "The sets are independent samples of runs, compared by Welch's method (1947), which allows for unequal \
-              spread; the ratio is that of geometric means."
-        }
+        (true, false) => blocks.to_owned(),
+        (true, true) => format!("{blocks} {runs}"),
+        _ => runs.to_owned(),
     };
     Paragraph { title: "What is judged, and by what", text: format!("{unit} {how}") }
 }
@@ -71,7 +68,9 @@ fn verdicts(selection: Selection<'_>) -> Paragraph {
         text: format!(
             "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
              or slower: the whole interval lies beyond it. Equivalent: within it. Probably faster or slower: the \
-             direction is sure, the size is not. Else inconclusive. Fewer than {FEWEST_JUDGED} runs a side are described, not judged."
+             direction is sure, the size is not. Else inconclusive. Over all operations together (Holm 1979), at most one page of \
+             equals in twenty calls any set faster or slower. Fewer than {FEWEST_JUDGED} blocks of one run, or \
+             {FEWEST_RUNS_JUDGED} runs on a side, are described, not judged."
         ),
     }
 }

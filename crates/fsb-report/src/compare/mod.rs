@@ -1,5 +1,6 @@
 //! Comparisons of sets, ours or imported: what is said of one. The numbers are those of [`fsb_analysis::compare`].
 
+pub(crate) mod between;
 pub(crate) mod detail;
 mod facts;
 mod headline;

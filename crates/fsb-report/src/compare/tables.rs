@@ -17,7 +17,7 @@ use crate::view::{Row, View};
 pub(super) fn caption(view: &View<'_>) -> String {
     match (view.compares(), is_judged(view)) {
         (false, _) => "Geometric means.".to_owned(),
-        (true, false) => format!("Geometric means, and change against {}. Too few runs to judge.", view.baseline()),
+        (true, false) => format!("Geometric means, and change against {}. Nothing is judged.", view.baseline()),
         (true, true) => format!(
             "Geometric mean of {0}, and change against {0} with its 95 % interval{1} and verdict. Sets that share a \
              letter are not told apart; ? is undecided.",
@@ -31,7 +31,7 @@ pub(super) fn caption(view: &View<'_>) -> String {
 pub(super) fn judged(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Table {
     let mut head: Vec<String> = ["Set", "Geometric mean"].map(str::to_owned).into();
     if view.compares() {
-        head.extend([format!("Against {}", view.baseline()), "Runs".to_owned()]);
+        head.extend([format!("Against {}", view.baseline()), "n".to_owned()]);
         if found.operation.grid.is_some() {
             head.extend(["Cells", "better", "worse", "the same", "uncertain"].map(str::to_owned));
         }
@@ -40,8 +40,8 @@ pub(super) fn judged(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -
     let rows = rows.map(|(set, name)| TableRow::of_column(set, name, of_set(view, row, found, set))).collect();
     let caption = match view.compares() {
         true => {
-            "Judged on runs. Runs: those on the smaller side, or blocks in common, and the method. The counts of cells \
-             describe, they judge nothing."
+            "Judged on runs, targets of one run on its blocks. n: runs on the smaller side, or runs or blocks in common, \
+             and the method. The counts of cells describe, they judge nothing."
         }
         false => "Geometric means.",
     };
@@ -58,10 +58,17 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
     let dash = || TableCell::of("–");
     cells.push(cell.judged.map_or_else(dash, |judged| TableCell::change(&judged, "")));
     let estimate = found.operation.estimate.against.get(&view.names[set]).and_then(Option::as_ref);
-    cells.push(estimate.map_or_else(dash, |found| TableCell {
-        text: found.n.to_string(),
-        small: if found.method == Method::Paired { "blocks, paired" } else { "Welch" }.to_owned(),
-        ..TableCell::default()
+    cells.push(estimate.map_or_else(dash, |found| {
+        TableCell {
+            text: found.n.to_string(),
+            small: match found.method {
+                Method::Paired | Method::PairedOnParts => "blocks, paired",
+                Method::PairedRuns => "runs, paired",
+                Method::Welch => "runs, Welch",
+            }
+            .to_owned(),
+            ..TableCell::default()
+        }
     }));
     if found.operation.grid.is_some() {
         let counts = found.sets[set].grid.map(|grid| [grid.cells, grid.faster, grid.slower, grid.same, grid.uncertain]);
@@ -207,10 +214,10 @@ pub(super) fn sets(sets: &[&SetSummary]) -> Table {
     let row = |(place, set): (usize, &&SetSummary)| {
         let text = |text: String| TableCell { text, class: "text", ..TableCell::default() };
         let version = set.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-        let unit = if set.pairing.is_some() { "block" } else { "run" };
+        let blocks = set.blocks.map(|blocks| format!(", {}", counted(blocks, "block"))).unwrap_or_default();
         let cells = vec![
             text(format!("{}{version}", set.tool)),
-            text(counted(set.runs, unit)),
+            text(counted(set.runs, "run") + &blocks),
             text(if set.commands.is_empty() { "not recorded".to_owned() } else { set.commands.join("; ") }),
             text(files(&set.files)),
         ];

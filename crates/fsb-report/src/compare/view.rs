@@ -1,20 +1,24 @@
 //! What is shown of a comparison.
 
-use fsb_analysis::Verdict;
 use fsb_analysis::compare::{Finding, Slice};
+use fsb_analysis::{FEWEST_RUNS_JUDGED, Verdict};
 use fsb_model::Better;
 use fsb_model::units::Bytes;
 
+use super::between::{condition_text, power_of, remedy_of};
 use super::operation::{SetStatistics, is_about};
 use super::selection::Selection;
 use super::{facts, headline, method, rows, values};
 use crate::mark;
 use crate::screen::Names;
-use crate::show::{counted, percent};
+use crate::show::{capital, counted, percent};
 use crate::view::{Detail, DetailLine, Row, View, Words};
 
 const WORDS: Words =
     Words { column: "set", row: "operation", told: 10, elsewhere: "the formats markdown, html and json" };
+
+/// Of fewer runs than this the answer says how few they are.
+const FEW_RUNS: usize = 5;
 
 /// Of a comparison, or of one operation of it in detail.
 pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
@@ -47,12 +51,31 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         trust: None,
         warnings: &document.warnings,
         urgent: 0,
+        conditions: document.conditions.iter().map(condition_text).collect(),
         method: method::paragraphs(selection),
         names,
     };
     view.legend = legend(&view);
     view.explanation = explanation(&view);
+    view.notes = notes(selection);
+    view.legend.extend(view.notes.iter().cloned());
+    if let Some(explanation) = &mut view.explanation {
+        view.notes.iter().for_each(|note| *explanation += &format!(" {note}"));
+    }
     view
+}
+
+/// Notes on comparisons between runs: the changes they can show, and the remedy where they are not judged.
+fn notes(selection: Selection<'_>) -> Vec<String> {
+    let document = selection.document;
+    if document.unjudged.is_some() || document.withheld {
+        return Vec::new();
+    }
+    let remedy = remedy_of(document).map(|remedy| format!("{}.", capital(&remedy)));
+    let few = document.sets.iter().map(|set| set.runs).filter(|runs| *runs >= FEWEST_RUNS_JUDGED).min();
+    let few = few.filter(|runs| *runs < FEW_RUNS && remedy.is_none() && document.sets.len() > 1);
+    let few = few.map(|runs| format!("Only {}: intervals hold within one session.", counted(runs, "run")));
+    power_of(document).into_iter().chain(few).chain(remedy).collect()
 }
 
 fn title(names: &[String]) -> String {

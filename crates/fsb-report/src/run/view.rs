@@ -39,6 +39,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         trust: summary.trust.as_ref().map(Trust::line),
         warnings: &summary.warnings,
         urgent: summary.urgent,
+        conditions: Vec::new(),
         method: summary.method.clone(),
     }
 }

@@ -141,7 +141,7 @@ fn column(
 
 /// Compared with the first as the baseline, at 3 %.
 pub fn compared(sets: &[Set]) -> Document {
-    compare(sets, &Request { baseline: 0, theta: 0.03 }).expect("the sample is sound")
+    compare(sets, &Request::new(0, 0.03)).expect("the sample is sound")
 }
 
 fn normal(random: &mut Pcg64Mcg) -> f64 {

@@ -4,9 +4,11 @@
 //! quoted), or a run directory of ours, which is as many sets as it has targets.
 
 mod argument;
+mod conditions;
 mod contents;
 mod expand;
 mod foreign;
+mod history;
 mod naming;
 mod own;
 mod regimes;
@@ -21,11 +23,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fsb_analysis::compare::Collected;
+use fsb_analysis::compare::{Collected, ConditionDifference};
 use fsb_model::set::Histogram;
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 use argument::Argument;
+use conditions::SidedRun;
 use expand::Found;
 use naming::Wish;
 use own::OwnRun;
@@ -34,6 +37,7 @@ use workloads::Workloads;
 use crate::exit;
 
 pub use contents::{Contents, contents};
+pub use history::earlier_runs;
 pub use own::of_matrices;
 pub use regimes::Apart;
 
@@ -52,6 +56,10 @@ pub struct Sets {
     pub apart: Option<Apart>,
     /// Workloads that are not judged, with the runs that they were disturbed in.
     pub withheld: BTreeMap<String, Vec<String>>,
+    /// Conditions in which runs of ours differ.
+    pub conditions: Vec<ConditionDifference>,
+    /// The run directories of ours, as given.
+    pub runs: Vec<PathBuf>,
 }
 
 /// Where a set comes from.
@@ -91,8 +99,22 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
             withheld.entry(label.to_owned()).or_default().push(run.path.display().to_string());
         }
     }
+    let own: Vec<(usize, &OwnRun)> = sources
+        .iter()
+        .enumerate()
+        .flat_map(|(argument, source)| source.runs.iter().map(move |run| (argument, run)))
+        .collect();
+    let paths: Vec<String> = own.iter().map(|(_, run)| run.path.display().to_string()).collect();
+    let several = own.iter().any(|(argument, _)| *argument != own[0].0);
+    let sided = own.iter().zip(&paths).enumerate().map(|(place, ((argument, run), path))| SidedRun {
+        side: if several { *argument } else { place },
+        path,
+        record: &run.record,
+    });
+    let conditions = conditions::differences(&sided.collect::<Vec<_>>());
+    let runs = own.iter().map(|(_, run)| run.path.clone()).collect();
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
-    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld })
+    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs })
 }
 
 /// Finds what stands behind an argument, each file once.
@@ -181,8 +203,8 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     Ok((sets, origins))
 }
 
-/// The targets of the source's run directories. Several behind one name are taken together target by target; each
-/// block still meets only those of its own run, for blocks are counted on from directory to directory.
+/// The targets of the source's run directories. Several directories behind one name are runs of one set for each target;
+/// blocks are numbered on from directory to directory, so that each meets only those of its own run.
 fn own_sets(
     source: &mut Source,
     workloads: &Workloads,

@@ -162,9 +162,17 @@ impl OwnRun {
             path: self.path.join(TRIALS_FILE).display().to_string(),
             block: Some(block),
             part: part(trials),
+            sessions: self.sessions(),
             series: self.trials.series(trials, workloads),
             ..Run::default()
         }
+    }
+
+    /// Boot and UTC day of each of its segments.
+    fn sessions(&self) -> Vec<String> {
+        let day = |started: &str| started.split('T').next().unwrap_or_default().to_owned();
+        let segments = self.record.segments.iter();
+        segments.map(|segment| format!("{} {}", segment.boot_id, day(&segment.started))).collect()
     }
 }
 

@@ -75,7 +75,8 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
     // What a line of trust sums up is folded away behind it.
     let open = if view.trust.is_some() { view.urgent } else { view.warnings.len() };
     let (open, folded) = view.warnings.split_at(open);
-    let told: Vec<String> = open.iter().chain(view.problems).map(|warning| bound(warning)).collect();
+    let told: Vec<String> =
+        view.conditions.iter().chain(open).chain(view.problems).map(|warning| bound(warning)).collect();
     let (told, rest) = told.split_at(told.len().min(WARNINGS));
     let more = rest.iter().cloned().chain(folded.iter().map(|warning| bound(warning))).collect::<Vec<_>>();
     let told: Vec<String> = view.trust.iter().map(|trust| bound(&capital(trust))).chain(told.to_vec()).collect();

@@ -15,7 +15,10 @@ pub(super) const FORMAT: Format =
 pub fn render(report: &Report<'_>) -> String {
     let readable = report.readable();
     let view = readable.view();
-    let mut lines = vec![format!("**{}**", escape(&view.headline)), String::new()];
+    let mut lines = Vec::new();
+    let conditions: Vec<String> = view.conditions.iter().map(|condition| format!("warning: {condition}")).collect();
+    list(&mut lines, conditions.iter().map(String::as_str));
+    lines.extend([format!("**{}**", escape(&view.headline)), String::new()]);
     if !view.rows.is_empty() {
         let rows = view.rows.iter().map(|row| (escape(&row.label), row.cells.as_slice()));
         table(&mut lines, &[view.words.row], &view.names, rows);

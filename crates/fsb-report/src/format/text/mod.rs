@@ -37,6 +37,9 @@ fn lines(report: &Report<'_>, width: usize, color: bool, in_full: bool) -> Strin
     let view = readable.view();
     let names = Names::of(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, color);
+    for condition in &view.conditions {
+        screen.say(&format!("warning: {condition}"), "", "  ");
+    }
     screen.say(&view.headline, "", "");
     table(&mut screen, &view, &names);
     for note in &view.legend {

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fsb_analysis::compare::{Collected, Document, Request, Single, compare_collected};
+use fsb_analysis::compare::{Collected, Document, Request, Single, Variation, compare_collected};
+use fsb_analysis::{Between, BetweenSource, FEWEST_RUNS_JUDGED};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
-use fsb_report::{FORMATS, Format, Report, text};
+use fsb_report::{FORMATS, Format, Report, condition_text, text};
 
 use super::COMPACT_HELP;
 use crate::columns;
@@ -20,6 +21,7 @@ use crate::progress::say;
 use crate::results::{print_data, print_exactly};
 use crate::sets::{Apart, Sets};
 use crate::{author, exit, gate, sets};
+use target_by_target::TargetByTarget;
 
 /// The smallest difference that matters, unless told otherwise.
 const THETA: &str = "3%";
@@ -55,6 +57,9 @@ pub struct Arguments {
     /// The smallest difference that matters
     #[arg(long, value_name = "P", default_value = THETA)]
     theta: String,
+    /// Relative standard deviation of one value between runs; judges single runs, and runs of different days
+    #[arg(long, value_name = "P")]
+    between: Option<String>,
     /// Exit with 1 where a set is slower than the baseline by more than --theta
     #[arg(long, value_name = "slower", hide_possible_values = true)]
     fail_if: Option<FailIf>,
@@ -77,6 +82,8 @@ enum FailIf {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let format = format(arguments)?;
     let theta = parse_percent(&arguments.theta).map_err(|error| exit::request(format!("--theta: {error}")))?;
+    let between = arguments.between.as_deref().map(parse_percent).transpose();
+    let between = between.map_err(|error| exit::request(format!("--between: {error}")))?;
     let mut read = sets::read(&arguments.sets)?;
     if let Some(output) = &arguments.output {
         spare_inputs(output, &read.files)?;
@@ -93,23 +100,30 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let targets = target_by_target::shared(&read.origins, baseline);
     let elsewhere = target_by_target::of_other_arguments(&read, baseline);
     let all = std::mem::take(&mut read.sets);
-    let document = compared(all, &read, &Request { baseline, theta }, single)?;
+    let requests = Requests::of(theta, between, &read.runs);
+    let document = compared(all, &read, &requests.of_values(baseline), single)?;
     if document.operations.is_empty() {
         return Err(exit::request(format!("nothing to compare: {}", sets::contents(&contents))));
     }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
     let is_text = arguments.output.is_none() && format.name == TEXT;
-    let of_targets = match is_text || arguments.fail_if.is_some() {
-        true => target_by_target::documents(&arguments.sets, &targets, theta)?,
-        false => Vec::new(),
+    let by_target = match is_text || arguments.fail_if.is_some() {
+        true => target_by_target::compared_by_target(&arguments.sets, &targets, &requests)?,
+        false => TargetByTarget::default(),
     };
     emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
-    if is_text && !of_targets.is_empty() {
-        print_data(&target_by_target::text(&of_targets))?;
+    if is_text && !by_target.changes.is_empty() {
+        print_data(&target_by_target::text(&by_target))?;
     }
     if arguments.fail_if != Some(FailIf::Slower) {
         return Ok(exit::DONE);
     }
+    if !document.withheld
+        && let Some(code) = gate::refused(&read.runs)?
+    {
+        return Ok(code);
+    }
+    let of_targets = &by_target.changes;
     if of_targets.is_empty() {
         return Ok(gate::slower(&[Judged::all(&document)]));
     }
@@ -123,10 +137,49 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(gate::slower(&judged))
 }
 
+/// The variation between runs that is known beforehand.
+#[derive(Debug, Clone, Copy)]
+struct Requests {
+    theta: f64,
+    stated: Option<Between>,
+    history: Variation,
+}
+
+impl Requests {
+    /// With what the user stated, or else with what earlier runs beside `runs` tell.
+    fn of(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
+        let stated = between.map(|sd| Between { sd, source: BetweenSource::Stated });
+        let history = if stated.is_none() { sets::earlier_runs(runs) } else { None };
+        Requests { theta, stated, history: history.unwrap_or_default() }
+    }
+
+    /// Of values of one target. Earlier runs tell how sessions vary where they were made in several; one run on a side is
+    /// judged only by what the user states.
+    fn of_values(&self, baseline: usize) -> Request {
+        let sessions = self.history.values.filter(|_| self.history.sessions >= FEWEST_RUNS_JUDGED);
+        Request {
+            between_runs: self.stated,
+            between_sessions: self.stated.or(sessions),
+            ..Request::new(baseline, self.theta)
+        }
+    }
+
+    /// Of ratios of two targets, of which the first set is the baseline.
+    fn of_ratios(&self) -> Request {
+        let sessions = self.history.ratios.filter(|_| self.history.sessions >= FEWEST_RUNS_JUDGED);
+        Request {
+            between_runs: self.stated.or(self.history.ratios),
+            between_sessions: self.stated.or(sessions),
+            ..Request::new(0, self.theta)
+        }
+    }
+}
+
 /// Compares sets that were read, and says of them what their runs do.
 fn compared(sets: Vec<Collected>, read: &Sets, request: &Request, single: Single<'_>) -> anyhow::Result<Document> {
     let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
     document.warnings.splice(0..0, read.warnings.iter().cloned());
+    document.conditions.clone_from(&read.conditions);
     match read.apart.clone() {
         Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
         Some(Apart { why, unjudged: None }) => document.withhold(why),
@@ -196,7 +249,9 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
     let on_screen = is_text && std::io::stdout().is_terminal();
     // The first screen has the warnings on it, wherever it goes.
     if !is_text {
-        document.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        let conditions = document.conditions.iter().map(condition_text);
+        let warnings = conditions.chain(document.warnings.iter().cloned());
+        warnings.for_each(|warning| say(&format!("warning: {warning}")));
     }
     match &arguments.output {
         Some(path) => Ok(author::replace(path, (format.render)(report).as_bytes())?),

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
 
-use fsb_analysis::compare::{Document, Request, Single};
-
+use fsb_analysis::compare::{Collected, Document, Single};
+use fsb_report::change_of;
 use fsb_report::show::entry;
 
-use super::compared;
+use super::{Requests, compared};
 use crate::columns;
-use crate::gate;
 use crate::sets::{self, Origin, Sets};
 
 /// Targets that are compared with themselves, with the argument that others are compared with.
@@ -42,32 +41,69 @@ pub(super) fn of_other_arguments(read: &Sets, baseline: usize) -> Vec<String> {
     others.map(|(set, _)| set.name.clone()).collect()
 }
 
-/// A comparison of each of them with itself. The sets are read again, for a comparison takes them apart; once, for each set is
-/// of one target.
-pub(super) fn documents(arguments: &[OsString], shared: &Option<Shared>, theta: f64) -> anyhow::Result<Vec<Document>> {
-    let Some(Shared { baseline, targets }) = shared else { return Ok(Vec::new()) };
+/// Comparisons of the targets of two runs.
+#[derive(Debug, Default)]
+pub(super) struct TargetByTarget {
+    /// Each target beside itself.
+    pub(super) changes: Vec<Document>,
+    /// The ratio of each target to the first one beside the same ratio: differences of differences.
+    pub(super) ratios: Vec<Document>,
+}
+
+/// Compares each target with itself, and its ratio to the first target with the same ratio. The sets are read again, for a
+/// comparison takes them apart; once, for each set is of one target.
+pub(super) fn compared_by_target(
+    arguments: &[OsString],
+    shared: &Option<Shared>,
+    requests: &Requests,
+) -> anyhow::Result<TargetByTarget> {
+    let Some(Shared { baseline, targets }) = shared else { return Ok(TargetByTarget::default()) };
     let mut read = sets::read(arguments)?;
     let mut left: Vec<_> = std::mem::take(&mut read.sets).into_iter().zip(read.origins.clone()).collect();
-    let mut documents = Vec::new();
+    let mut found = TargetByTarget::default();
+    let of = |target: &String, argument: usize, sets: &[(Collected, Origin)]| {
+        sets.iter().position(|(_, origin)| origin.argument == argument && origin.target.as_ref() == Some(target))
+    };
+    let arguments: BTreeSet<usize> = left.iter().map(|(_, origin)| origin.argument).collect();
+    let first = &targets[0];
+    for target in &targets[1..] {
+        let mut ratios = Vec::new();
+        for argument in std::iter::once(baseline).chain(arguments.iter().filter(|argument| *argument != baseline)) {
+            let Some((above, below)) = of(target, *argument, &left).zip(of(first, *argument, &left)) else { continue };
+            let (above, below) = (&left[above].0, &left[below].0);
+            ratios.push(above.over(below, format!("{} over {}", above.name, below.name))?);
+        }
+        if ratios.len() > 1 {
+            found.ratios.push(compared(ratios, &read, &requests.of_ratios(), Single::None)?);
+        }
+    }
     for target in targets {
         let (own, others): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|(_, origin)| origin.target.as_ref() == Some(target));
         left = others;
         let baseline = own.iter().position(|(_, origin)| origin.argument == *baseline).unwrap_or_default();
         let own = own.into_iter().map(|(set, _)| set).collect();
-        documents.push(compared(own, &read, &Request { baseline, theta }, Single::None)?);
+        found.changes.push(compared(own, &read, &requests.of_values(baseline), Single::None)?);
     }
-    Ok(documents)
+    Document::hold_together(&mut found.changes);
+    Document::hold_together(&mut found.ratios);
+    Ok(found)
 }
 
-/// What changed of each target: `new/xfs is slower than old/xfs at delete 4K files, durable.`
-pub(super) fn text(documents: &[Document]) -> String {
-    let mut text = String::from("\nTarget by target:\n");
-    for document in documents {
-        for set in document.sets.iter().filter(|set| set.name != document.baseline) {
-            let said = gate::change(document, &set.name);
-            let _ =
-                writeln!(text, "{}", entry("  ", &format!("{} is {said}.", set.name), columns::of(std::io::stdout())));
+/// Prints the changes of each target, then of each ratio.
+pub(super) fn text(found: &TargetByTarget) -> String {
+    let mut text = String::new();
+    let parts =
+        [("Target by target:", &found.changes), ("Ratios of targets (difference in differences):", &found.ratios)];
+    for (title, documents) in parts.into_iter().filter(|(_, documents)| !documents.is_empty()) {
+        let _ = writeln!(text, "\n{title}");
+        for document in documents {
+            for set in document.sets.iter().filter(|set| set.name != document.baseline) {
+                for (place, line) in change_of(document, &set.name).iter().enumerate() {
+                    let indent = if place == 0 { "  " } else { "    " };
+                    let _ = writeln!(text, "{}", entry(indent, line, columns::of(std::io::stdout())));
+                }
+            }
         }
     }
     text

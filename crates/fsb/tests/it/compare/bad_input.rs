@@ -144,7 +144,7 @@ fn one_run_is_described_and_not_judged() {
     let scratch = scratch();
     let sets = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
     let (document, said) = compare(scratch.path(), &[&sets[0], &sets[1]]);
-    assert!(said.contains("single run"), "{said}");
+    assert!(said.contains("a, b: 1 run: described, not judged"), "{said}");
     assert!(document["findings"].as_array().unwrap().is_empty());
     for operation in document["operations"].as_array().unwrap() {
         let estimate = &operation["estimate"]["against"]["b"];

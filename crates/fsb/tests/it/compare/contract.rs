@@ -13,7 +13,7 @@ fn validator() -> jsonschema::Validator {
 }
 
 /// Checks the schema, and what a schema cannot say.
-fn check(directory: &Path, arguments: &[&str]) -> Value {
+pub(super) fn check(directory: &Path, arguments: &[&str]) -> Value {
     let (document, _) = compare(directory, arguments);
     let errors: Vec<String> =
         validator().iter_errors(&document).map(|error| format!("{}: {error}", error.instance_path())).collect();

@@ -1,6 +1,7 @@
 //! `fsb compare`: other tools' results and ours, from files to the contract.
 
 mod bad_input;
+mod between;
 mod classic;
 mod contract;
 mod output;

@@ -31,9 +31,10 @@ fn each_target_is_a_set_and_blocks_pair_only_within_their_run() {
     assert_eq!(method(&document, "new/a").0, "welch");
     let (document, _) = compare(scratch.path(), &["one", "two"]);
     assert_eq!(names(&document), ["one/a", "one/b", "two/a", "two/b"]);
-    // Two runs behind one name are one set a target, each block still beside its own run's.
+    // Two runs behind one name are one set for each target, compared run by run.
     let (document, _) = compare(scratch.path(), &["both=one,two"]);
-    assert_eq!((names(&document), method(&document, "both/b")), (vec!["both/a", "both/b"], ("paired".to_owned(), 10)));
+    let paired = ("paired_runs".to_owned(), 2);
+    assert_eq!((names(&document), method(&document, "both/b")), (vec!["both/a", "both/b"], paired));
     let ratio = |document: &serde_json::Value, set: &str, at: usize| {
         document["operations"][at]["estimate"]["against"][set]["ratio"].as_f64().unwrap().ln()
     };
@@ -72,7 +73,7 @@ fn controls_that_differ_are_named() {
 }
 
 #[test]
-fn the_report_and_the_comparison_tell_the_same_ratios() {
+fn the_report_and_the_comparison_tell_the_same_ratios_and_verdicts() {
     let _turn = turn();
     let scratch = scratch();
     measure(scratch.path(), "run", &["a=null", "b=null,slowdown=100%"], "7");
@@ -94,6 +95,9 @@ fn the_report_and_the_comparison_tell_the_same_ratios() {
         let ours = operation["estimate"]["against"]["b"]["ratio"].as_f64().unwrap();
         let theirs = row["cells"][1]["against"]["ratio"].as_f64().unwrap();
         assert!((ours / theirs - 1.0).abs() < 1e-9, "{}: {ours} and {theirs}", row["workload"]);
+        let verdicts =
+            [&operation["estimate"]["against"]["b"], &row["cells"][1]["against"]].map(|found| &found["verdict"]);
+        assert_eq!(verdicts[0], verdicts[1], "{}", row["workload"]);
     }
 }
 

@@ -1,0 +1,276 @@
+//! Comparisons between runs: one mean of logarithms for each run, never pooled blocks.
+//!
+//! Blocks of one run share its luck (allocation, placement, the state of the host), so the run is the unit: each side is a
+//! sample of run means with equal weights, compared by Welch's method. Three runs on a side leave two degrees of freedom for
+//! a variance; [`Prior`] borrows the rest from the other cases of the page. What the runs cannot show themselves (one run on
+//! a side, sides without a common session) is added as a stated component ([`Between`]) or leaves the pair unjudged.
+
+mod power;
+mod prior;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::FEWEST_RUNS_JUDGED;
+use crate::comparison::{Difference, Method, by_block};
+use crate::description::mean_and_sd;
+use crate::error::{AnalysisError, logarithm};
+use crate::sample::Sample;
+pub use power::Power;
+pub(crate) use prior::{Prior, effective_cases};
+
+/// The variation of one value, or of one ratio of two targets, between runs, known from other sources than the runs
+/// compared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Between {
+    /// The standard deviation of logarithms, 0.05 for 5 %.
+    pub sd: f64,
+    /// The source.
+    pub source: BetweenSource,
+}
+
+/// The source of a variation between runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum BetweenSource {
+    /// The user stated it.
+    Stated,
+    /// It was estimated from earlier runs of the same plan on the same machine.
+    EarlierRuns {
+        /// The number of runs.
+        runs: usize,
+        /// The degrees of freedom.
+        degrees: f64,
+    },
+}
+
+impl Between {
+    fn degrees(&self) -> f64 {
+        match self.source {
+            BetweenSource::Stated => f64::INFINITY,
+            BetweenSource::EarlierRuns { degrees, .. } => degrees,
+        }
+    }
+}
+
+/// The reason why a pair has no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unjudged {
+    /// There is one run on each side: the variation between runs is unknown.
+    OneRun,
+    /// A side has fewer than [`FEWEST_RUNS_JUDGED`] runs.
+    FewRuns,
+    /// The two sides were measured in different sessions, and the variation between sessions is unknown.
+    NoSharedSession,
+}
+
+/// Knowledge about a pair of sets that holds for every case.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Terms {
+    /// The prior of the variances between runs.
+    pub prior: Option<Prior>,
+    /// The variation between runs, for sides of fewer than [`FEWEST_RUNS_JUDGED`] runs.
+    pub between_runs: Option<Between>,
+    /// The variation between sessions, for sides that share none.
+    pub between_sessions: Option<Between>,
+    /// The number of sessions of each side, where they share none and have too few to show how sessions vary.
+    pub apart: Option<[usize; 2]>,
+    /// Comparisons on the page.
+    pub page: usize,
+    /// The smallest change that matters, as a logarithm.
+    pub theta: f64,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms { prior: None, between_runs: None, between_sessions: None, apart: None, page: 1, theta: 0.0 }
+    }
+}
+
+/// The means of one side's runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RunMeans {
+    /// Means of logarithms, by the number of the run.
+    means: BTreeMap<u32, f64>,
+    /// The mean of the squared standard errors of the runs' means, and its degrees of freedom; 0 where no run has blocks.
+    within: f64,
+    within_degrees: f64,
+}
+
+/// Two sides before they are judged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RunContrast {
+    /// Runs of the baseline and of the candidate.
+    Independent(RunMeans, RunMeans),
+    /// Differences, candidate less baseline, of targets that took turns in each of the runs.
+    Paired(RunMeans),
+}
+
+impl RunMeans {
+    /// From logarithms with the number of their run.
+    fn of(logs: impl Iterator<Item = (u32, f64)>) -> RunMeans {
+        let mut by_run: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for (run, log) in logs {
+            by_run.entry(run).or_default().push(log);
+        }
+        let (mut squares, mut known, mut within_degrees) = (0.0, 0, 0);
+        let mut means = BTreeMap::new();
+        for (run, logs) in by_run {
+            let (mean, sd) = mean_and_sd(&logs);
+            means.insert(run, mean);
+            if logs.len() > 1 {
+                squares += sd * sd / logs.len() as f64;
+                known += 1;
+                within_degrees += logs.len() - 1;
+            }
+        }
+        RunMeans { means, within: squares / f64::from(known.max(1)), within_degrees: within_degrees as f64 }
+    }
+
+    /// Of the values of one set.
+    pub fn of_sample(sample: &Sample) -> Result<RunMeans, AnalysisError> {
+        let logs = sample.values.iter().zip(&sample.runs).map(|(value, run)| Ok((*run, logarithm(value.value)?)));
+        Ok(RunMeans::of(logs.collect::<Result<Vec<_>, AnalysisError>>()?.into_iter()))
+    }
+
+    /// Of the differences of two sets that took turns in the same blocks, candidate less baseline.
+    pub fn of_pairs(baseline: &Sample, candidate: &Sample) -> Result<RunMeans, AnalysisError> {
+        let runs: BTreeMap<u32, u32> =
+            baseline.values.iter().zip(&baseline.runs).map(|(value, run)| (value.block, *run)).collect();
+        let (base, other) = (by_block(&baseline.values)?, by_block(&candidate.values)?);
+        let common = other.iter().filter_map(|(block, log)| Some((*runs.get(block)?, log - base.get(block)?)));
+        Ok(RunMeans::of(common))
+    }
+
+    pub fn runs(&self) -> usize {
+        self.means.len()
+    }
+
+    /// The variance of a run's mean that its blocks explain; 0 where no run has several.
+    pub fn within(&self) -> f64 {
+        self.within
+    }
+
+    /// By side and run: its distance from the mean.
+    pub fn residuals(&self, side: usize) -> BTreeMap<(usize, u32), f64> {
+        let mean = self.moments().0;
+        self.means.iter().map(|(run, log)| ((side, *run), log - mean)).collect()
+    }
+
+    /// The mean of the runs, and the variance of one of them.
+    pub fn moments(&self) -> (f64, f64) {
+        let (mean, sd) = mean_and_sd(&self.means.values().copied().collect::<Vec<_>>());
+        (mean, sd * sd)
+    }
+
+    pub fn degrees(&self) -> f64 {
+        self.runs() as f64 - 1.0
+    }
+}
+
+impl RunContrast {
+    /// Candidate and baseline run by run; `None` where a side is empty or no run has both.
+    pub fn of(baseline: &Sample, candidate: &Sample) -> Result<Option<RunContrast>, AnalysisError> {
+        let contrast = match baseline.is_paired_with(candidate) {
+            true => RunContrast::Paired(RunMeans::of_pairs(baseline, candidate)?),
+            false => RunContrast::Independent(RunMeans::of_sample(baseline)?, RunMeans::of_sample(candidate)?),
+        };
+        let is_whole = contrast.sides().all(|side| side.runs() > 0);
+        Ok(is_whole.then_some(contrast))
+    }
+
+    /// Of mean logarithms, one for each run.
+    pub fn of_logarithms(baseline: &[f64], candidate: &[f64]) -> RunContrast {
+        let side = |logs: &[f64]| RunMeans::of((0..).zip(logs.iter().copied()));
+        RunContrast::Independent(side(baseline), side(candidate))
+    }
+
+    /// Of mean differences of logarithms, one for each run.
+    pub fn of_differences(differences: &[f64]) -> RunContrast {
+        RunContrast::Paired(RunMeans::of((0..).zip(differences.iter().copied())))
+    }
+
+    fn sides(&self) -> impl Iterator<Item = &RunMeans> {
+        let (first, second) = match self {
+            RunContrast::Independent(baseline, candidate) => (baseline, Some(candidate)),
+            RunContrast::Paired(differences) => (differences, None),
+        };
+        std::iter::once(first).chain(second)
+    }
+
+    /// The variance of one run on each side, with its degrees of freedom; nothing of a single run.
+    fn variances(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.sides().filter(|side| side.runs() > 1).map(|side| (side.moments().1, side.degrees()))
+    }
+
+    /// By side and run: its distance from the mean of the side.
+    fn residuals(&self) -> BTreeMap<(usize, u32), f64> {
+        self.sides().enumerate().flat_map(|(place, side)| side.residuals(place)).collect()
+    }
+
+    /// Judged on these terms.
+    pub fn difference(&self, terms: &Terms) -> Difference {
+        let least = self.sides().map(RunMeans::runs).min().unwrap_or(0);
+        let most = self.sides().map(RunMeans::runs).max().unwrap_or(0);
+        let (mean, method) = match self {
+            RunContrast::Independent(baseline, candidate) => {
+                (candidate.moments().0 - baseline.moments().0, Method::Welch)
+            }
+            RunContrast::Paired(differences) => (differences.moments().0, Method::PairedRuns),
+        };
+        let few = least < FEWEST_RUNS_JUDGED;
+        let apart = terms.apart.filter(|_| matches!(self, RunContrast::Independent(..)));
+        // The variance of one run on each side, the runs, and the degrees of freedom.
+        let of_run = |side: &RunMeans| match terms.between_runs.filter(|_| few) {
+            Some(_) => (side.within, side.runs() as f64, side.within_degrees.max(1.0)),
+            None => {
+                let own = (side.moments().1, side.degrees());
+                let (variance, degrees) = terms.prior.map_or(own, |prior| prior.posterior(own));
+                (variance, side.runs() as f64, degrees)
+            }
+        };
+        let sides: Vec<(f64, f64, f64)> = self.sides().map(of_run).collect();
+        let (unjudged, stated) = match (few, apart) {
+            (true, _) if terms.between_runs.is_none() => {
+                (Some(if most == 1 { Unjudged::OneRun } else { Unjudged::FewRuns }), None)
+            }
+            (true, None) => {
+                (None, terms.between_runs.map(|between| (between, sides.iter().map(|side| side.1).collect())))
+            }
+            (true, Some(sessions)) => (None, terms.between_runs.map(|between| (between, weights(&sessions)))),
+            (false, None) => (None, None),
+            (false, Some(_)) if terms.between_sessions.is_none() => (Some(Unjudged::NoSharedSession), None),
+            (false, Some(sessions)) => (None, terms.between_sessions.map(|between| (between, weights(&sessions)))),
+        };
+        let mut parts: Vec<(f64, f64)> =
+            sides.iter().map(|(variance, runs, degrees)| (variance / runs, *degrees)).collect();
+        let fixed = stated.as_ref().map_or(0.0, |(between, runs): &(Between, Vec<f64>)| {
+            between.sd * between.sd * runs.iter().map(|runs| 1.0 / runs).sum::<f64>()
+        });
+        parts.extend(stated.as_ref().map(|(between, _)| (fixed, between.degrees())));
+        let power = match unjudged {
+            Some(Unjudged::OneRun) => None,
+            _ => Some(power::of(&sides, stated.as_ref().map(|(between, _)| (between, fixed, few)), terms)),
+        };
+        let (error, degrees) = satterthwaite(&parts);
+        Difference::of_runs(mean, (error, degrees), least, method, unjudged, power.flatten())
+    }
+}
+
+fn weights(sessions: &[usize; 2]) -> Vec<f64> {
+    sessions.iter().map(|sessions| *sessions as f64).collect()
+}
+
+/// The standard error of a sum of independent estimates of variance, and its degrees of freedom (Welch 1947, Satterthwaite
+/// 1946): as shares of the variance, so that nothing underflows. Without any spread the degrees of freedom are pooled.
+fn satterthwaite(parts: &[(f64, f64)]) -> (f64, f64) {
+    let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
+    let share = |(part, degrees): &(f64, f64)| (part / variance).powi(2) / degrees.max(1.0);
+    let degrees = match variance > 0.0 {
+        true => 1.0 / parts.iter().map(share).sum::<f64>(),
+        false => parts.iter().map(|(_, degrees)| degrees).sum::<f64>().max(1.0),
+    };
+    (variance.sqrt(), degrees)
+}

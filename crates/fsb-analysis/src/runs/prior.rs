@@ -1,0 +1,206 @@
+//! Variances between runs, borrowed over the cases of a page (G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004).
+//!
+//! The variances of all cases are taken for draws from a scaled F distribution: s² ~ s₀² F(d, d₀). Its scale s₀² and its
+//! degrees of freedom d₀ follow from the mean and the variance of the logarithms. A case's variance becomes
+//! (d₀ s₀² + d s²) / (d₀ + d) with d₀ + d degrees of freedom.
+//!
+//! Smyth's cases are independent. Ours are measured in the same runs and share their luck, which makes their variances look
+//! alike and d₀ too large. So d₀ + d never exceeds d times the number of cases that are as good as independent.
+
+use std::collections::BTreeMap;
+
+use statrs::function::gamma::digamma;
+
+use super::RunContrast;
+
+/// A prior from fewer variances than this is none.
+const FEWEST_VARIANCES: usize = 3;
+/// Variances below this share of their median are lifted to it, as limma does: a logarithm of zero would rule the fit.
+const SMALLEST_SHARE: f64 = 1e-5;
+
+/// The distribution that the variances of the cases are taken to come from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Prior {
+    /// d₀.
+    pub degrees: f64,
+    /// s₀².
+    pub variance: f64,
+}
+
+impl Prior {
+    /// From the cases of a page, for one pair of sets; `None` where there are too few, or none varies.
+    pub fn of(cases: &[RunContrast]) -> Option<Prior> {
+        let variances: Vec<(f64, f64)> = cases.iter().flat_map(RunContrast::variances).collect();
+        let fitted = Prior::fitted(&variances)?;
+        let mean_degrees = variances.iter().map(|(_, degrees)| degrees).sum::<f64>() / variances.len() as f64;
+        let residuals: Vec<BTreeMap<(usize, u32), f64>> = cases.iter().map(RunContrast::residuals).collect();
+        let most = mean_degrees * (effective_cases(&residuals) - 1.0);
+        (most > 0.0).then_some(Prior { degrees: fitted.degrees.min(most), ..fitted })
+    }
+
+    /// From variances with their degrees of freedom, as if they were independent.
+    fn fitted(variances: &[(f64, f64)]) -> Option<Prior> {
+        if variances.len() < FEWEST_VARIANCES {
+            return None;
+        }
+        let mut sorted: Vec<f64> = variances.iter().map(|(variance, _)| *variance).collect();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let median = (sorted[middle] + sorted[(sorted.len() - 1) / 2]) / 2.0;
+        if median <= 0.0 {
+            return None;
+        }
+        let lifted = |variance: f64| variance.max(SMALLEST_SHARE * median);
+        let n = variances.len() as f64;
+        let logs: Vec<f64> =
+            variances.iter().map(|(s2, d)| libm::log(lifted(*s2)) - digamma(d / 2.0) + libm::log(d / 2.0)).collect();
+        let mean = logs.iter().sum::<f64>() / n;
+        let spread = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let excess = spread - variances.iter().map(|(_, d)| trigamma(d / 2.0)).sum::<f64>() / n;
+        if excess <= 0.0 {
+            let variance = variances.iter().map(|(s2, _)| lifted(*s2)).sum::<f64>() / n;
+            return Some(Prior { degrees: f64::INFINITY, variance });
+        }
+        let half = inverse_trigamma(excess);
+        Some(Prior { degrees: 2.0 * half, variance: libm::exp(mean + digamma(half) - libm::log(half)) })
+    }
+
+    /// A case's variance and degrees of freedom with what the other cases say.
+    pub fn posterior(&self, (variance, degrees): (f64, f64)) -> (f64, f64) {
+        let degrees = degrees.max(0.0);
+        let sum = self.degrees + degrees;
+        ((self.degrees * self.variance + degrees * variance) / sum, sum)
+    }
+}
+
+/// Returns the number of independent cases that tell as much of the variance as these, whose runs share luck: m / (1 + (m − 1) ρ²), with the
+/// mean square of the correlation of two cases over their runs, less what chance gives it.
+///
+/// Each case has its residuals by side and run.
+pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
+    let (mut sum, mut pairs) = (0.0, 0.0);
+    for (place, one) in cases.iter().enumerate() {
+        for other in &cases[..place] {
+            let common: Vec<(usize, f64, f64)> =
+                one.iter().filter_map(|(run, a)| Some((run.0, *a, *other.get(run)?))).collect();
+            let mut sides: Vec<usize> = common.iter().map(|(side, ..)| *side).collect();
+            sides.dedup();
+            let degrees = common.len() as f64 - sides.len() as f64;
+            let product = |f: fn(f64, f64) -> f64| common.iter().map(|(_, a, b)| f(*a, *b)).sum::<f64>();
+            let squares = product(|a, _| a * a) * product(|_, b| b * b);
+            if degrees > 1.5 && squares > 0.0 {
+                let chance = 1.0 / degrees;
+                sum += (product(|a, b| a * b).powi(2) / squares - chance) / (1.0 - chance);
+                pairs += 1.0;
+            }
+        }
+    }
+    let m = cases.len() as f64;
+    if pairs == 0.0 {
+        // Nothing tells how much the cases share.
+        return 1.0;
+    }
+    m / (1.0 + (m - 1.0) * f64::clamp(sum / pairs, 0.0, 1.0))
+}
+
+/// The second derivative of ln Γ: by recurrence up to 10, then by its asymptotic series.
+fn trigamma(x: f64) -> f64 {
+    let (mut x, mut sum) = (x, 0.0);
+    while x < 10.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let y = 1.0 / (x * x);
+    sum + 1.0 / x
+        + y / 2.0
+        + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y * (1.0 / 30.0 - y * 5.0 / 66.0))))
+}
+
+/// Inverts the trigamma function, which falls, by bisection on the logarithm.
+fn inverse_trigamma(value: f64) -> f64 {
+    let (mut low, mut high) = (libm::log(1e-8), libm::log(1e12));
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if trigamma(libm::exp(middle)) > value { low = middle } else { high = middle }
+    }
+    libm::exp(f64::midpoint(low, high))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::comparison::BlockValue;
+    use crate::runs::Terms;
+    use crate::sample::Sample;
+
+    fn numbers(value: &Value) -> Vec<f64> {
+        value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    }
+
+    #[track_caller]
+    fn close(ours: f64, theirs: &Value, what: &str) {
+        let theirs = theirs.as_f64().unwrap();
+        assert!((ours - theirs).abs() <= 1e-7 * theirs.abs().max(1e-12), "{what}: {ours} is not SciPy's {theirs}");
+    }
+
+    fn sample(logs: &[f64]) -> Sample {
+        let values = (0..).zip(logs).map(|(run, log)| BlockValue::new(run, libm::exp(*log))).collect();
+        Sample::of_runs(values)
+    }
+
+    /// `tests/oracle/runs.py` computes the same with NumPy and SciPy.
+    #[test]
+    fn priors_and_moderated_intervals_are_those_of_scipy() {
+        let oracle: Value = serde_json::from_str(include_str!("../../tests/oracle/runs.json")).unwrap();
+        for page in oracle["pages"].as_array().unwrap() {
+            let name = page["name"].as_str().unwrap();
+            let cases: Vec<RunContrast> = page["cases"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|case| {
+                    let side = |key: &str| sample(&numbers(&case[key]));
+                    RunContrast::of(&side("baseline"), &side("candidate")).unwrap().unwrap()
+                })
+                .collect();
+            let residuals: Vec<_> = cases.iter().map(RunContrast::residuals).collect();
+            close(effective_cases(&residuals), &page["effective_cases"], name);
+            let prior = Prior::of(&cases);
+            assert_eq!(prior.is_none(), page["prior"].is_null(), "{name}");
+            if let Some(prior) = prior {
+                close(prior.degrees, &page["prior"]["degrees"], name);
+                close(prior.variance, &page["prior"]["variance"], name);
+            }
+            for (contrast, case) in cases.iter().zip(page["cases"].as_array().unwrap()) {
+                let difference = contrast.difference(&Terms { prior, ..Terms::default() });
+                let interval = difference.interval(0.95).unwrap();
+                close(interval.lo, &case["ci95"][0], name);
+                close(interval.hi, &case["ci95"][1], name);
+                close(difference.p_value().unwrap(), &case["p"], name);
+            }
+        }
+    }
+
+    #[test]
+    fn trigamma_has_its_known_values_and_its_inverse() {
+        let squared = std::f64::consts::PI.powi(2);
+        assert!((trigamma(1.0) - squared / 6.0).abs() < 1e-12);
+        assert!((trigamma(0.5) - squared / 2.0).abs() < 1e-12);
+        for x in [0.01, 0.5, 3.0, 40.0, 1e5] {
+            assert!((inverse_trigamma(trigamma(x)) / x - 1.0).abs() < 1e-7, "{x}");
+        }
+    }
+
+    #[test]
+    fn cases_that_share_all_their_luck_lend_each_other_nothing() {
+        let luck = [[0.02, -0.03, 0.01], [-0.04, 0.01, 0.02]];
+        let case = |scale: f64| {
+            let side = |side: usize| sample(&luck[side].map(|log| scale * log));
+            RunContrast::of(&side(0), &side(1)).unwrap().unwrap()
+        };
+        let shared: Vec<RunContrast> = (1..=12).map(|scale| case(1.0 + 0.1 * f64::from(scale))).collect();
+        assert_eq!(Prior::of(&shared), None);
+    }
+}

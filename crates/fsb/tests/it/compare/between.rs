@@ -1,0 +1,217 @@
+//! Comparisons between runs: the run is the unit.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::contract::check;
+use super::{compare, set};
+use crate::common::{expect_code, fast_plan, fsb, scratch, stderr, stdout, trials, turn};
+
+/// Measures one run that others are copies of.
+fn measure(directory: &Path) {
+    fast_plan(directory);
+    let run = ["run", "fast.toml", "a=null", "b=null", "--out", "base/run", "-q", "--seed", "1", "--blocks", "5"];
+    expect_code(&fsb(directory, &run), 0);
+}
+
+/// A copy of the run whose rates are `speed` times those of the first block, with a luck that depends on run and workload.
+/// Nothing of it was disturbed.
+fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, record: impl FnOnce(&mut Value)) {
+    let (from, to) = (directory.join("base/run"), directory.join(name));
+    fs::create_dir_all(&to).unwrap();
+    let mut stored: Value = serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
+    record(&mut stored);
+    fs::write(to.join("run.json"), stored.to_string()).unwrap();
+    let mut lines = Vec::new();
+    for mut trial in trials(&from) {
+        let (label, block) = (trial["workload"].as_str().unwrap().len() as u64, trial["block"].as_u64().unwrap());
+        let target = trial["target"].as_str().unwrap().to_owned();
+        let spread = |number: u64| (number % 7) as f64 / 7.0 - 0.5;
+        let chance = 0.02 * spread(luck * 5 + label * 3) + 0.004 * spread(block * 3 + label);
+        trial["disturbed"] = serde_json::json!([]);
+        if let Some(value) = trial.pointer_mut("/metrics/0/value") {
+            *value = (1e6 * speed(&target) * chance.exp()).into();
+        }
+        lines.push(trial.to_string());
+    }
+    fs::write(to.join("trials.jsonl"), lines.join("\n") + "\n").unwrap();
+}
+
+/// Runs `old1`, `old2` … and `new1`, `new2` …; the new ones are as fast as `speed` says of each target.
+fn both_sides(directory: &Path, runs: u64, speed: impl Fn(&str) -> f64, record: impl Fn(&mut Value)) {
+    for number in 1..=runs {
+        copy(directory, &format!("old{number}"), number, |_| 1.0, |_| ());
+        copy(directory, &format!("new{number}"), number + 4, &speed, &record);
+    }
+}
+
+fn gate(directory: &Path, old: &str, new: &str, more: &[&str]) -> (std::process::Output, String) {
+    let sides = [format!("old={old}"), format!("new={new}")];
+    let arguments = ["compare", &sides[0], &sides[1], "--fail-if", "slower"];
+    let output = fsb(directory, &[&arguments[..], more].concat());
+    let said = stderr(&output).replace("\n  ", " ");
+    (output, said)
+}
+
+/// Lines that were wrapped, each as one.
+fn unwrapped(output: &std::process::Output) -> String {
+    stdout(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const THREE: [&str; 2] = ["old1,old2,old3", "new1,new2,new3"];
+
+#[test]
+fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
+    let _turn = turn();
+    let scratch = scratch();
+    measure(scratch.path());
+    both_sides(scratch.path(), 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+    let (output, said) = gate(scratch.path(), "old1", "new1", &[]);
+    expect_code(&output, 2);
+    let unknown = "one run on each side: the variation between runs is unknown";
+    assert!(said.contains(&format!("cannot tell: {unknown}")), "{said}");
+    let shown = unwrapped(&output);
+    assert!(shown.starts_with(&format!("12 workloads, {unknown}.")), "{shown}");
+    assert!(shown.contains(&format!("new/b against old/b, in these runs (n = 1): not judged, {unknown}")), "{shown}");
+    let (output, said) = gate(scratch.path(), "old1", "new1", &["--between", "2%"]);
+    expect_code(&output, 1);
+    assert!(said.contains("new/b is slower than old/b") && !said.contains("new/a is slower"), "{said}");
+    assert!(unwrapped(&output).contains("2 % between runs as stated"), "{}", unwrapped(&output));
+    let (output, said) = gate(scratch.path(), "old1", "new1", &["--between", "100%"]);
+    expect_code(&output, 0);
+    assert!(!said.contains("failed"), "{said}");
+}
+
+#[test]
+fn three_runs_on_each_side_are_judged_as_three_values() {
+    let _turn = turn();
+    let scratch = scratch();
+    measure(scratch.path());
+    both_sides(scratch.path(), 3, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+    let (output, said) = gate(scratch.path(), THREE[0], THREE[1], &[]);
+    expect_code(&output, 1);
+    assert!(said.contains("new/b is slower than old/b") && !said.contains("new/a is slower"), "{said}");
+    let shown = unwrapped(&output);
+    assert!(shown.contains("new/b against old/b, in these runs (n = 3): slower at "), "{shown}");
+    assert!(shown.contains("is detectable (median of 12 comparisons)"), "{shown}");
+    let document = check(scratch.path(), &[&format!("old={}", THREE[0]), &format!("new={}", THREE[1])]);
+    let sizes = |set: usize| (document["sets"][set]["runs"].as_u64(), document["sets"][set]["blocks"].as_u64());
+    assert_eq!(sizes(0), (Some(3), Some(15)));
+    let estimate = &document["operations"][0]["estimate"]["against"]["new/a"];
+    assert_eq!((&estimate["method"], &estimate["n"]), (&"welch".into(), &3.into()));
+    assert!(estimate["power"]["detectable"].as_f64().unwrap() < 0.2, "{estimate}");
+    let (output, _) = gate(scratch.path(), THREE[0], "old1,old2,new1", &[]);
+    expect_code(&output, 0);
+}
+
+#[test]
+fn the_gate_refuses_runs_of_low_trust_by_name() {
+    let _turn = turn();
+    let scratch = scratch();
+    measure(scratch.path());
+    both_sides(scratch.path(), 3, |_| 0.6, |_| ());
+    let path = scratch.path().join("new2/trials.jsonl");
+    let disturbed = trials(&scratch.path().join("new2")).into_iter().map(|mut trial| {
+        trial["disturbed"] = serde_json::json!(["CPU steal 58 %"]);
+        trial.to_string()
+    });
+    fs::write(&path, disturbed.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let (output, said) = gate(scratch.path(), THREE[0], THREE[1], &[]);
+    expect_code(&output, 2);
+    assert!(said.contains("a run of low trust decides nothing: new2: CPU steal 58 %"), "{said}");
+    assert!(!said.contains("new1:"), "{said}");
+}
+
+#[test]
+fn sides_of_different_sessions_need_the_variation_between_sessions() {
+    let _turn = turn();
+    let scratch = scratch();
+    measure(scratch.path());
+    both_sides(scratch.path(), 3, |_| 0.6, |record| record["segments"][0]["boot_id"] = "another boot".into());
+    let (output, said) = gate(scratch.path(), THREE[0], THREE[1], &[]);
+    expect_code(&output, 2);
+    assert!(said.contains("measured in different sessions (boot and day)"), "{said}");
+    expect_code(&gate(scratch.path(), THREE[0], THREE[1], &["--between", "2%"]).0, 1);
+    // Three runs in each of three sessions show how sessions vary.
+    for number in 1..=3 {
+        for side in ["old", "new"] {
+            let path = scratch.path().join(format!("{side}{number}/run.json"));
+            let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            record["segments"][0]["boot_id"] = format!("{side} {number}").into();
+            fs::write(&path, record.to_string()).unwrap();
+        }
+    }
+    expect_code(&gate(scratch.path(), THREE[0], THREE[1], &[]).0, 1);
+}
+
+#[test]
+fn earlier_runs_of_the_plan_judge_ratios_of_targets() {
+    let _turn = turn();
+    let scratch = scratch();
+    measure(scratch.path());
+    both_sides(scratch.path(), 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+    let ratio = |output: &std::process::Output| {
+        let shown = unwrapped(output);
+        shown.split_once("difference in differences").expect("the ratios").1.to_owned()
+    };
+    let judged = "new/b over new/a against old/b over old/a, in these runs (n = 1): slower at ";
+    let (output, _) = gate(scratch.path(), "old1", "new1", &[]);
+    assert!(!ratio(&output).contains(judged), "{}", ratio(&output));
+    for number in 1..=4 {
+        copy(scratch.path(), &format!("earlier{number}"), number + 9, |_| 1.0, |_| ());
+    }
+    copy(scratch.path(), "elsewhere", 1, |_| 1.0, |record| record["host"]["cpu"] = "another processor".into());
+    let (output, _) = gate(scratch.path(), "old1", "new1", &[]);
+    expect_code(&output, 2);
+    assert!(ratio(&output).contains(judged), "{}", ratio(&output));
+    assert!(ratio(&output).contains("in 4 earlier runs"), "{}", ratio(&output));
+}
+
+#[test]
+fn conditions_that_differ_stand_before_any_number() {
+    let _turn = turn();
+    let scratch = scratch();
+    measure(scratch.path());
+    both_sides(
+        scratch.path(),
+        1,
+        |_| 1.0,
+        |record| {
+            record["segments"][0]["kernel"] = "7.7.7".into();
+            record["targets"]["a"]["features"] = serde_json::json!(["bigalloc"]);
+        },
+    );
+    let output = fsb(scratch.path(), &["compare", "old1", "new1"]);
+    expect_code(&output, 0);
+    let shown = unwrapped(&output);
+    assert!(shown.starts_with("warning: the runs differ in the kernel release (old1: "), "{shown}");
+    let (_, said) = compare(scratch.path(), &["old1", "new1"]);
+    assert!(said.contains("the runs differ in the kernel release"), "{said}");
+    let document = check(scratch.path(), &["old1", "new1", "--between", "5%"]);
+    let conditions = document["conditions"].as_array().unwrap();
+    assert_eq!(conditions.len(), 1, "features are known of one side only: {conditions:?}");
+    assert_eq!(conditions[0]["condition"], "kernel");
+    assert_eq!(conditions[0]["observed"][1], serde_json::json!({"runs": ["new1"], "value": ["7.7.7"]}));
+}
+
+#[test]
+fn three_results_of_another_tool_on_each_side_are_judged() {
+    let scratch = scratch();
+    let runs = |name: &str, file: &str| {
+        let files: Vec<String> =
+            (1..=3).map(|run| set("", &format!("iozone-2010/{file}{run}.iozone"))[1..].to_owned()).collect();
+        format!("{name}={}", files.join(","))
+    };
+    let sets = [runs("xfs", "xfs/xfs"), runs("ext4", "ext4/ext4_")];
+    let output = fsb(scratch.path(), &["compare", &sets[0], &sets[1]]);
+    expect_code(&output, 0);
+    let shown = unwrapped(&output);
+    assert!(shown.contains("Only 3 runs: intervals hold within one session."), "{shown}");
+    let (document, _) = compare(scratch.path(), &[&sets[0], &sets[1]]);
+    let verdict = |operation: &Value| operation["estimate"]["against"]["ext4"]["verdict"].as_str().unwrap().to_owned();
+    let verdicts: Vec<String> = document["operations"].as_array().unwrap().iter().map(verdict).collect();
+    assert!(verdicts.iter().any(|verdict| verdict == "slower"), "{verdicts:?}");
+    assert!(verdicts.iter().all(|verdict| verdict != "not_judged"), "{verdicts:?}");
+}
