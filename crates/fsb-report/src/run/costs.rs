@@ -150,4 +150,15 @@ mod tests {
         assert!(told[0].starts_with("In memory inside the clock, no device did anything: "), "{told:?}");
         assert_eq!(lines_of(|_, block| (1e-6, f64::from(block == 3))), Vec::<String>::new(), "one byte is not nothing");
     }
+
+    #[test]
+    fn costs_are_compared_where_targets_exchange_parts() {
+        let (record, trials) = sample::side_by_side(&["ext4", "xfs", "btrfs"], 9);
+        let summary = Summary::of_run(&record, &trials);
+        for cell in &summary.rows[0].cells[1..] {
+            let against = cell.beside(secondary::CPU).unwrap().against.as_ref().unwrap();
+            assert_eq!(against.method, fsb_analysis::Method::PairedOnParts);
+            assert!(against.interval.is_some() && against.nominal_level.is_some(), "{against:?}");
+        }
+    }
 }

@@ -31,13 +31,17 @@ fn change(cell: &Measured, better: Better) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use fsb_model::metric::{OPERATION_RATE, WITH_DEFERRED};
+    use fsb_model::{RunRecord, Trial};
 
     use super::*;
     use crate::sample;
 
     /// The line of a run whose first row has these rates with deferred work, as shares of its rates, by block.
     fn line_of(share: impl Fn(u32) -> f64) -> Option<String> {
-        let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        line_of_run(sample::run(&["ext4", "xfs"], 6), share)
+    }
+
+    fn line_of_run((record, mut trials): (RunRecord, Vec<Trial>), share: impl Fn(u32) -> f64) -> Option<String> {
         for trial in trials.iter_mut().filter(|trial| trial.workload == record.cells[0].label && trial.target == "xfs")
         {
             let mut with = OPERATION_RATE.of(trial.metrics[0].value * share(trial.block));
@@ -51,6 +55,9 @@ mod tests {
     fn deferred_work_is_told_with_its_interval_where_it_is_significant() {
         let steady = line_of(|block| 0.9 - 0.002 * f64::from(block % 3)).unwrap();
         assert_eq!(steady, "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
+        let on_parts =
+            line_of_run(sample::side_by_side(&["ext4", "xfs"], 6), |block| 0.9 - 0.002 * f64::from(block % 3));
+        assert_eq!(on_parts.unwrap(), "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
         assert_eq!(line_of(|block| if block == 3 { 0.3 } else { 0.99 }), None, "one block alone is not significant");
         assert_eq!(line_of(|block| 0.98 - 0.002 * f64::from(block % 3)), None, "less than matters");
     }

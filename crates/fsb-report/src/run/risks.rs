@@ -51,7 +51,7 @@ pub(super) fn faster_at(summary: &Summary, row: &Workload) -> String {
     said.map(|(_, target)| format!("; {} is faster", mark::name_with_loss(&target.name, &target.risks))).collect()
 }
 
-/// The answer if one safe target stands beside unsafe ones alone: `ext4 is the only safe target; …`.
+/// The answer if exactly one target is safe: `ext4 is the only safe target; …`.
 pub(super) fn only_safe(summary: &Summary) -> Option<String> {
     let mut safe = summary.targets.iter().filter(|target| target.may_win);
     let (Some(only), None) = (safe.next(), safe.next()) else { return None };

@@ -48,12 +48,17 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
 /// The values to compare and the direction that is good. Returns `None` for metrics that are not compared, and where a
 /// value is zero.
 fn samples(row: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {
-    let (base, better) = match found.metric.as_str() {
-        CPU | SPACE if target > 0 => (row.cells[0].beside(&found.metric)?.points.clone(), Better::Lower),
-        metric if metric.ends_with(WITH_DEFERRED) => (row.cells[target].values(), row.better),
+    // Both rates of a trial are of one part of the medium, which cancels out.
+    let without_part = |points: &[BlockValue]| points.iter().map(|point| BlockValue { part: None, ..*point }).collect();
+    let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
+        CPU | SPACE if target > 0 => {
+            ([row.cells[0].beside(&found.metric)?.points.clone(), found.points.clone()], Better::Lower)
+        }
+        metric if metric.ends_with(WITH_DEFERRED) => {
+            ([without_part(&row.cells[target].values()), without_part(&found.points)], row.better)
+        }
         _ => return None,
     };
-    let samples = [base, found.points.clone()];
     let positive = samples.iter().flatten().all(|point| point.value.is_finite() && point.value > 0.0);
     positive.then_some((samples, better))
 }

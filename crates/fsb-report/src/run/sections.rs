@@ -22,7 +22,7 @@ fn columns(summary: &Summary) -> Block {
     let item = |(place, target): (usize, &TargetSummary)| {
         let what = (target.what != target.name).then(|| target.what.clone());
         let is_reference = place == summary.reference && summary.compares();
-        let risk = (!target.risks.is_empty()).then(|| mark::statement(&target.name, &target.risks));
+        let risk = (!target.risks.is_empty()).then(|| format!("unsafe: {}", mark::reason(&target.risks)));
         let reference = is_reference.then(|| "the others are compared with it".to_owned());
         ColumnItem {
             name: target.label(),

@@ -16,9 +16,9 @@ pub enum Withheld {
     Concurrent,
     /// Many trials of the run have no value.
     Lost {
-        /// So many.
+        /// Trials without a value.
         lost: usize,
-        /// Of all trials of cells that have values.
+        /// All trials of cells that have values.
         trials: usize,
     },
     /// The case writes, and free memory of the virtual machine was not touched first.
@@ -68,7 +68,7 @@ impl Withheld {
         }
     }
 
-    /// What the case would be judged with: `fsb would judge with no other run beside it`.
+    /// States the condition for a judgement: `fsb would judge with no other run beside it`.
     pub(super) fn remedy(&self) -> &'static str {
         match self {
             Withheld::Concurrent => "fsb would judge with no other run beside it",
@@ -136,7 +136,7 @@ fn spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withhe
     (2 * (disturbed + invalid) > own.len()).then_some(found)
 }
 
-/// Trials without a value and all trials, of cells that have values: a cell without any is no contender.
+/// Counts trials without a value and all trials, of cells that have values: the others do not compete.
 fn lost(trials: &[ShownTrial]) -> (usize, usize) {
     let counted: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
     let place = |trial: &ShownTrial| (trial.what.target.clone(), trial.what.workload.clone());
