@@ -12,6 +12,7 @@ mod deciders;
 mod deferred;
 mod device;
 mod disturbed;
+mod earlier;
 pub(crate) mod environment;
 mod facts;
 pub(crate) mod headline;
@@ -38,6 +39,7 @@ mod warnings;
 
 pub use curve::{By, Scaling};
 pub use deciders::{DECIDERS, Decider};
+pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};

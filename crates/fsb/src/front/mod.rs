@@ -27,6 +27,7 @@ use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger, medium};
 
 use crate::author::{author, check_cache, command_line, holder};
+use crate::earlier;
 use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
@@ -255,7 +256,7 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     if record.plan.race.is_some() {
         return race::show(directory, record, trials, output);
     }
-    let summary = results::summary(record, trials);
+    let summary = earlier::with_last_run(results::summary(record, trials), record, directory.path());
     let shown = Report::of_run(&summary, trials);
     // The answer is told though its report cannot be written.
     let report = results::write(directory, &shown);
