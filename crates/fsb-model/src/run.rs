@@ -146,10 +146,21 @@ impl Placement {
 /// How a cell is measured in a block: fixed after warm-up, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounds {
-    /// Rounds that count; one more leads in.
+    /// Rounds that count.
     pub rounds: u32,
     /// Units of a stretch.
     pub units: u32,
+    /// Whether one more round comes first that does not count.
+    #[serde(default = "leads_in", skip_serializing_if = "is_leading_in")]
+    pub lead_in: bool,
+}
+
+fn leads_in() -> bool {
+    true
+}
+
+fn is_leading_in(lead_in: &bool) -> bool {
+    *lead_in
 }
 
 /// A stretch of a run without interruption.

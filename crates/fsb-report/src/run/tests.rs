@@ -279,7 +279,7 @@ fn in_turn_a_row_whose_trials_were_mostly_disturbed_is_not_judged_and_the_headli
     let state = states.iter().find(|row| row.workload == label).unwrap();
     assert!(!state.state.decided && !state.state.enough, "more blocks may be quiet ones");
     // In rounds it falls on all targets alike, and intervals hold.
-    record.rounds.insert(label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1 });
+    record.rounds.insert(label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1, lead_in: true });
     let summary = Summary::of_run(&record, &trials);
     assert_ne!(summary.rows[place(&summary)].ranking.outcome, RowOutcome::NotJudged);
     assert!(!summary.headline.starts_with("At 1"), "{}", summary.headline);

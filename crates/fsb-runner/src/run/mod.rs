@@ -87,6 +87,8 @@ struct Schedule<'a> {
     /// How many there were before a budget left some out.
     asked: usize,
     left_out: budget::LeftOut,
+    /// The warning that the budget holds fewer blocks than can be judged.
+    too_few_blocks: Option<String>,
     profiles: BTreeMap<String, Profile>,
     /// What sizes refer to.
     sizing: Sizing,
@@ -158,6 +160,7 @@ impl<'a> Schedule<'a> {
             cells: run.record.cells.clone(),
             asked: run.record.cells.len(),
             left_out: budget::LeftOut::default(),
+            too_few_blocks: None,
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,

@@ -46,9 +46,9 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
     /// The most it takes, from start to report [5m]
-    #[arg(long, value_name = "TIME", conflicts_with = "blocks")]
+    #[arg(long, value_name = "TIME")]
     budget: Option<String>,
-    /// Exactly so many blocks
+    /// So many blocks; with --budget, unless it ends before
     #[arg(long, value_name = "N", conflicts_with = "precision")]
     blocks: Option<u32>,
     /// Blocks until all intervals are within ±P
