@@ -74,6 +74,12 @@ pub struct RunRecord {
     /// What the controls of the run did, by name; those of visits stand with the targets.
     #[serde(default)]
     pub controls: BTreeMap<String, ControlRecord>,
+    /// The memory that was touched before the first block; absent where none had to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryTouched>,
+    /// Labels of the cells that allocate memory while they are measured, so that memory that was not touched affects them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_cells: Vec<String>,
     /// What the reader must know.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -196,7 +202,29 @@ pub struct MediumRecord {
     pub unjudged: Option<String>,
 }
 
+/// Memory that a virtual machine's hypervisor was made to back before anything was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryTouched {
+    /// Bytes that the run may need.
+    pub needed: u64,
+    /// Bytes that were touched within the time for that.
+    pub touched: u64,
+}
+
+impl MemoryTouched {
+    /// Whether all that the run may need was touched.
+    pub fn is_complete(self) -> bool {
+        self.touched >= self.needed
+    }
+}
+
 impl RunRecord {
+    /// The memory that was touched, where it was too little for this cell: its first use of a page may then wait for the
+    /// hypervisor.
+    pub fn memory_lacking(&self, label: &str) -> Option<MemoryTouched> {
+        self.memory.filter(|memory| !memory.is_complete() && self.memory_cells.iter().any(|cell| cell == label))
+    }
+
     /// Why this run gives numbers but no ranks, verdicts or findings; absent where it gives them.
     pub fn unjudged(&self) -> Option<String> {
         if self.emulated {

@@ -33,6 +33,8 @@ const MOST_ROUNDS: u32 = 24;
 const USUAL_ROUNDS: u32 = 8;
 /// So many times the rounds of other cells at most.
 const MOST_WEIGHT: f64 = 3.0;
+/// Share of a target's room that units may fill.
+pub(crate) const FILLED: f64 = 0.6;
 /// Seconds of a stretch beside its work: the conversation with the worker, counters, a sync.
 const AROUND: f64 = 0.006;
 /// Shares of the time left that blocks may fill; the rest is for what warm-up could not foresee.

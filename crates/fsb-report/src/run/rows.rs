@@ -3,6 +3,7 @@
 use fsb_analysis::{
     BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
 };
+use fsb_model::units::show_bytes;
 use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit, trial};
 
 use super::shown::ShownTrial;
@@ -15,7 +16,7 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
     for row in &mut rows {
-        row.withheld = spoilt(record, &row.workload, trials).filter(|_| row.ranking.outcome != Outcome::Nothing);
+        row.withheld = withheld(record, &row.workload, trials).filter(|_| row.ranking.outcome != Outcome::Nothing);
         if row.withheld.is_some() {
             row.ranking.withhold();
         }
@@ -26,6 +27,15 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
         row.resolution = row.ranking.resolution();
     }
     rows
+}
+
+/// Why a workload is not judged although it has values enough.
+fn withheld(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<String> {
+    let lacking = record.memory_lacking(label).map(|memory| {
+        let (touched, needed) = (show_bytes(memory.touched as f64), show_bytes(memory.needed as f64));
+        format!("only {touched} of {needed} of memory were backed by the hypervisor")
+    });
+    lacking.or_else(|| spoilt(record, label, trials))
 }
 
 /// What spoilt more than half of the trials of a workload that targets are measured at in turn. What happens during one
@@ -89,8 +99,8 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
         let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
         let state = state.unwrap_or(nothing);
         // What would not be judged is not decided.
-        let spoilt = spoilt(record, &workload, trials).is_some();
-        let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
+        let withheld = withheld(record, &workload, trials).is_some();
+        let state = RowState { decided: state.decided && !withheld, enough: state.enough && !withheld, ..state };
         RowNow { workload, state }
     };
     rows.into_iter().map(now).collect()

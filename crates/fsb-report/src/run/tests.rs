@@ -296,3 +296,19 @@ fn in_turn_a_row_of_mostly_invalid_trials_is_not_judged_by_the_rest() {
     assert_eq!(row.withheld.as_deref(), Some("of 60 trials 31 invalid"));
     assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
 }
+
+#[test]
+fn cases_that_allocate_memory_are_not_judged_where_too_little_was_touched() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
+    let label = "write 1M, durable".to_owned();
+    record.memory_cells = vec![label.clone()];
+    record.memory = Some(fsb_model::run::MemoryTouched { needed: 2 << 30, touched: 1 << 30 });
+    let of = |record: &fsb_model::RunRecord| Summary::of_run(record, &trials).rows;
+    let (withheld, others): (Vec<_>, Vec<_>) = of(&record).into_iter().partition(|row| row.withheld.is_some());
+    assert_eq!(withheld.iter().map(|row| &row.workload).collect::<Vec<_>>(), [&label]);
+    let why = "only 1.00 GiB of 2.00 GiB of memory were backed by the hypervisor";
+    assert_eq!((withheld[0].withheld.as_deref(), &withheld[0].ranking.outcome), (Some(why), &RowOutcome::NotJudged));
+    assert!(others.iter().any(|row| row.ranking.outcome != RowOutcome::NotJudged));
+    record.memory = Some(fsb_model::run::MemoryTouched { needed: 2 << 30, touched: 2 << 30 });
+    assert!(of(&record).iter().all(|row| row.withheld.is_none()));
+}

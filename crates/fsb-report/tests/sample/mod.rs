@@ -293,6 +293,8 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         devices_probed: Default::default(),
         targets: targets.iter().map(found).collect(),
         controls: controls(),
+        memory: None,
+        memory_cells: Vec::new(),
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
         vm: None,
         emulated: false,

@@ -169,11 +169,10 @@ impl Schedule<'_> {
     }
 
     pub(super) fn row_of(&self, label: String) -> CellInRounds {
-        /// Share of a target's room that units may fill.
-        const FILLED: f64 = 0.6;
         let unit = &self.units[&label];
         let (bytes, inodes) = self.free;
-        let fits = |room: u64, needed: u64| (room as f64 * FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
+        let fits =
+            |room: u64, needed: u64| (room as f64 * rounds::FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         let room = fits(bytes, unit.space).min(fits(inodes, unit.inodes));
         let stretch = self.stretches.get(&label).copied().unwrap_or(rounds::STRETCH);
         let single = self.is_long_command(&label);

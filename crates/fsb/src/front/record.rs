@@ -70,6 +70,8 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         devices_probed: Default::default(),
         targets: Default::default(),
         controls: Default::default(),
+        memory: None,
+        memory_cells: Vec::new(),
         warnings: Vec::new(),
         vm: None,
         emulated: false,
