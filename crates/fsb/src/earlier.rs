@@ -101,17 +101,23 @@ fn same_request(one: &Plan, other: &Plan) -> bool {
 /// The run directories in a directory, and those in the sets there.
 fn run_directories(directory: &Path) -> Vec<PathBuf> {
     let is_run = |path: &PathBuf| path.join(RUN_FILE).is_file();
-    let of_set = |path: &Path| {
-        let named = |path: &PathBuf| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(RUN_OF_SET))
-        };
-        subdirectories(path).into_iter().filter(named).filter(is_run).collect()
-    };
     let runs = || {
         let found = subdirectories(directory).into_iter();
-        found.flat_map(|path| if is_run(&path) { vec![path] } else { of_set(&path) }).collect()
+        found.flat_map(|path| if is_run(&path) { vec![path] } else { runs_of_set(&path) }).collect()
     };
     author::looking(runs).unwrap_or_default()
+}
+
+/// The run directories of a set, in the order of their numbers; empty without any.
+pub fn runs_of_set(directory: &Path) -> Vec<PathBuf> {
+    let number = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str())?;
+        name.strip_prefix(RUN_OF_SET)?.parse::<u32>().ok()
+    };
+    let is_run = |path: &PathBuf| number(path).is_some() && path.join(RUN_FILE).is_file();
+    let mut runs: Vec<PathBuf> = subdirectories(directory).into_iter().filter(is_run).collect();
+    runs.sort_by_key(number);
+    runs
 }
 
 fn subdirectories(directory: &Path) -> Vec<PathBuf> {
@@ -166,6 +172,17 @@ mod tests {
         let found: Vec<PathBuf> =
             earlier_runs(&this, directory.path()).into_iter().map(|earlier| earlier.path).collect();
         assert_eq!(found, [directory.path().join("seed"), directory.path().join("set/run-2")]);
+    }
+
+    #[test]
+    fn the_runs_of_a_set_are_in_the_order_of_their_numbers() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["run-2", "run-10", "run-1", "run-x", "notes"] {
+            store(directory.path(), name, &record("2026-11-01T00:00:00Z", |_| ()));
+        }
+        fs::create_dir(directory.path().join("run-3")).unwrap();
+        let runs = runs_of_set(directory.path());
+        assert_eq!(runs, ["run-1", "run-2", "run-10"].map(|name| directory.path().join(name)));
     }
 
     #[test]

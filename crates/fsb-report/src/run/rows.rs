@@ -29,7 +29,7 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     rows
 }
 
-/// Why a workload is not judged although it has values enough.
+/// The reason why a workload that has enough values is not judged.
 fn withheld(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<String> {
     let lacking = record.memory_lacking(label).map(|memory| {
         let (touched, needed) = (show_bytes(memory.touched as f64), show_bytes(memory.needed as f64));

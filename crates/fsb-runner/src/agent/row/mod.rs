@@ -143,7 +143,7 @@ impl Row<'_, '_> {
         self.targets[at].post.target.abilities.cold == Some(ColdMethod::Evict)
     }
 
-    /// Makes round after round; one that leads in has one unit and does not count. One in which a neighbour was not at rest is made
+    /// Makes round after round; one that leads in has one unit and does not count. One in which a neighbour was not idle is made
     /// again while there are units to spare.
     fn rounds(&mut self) {
         let (orders, mut spares) = (&self.request.orders, self.request.spares);

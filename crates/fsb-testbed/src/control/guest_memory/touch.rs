@@ -23,9 +23,9 @@ pub(super) enum Outcome {
     Warm,
     /// Memory was touched, as much as there was time for.
     Touched {
-        /// How much, of how much.
+        /// The bytes that were needed and touched.
         memory: MemoryTouched,
-        /// How long it took.
+        /// The seconds that it took.
         seconds: f64,
     },
     /// Nothing was touched.
