@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::LEVEL;
 use crate::distribution::t_quantile;
 use crate::error::{AnalysisError, level};
-use crate::interval::Interval;
+use crate::interval::{Interval, exp};
 
 /// What a set of values looks like, on its own scale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -71,6 +72,22 @@ pub(crate) fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     (mean, (largest * (squares / (n - 1.0)).sqrt()).min(f64::MAX))
 }
 
+/// The ratio of the geometric means of two samples, given as logarithms, with its 95 % t interval by the common variance of
+/// both: `after` over `before`. `None` where no value repeats.
+pub fn ratio_of_means(before: &[f64], after: &[f64]) -> Option<(f64, Interval)> {
+    if before.is_empty() || after.is_empty() {
+        return None;
+    }
+    let freedom = (before.len() + after.len()).checked_sub(2).filter(|freedom| *freedom > 0)? as f64;
+    let ((first, first_sd), (second, second_sd)) = (mean_and_sd(before), mean_and_sd(after));
+    let squares = |sd: f64, n: usize| sd.powi(2) * (n - 1) as f64;
+    let variance = (squares(first_sd, before.len()) + squares(second_sd, after.len())) / freedom;
+    let error = (variance * (1.0 / before.len() as f64 + 1.0 / after.len() as f64)).sqrt();
+    let half = t_quantile(LEVEL, freedom) * error;
+    let difference = second - first;
+    Some((exp(difference), Interval { lo: difference - half, hi: difference + half }.exp()))
+}
+
 fn sorted(samples: &[f64]) -> Result<Vec<f64>, AnalysisError> {
     if samples.is_empty() {
         return Err(AnalysisError::Empty);
@@ -99,6 +116,17 @@ mod tests {
     fn one_value_is_described_without_an_interval() {
         assert_eq!(describe(&[3.0]).unwrap().median, 3.0);
         assert_eq!(t_interval(&[3.0], 0.95), Ok(None));
+    }
+
+    #[test]
+    fn the_ratio_of_two_samples_has_the_interval_of_their_common_scatter() {
+        let (before, after) = ([0.0, 0.2], [1.0, 1.2, 1.4]);
+        let (ratio, interval) = ratio_of_means(&before, &after).unwrap();
+        // Student's t: 1.1 ± 3.182446 · √(0.1/3 · (1/2 + 1/3)).
+        let half = 3.182446305 * (0.1f64 / 3.0 * (0.5 + 1.0 / 3.0)).sqrt();
+        assert!((ratio.ln() - 1.1).abs() < 1e-12, "{ratio}");
+        assert!((interval.lo.ln() - 1.1 + half).abs() < 1e-6 && (interval.hi.ln() - 1.1 - half).abs() < 1e-6);
+        assert_eq!((ratio_of_means(&[1.0], &[2.0]), ratio_of_means(&[], &[1.0, 2.0])), (None, None));
     }
 
     #[test]

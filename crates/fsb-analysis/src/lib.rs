@@ -43,7 +43,7 @@ mod trend;
 mod verdict;
 
 pub use comparison::{BlockValue, Comparison, Method, paired, welch};
-pub use description::{Description, describe, quantile, t_interval};
+pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
 pub use error::AnalysisError;
 pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
 pub use interval::Interval;

@@ -43,10 +43,13 @@ pub enum Repetition {
         /// Seconds for the whole run.
         seconds: f64,
     },
-    /// Exactly so many.
+    /// Exactly this number, unless the time ends before.
     Blocks {
         /// The number of measured blocks.
         blocks: u32,
+        /// Seconds for the whole run; absent without a bound.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seconds: Option<f64>,
     },
     /// Until every interval's half-width is below `half_width`, within the time.
     Precision {
@@ -64,7 +67,7 @@ impl Repetition {
             Repetition::Budget { seconds } | Repetition::Precision { seconds, .. } => {
                 Some(Duration::from_secs_f64(seconds))
             }
-            Repetition::Blocks { .. } => None,
+            Repetition::Blocks { seconds, .. } => seconds.map(Duration::from_secs_f64),
         }
     }
 }

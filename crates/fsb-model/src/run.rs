@@ -79,6 +79,12 @@ pub struct RunRecord {
     /// What the controls of the run did, by name; those of visits stand with the targets.
     #[serde(default)]
     pub controls: BTreeMap<String, ControlRecord>,
+    /// The memory that was touched before the first block; absent where none had to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryTouched>,
+    /// Labels of the cells that allocate memory while they are measured, so that memory that was not touched affects them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory_cells: Vec<String>,
     /// What the reader must know.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -151,10 +157,21 @@ impl Placement {
 /// How a cell is measured in a block: fixed after warm-up, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounds {
-    /// Rounds that count; one more leads in.
+    /// Rounds that count.
     pub rounds: u32,
     /// Units of a stretch.
     pub units: u32,
+    /// Whether one more round comes first that does not count.
+    #[serde(default = "leads_in", skip_serializing_if = "is_leading_in")]
+    pub lead_in: bool,
+}
+
+fn leads_in() -> bool {
+    true
+}
+
+fn is_leading_in(lead_in: &bool) -> bool {
+    *lead_in
 }
 
 /// A stretch of a run without interruption.
@@ -190,7 +207,29 @@ pub struct MediumRecord {
     pub unjudged: Option<String>,
 }
 
+/// Memory that a virtual machine's hypervisor was made to back before anything was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryTouched {
+    /// Bytes that the run may need.
+    pub needed: u64,
+    /// Bytes that were touched within the time for that.
+    pub touched: u64,
+}
+
+impl MemoryTouched {
+    /// Whether all that the run may need was touched.
+    pub fn is_complete(self) -> bool {
+        self.touched >= self.needed
+    }
+}
+
 impl RunRecord {
+    /// The memory that was touched, where it was too little for this cell: its first use of a page may then wait for the
+    /// hypervisor.
+    pub fn memory_lacking(&self, label: &str) -> Option<MemoryTouched> {
+        self.memory.filter(|memory| !memory.is_complete() && self.memory_cells.iter().any(|cell| cell == label))
+    }
+
     /// Why this run gives numbers but no ranks, verdicts or findings; absent where it gives them.
     pub fn unjudged(&self) -> Option<String> {
         if self.emulated {

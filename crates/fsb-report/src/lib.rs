@@ -24,6 +24,7 @@ mod releases;
 mod report;
 pub mod run;
 mod screen;
+pub mod series;
 pub mod show;
 mod tally;
 mod view;

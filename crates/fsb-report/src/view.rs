@@ -47,6 +47,8 @@ pub(crate) struct View<'a> {
     pub(crate) facts: Vec<String>,
     /// What a run ended after, where a budget or a precision decided it.
     pub(crate) stopped: Option<&'a str>,
+    /// The difference to the last run of the same plan, in a line.
+    pub(crate) earlier: Option<String>,
     /// What rows hold beside their numbers, a sentence each: part of legend and explanation, too.
     pub(crate) notes: Vec<String>,
     /// What would settle the undecided rows.

@@ -152,35 +152,52 @@ impl Decision<'_> {
     fn decide(&self) -> Calibration {
         let full = self.at_scale(1.0);
         match self.basis.repetition {
-            Repetition::Blocks { blocks } => Calibration { blocks, ..full },
+            Repetition::Blocks { blocks, seconds: None } => Calibration { blocks, ..full },
+            Repetition::Blocks { blocks, seconds: Some(_) } => {
+                let scale = self.scale_that_holds(blocks).max(shortest(self.basis.asked));
+                Calibration { blocks, ..self.at_scale(scale) }
+            }
             Repetition::Precision { .. } => self.fit(full, BLOCK_LIMIT),
             Repetition::Budget { .. } => self.fit(full, MOST_BLOCKS),
         }
     }
 
     fn fit(&self, full: Calibration, most: u32) -> Calibration {
-        let time = self.basis.to_fill();
-        let fits = |calibration: &Calibration| (time / calibration.block_seconds).floor().max(0.0) as u32;
         let asked = self.basis.asked;
         let (enough, shortest) = (if asked { FEWEST_BLOCKS_JUDGED } else { BLOCKS }, shortest(asked));
-        if fits(&full) >= enough {
-            let blocks = fits(&full).min(most);
+        if self.held(&full) >= enough {
+            let blocks = self.held(&full).min(most);
             return Calibration { blocks, ..full };
         }
         for blocks in (FEWEST_BLOCKS_JUDGED..=enough).rev() {
-            // Bisection: the block's time grows with the scale.
-            let (mut low, mut high) = (0.0, 1.0);
-            for _ in 0..20 {
-                let middle = (low + high) / 2.0;
-                if fits(&self.at_scale(middle)) >= blocks { low = middle } else { high = middle }
-            }
-            if low >= shortest {
-                return Calibration { blocks, ..self.at_scale(low) };
+            let scale = self.scale_that_holds(blocks);
+            if scale >= shortest {
+                return Calibration { blocks, ..self.at_scale(scale) };
             }
         }
         let shortest = self.at_scale(shortest);
-        let blocks = fits(&shortest).clamp(1, FEWEST_BLOCKS_JUDGED - 1);
+        let blocks = self.held(&shortest).clamp(1, FEWEST_BLOCKS_JUDGED - 1);
         Calibration { blocks, ..shortest }
+    }
+
+    /// Blocks that the time left holds.
+    fn held(&self, calibration: &Calibration) -> u32 {
+        (self.basis.to_fill() / calibration.block_seconds).floor().max(0.0) as u32
+    }
+
+    /// The largest scale, up to 1, at which the time left holds this number of blocks; 0 if it holds them at none.
+    fn scale_that_holds(&self, blocks: u32) -> f64 {
+        let holds = |scale: f64| self.held(&self.at_scale(scale)) >= blocks;
+        if holds(1.0) {
+            return 1.0;
+        }
+        // Bisection: the block's time grows with the scale.
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..20 {
+            let middle = (low + high) / 2.0;
+            if holds(middle) { low = middle } else { high = middle }
+        }
+        low
     }
 
     fn at_scale(&self, scale: f64) -> Calibration {
@@ -381,7 +398,8 @@ mod tests {
     fn what_was_asked_for_exactly_is_made_exactly() {
         let cells = [visited("r", profile("read", json!({"file_size": "8M", "cache": "warm"})))];
         let samples = [sample("r", "a", 8, 0.001)];
-        let basis = Basis { repetition: Repetition::Blocks { blocks: 7 }, ..basis(&cells, &samples, 1.0) };
+        let basis =
+            Basis { repetition: Repetition::Blocks { blocks: 7, seconds: None }, ..basis(&cells, &samples, 1.0) };
         let decided = basis.decide();
         assert_eq!((decided.blocks, decided.scale), (7, 1.0));
         assert!(decided.amounts["r"].operations >= 800);

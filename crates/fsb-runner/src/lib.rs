@@ -8,6 +8,7 @@ pub mod calibrate;
 pub mod event;
 mod injected;
 pub mod matrix;
+mod memory;
 pub mod order;
 pub(crate) mod placement;
 pub mod plan_file;

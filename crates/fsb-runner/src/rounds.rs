@@ -33,12 +33,21 @@ const MOST_ROUNDS: u32 = 24;
 const USUAL_ROUNDS: u32 = 8;
 /// So many times the rounds of other cells at most.
 const MOST_WEIGHT: f64 = 3.0;
+/// Share of a target's room that units may fill.
+pub(crate) const FILLED: f64 = 0.6;
 /// Seconds of a stretch beside its work: the conversation with the worker, counters, a sync.
 const AROUND: f64 = 0.006;
 /// Shares of the time left that blocks may fill; the rest is for what warm-up could not foresee.
 const FILL: f64 = 0.9;
 /// Rounds of the warm-up block that tell how long a unit takes; one more leads in.
-pub(crate) const WARM_UP: Rounds = Rounds { rounds: 2, units: 1 };
+pub(crate) const WARM_UP: Rounds = Rounds { rounds: 2, units: 1, lead_in: true };
+/// Warm-up rounds of a command: as many as begin within [`WARM_UP_OF_COMMAND`].
+pub(crate) const COMMAND_WARM_UP: Rounds = Rounds { rounds: 3, units: 1, lead_in: false };
+/// Seconds after which no further warm-up round of a command begins.
+pub(crate) const WARM_UP_OF_COMMAND: f64 = 2.0;
+/// A command that runs this many seconds or more on the fastest target is run once in each block, from the first run on: the
+/// time of further rounds is better spent on further blocks.
+pub(crate) const LONG_COMMAND: f64 = 0.25;
 
 /// Rounds that may be made again because a neighbour was not at rest.
 pub(crate) fn spares(rounds: u32) -> u32 {
@@ -73,6 +82,8 @@ pub struct CellInRounds {
     pub room: u32,
     /// Seconds that a stretch should last.
     pub stretch: f64,
+    /// A stretch of it is long enough to be measured once a block, without a round that leads in.
+    pub single: bool,
 }
 
 /// Everything that the decision depends on.
@@ -115,8 +126,10 @@ impl Basis<'_> {
     pub fn decide(&self) -> Decision {
         let budget = self.left * FILL;
         match self.repetition {
-            Repetition::Blocks { blocks } => {
-                let rounds = if self.emulated { FEWEST_ROUNDS } else { USUAL_ROUNDS };
+            Repetition::Blocks { blocks, seconds } => {
+                let usual = if self.emulated { FEWEST_ROUNDS } else { USUAL_ROUNDS };
+                let held = || self.rounds_within(budget / f64::from(blocks)).clamp(FEWEST_WITHOUT_CHOICE, usual);
+                let rounds = if seconds.is_some() { held() } else { usual };
                 self.decision(blocks, rounds, Vec::new())
             }
             Repetition::Budget { .. } => self.fit(budget, MOST_BLOCKS),
@@ -146,7 +159,7 @@ impl Basis<'_> {
             if rounds >= MOST_ROUNDS {
                 // Time is left for more blocks.
                 let held = (budget / self.block_seconds(MOST_ROUNDS)).floor().min(f64::from(most)) as u32;
-                let blocks = (held / rotation * rotation).max(usual);
+                let blocks = (held / rotation * rotation).max(blocks);
                 return self.decision(blocks, MOST_ROUNDS, looks(blocks, rotation));
             }
             if rounds >= FEWEST_ROUNDS || blocks <= fewest && rounds >= FEWEST_WITHOUT_CHOICE {
@@ -163,7 +176,9 @@ impl Basis<'_> {
     fn too_few_to_judge(&self, budget: f64, fewest: u32) -> Decision {
         let rotation = self.rotation.max(1);
         let held = (budget / self.block_seconds(FEWEST_WITHOUT_CHOICE)) as u32;
-        let blocks = if held < rotation { held } else { held / rotation * rotation };
+        let whole = if held < rotation { held } else { held / rotation * rotation };
+        let single = self.rows.iter().all(|row| row.single);
+        let blocks = if single && held >= FEWEST_BLOCKS_JUDGED { FEWEST_BLOCKS_JUDGED } else { whole };
         let blocks = blocks.clamp(1, fewest - 1);
         let rounds = self.rounds_within(budget / f64::from(blocks)).max(FEWEST_WITHOUT_CHOICE);
         self.decision(blocks, rounds, Vec::new())
@@ -176,7 +191,7 @@ impl Basis<'_> {
     fn decision(&self, blocks: u32, rounds: u32, looks: Vec<u32>) -> Decision {
         let of_row = |row: &CellInRounds| {
             let units = self.units(row);
-            Rounds { rounds: self.rounds_of(row, units, rounds), units }
+            Rounds { rounds: self.rounds_of(row, units, rounds), units, lead_in: !row.single }
         };
         Decision {
             rounds: self.rows.iter().map(|row| (row.label.clone(), of_row(row))).collect(),
@@ -214,6 +229,7 @@ impl Basis<'_> {
     fn rounds_of(&self, row: &CellInRounds, units: u32, rounds: u32) -> u32 {
         // Fewer leave no choice.
         let weight = if rounds < FEWEST_ROUNDS { 1.0 } else { self.weight(row, units) };
+        let rounds = if row.single { 1 } else { rounds };
         let rounds = (f64::from(rounds) * weight).round().min(f64::from(MOST_ROUNDS)) as u32;
         if !row.own_files {
             return rounds;
@@ -243,8 +259,9 @@ impl Basis<'_> {
     }
 
     fn seconds_of(&self, row: &CellInRounds, units: u32, rounds: u32) -> f64 {
-        let (made, done) = (f64::from(made(row, rounds, units)), f64::from(rounds * units + 1));
-        let around = f64::from(rounds + 1) * AROUND;
+        let lead_in = u32::from(!row.single);
+        let (made, done) = (f64::from(made(row, rounds, units)), f64::from(rounds * units + lead_in));
+        let around = f64::from(rounds + lead_in) * AROUND;
         let of =
             |sample: &UnitSample| sample.fixed + made * sample.prepare + done * sample.wall.max(sample.timed) + around;
         self.samples_of(row).map(of).sum()
@@ -292,6 +309,7 @@ mod tests {
                 revisit: at % 4 == 0,
                 room: 100,
                 stretch: STRETCH,
+                single: false,
             })
             .collect()
     }
@@ -350,9 +368,52 @@ mod tests {
     fn what_was_asked_for_exactly_is_made_exactly_and_never_ends_early() {
         let rows = rows(1);
         let samples = samples(&rows, 0.01);
-        let repetition = Repetition::Blocks { blocks: 7 };
+        let repetition = Repetition::Blocks { blocks: 7, seconds: None };
         let decided = of(&rows, &samples, 3, repetition, 1.0);
         assert_eq!((decided.blocks, decided.looks.len()), (7, 0));
+    }
+
+    #[test]
+    fn a_long_command_runs_once_a_block_and_gets_more_blocks() {
+        let row = |single| CellInRounds {
+            label: "tar".to_owned(),
+            own_files: false,
+            revisit: false,
+            room: 1,
+            stretch: STRETCH,
+            single,
+        };
+        let decide = |seconds: f64, single, left| {
+            let sample =
+                UnitSample { label: "tar".to_owned(), timed: seconds, wall: seconds, prepare: 0.0, fixed: 0.02 };
+            of(&[row(single)], &[sample.clone(), sample], 2, Repetition::Budget { seconds: left }, left)
+        };
+        let decided = decide(1.0, true, 50.0);
+        assert_eq!(decided.rounds["tar"], Rounds { rounds: 1, units: 1, lead_in: false });
+        assert_eq!((decided.blocks, &decided.looks[..2]), (14, &[8, 12][..]));
+        assert_eq!(decide(1.0, false, 50.0).blocks, 6);
+        // Five blocks can be judged, though they are no whole rotation.
+        let decided = decide(4.0, true, 52.0);
+        assert_eq!((decided.blocks, decided.looks.len()), (5, 0));
+        // Runs on a state that takes long to make are worth more rounds.
+        let slow_setup = UnitSample { label: "tar".to_owned(), timed: 1.0, wall: 1.0, prepare: 0.0, fixed: 20.0 };
+        let repetition = Repetition::Budget { seconds: 900.0 };
+        assert_eq!(of(&[row(true)], &[slow_setup.clone(), slow_setup], 2, repetition, 900.0).rounds["tar"].rounds, 3);
+    }
+
+    #[test]
+    fn a_bound_makes_rounds_fewer_before_there_are_fewer_blocks() {
+        let rows = rows(2);
+        let samples = samples(&rows, 0.1);
+        let rounds = |seconds, left| {
+            let decided = of(&rows, &samples, 2, Repetition::Blocks { blocks: 6, seconds }, left);
+            assert_eq!((decided.blocks, decided.looks.len()), (6, 0));
+            decided.rounds["1"].rounds
+        };
+        assert_eq!(rounds(None, f64::INFINITY), USUAL_ROUNDS);
+        assert_eq!(rounds(Some(900.0), 900.0), USUAL_ROUNDS);
+        assert!((FEWEST_WITHOUT_CHOICE + 1..USUAL_ROUNDS).contains(&rounds(Some(36.0), 36.0)));
+        assert_eq!(rounds(Some(5.0), 5.0), FEWEST_WITHOUT_CHOICE);
     }
 
     #[test]
@@ -363,6 +424,7 @@ mod tests {
             revisit,
             room: 100,
             stretch: STRETCH,
+            single: false,
         };
         let rows = [row("own", false), row("again", true)];
         let sample =
@@ -394,6 +456,7 @@ mod tests {
             revisit: false,
             room: 100,
             stretch: STRETCH,
+            single: false,
         };
         let rows = [row("cheap"), row("dear")];
         let sample =
@@ -407,7 +470,7 @@ mod tests {
         let (cheap, dear) = rounds(Repetition::Budget { seconds: 30.0 }, 30.0);
         assert!(cheap >= FEWEST_ROUNDS && dear >= 2 * cheap, "{cheap} {dear}");
         assert_eq!(rounds(Repetition::Budget { seconds: 900.0 }, 900.0), (MOST_ROUNDS, MOST_ROUNDS));
-        assert_eq!(rounds(Repetition::Blocks { blocks: 3 }, 30.0), (USUAL_ROUNDS, USUAL_ROUNDS));
+        assert_eq!(rounds(Repetition::Blocks { blocks: 3, seconds: None }, 30.0), (USUAL_ROUNDS, USUAL_ROUNDS));
     }
 
     proptest! {

@@ -12,6 +12,7 @@ pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts
     /// Share of a budget for preparing the machine.
     const PREPARING: f64 = 0.2;
     Setup {
+        memory_needed: None,
         patience: plan.repetition.budget().map(|budget| budget.as_secs_f64() * PREPARING),
         targets: plan.targets.clone(),
         size: plan.size.0,

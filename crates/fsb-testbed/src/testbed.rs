@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
-use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
+use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
 use fsb_model::{Geometry, Identity, Target};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct Setup {
     /// Seconds that preparing the machine may take, as far as it can be cut short: touching a guest's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<f64>,
+    /// Bytes of memory that the run may use at once: as many of a guest's free memory are touched. Absent for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_needed: Option<u64>,
     /// Whom the workers run as.
     pub identity: Identity,
     /// Decides what media are filled with.
@@ -81,6 +84,9 @@ pub struct Opened {
     pub parts: BTreeMap<String, Vec<OpenedPart>>,
     /// What the controls of the run did, by name.
     pub controls: BTreeMap<String, ControlRecord>,
+    /// The memory that was touched; absent where none had to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryTouched>,
     /// The machine.
     pub host: HostManifest,
     /// What the reader must know.

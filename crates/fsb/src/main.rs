@@ -9,6 +9,7 @@
 mod author;
 mod cli;
 mod columns;
+mod earlier;
 mod exit;
 mod front;
 mod gate;

@@ -45,6 +45,7 @@ pub(crate) fn of(selection: Selection<'_>) -> View<'_> {
         published: None,
         facts: facts::facts(document, &sets),
         stopped: None,
+        earlier: None,
         notes: Vec::new(),
         advice: None,
         problems: &[],

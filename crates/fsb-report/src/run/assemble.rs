@@ -6,7 +6,9 @@ use fsb_model::{RunRecord, Trial};
 use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::{Summary, TrustLevel, Workload};
-use super::{beside, disturbed, environment, facts, headline, method, rows, scaling, trust, unjudged, warnings};
+use super::{
+    beside, disturbed, earlier, environment, facts, headline, method, rows, scaling, trust, unjudged, warnings,
+};
 
 impl Summary {
     /// Assembles the summary of a run. The first target of the plan is the one that others are compared with.
@@ -36,6 +38,7 @@ impl Summary {
             advice: None,
             facts: facts::facts(record, trials, blocks),
             stopped: facts::stopped(record),
+            earlier: None,
             trust: None,
             warnings: Vec::new(),
             urgent: 0,
@@ -66,6 +69,13 @@ impl Summary {
     #[must_use]
     pub fn with_published(mut self, table: &PublishedTable) -> Summary {
         self.published = Some(beside::beside(&self, table));
+        self
+    }
+
+    /// Adds how far an earlier run of the same plan was.
+    #[must_use]
+    pub fn with_earlier_run(mut self, record: &RunRecord, earlier: &Summary, its_record: &RunRecord) -> Summary {
+        self.earlier = earlier::compare((&self, record), (earlier, its_record));
         self
     }
 

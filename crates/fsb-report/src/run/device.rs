@@ -1,13 +1,14 @@
 //! What the raw devices beneath did in each block, and whether they changed.
 
+use std::collections::BTreeMap;
+
+use fsb_analysis::{Interval, LEVEL, ratio_of_means, t_interval};
 use fsb_model::RunRecord;
 use fsb_model::host::DeviceRates;
 use fsb_model::units::{show_bytes, show_count};
 
-/// A change of this share between warm-up and blocks is told, where it is more than the probes scatter.
+/// A change is reported where the interval lies beyond this share.
 const CHANGED: f64 = 0.15;
-/// Standard errors that a change must exceed: some 95 % of what scatter alone does lies within.
-const SURE: f64 = 2.0;
 
 /// The four rates, what they are called, and how they are shown.
 type Kind = (fn(&DeviceRates) -> f64, &'static str, fn(f64) -> String);
@@ -18,58 +19,80 @@ const KINDS: [Kind; 4] = [
     (|rates| rates.flushed_writes, "flushed writes", show_count),
 ];
 
-/// `raw device, one request at a time: 1.20 GiB/s read, 800 MiB/s written, 12.0 k/s random reads, 1.40 k/s flushed writes`.
+/// `raw device, one request at a time: 1.20 GiB/s ±8 % read, 800 MiB/s ±12 % written, …`, geometric means over the blocks
+/// with half-widths of their 95 % intervals.
 pub(super) fn fact(record: &RunRecord) -> Option<String> {
-    let said = KINDS
-        .iter()
-        .filter_map(|(rate, what, show)| Some(format!("{}/s {what}", show(mean(record, |block| block > 0, *rate)?))));
+    let said = KINDS.iter().filter_map(|(rate, what, show)| {
+        let logs = logs(record, |block| block > 0, *rate);
+        let half = half_width(&logs).map(|half| format!(" ±{} %", significant(half * 100.0)));
+        Some(format!("{}/s{} {what}", show(average(&logs)?.exp()), half.unwrap_or_default()))
+    });
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| format!("raw device, one request at a time: {}", said.join(", ")))
 }
 
-/// A device that was another one in the warm-up than in the blocks: amounts were planned for the former.
+/// Warns of a device that was slower or faster in the warm-up than in the blocks: amounts were planned for the warm-up.
 pub(super) fn warning(record: &RunRecord) -> Option<String> {
     let changed = KINDS.iter().filter_map(|(rate, what, _)| {
         let (before, after) = (logs(record, |block| block == 0, *rate), logs(record, |block| block > 0, *rate));
-        let difference = average(&after)? - average(&before)?;
-        let change = difference.exp() - 1.0;
-        let sure = difference.abs() > SURE * standard_error(&before, &after);
-        (sure && change.abs() > CHANGED).then(|| format!("{what} {:+.0} %", change * 100.0))
+        let (ratio, interval) = ratio_of_means(&before, &after)?;
+        let is_changed = interval.lo > 1.0 + CHANGED || interval.hi < 1.0 / (1.0 + CHANGED);
+        is_changed.then(|| format!("{what} {}", shown(ratio, interval)))
     });
     let changed: Vec<String> = changed.collect();
     (!changed.is_empty()).then(|| {
         format!(
-            "the raw device changed between warm-up and blocks: {}; ratios of targets hold, values less so",
+            "the raw device changed between warm-up and blocks: {} (95 % intervals); ratios of targets hold, values less so",
             changed.join(", ")
         )
     })
 }
 
-/// The geometric mean over the probes of some blocks.
-fn mean(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates) -> f64) -> Option<f64> {
-    average(&logs(record, blocks, rate)).map(f64::exp)
+/// A change with its interval in two significant digits: `−25 % [−31, −19]`, or as factors from twofold on: `×7.1 [3.2, 16]`.
+fn shown(ratio: f64, Interval { lo, hi }: Interval) -> String {
+    let is_factor = |ratio: f64| !(0.5..=2.0).contains(&ratio);
+    if is_factor(ratio) {
+        return format!("×{} [{}, {}]", significant(ratio), significant(lo), significant(hi));
+    }
+    let percent = |ratio: f64| {
+        let value = (ratio - 1.0) * 100.0;
+        format!("{}{}", if value < 0.0 { "-" } else { "+" }, significant(value.abs()))
+    };
+    format!("{} % [{}, {}]", percent(ratio), percent(lo), percent(hi))
+}
+
+/// Two significant digits without an exponent.
+fn significant(value: f64) -> String {
+    if value <= 0.0 || !value.is_finite() {
+        return format!("{value:.0}");
+    }
+    let digits = 1 - value.log10().floor() as i32;
+    let scale = 10f64.powi(digits);
+    format!("{:.*}", digits.max(0) as usize, (value * scale).round() / scale)
+}
+
+/// Half the width of the 95 % t interval of a geometric mean, relative; absent below two blocks.
+fn half_width(logs: &[f64]) -> Option<f64> {
+    let Interval { lo, hi } = t_interval(logs, LEVEL).ok()??;
+    Some(((hi - lo) / 2.0).exp_m1())
 }
 
 fn average(logs: &[f64]) -> Option<f64> {
     (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
 }
 
-/// Of the difference of two averages whose values scatter alike.
-fn standard_error(before: &[f64], after: &[f64]) -> f64 {
-    let squares = |logs: &[f64]| {
-        let average = average(logs).unwrap_or(0.0);
-        logs.iter().map(|log| (log - average).powi(2)).sum::<f64>()
-    };
-    let freedom = (before.len() + after.len()).saturating_sub(2).max(1) as f64;
-    let variance = (squares(before) + squares(after)) / freedom;
-    (variance * (1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64)).sqrt()
-}
-
-/// Logarithms of the rates of some blocks.
+/// Logarithms of the rates of some blocks, one a block: the probes of a block see the same state of the device.
 fn logs(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates) -> f64) -> Vec<f64> {
-    let probes =
-        record.devices_probed.iter().filter(|(block, _)| blocks(**block)).flat_map(|(_, probes)| probes.values());
-    probes.map(rate).filter(|rate| rate.is_finite() && *rate > 0.0).map(f64::ln).collect()
+    let of_block = |probes: &BTreeMap<String, DeviceRates>| {
+        let rates = probes.values().map(rate).filter(|rate| rate.is_finite() && *rate > 0.0);
+        average(&rates.map(f64::ln).collect::<Vec<_>>())
+    };
+    record
+        .devices_probed
+        .iter()
+        .filter(|(block, _)| blocks(**block))
+        .filter_map(|(_, probes)| of_block(probes))
+        .collect()
 }
 
 #[cfg(test)]
@@ -77,32 +100,48 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    #[test]
-    fn devices_are_told_and_so_are_their_changes() {
+    fn rates(factor: f64) -> DeviceRates {
+        DeviceRates { read: 1e9, write: 500e6 * factor, random_reads: 12_000.0, flushed_writes: 1_400.0 }
+    }
+
+    /// A run whose device wrote at these factors in its blocks, the warm-up first.
+    fn run(factors: &[f64]) -> RunRecord {
         let (mut record, _) = sample::run(&["ext4", "xfs"], 5);
-        assert_eq!((fact(&record), warning(&record)), (None, None));
-        let rates = |factor: f64| DeviceRates {
-            read: 1e9,
-            write: 500e6 * factor,
-            random_reads: 12_000.0,
-            flushed_writes: 1_400.0,
-        };
-        for block in 0..=5 {
-            let factor = if block == 0 { 1.0 } else { 0.75 };
-            record.devices_probed.insert(block, [("ext4".to_owned(), rates(factor))].into());
+        for (block, factor) in factors.iter().enumerate() {
+            let probes = [("ext4".to_owned(), rates(factor * 1.02)), ("xfs".to_owned(), rates(factor / 1.02))];
+            record.devices_probed.insert(block as u32, probes.into());
         }
+        record
+    }
+
+    #[test]
+    fn devices_are_told_with_intervals_over_the_blocks() {
+        let (unprobed, _) = sample::run(&["ext4", "xfs"], 5);
+        assert_eq!((fact(&unprobed), warning(&unprobed)), (None, None));
         assert_eq!(
-            fact(&record).unwrap(),
-            "raw device, one request at a time: 954 MiB/s read, 358 MiB/s written, 12.0 k/s random reads, 1.40 k/s \
-             flushed writes"
+            fact(&run(&[1.0, 0.75, 0.8, 0.7])).unwrap(),
+            "raw device, one request at a time: 954 MiB/s ±0 % read, 357 MiB/s ±18 % written, 12.0 k/s ±0 % random \
+             reads, 1.40 k/s ±0 % flushed writes"
         );
-        let warned = warning(&record).unwrap();
-        assert!(warned.contains("warm-up and blocks: written -25 %; "), "{warned}");
-        // Probes that scatter by a half say nothing of a quarter.
-        for block in 1..=5 {
-            let factor = if block % 2 == 0 { 0.4 } else { 1.1 };
-            record.devices_probed.insert(block, [("ext4".to_owned(), rates(factor))].into());
-        }
-        assert_eq!(warning(&record), None);
+        assert!(fact(&run(&[1.0, 0.75])).unwrap().contains(": 954 MiB/s read, 358 MiB/s written, "));
+    }
+
+    #[test]
+    fn a_change_is_told_where_the_intervals_exclude_it_only() {
+        let warned = |factors: &[f64]| warning(&run(factors));
+        let changed = warned(&[1.0, 0.71, 0.7, 0.69, 0.7, 0.7]).unwrap();
+        assert!(changed.contains("warm-up and blocks: written -30 % [-32, -28] (95 % intervals); "), "{changed}");
+        // Probes that scatter by a half tell nothing of a quarter, and none of sevenfold in two blocks.
+        assert_eq!(warned(&[1.0, 0.4, 1.1, 0.4, 1.1, 0.4]), None);
+        assert_eq!(warned(&[0.14, 0.5, 2.0]), None);
+        assert_eq!(warned(&[0.14, 1.0]), None);
+        let faster = warned(&[0.14, 1.0, 1.3, 0.8, 1.1, 0.9, 1.0, 1.0]).unwrap();
+        assert!(faster.contains("written ×7.2 [4.8, 11] "), "{faster}");
+    }
+
+    #[test]
+    fn numbers_have_two_significant_digits() {
+        let numbers = [0.0, 0.0123, 1.234, 9.96, 99.6, 609.0].map(significant);
+        assert_eq!(numbers, ["0", "0.012", "1.2", "10.0", "100", "610"]);
     }
 }

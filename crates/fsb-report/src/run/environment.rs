@@ -84,7 +84,8 @@ fn run(record: &RunRecord) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
     let plan = &record.plan;
     let asked = match plan.repetition {
-        Repetition::Blocks { blocks } => format!("{blocks} blocks"),
+        Repetition::Blocks { blocks, seconds: None } => format!("{blocks} blocks"),
+        Repetition::Blocks { blocks, seconds: Some(seconds) } => format!("{blocks} blocks, at most {seconds:.0} s"),
         Repetition::Budget { seconds } => format!("as many blocks as fit {seconds:.0} s"),
         Repetition::Precision { half_width, seconds } => {
             format!("until every half-width is below {}, within {seconds:.0} s", percent(half_width))

@@ -83,13 +83,13 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
 
 /// Why no more blocks were made, where it was not said beforehand how many to make.
 pub(super) fn stopped(record: &RunRecord) -> Option<String> {
-    let decided = !matches!(record.plan.repetition, Repetition::Blocks { .. });
+    let decided = !matches!(record.plan.repetition, Repetition::Blocks { seconds: None, .. });
     record.finished.clone().filter(|_| decided)
 }
 
 fn asked(record: &RunRecord) -> Option<u32> {
     match record.plan.repetition {
-        Repetition::Blocks { blocks } => Some(blocks),
+        Repetition::Blocks { blocks, .. } => Some(blocks),
         _ => None,
     }
 }

@@ -12,6 +12,7 @@ mod deciders;
 mod deferred;
 mod device;
 mod disturbed;
+mod earlier;
 pub(crate) mod environment;
 mod facts;
 mod geometry;
@@ -42,6 +43,7 @@ mod withheld;
 
 pub use curve::{By, Scaling};
 pub use deciders::{DECIDERS, Decider, Program};
+pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::course::Course;
 use super::curve::Scaling;
+use super::earlier::EarlierRun;
 use super::environment::EnvironmentTable;
 use super::latency::Latency;
 use super::published::Published;
@@ -53,6 +54,9 @@ pub struct Summary {
     pub facts: Vec<String>,
     /// How many blocks were made and why no more, where a budget or a precision decided it.
     pub stopped: Option<String>,
+    /// The difference to the last run of the same plan on this machine; absent where none was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<EarlierRun>,
     /// How far the numbers can be trusted; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust: Option<Trust>,

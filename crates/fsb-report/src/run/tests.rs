@@ -281,7 +281,7 @@ fn in_turn_a_row_whose_trials_were_mostly_disturbed_is_not_judged_and_the_headli
     let state = states.iter().find(|row| row.workload == label).unwrap();
     assert!(!state.state.decided && !state.state.enough, "more blocks may be quiet ones");
     // In rounds it falls on all targets alike, and intervals hold.
-    record.rounds.insert(label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1 });
+    record.rounds.insert(label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1, lead_in: true });
     let summary = Summary::of_run(&record, &trials);
     assert_ne!(summary.rows[place(&summary)].ranking.outcome, RowOutcome::NotJudged);
     assert!(!summary.headline.starts_with("Not judged"), "{}", summary.headline);
@@ -489,7 +489,7 @@ fn a_run_of_low_trust_draws_no_conclusion() {
         (|_, trials| trials.retain(|trial| trial.block < 4), TrustLevel::Low),
         (
             |record, trials| {
-                let rounds = fsb_model::run::Rounds { rounds: 9, units: 1 };
+                let rounds = fsb_model::run::Rounds { rounds: 9, units: 1, lead_in: true };
                 record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
                 disturb(trials);
             },
@@ -533,4 +533,21 @@ fn memory_that_was_not_touched_withholds_cases_that_write() {
         assert!(!writes || row.cells.iter().all(|cell| cell.secondary.iter().all(|found| found.against.is_none())));
     }
     assert_eq!(summary.overall[1].as_ref().unwrap().workloads, 5);
+}
+
+#[test]
+fn cases_that_allocate_memory_are_not_judged_where_too_little_was_touched() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
+    let label = "write 1M, durable".to_owned();
+    record.memory_cells = vec![label.clone()];
+    record.memory = Some(fsb_model::run::MemoryTouched { needed: 2 << 30, touched: 1 << 30 });
+    let of = |record: &fsb_model::RunRecord| Summary::of_run(record, &trials).rows;
+    let (withheld, others): (Vec<_>, Vec<_>) = of(&record).into_iter().partition(|row| row.withheld.is_some());
+    assert_eq!(withheld.iter().map(|row| &row.workload).collect::<Vec<_>>(), [&label]);
+    let why = withheld[0].withheld.as_ref().map(|withheld| withheld.to_text());
+    let expected = "only 1.00 GiB of the 2.00 GiB of memory that the run may need was touched";
+    assert_eq!((why.as_deref(), &withheld[0].ranking.outcome), (Some(expected), &RowOutcome::NotJudged));
+    assert!(others.iter().any(|row| row.ranking.outcome != RowOutcome::NotJudged));
+    record.memory = Some(fsb_model::run::MemoryTouched { needed: 2 << 30, touched: 2 << 30 });
+    assert!(of(&record).iter().all(|row| row.withheld.is_none()));
 }

@@ -3,6 +3,7 @@
 use fsb_analysis::Verdict;
 use fsb_model::Better;
 
+use super::earlier::EarlierRun;
 use super::summary::{Measured, Summary, TargetSummary, Trust, Workload};
 use super::{costs, deferred, rates, resolution, scaling, sustained};
 use crate::judged::Judged;
@@ -33,6 +34,7 @@ pub(crate) fn of(summary: &Summary) -> View<'_> {
         published: summary.published.as_ref(),
         facts: summary.facts.clone(),
         stopped: summary.stopped.as_deref(),
+        earlier: summary.earlier.as_ref().map(EarlierRun::line),
         notes,
         advice: summary.advice.as_deref(),
         problems: &summary.problems,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use fsb_model::run::MemoryTouched;
+use fsb_model::units::show_bytes;
 use fsb_model::{Outcome, RunRecord};
 use serde::Serialize;
 
@@ -91,8 +93,17 @@ pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withhe
 /// The reason why this case is not judged.
 pub(super) fn of_case(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<Withheld> {
     let own = of_label(label, trials);
-    let cause = memory(record).filter(|_| own.iter().any(|trial| trial.what.writes()));
+    let cause = match record.memory {
+        Some(_) => record.memory_lacking(label).map(lacking),
+        // Older records, and memory that could not be touched at all.
+        None => memory(record).filter(|_| own.iter().any(|trial| trial.what.writes())),
+    };
     spoilt(record, label, &own).or(cause.map(|cause| Withheld::Memory { cause }))
+}
+
+fn lacking(memory: MemoryTouched) -> String {
+    let (touched, needed) = (show_bytes(memory.touched as f64), show_bytes(memory.needed as f64));
+    format!("only {touched} of the {needed} of memory that the run may need was touched")
 }
 
 /// The cause why memory was not touched first.

@@ -114,7 +114,7 @@ pub fn side_by_side(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let parts = targets.len() as u32;
     record.placement = Some(run::Placement::SideBySide { parts, part_bytes: 660 << 20 });
     record.looks = (2..=4).map(|rotation| 3 * rotation).collect();
-    let rounds = run::Rounds { rounds: 9, units: 1 };
+    let rounds = run::Rounds { rounds: 9, units: 1, lead_in: true };
     record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
     let mut random = Pcg64Mcg::seed_from_u64(9);
     for trial in trials.iter_mut().filter(|trial| trial.outcome == Outcome::Ok) {
@@ -294,6 +294,8 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         large_disk: Default::default(),
         targets: targets.iter().map(found).collect(),
         controls: controls(),
+        memory: None,
+        memory_cells: Vec::new(),
         warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
         vm: None,
         emulated: false,

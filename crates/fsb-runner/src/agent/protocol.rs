@@ -91,8 +91,12 @@ pub struct RowRequest {
     pub operations: u64,
     /// Units of a stretch.
     pub units: u32,
-    /// The order of seats in each round. The first round leads in, with one unit.
+    /// The order of seats in each round.
     pub orders: Vec<Vec<u32>>,
+    /// The first round leads in: it has one unit and does not count.
+    pub lead_in: bool,
+    /// Seconds after which no further round begins; absent where all rounds are made.
+    pub until_seconds: Option<f64>,
     /// Rounds that may be made again because a neighbour was not at rest.
     pub spares: u32,
     /// The run's seed with the block mixed in: data and offsets differ between blocks, not between targets.
@@ -108,7 +112,7 @@ pub struct RowRequest {
 impl RowRequest {
     /// Units whose files are made.
     pub fn units_made(&self) -> u32 {
-        rounds::sets(self.revisit, self.orders.len() as u32 - 1, self.spares, self.units)
+        rounds::sets(self.revisit, self.orders.len() as u32 - u32::from(self.lead_in), self.spares, self.units)
     }
 
     /// How long an agent may say nothing while it conducts this: each step of each target has the worker's deadline.

@@ -12,7 +12,11 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         Repetition::Budget { seconds } => {
             RepetitionFile { budget: Some(format!("{seconds}s")), ..RepetitionFile::default() }
         }
-        Repetition::Blocks { blocks } => RepetitionFile { blocks: Some(blocks), ..RepetitionFile::default() },
+        Repetition::Blocks { blocks, seconds } => RepetitionFile {
+            blocks: Some(blocks),
+            budget: seconds.map(|seconds| format!("{seconds}s")),
+            ..RepetitionFile::default()
+        },
         Repetition::Precision { half_width, seconds } => RepetitionFile {
             precision: Some(format!("{}%", half_width * 100.0)),
             budget: Some(format!("{seconds}s")),

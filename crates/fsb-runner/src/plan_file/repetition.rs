@@ -12,7 +12,7 @@ const DEFAULT_BUDGET: &str = "5m";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RepetitionFile {
-    /// Exactly so many blocks.
+    /// Exactly this number of blocks; with `budget`, unless the time ends before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
     /// Time for the whole run, such as `5m`.
@@ -54,10 +54,9 @@ impl RepetitionFile {
             (Some(_), Some(_)) => Err(PlanError::Request(
                 "blocks and precision exclude each other: precision decides how many blocks are made".to_owned(),
             )),
-            (Some(_), None) if self.budget.is_some() => Err(PlanError::Request(
-                "blocks and budget exclude each other: the budget decides how many blocks are made".to_owned(),
-            )),
-            (Some(blocks), None) if (1..=BLOCK_LIMIT).contains(&blocks) => Ok(Repetition::Blocks { blocks }),
+            (Some(blocks), None) if (1..=BLOCK_LIMIT).contains(&blocks) => {
+                Ok(Repetition::Blocks { blocks, seconds: self.budget.is_some().then_some(seconds) })
+            }
             (Some(blocks), None) => {
                 Err(PlanError::Request(format!("{blocks} blocks: give between 1 and {BLOCK_LIMIT}")))
             }
@@ -94,6 +93,8 @@ impl RepetitionFile {
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::Repetition;
+
     use crate::plan_file;
 
     fn plan(stretch: &str) -> String {
@@ -126,6 +127,18 @@ mod tests {
             resolved.plan,
             "{printed}"
         );
+    }
+
+    #[test]
+    fn blocks_may_have_a_bound_which_a_printed_plan_keeps() {
+        let text = "targets = ['null']\n[[workload]]\nname = 'rename'\n[repetition]\nblocks = 9\nbudget = '60s'\n";
+        let plan = plan_file::parse(text, "p").unwrap().resolve(2, 7).unwrap().plan;
+        assert_eq!(plan.repetition, Repetition::Blocks { blocks: 9, seconds: Some(60.0) });
+        let printed = plan_file::print(&plan).unwrap();
+        let again = plan_file::parse(&printed, "printed").unwrap().resolve(2, 7).unwrap().plan;
+        assert_eq!(again.repetition, plan.repetition, "{printed}");
+        let unbounded = plan_file::parse(&text.replace("budget = '60s'", ""), "p").unwrap().resolve(2, 7).unwrap();
+        assert_eq!(unbounded.plan.repetition, Repetition::Blocks { blocks: 9, seconds: None });
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
     };
     let trials: f64 = profiles.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
-        Repetition::Blocks { blocks } => blocks,
+        Repetition::Blocks { blocks, .. } => blocks,
         _ if units.is_empty() => FEWEST_BLOCKS_JUDGED,
         _ => rounds::fewest_blocks(placement::parts(record)),
     };
@@ -121,7 +121,6 @@ impl Schedule<'_> {
     /// Fixes rounds, blocks and looks. Cells that are measured as wholes get their share of the time, by their number; or what
     /// the fewest blocks of them need, where the length of their visits was asked for.
     fn calibrate_rounds(&mut self) {
-        self.take_long_runs_out_of_rounds();
         let left = self.seconds_of_budget_left();
         let (rows, wholes): (Vec<_>, Vec<_>) =
             self.visited().into_iter().partition(|visited| self.units.contains_key(&visited.label));
@@ -170,14 +169,14 @@ impl Schedule<'_> {
     }
 
     pub(super) fn row_of(&self, label: String) -> CellInRounds {
-        /// Share of a target's room that units may fill.
-        const FILLED: f64 = 0.6;
         let unit = &self.units[&label];
         let (bytes, inodes) = self.free;
-        let fits = |room: u64, needed: u64| (room as f64 * FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
+        let fits =
+            |room: u64, needed: u64| (room as f64 * rounds::FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         let room = fits(bytes, unit.space).min(fits(inodes, unit.inodes));
         let stretch = self.stretches.get(&label).copied().unwrap_or(rounds::STRETCH);
-        CellInRounds { own_files: unit.own_files, revisit: self.revisits(&label), room, stretch, label }
+        let single = self.is_long_command(&label);
+        CellInRounds { own_files: unit.own_files, revisit: self.revisits(&label), room, stretch, single, label }
     }
 
     pub(super) fn visited(&self) -> Vec<Visited> {

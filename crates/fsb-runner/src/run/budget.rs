@@ -203,16 +203,27 @@ impl Schedule<'_> {
 
     /// Says that the budget holds fewer blocks than can be judged, where it does.
     pub(super) fn say_unjudged(&mut self, blocks: u32, block_seconds: f64) {
-        if blocks >= FEWEST_BLOCKS_JUDGED || self.run.record.plan.repetition.budget().is_none() {
+        let repetition = self.run.record.plan.repetition;
+        let asked = matches!(repetition, Repetition::Blocks { .. });
+        if asked || blocks >= FEWEST_BLOCKS_JUDGED || repetition.budget().is_none() {
             return;
         }
         let needed = self.run.started.elapsed().as_secs_f64() + block_seconds * f64::from(self.fewest_blocks());
         let held = stopping::count(blocks);
-        self.warn(format!(
+        let warning = format!(
             "{} hold {held}, fewer than can be judged: the numbers are described only (--budget {} would be enough)",
             self.show_budget(),
             budget(needed)
-        ));
+        );
+        self.too_few_blocks = Some(warning.clone());
+        self.warn(warning);
+    }
+
+    /// Removes the warning of [`Schedule::say_unjudged`].
+    pub(super) fn withdraw_unjudged(&mut self) {
+        if let Some(warning) = self.too_few_blocks.take() {
+            self.run.record.warnings.retain(|known| *known != warning);
+        }
     }
 
     /// The fewest blocks that can be judged.

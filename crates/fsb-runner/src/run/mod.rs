@@ -24,7 +24,7 @@ use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
 use crate::rounds::UnitSample;
 use crate::work::{CellUnit, Work};
-use crate::{injected, order, placement, resume, setup};
+use crate::{injected, memory, order, placement, resume, setup};
 
 pub use amounts::{Expected, expected};
 pub use budget::check_budget;
@@ -87,6 +87,8 @@ struct Schedule<'a> {
     /// How many there were before a budget left some out.
     asked: usize,
     left_out: budget::LeftOut,
+    /// The warning that the budget holds fewer blocks than can be judged.
+    too_few_blocks: Option<String>,
     profiles: BTreeMap<String, Profile>,
     /// What sizes refer to.
     sizing: Sizing,
@@ -132,14 +134,21 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
         amounts::say_estimate(&mut run);
     }
     resume::same_named(&run.record).map_err(RunError::OtherDevice)?;
+    let request = Setup {
+        memory_needed: Some(memory::needed(&run.record.plan, run.record.placement.as_ref(), &run.work)),
+        ..setup(&run.record)
+    };
     let opened = {
         let observer = &mut *run.observer;
-        run.agent.open(&setup(&run.record), &mut |progress| observer.event(&Event::Opening(&progress)))?
+        run.agent.open(&request, &mut |progress| observer.event(&Event::Opening(&progress)))?
     };
     resume::same_media(&run.record.media, &opened.media).map_err(RunError::OtherDevice)?;
     resume::same_files(run.record.vm.as_ref(), opened.vm.as_ref()).map_err(RunError::OtherKernel)?;
     run.record.media = opened.media;
     run.record.controls = opened.controls;
+    // What an earlier segment lacked stays lacking.
+    run.record.memory = run.record.memory.filter(|memory| !memory.is_complete()).or(opened.memory);
+    run.record.memory_cells = run.record.memory.map(|_| memory::cells(&run.work)).unwrap_or_default();
     run.record.host = opened.host;
     run.record.vm = opened.vm.or(run.record.vm);
     run.record.emulated |= opened.emulated;
@@ -159,6 +168,7 @@ impl<'a> Schedule<'a> {
             cells: run.record.cells.clone(),
             asked: run.record.cells.len(),
             left_out: budget::LeftOut::default(),
+            too_few_blocks: None,
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,

@@ -81,7 +81,6 @@ impl Schedule<'_> {
     /// Fixes how long a heat is: long enough that what is not measured in it is the lesser part, and short enough that
     /// everybody is measured twice within a share of the time.
     pub(super) fn calibrate_heats(&mut self) {
-        self.take_long_runs_out_of_rounds();
         let left = self.seconds_of_budget_left();
         let rivals = self.targets().len().saturating_sub(1).max(1) as f64;
         let turns = 2.0 * (rivals / f64::from(self.places().max(2) - 1)).ceil();

@@ -3,16 +3,15 @@
 use std::time::Instant;
 
 use fsb_model::Target;
-use fsb_model::run::{BlockOrder, Rounds};
+use fsb_model::run::BlockOrder;
 use fsb_testbed::Provisioned;
 use jiff::Timestamp;
 
 use super::{RunError, Schedule, mix_all, skipped, text_seed};
-use crate::agent::{AgentError, RowRequest, SeatTrial, Spent, TrialReply, deadline};
-use crate::calibrate::Sample;
+use crate::agent::{AgentError, RowRequest, SeatTrial, TrialReply, deadline};
 use crate::event::Event;
 use crate::order;
-use crate::rounds::{UnitSample, WARM_UP, sets, spares};
+use crate::rounds::{self, COMMAND_WARM_UP, UnitSample, WARM_UP, WARM_UP_OF_COMMAND, sets, spares};
 
 /// A target that is ready in a block.
 struct Ready {
@@ -81,8 +80,6 @@ impl Schedule<'_> {
             let Some(at) = ready.iter().position(|ready| ready.seat == seat) else { continue };
             if order.block == 0 {
                 self.learn_units(label, &reply);
-                let target = ready[at].target.clone();
-                self.learn_runs(&target, label, &reply);
             }
             let Ready { target, provisioned, lost, .. } = &mut ready[at];
             if reply.target_lost {
@@ -116,17 +113,14 @@ impl Schedule<'_> {
             return Ok(replies);
         }
         let warmup = order.block == 0;
-        let rounds = if warmup && self.profiles[label].program.is_some() {
-            // A run of somebody's command may take minutes.
-            Rounds { rounds: 1, ..WARM_UP }
-        } else if warmup {
-            WARM_UP
+        let is_command = self.profiles[label].program.is_some();
+        let rounds = if warmup {
+            if is_command { COMMAND_WARM_UP } else { WARM_UP }
         } else {
             self.run.record.rounds.get(label).copied().unwrap_or(WARM_UP)
         };
         let seed = mix_all(&[plan.seed, text_seed(label)]);
-        // One more leads in.
-        let orders = order::rounds(seed, order.block, there.len() as u32, rounds.rounds + 1);
+        let orders = order::rounds(seed, order.block, there.len() as u32, rounds.rounds + u32::from(rounds.lead_in));
         let seat_of = |at: u32| there[at as usize].seat;
         let trial_seed =
             |target: &Target| mix_all(&[plan.seed, u64::from(order.block), text_seed(&target.name), text_seed(label)]);
@@ -138,7 +132,10 @@ impl Schedule<'_> {
             operations: unit.operations,
             units: rounds.units,
             orders: orders.into_iter().map(|turns| turns.into_iter().map(seat_of).collect()).collect(),
-            spares: if warmup { 0 } else { spares(rounds.rounds) },
+            lead_in: rounds.lead_in,
+            // A run of a command may take minutes.
+            until_seconds: (warmup && is_command).then_some(WARM_UP_OF_COMMAND),
+            spares: if warmup || !rounds.lead_in { 0 } else { spares(rounds.rounds) },
             seed: mix_all(&[plan.seed, u64::from(order.block)]),
             seats: there
                 .iter()
@@ -182,43 +179,15 @@ impl Schedule<'_> {
         self.row_seconds.get(label).copied().unwrap_or(visits)
     }
 
-    /// Rounds are for short runs of a command: three of each target in each block, in six blocks and more, are too many of
-    /// long ones. Those are measured as wholes.
-    pub(super) fn take_long_runs_out_of_rounds(&mut self) {
-        /// Seconds of a run, on the fastest target, up to which it is a short one.
-        const SHORT: f64 = 2.0;
-        let profiles = &self.profiles;
-        let fastest = |label: &str| {
-            let own = self.unit_samples.iter().filter(|sample| sample.label == label);
-            own.map(|sample| sample.timed).fold(f64::INFINITY, f64::min)
-        };
-        let is_long = |label: &str| {
-            let fastest = fastest(label);
-            profiles[label].program.is_some() && fastest.is_finite() && fastest > SHORT
-        };
-        let long: Vec<String> = self.units.keys().filter(|label| is_long(label)).cloned().collect();
-        for label in long {
-            self.units.remove(&label);
-            self.unit_samples.retain(|sample| sample.label != label);
-        }
-    }
-
-    /// What the warm-up of a command tells of its runs as wholes.
-    fn learn_runs(&mut self, target: &Target, label: &str, reply: &TrialReply) {
-        let timed = &reply.stretches.timed_ns;
-        if timed.is_empty() || self.profiles[label].program.is_none() {
-            return;
-        }
-        let seconds = timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64;
-        self.samples.push(Sample {
-            target: target.name.clone(),
-            label: label.to_owned(),
-            operations: 1,
-            seconds,
-            spent: Spent { measure: seconds, ..reply.spent },
-            journal_turns: None,
-            between: false,
-        });
+    /// Whether the label is of a command that runs so long on every target that one run a block is enough.
+    pub(super) fn is_long_command(&self, label: &str) -> bool {
+        /// As [`rounds::LONG_COMMAND`], in a race.
+        const LONG_IN_RACE: f64 = 2.0;
+        let own = self.unit_samples.iter().filter(|sample| sample.label == label);
+        let fastest = own.map(|sample| sample.timed).fold(f64::INFINITY, f64::min);
+        // A heat of a race is to last longer than making its targets.
+        let long = if self.run.record.plan.race.is_some() { LONG_IN_RACE } else { rounds::LONG_COMMAND };
+        self.profiles[label].program.is_some() && fastest.is_finite() && fastest >= long
     }
 
     fn learn_units(&mut self, label: &str, reply: &TrialReply) {
@@ -226,16 +195,23 @@ impl Schedule<'_> {
         if timed.is_empty() {
             return;
         }
-        // The stretch that led in was measured, too.
-        let all = timed.len() as f64 + 1.0;
+        let mean = timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64;
+        let (timed_seconds, wall) = if self.profiles[label].program.is_some() {
+            // The first run may have read the program itself from disk.
+            let last = timed.last().map_or(mean, |last| *last as f64 * 1e-9);
+            (last, spent.measure / timed.len() as f64 - mean + last)
+        } else {
+            // The stretch that led in was measured, too.
+            (mean, spent.measure / (timed.len() as f64 + 1.0))
+        };
         let own = self.units.get(label).is_some_and(|unit| unit.own_files);
         let files = spent.prepare + spent.cleanup;
         let made = sets(self.revisits(label), timed.len() as u32, 0, WARM_UP.units);
         let prepare = if own { files / f64::from(made) } else { 0.0 };
         self.unit_samples.push(UnitSample {
             label: label.to_owned(),
-            timed: timed.iter().sum::<u64>() as f64 * 1e-9 / timed.len() as f64,
-            wall: spent.measure / all,
+            timed: timed_seconds,
+            wall,
             prepare,
             fixed: spent.settle + if own { 0.0 } else { files },
         });

@@ -28,7 +28,10 @@ pub type Look<'a> = dyn FnMut(&RunRecord, &[Trial]) -> Vec<String> + 'a;
 pub(super) fn rule(repetition: Repetition, targets: usize, planned: u32) -> String {
     let time = |seconds: f64| show_duration(Duration::from_secs_f64(seconds));
     match repetition {
-        Repetition::Blocks { blocks } => format!("{}, as was asked for", count(blocks)),
+        Repetition::Blocks { blocks, seconds: None } => format!("{}, as was asked for", count(blocks)),
+        Repetition::Blocks { blocks, seconds: Some(seconds) } => {
+            format!("{} or as many as {} hold, as was asked for", count(blocks), time(seconds))
+        }
         Repetition::Budget { seconds } => {
             format!("as many blocks as {} hold, at most {MOST_BLOCKS}; planned after warm-up: {planned}", time(seconds))
         }
@@ -134,6 +137,9 @@ impl Schedule<'_> {
         if self.cut {
             return Some(format!("{block} of {planned} planned blocks, the last one not whole: the budget ended"));
         }
+        if block >= planned && self.adds_blocks(planned, another) {
+            return None;
+        }
         if block >= planned {
             return Some(match repetition {
                 Repetition::Precision { .. } => format!("{}, all that the budget holds{open}", count(planned)),
@@ -147,6 +153,23 @@ impl Schedule<'_> {
         }
         let over = another.as_secs_f64() > self.seconds_of_budget_left();
         over.then(|| format!("{block} of {planned} planned blocks: another would have passed the budget{open}"))
+    }
+}
+
+impl Schedule<'_> {
+    /// Plans the fewest blocks that can be judged where fewer were planned and blocks took less time than expected. Time
+    /// alone decides, never a value, so that the interval of a fixed number of blocks holds.
+    fn adds_blocks(&mut self, planned: u32, another: Duration) -> bool {
+        let record = &self.run.record;
+        let by_time = matches!(record.plan.repetition, Repetition::Budget { .. });
+        let missing = FEWEST_BLOCKS_JUDGED.saturating_sub(planned);
+        let needed = another.as_secs_f64() * f64::from(missing);
+        if !by_time || missing == 0 || !record.looks.is_empty() || needed > self.seconds_of_budget_left() {
+            return false;
+        }
+        self.run.record.blocks_planned = Some(FEWEST_BLOCKS_JUDGED);
+        self.withdraw_unjudged();
+        true
     }
 }
 
@@ -188,7 +211,9 @@ mod tests {
         assert!(said.contains("±2.5 %") && said.contains("5 min") && said.contains("at most 23"), "{said}");
         let said = rule(Repetition::Budget { seconds: 60.0 }, 2, 7);
         assert!(said.contains("at most 30") && said.ends_with("7"), "{said}");
-        assert_eq!(rule(Repetition::Blocks { blocks: 1 }, 2, 1), "1 block, as was asked for");
+        assert_eq!(rule(Repetition::Blocks { blocks: 1, seconds: None }, 2, 1), "1 block, as was asked for");
+        let bounded = Repetition::Blocks { blocks: 9, seconds: Some(60.0) };
+        assert_eq!(rule(bounded, 2, 9), "9 blocks or as many as 1 min 00 s hold, as was asked for");
     }
 
     #[test]

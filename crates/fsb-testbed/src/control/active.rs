@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::Duration;
 
-use fsb_model::run::ControlRecord;
+use fsb_model::run::{ControlRecord, MemoryTouched};
 
 use super::{Context, Control, Held, REGISTRY, Scope, TargetDevice, value_of};
 use crate::error::TestbedError;
@@ -26,6 +26,10 @@ pub(crate) struct ActiveControls {
     pub held: Held,
     /// How long each may take to set, as far as that can be cut short; without a bound where there is none.
     pub patience: Option<Duration>,
+    /// Bytes of memory that the run may use at once; absent where that is unknown.
+    pub memory_needed: Option<u64>,
+    /// The memory that was touched.
+    pub memory: Option<MemoryTouched>,
 }
 
 impl ActiveControls {
@@ -69,6 +73,7 @@ impl ActiveControls {
         let roots = Roots::default();
         let mut context = Context::new(control.name(), &roots, ledger, progress, place, &mut self.held);
         context.patience = self.patience.unwrap_or(Duration::MAX);
+        context.memory_needed = self.memory_needed;
         let applied = control.set(value, &mut context);
         self.open.extend(context.take_open());
         // Also where it failed: half a change is undone like a whole one.
@@ -78,6 +83,7 @@ impl ActiveControls {
             ControlRecord { requested: value.to_owned(), observed: applied.observed, effective: applied.effective };
         self.records.insert(control.name().to_owned(), record);
         self.warnings.extend(applied.warnings);
+        self.memory = applied.memory.or(self.memory);
         Ok(())
     }
 

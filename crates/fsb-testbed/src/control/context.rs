@@ -73,6 +73,8 @@ pub struct Context<'a> {
     pub held: &'a mut Held,
     /// How long it may take, as far as it can be cut short.
     pub patience: Duration,
+    /// Bytes of memory that the run may use at once; absent where that is unknown.
+    pub memory_needed: Option<u64>,
     control: &'static str,
     handles: Vec<EntryHandle>,
     open: Vec<File>,
@@ -116,6 +118,7 @@ impl<'a> Context<'a> {
             place,
             held,
             patience: Duration::MAX,
+            memory_needed: None,
             control,
             handles: Vec::new(),
             open: Vec::new(),

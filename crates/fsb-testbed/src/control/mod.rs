@@ -30,6 +30,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fsb_model::nearest;
+use fsb_model::run::MemoryTouched;
 
 pub(crate) use active::ActiveControls;
 pub(crate) use check::{check, check_place, check_target, value_of};
@@ -108,12 +109,14 @@ pub struct Applied {
     pub observed: String,
     /// What the reader of the results must know.
     pub warnings: Vec<String>,
+    /// The memory that was touched.
+    pub memory: Option<MemoryTouched>,
 }
 
 impl Applied {
     /// It is as was asked; `observed` says how.
     pub fn so(observed: impl Into<String>) -> Applied {
-        Applied { effective: true, observed: observed.into(), warnings: Vec::new() }
+        Applied { effective: true, observed: observed.into(), ..Applied::default() }
     }
 
     /// What came of setting `control` to `value`: what is observed now, or why it is not so.
@@ -128,7 +131,8 @@ impl Applied {
     /// The machine lacks it, or refuses: that is recorded and said, never passed over.
     pub fn unavailable(control: &str, value: &str, why: impl fmt::Display) -> Applied {
         let observed = format!("not available: {}", why);
-        Applied { effective: false, warnings: vec![format!("control {control}={value} is {observed}")], observed }
+        let warnings = vec![format!("control {control}={value} is {observed}")];
+        Applied { effective: false, warnings, observed, memory: None }
     }
 }
 

@@ -273,6 +273,7 @@ impl Testbed for LocalTestbed {
         let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner)?);
         // Memory before media: an image in memory must lie in memory that is backed.
         self.controls.patience = setup.patience.map(Duration::from_secs_f64);
+        self.controls.memory_needed = setup.memory_needed;
         let set = self.controls.set_all(Scope::Run, &setup.controls, &TargetDevice::default(), ledger, progress);
         let result = set.and_then(|()| {
             self.mounts = MountRoot::make_if_needed(setup)?;
@@ -281,6 +282,7 @@ impl Testbed for LocalTestbed {
         match result {
             Ok(mut opened) => {
                 opened.controls = self.controls.records.clone();
+                opened.memory = self.controls.memory;
                 opened.warnings.splice(0..0, self.controls.warnings.iter().cloned());
                 opened.host = host::manifest();
                 Ok(opened)

@@ -104,6 +104,7 @@ pub(super) mod tests {
             controls: Default::default(),
             identity: Identity::default(),
             patience: None,
+            memory_needed: None,
             seed: 1,
             vm: None,
             root: None,

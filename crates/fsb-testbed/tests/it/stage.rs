@@ -17,6 +17,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
     fsb_model::target::make_names_unique(&mut targets);
     Setup {
         patience: None,
+        memory_needed: None,
         targets,
         size,
         parts: 1,

@@ -9,7 +9,7 @@ use fsb_report::choice::Choice;
 use super::COMPACT_HELP;
 use crate::progress::say;
 use crate::results::{self, Output};
-use crate::{exit, stored};
+use crate::{earlier, exit, stored};
 
 const MORE: &str = "\
 Examples:
@@ -41,6 +41,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Ok(exit::DONE);
     }
     let summary = results::summary_of_shown(&run.record, &run.trials);
+    let summary = earlier::with_last_run(summary, &run.record, &arguments.directory);
     arguments.output.emit(&Report::of_shown(&summary, &run.trials))?;
     Ok(exit::DONE)
 }

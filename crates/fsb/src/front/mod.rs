@@ -27,6 +27,7 @@ use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger, medium};
 
 use crate::author::{author, check_cache, command_line, holder};
+use crate::earlier;
 use crate::exit::{self, Failure};
 use crate::journal::Directory;
 use crate::progress::{Progress, say, warn};
@@ -120,13 +121,26 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
 }
 
 /// Starts a run in the new directory `out`.
-pub fn start(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
+pub fn start(resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
+    start_in_set(resolved, out, output, quiet, turn, || Ok(()))
+}
+
+/// Starts a run of a set in the new directory `out`; calls `begun` once the directory is made.
+pub fn start_in_set(
+    mut resolved: Resolved,
+    out: &Path,
+    output: &Output,
+    quiet: bool,
+    turn: Turn,
+    begun: impl FnOnce() -> anyhow::Result<()>,
+) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     run::check_budget(&record, &work)?;
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, author(), &holder()).map_err(next::of_unwritable)?;
+    begun()?;
     let (stage, agent) = Stage::set(lock, &record)?;
     make(stage, agent, directory, (record, work, Vec::new()), output, quiet)
 }
@@ -255,7 +269,7 @@ fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], output: 
     if record.plan.race.is_some() {
         return race::show(directory, record, trials, output);
     }
-    let summary = results::summary(record, trials);
+    let summary = earlier::with_last_run(results::summary(record, trials), record, directory.path());
     let shown = Report::of_run(&summary, trials);
     // The answer is told though its report cannot be written.
     let report = results::write(directory, &shown);

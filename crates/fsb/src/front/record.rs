@@ -73,6 +73,8 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         large_disk,
         targets: Default::default(),
         controls: Default::default(),
+        memory: None,
+        memory_cells: Vec::new(),
         warnings: Vec::new(),
         vm: None,
         emulated: false,

@@ -10,7 +10,7 @@ use fsb_store::{RUN_FILE, TRIALS_FILE};
 use glob::MatchOptions;
 
 use super::argument::is_glob;
-use crate::{author, exit};
+use crate::{author, earlier, exit};
 
 /// How much of a file is shown to the readers when they are asked whether they know it.
 const HEAD: u64 = 64 << 10;
@@ -66,10 +66,14 @@ fn glob(pattern: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>
     Ok(found)
 }
 
-/// The files of one tool in a directory. Several tools' files are hardly meant to be one set.
+/// The run of a run directory, the runs of a set, or the files of one tool. Several tools' files are hardly meant to be one set.
 fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>> {
     if path.join(RUN_FILE).is_file() {
         return Ok(vec![Found::Run(path.to_owned())]);
+    }
+    let runs = earlier::runs_of_set(path);
+    if !runs.is_empty() {
+        return Ok(runs.into_iter().map(Found::Run).collect());
     }
     let mut by_tool: Vec<(&Tool, Vec<PathBuf>)> = Vec::new();
     let mut unknown = Vec::new();

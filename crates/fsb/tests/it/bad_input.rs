@@ -16,7 +16,6 @@ const TABLE: &[(&str, i32, &str)] = &[
     ("run", 2, "no target"),
     ("run --nonsense ext4", 2, "unexpected argument '--nonsense'"),
     ("run --blocks", 2, "a value is required"),
-    ("run --budget 5m --blocks 3 ext4", 2, "cannot be used with"),
     ("run --precision 2% --blocks 3 ext4", 2, "cannot be used with"),
     ("run --resume DIR ext4", 2, "cannot be used with"),
     ("run null --", 2, "nothing follows --"),

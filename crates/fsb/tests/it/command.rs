@@ -238,3 +238,39 @@ fn the_recipe_for_a_build_works() {
 fn the_recipe_for_postgresql_works() {
     recipe("postgresql.toml", &["pgbench"], 3);
 }
+
+#[test]
+fn blocks_with_a_budget_end_with_whichever_is_first() {
+    let _turn = turn();
+    let scratch = scratch();
+    let run = |blocks: &str, budget: &str, out: &str| {
+        let arguments = ["run", ".", "--blocks", blocks, "--budget", budget, "--out", out, "--", "sleep", "0.3"];
+        let output = fsb(scratch.path(), &arguments);
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    let bounded = run("500", "5s", "bounded");
+    assert!(bounded.contains(" of 500 planned blocks: another would have passed the budget"), "{bounded}");
+    let made = measured(&scratch.path().join("bounded")).len();
+    assert!((1..500).contains(&made), "{made}");
+    run("3", "10m", "whole");
+    assert_eq!(measured(&scratch.path().join("whole")).len(), 3);
+}
+
+/// The first run of a program reads it from disk, and says little of the next.
+#[test]
+fn a_slow_first_run_leaves_enough_blocks() {
+    let _turn = turn();
+    let scratch = scratch();
+    let mark = scratch.path().join("open");
+    fs::create_dir(&mark).unwrap();
+    fs::set_permissions(&mark, fs::Permissions::from_mode(0o777)).unwrap();
+    let open = mark.to_str().unwrap();
+    let line = format!("test -e {open}/mark || sleep 8; touch {open}/mark; sleep 0.3");
+    let arguments = ["run", ".", "--budget", "30s", "--out", "run", "--writable", open, "--", &line];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    let blocks = measured(&scratch.path().join("run")).len();
+    assert!(blocks >= 5, "{blocks} blocks\n{}", stderr(&output));
+    assert!(!stdout(&output).contains("fewer than can be judged"), "{}", stdout(&output));
+}

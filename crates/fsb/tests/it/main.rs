@@ -48,6 +48,7 @@ mod quiet;
 mod real_file_systems;
 mod regimes;
 mod resume;
+mod run_sets;
 mod schemas;
 mod shell;
 mod side_by_side;

@@ -267,3 +267,27 @@ fn runs_of_the_same_second_have_directories_of_their_own() {
     }
     assert_eq!(std::fs::read_dir(scratch.path().join("fsb-results")).unwrap().count(), 4);
 }
+
+#[test]
+fn a_run_tells_how_far_the_last_run_of_its_plan_was() {
+    let _turn = turn();
+    let scratch = scratch();
+    let targets = ["null", "slow=null,slowdown=10%", "--blocks", "6"];
+    let first = run(scratch.path(), "one", &targets);
+    expect_code(&first, 0);
+    assert!(!stdout(&first).contains(" then, "), "{}", stdout(&first));
+    // Both runs may end within a second.
+    let path = scratch.path().join("one/run.json");
+    let mut earlier = record(&scratch.path().join("one"));
+    earlier["segments"][0]["started"] = "2024-02-03T04:05:06Z".into();
+    fs::write(&path, earlier.to_string()).unwrap();
+    let second = run(scratch.path(), "two", &targets);
+    expect_code(&second, 0);
+    let line = "the run of 2024-02-03 04:05 UTC differed by 0 % (median over ";
+    assert!(stdout(&second).contains(line), "{}", stdout(&second));
+    let again = fsb(scratch.path(), &["report", "two"]);
+    assert!(stdout(&again).contains(line), "{}", stdout(&again));
+    // Another plan has no earlier run.
+    let other = run(scratch.path(), "three", &["null", "slow=null,slowdown=20%", "--blocks", "6"]);
+    assert!(!stdout(&other).contains(" then, "), "{}", stdout(&other));
+}

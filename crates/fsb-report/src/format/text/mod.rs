@@ -55,6 +55,9 @@ fn lines(report: &Report<'_>, width: usize, color: bool, in_full: bool) -> Strin
     if let Some(stopped) = view.stopped {
         screen.say(&format!("ended after {stopped}"), "", "  ");
     }
+    if let Some(earlier) = &view.earlier {
+        screen.say(earlier, "", "  ");
+    }
     for problem in view.problems {
         screen.say(problem, "", "  ");
     }

@@ -143,22 +143,27 @@ impl Row<'_, '_> {
         self.targets[at].post.target.abilities.cold == Some(ColdMethod::Evict)
     }
 
-    /// Round after round; the first one leads in with one unit and does not count. One in which a neighbour was not at rest is made
+    /// Makes round after round; one that leads in has one unit and does not count. One in which a neighbour was not idle is made
     /// again while there are units to spare.
     fn rounds(&mut self) {
         let (orders, mut spares) = (&self.request.orders, self.request.spares);
+        let started = Instant::now();
         let mut unit = 0;
         for (round, order) in orders.iter().enumerate() {
-            let units = if round == 0 { 1 } else { self.request.units };
+            if round > 0 && self.request.until_seconds.is_some_and(|until| started.elapsed().as_secs_f64() >= until) {
+                break;
+            }
+            let counts = round > 0 || !self.request.lead_in;
+            let units = if counts { self.request.units } else { 1 };
             loop {
-                let (stretches, restless) = self.round(order, (unit, units));
+                let (stretches, restless) = self.round(order, (unit, units), counts);
                 unit += units;
-                if let Some(at) = restless.filter(|_| spares > 0 && round > 0) {
+                if let Some(at) = restless.filter(|_| spares > 0 && counts) {
                     spares -= 1;
                     self.targets[at].tally.restless += 1;
                     continue;
                 }
-                if round > 0 {
+                if counts {
                     self.keep(stretches);
                 }
                 break;
@@ -168,7 +173,7 @@ impl Row<'_, '_> {
 
     /// One stretch of each target that is still in the row. The answer says, too, which one moved something within
     /// another one's stretch.
-    fn round(&mut self, order: &[u32], units: (u32, u32)) -> (Vec<Option<Stretch>>, Option<usize>) {
+    fn round(&mut self, order: &[u32], units: (u32, u32), counts: bool) -> (Vec<Option<Stretch>>, Option<usize>) {
         let mut stretches: Vec<Option<Stretch>> = self.targets.iter().map(|_| None).collect();
         let mut restless = None;
         if let Err(failure) = self.make_cold_again() {
@@ -179,7 +184,7 @@ impl Row<'_, '_> {
             if !self.takes_part(at) {
                 continue;
             }
-            match self.stretch(at, units) {
+            match self.stretch(at, units, counts) {
                 Ok((stretch, moved)) => {
                     stretches[at] = Some(stretch);
                     restless = moved.or(restless);
@@ -209,9 +214,13 @@ impl Row<'_, '_> {
 
     /// One stretch of so many units from the first on, and which neighbour moved something meanwhile. What leads in is
     /// added to nothing but the time.
-    fn stretch(&mut self, at: usize, (unit, units): (u32, u32)) -> Result<(Stretch, Option<usize>), Failure> {
+    fn stretch(
+        &mut self,
+        at: usize,
+        (unit, units): (u32, u32),
+        counts: bool,
+    ) -> Result<(Stretch, Option<usize>), Failure> {
         let started = Instant::now();
-        let counted = unit > 0;
         let task = self.task(at, Step::Measure, unit, units);
         let seat = self.targets[at].trial.seat;
         let worker = worker_of(&mut self.targets[at])?;
@@ -242,7 +251,7 @@ impl Row<'_, '_> {
             leavings.stretch(stretch.operations, before[at], after[at]);
             leavings.synced(synced, after[at], later);
         }
-        if counted {
+        if counts {
             tally.seen.ready(&ready);
             tally.count(before[at], after[at]);
             for mut measurement in found {

@@ -2,7 +2,7 @@
 //! keeping it costs the hypervisor a fault inside somebody's measurement.
 //!
 //! Unbacked memory made durable writes up to seven times slower and turned a ranking round. So before the first block
-//! free memory is touched once, and free-page reporting, which would give it back, is stopped.
+//! the free memory that the run needs is touched once, and free-page reporting, which would give it back, is stopped.
 
 mod touch;
 
@@ -29,7 +29,7 @@ impl Control for GuestMemory {
     }
 
     fn about(&self) -> &'static str {
-        "In a virtual machine: touch free memory once, and keep the hypervisor from taking it back."
+        "In a virtual machine: touch the memory that the run needs, and keep the hypervisor from taking it back."
     }
 
     fn scope(&self) -> Scope {
@@ -68,16 +68,18 @@ impl Control for GuestMemory {
         }
         let mut warnings = stop_reporting(context)?;
         let stopped = warnings.is_empty();
-        let outcome = touch::touch_free_memory(context.roots, context.patience, context.progress);
+        let outcome =
+            touch::touch_free_memory(context.roots, context.memory_needed, context.patience, context.progress);
+        let mut memory = None;
         let observed = match &outcome {
             touch::Outcome::Warm => "memory was backed already".to_owned(),
-            touch::Outcome::Touched { bytes, free, seconds } => {
-                let touched = format!("{} of free memory touched in {seconds:.1} s", show_bytes(*bytes as f64));
-                if *seconds >= context.patience.as_secs_f64() {
-                    warnings.push(unreliable(&format!(
-                        "only {touched}, which is what the budget leaves for that, of {}",
-                        show_bytes(*free as f64)
-                    )));
+            touch::Outcome::Touched { memory: found, seconds } => {
+                memory = Some(*found);
+                let of = |bytes: u64| show_bytes(bytes as f64);
+                let touched = format!("{} of free memory touched in {seconds:.1} s", of(found.touched));
+                if !found.is_complete() {
+                    let needed = of(found.needed);
+                    warnings.push(unreliable(&format!("only {touched}; the run may need {needed}")));
                 }
                 touched
             }
@@ -87,7 +89,7 @@ impl Control for GuestMemory {
             }
         };
         let effective = stopped && !matches!(outcome, touch::Outcome::Impossible { .. });
-        Ok(Applied { effective, observed, warnings })
+        Ok(Applied { effective, observed, warnings, memory })
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

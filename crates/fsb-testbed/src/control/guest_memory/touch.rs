@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
+use fsb_model::run::MemoryTouched;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::error::Refusal;
@@ -15,18 +16,16 @@ const CHUNK: u64 = 256 << 20;
 /// A first touch that takes this many times a second one is not memory yet: measured were factors from 8 to 28.
 const COLD_FACTOR: f64 = 3.0;
 
-/// What came of it.
+/// The result of touching memory.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     /// A sample was as fast the first time as the second.
     Warm,
-    /// What is free was touched, or as much of it as there was time for.
+    /// Memory was touched, as much as there was time for.
     Touched {
-        /// How much.
-        bytes: u64,
-        /// Of how much.
-        free: u64,
-        /// How long it took.
+        /// The bytes that were needed and touched.
+        memory: MemoryTouched,
+        /// The seconds that it took.
         seconds: f64,
     },
     /// Nothing was touched.
@@ -36,41 +35,54 @@ pub(super) enum Outcome {
     },
 }
 
-/// Touches a sample of free memory twice, and where the first time was slower, all of it. Everything is given back to
-/// the kernel at the end; it stays backed as long as free pages are not reported.
-pub(super) fn touch_free_memory(roots: &Roots, patience: Duration, progress: &mut dyn FnMut(Progress)) -> Outcome {
+/// Touches the free memory that a run needs and gives it back to the kernel, which hands out next what was freed last.
+/// Without a bound all free memory is touched, unless a sample of it is as fast the first time as the second. What was
+/// touched stays backed as long as free pages are not reported.
+pub(super) fn touch_free_memory(
+    roots: &Roots,
+    needed: Option<u64>,
+    patience: Duration,
+    progress: &mut dyn FnMut(Progress),
+) -> Outcome {
     let start = Instant::now();
-    let total = touchable(roots);
-    if total < CHUNK {
+    let free = touchable(roots);
+    if free < CHUNK {
         return Outcome::Impossible { why: "too little of it is free".to_owned() };
     }
-    // The allocator hands out what was used last first, so a small sample would be warm on a cold machine.
-    let sample = (total / 16 / CHUNK).clamp(1, 16) * CHUNK;
+    // Beyond what is free the kernel takes page cache, which is backed.
+    let total = needed.map_or(free, |needed| needed.next_multiple_of(CHUNK).min(free / CHUNK * CHUNK));
     let mut held = Vec::new();
-    let all = || Duration::MAX;
-    let first = match touch(sample, roots, &all, &mut held, &mut |_| {}) {
-        Ok(time) => time,
-        Err(why) => return Outcome::Impossible { why: why.to_string() },
-    };
-    held.clear();
-    let second = match touch(sample, roots, &all, &mut held, &mut |_| {}) {
-        Ok(time) => time,
-        Err(why) => return Outcome::Impossible { why: why.to_string() },
-    };
-    if first.as_secs_f64() < COLD_FACTOR * second.as_secs_f64() {
-        return Outcome::Warm;
+    if needed.is_none() {
+        match is_warm(free, roots, &mut held) {
+            Ok(true) => return Outcome::Warm,
+            Ok(false) => {}
+            Err(why) => return Outcome::Impossible { why: why.to_string() },
+        }
     }
     let left = || patience.saturating_sub(start.elapsed());
+    let sampled = held.len() as u64 * CHUNK;
     let mut report = |done: u64| {
-        progress(Progress { what: "touching free memory".to_owned(), done: (sample + done).min(total), total });
+        progress(Progress { what: "touching free memory".to_owned(), done: (sampled + done).min(total), total });
     };
     // What is held stays held: touching what was just given back would go in circles.
-    match touch(total - sample, roots, &left, &mut held, &mut report) {
+    match touch(total - sampled, roots, &left, &mut held, &mut report) {
         Ok(_) => {
-            Outcome::Touched { bytes: held.len() as u64 * CHUNK, free: total, seconds: start.elapsed().as_secs_f64() }
+            let memory = MemoryTouched { needed: total / CHUNK * CHUNK, touched: held.len() as u64 * CHUNK };
+            Outcome::Touched { memory, seconds: start.elapsed().as_secs_f64() }
         }
         Err(why) => Outcome::Impossible { why: why.to_string() },
     }
+}
+
+/// Whether a sample of the free memory is as fast the first time as the second; it stays held.
+fn is_warm(free: u64, roots: &Roots, held: &mut Vec<Mapping>) -> Result<bool, Refusal> {
+    // The allocator hands out what was used last first, so a small sample would be warm on a cold machine.
+    let sample = (free / 16 / CHUNK).clamp(1, 16) * CHUNK;
+    let all = || Duration::MAX;
+    let first = touch(sample, roots, &all, held, &mut |_| {})?;
+    held.clear();
+    let second = touch(sample, roots, &all, held, &mut |_| {})?;
+    Ok(first.as_secs_f64() < COLD_FACTOR * second.as_secs_f64())
 }
 
 /// Bytes that may be touched without anybody missing them.
@@ -172,7 +184,22 @@ mod tests {
     #[test]
     fn where_little_is_free_nothing_is_touched() {
         let (_keep, roots) = machine("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
-        assert!(matches!(touch_free_memory(&roots, Duration::MAX, &mut |_| {}), Outcome::Impossible { .. }));
+        assert!(matches!(touch_free_memory(&roots, None, Duration::MAX, &mut |_| {}), Outcome::Impossible { .. }));
+    }
+
+    #[test]
+    fn only_what_is_needed_is_touched_within_the_time_for_it() {
+        let (_keep, roots) = machine("MemTotal: 4194304 kB\nMemFree: 2097152 kB\nMemAvailable: 2097152 kB\n");
+        let touched = |needed, patience| match touch_free_memory(&roots, Some(needed), patience, &mut |_| {}) {
+            Outcome::Touched { memory, .. } => memory,
+            other => panic!("{other:?}"),
+        };
+        let some = touched(CHUNK + 1, Duration::MAX);
+        assert_eq!(some, MemoryTouched { needed: 2 * CHUNK, touched: 2 * CHUNK });
+        let none = touched(2 * CHUNK, Duration::ZERO);
+        assert_eq!((none, none.is_complete()), (MemoryTouched { needed: 2 * CHUNK, touched: 0 }, false));
+        // No more is touched than is free beside the margin.
+        assert_eq!(touched(u64::MAX / 2, Duration::ZERO).needed, 1536 << 20);
     }
 
     #[test]

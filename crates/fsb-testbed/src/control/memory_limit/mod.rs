@@ -192,7 +192,7 @@ fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<App
     let (observed, near) = ballast.observed();
     let warnings = if near { Vec::new() } else { vec![format!("control {MEMORY_LIMIT}={value}: {observed}")] };
     context.held.memory = Some(MemoryHold::Ballast(Arc::new(ballast)));
-    Ok(Applied { effective: near, observed, warnings })
+    Ok(Applied { effective: near, observed, warnings, memory: None })
 }
 
 fn show(bytes: u64) -> String {

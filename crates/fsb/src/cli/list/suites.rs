@@ -86,7 +86,9 @@ fn time(suite: &Suite) -> String {
     // The suites that are shipped resolve everywhere (a test of theirs); if one did not, its time would be the least of it.
     let Ok(resolved) = plan.resolve(front::cpus(), 1) else { return String::new() };
     match resolved.plan.repetition {
-        Repetition::Budget { seconds } | Repetition::Precision { seconds, .. } => {
+        Repetition::Budget { seconds }
+        | Repetition::Precision { seconds, .. }
+        | Repetition::Blocks { seconds: Some(seconds), .. } => {
             format!("up to {}", rough(Duration::from_secs_f64(seconds)))
         }
         Repetition::Blocks { .. } => match front::new_record(resolved) {

@@ -1,6 +1,7 @@
 //! `fsb run`: measure targets against each other.
 
 mod command;
+mod series;
 mod trace;
 mod tree;
 
@@ -15,6 +16,7 @@ use fsb_testbed::control;
 use fsb_vm::kernel;
 
 pub use self::command::CommandArguments;
+use self::series::Making;
 use self::trace::TraceArguments;
 use super::COMPACT_HELP;
 use super::plan_text::{is_plan, read_plan};
@@ -28,8 +30,9 @@ use crate::signals::{Second, Signals};
 const MORE: &str = "\
 COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
 --cache, --durable, --ok-exit, --time-limit, --writable; --trace FILE: --pace P, --force
-Also: --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, --seed N, \
---quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --risky, --mkfs-defaults, --allow-concurrent
+Also: --runs N, --kernel K, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, \
+--seed N, --quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --risky, \
+--mkfs-defaults, --print-plan, --allow-concurrent
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
   sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   at your own work
   fsb run /srv/data /mnt/nas                         as they are, without root";
@@ -45,10 +48,10 @@ pub struct Arguments {
     /// What is done: see 'fsb list suites' [quick]
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// The most it takes, from start to report [5m]
-    #[arg(long, value_name = "TIME", conflicts_with = "blocks")]
+    /// The most a run takes, start to report [5m]
+    #[arg(long, value_name = "TIME")]
     budget: Option<String>,
-    /// Exactly so many blocks
+    /// Number of blocks; with --budget, as many as fit
     #[arg(long, value_name = "N", conflicts_with = "precision")]
     blocks: Option<u32>,
     /// Blocks until all intervals are within ±P
@@ -96,12 +99,16 @@ pub struct Arguments {
     /// New or empty [fsb-results/TIME-NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the interrupted run in DIR
+    /// Resume the interrupted run or set in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user"])]
     resume: Option<PathBuf>,
+    /// Make N complete runs, each with a new image and within the budget, and store them as a set
+    #[arg(long, value_name = "N", hide = true, conflicts_with_all = ["resume", "print_plan", "format", "file"],
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(series::MOST_RUNS)))]
+    runs: Option<u32>,
     /// Print the plan with all decided, and stop
-    #[arg(long)]
+    #[arg(long, hide = true)]
     print_plan: bool,
     /// Decides orders and data [a new one, recorded]
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
@@ -144,13 +151,28 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     if let Some(directory) = &arguments.resume {
         let turn = Turn::of(arguments.allow_concurrent);
+        if series::is_set(directory) {
+            let making = Making { output: &arguments.output, quiet: arguments.quiet, turn, wipe: &arguments.wipe };
+            return series::resume(directory, &making);
+        }
         return front::resume(directory, &arguments.wipe, &arguments.output, arguments.quiet, turn);
     }
     let turn = Turn::of(arguments.allow_concurrent);
     let (output, quiet, print_plan, out) =
         (arguments.output.clone(), arguments.quiet, arguments.print_plan, arguments.out.clone());
+    let (runs, wipe) = (arguments.runs, arguments.wipe.clone());
     let file = plan(arguments)?;
     unpack_kernels(&file)?;
+    if let Some(runs) = runs {
+        let directory = match out {
+            Some(out) => out,
+            None => {
+                let cpus = front::cpus_for(&file.controls);
+                default_directory(&file.clone().resolve(cpus, front::fresh_seed())?.plan)
+            }
+        };
+        return series::start(&file, runs, &directory, &Making { output: &output, quiet, turn, wipe: &wipe });
+    }
     let cpus = front::cpus_for(&file.controls);
     let mut resolved = file.resolve(cpus, front::fresh_seed())?;
     let plan = &mut resolved.plan;
