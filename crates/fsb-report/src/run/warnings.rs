@@ -21,8 +21,8 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     if record.finished.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
-    urgent.extend(unflushed(record));
-    urgent.extend(risks::durable(summary));
+    // Records of older versions have no risks.
+    urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
     urgent.extend(lost(summary));
     let mut warnings: Vec<String> = own().filter(|warning| trust::reports(warning)).cloned().collect();
     warnings.extend(unjudged(summary));
