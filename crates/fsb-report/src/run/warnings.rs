@@ -22,8 +22,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
     urgent.extend(geometry::warnings(record));
-    urgent.extend(unflushed(record));
-    urgent.extend(risks::durable(summary));
+    urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
     urgent.extend(lost(summary));
     let mut warnings: Vec<String> = own().filter(|warning| trust::reports(warning)).cloned().collect();
     warnings.extend(unjudged(summary));

@@ -94,3 +94,26 @@ fn workers_run_as_the_user_and_group_that_were_asked_for() {
     }
     expect_no_traces(&before);
 }
+
+#[test]
+fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
+    let _turn = turn();
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let arguments = ["run", "fast.toml", "slow=null,slowdown=60%", "quick=null", "--blocks", "6", "--seed", "42"];
+    expect_code(&fsb(scratch.path(), &[&arguments[..], &["--out", "run", "-q"]].concat()), 0);
+    let path = scratch.path().join("run/run.json");
+    let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let risk = serde_json::json!({ "cause": "barrier=0", "loss": "a power failure may lose synced data" });
+    record["targets"]["quick"]["risks"] = serde_json::json!([risk]);
+    fs::write(&path, record.to_string()).unwrap();
+    let report = |format: &str| stdout(&fsb(scratch.path(), &["report", "run", "--format", format]));
+    let screen = report("text").replace('\n', " ");
+    assert!(screen.starts_with("slow is the only safe target at 12 workloads; quick (unsafe: a power"), "{screen}");
+    assert!(!screen.contains("is fastest"), "{screen}");
+    for (format, mark) in
+        [("markdown", "quick (unsafe)"), ("html", "quick (unsafe)"), ("json", "\"unsafe\""), ("csv", ",barrier=0\n")]
+    {
+        assert!(report(format).contains(mark), "{format}");
+    }
+}
