@@ -7,6 +7,7 @@
 //! * [`Comparison`]: one cell against another, paired by block, or by Welch's method on runs.
 //! * [`Ranking`]: all targets of a row, with simultaneous intervals, letters and an outcome that follow from them;
 //!   [`Resolution`]: what it says where nobody wins; [`hold_over_page`]: all rows together.
+//! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, of which one mean each is a value.
 //! * [`row_state`]: whether a row needs more blocks, at a look planned beforehand.
 //! * [`scatter`] and [`stationarity`]: what the rounds within blocks tell.
 //! * [`knee`]: where a curve over threads or requests under way stops to gain.

@@ -480,7 +480,9 @@ fn a_stated_variation_between_runs_judges_single_runs() {
     let sets = [("a", 1.0), ("b", 0.8)].map(|(name, speed)| runs_of_ours(&mut generator, name, 1, 0.0, speed));
     let with = |sd: f64| {
         let between_runs = Some(Between { sd, source: BetweenSource::Stated });
-        verdicts(&compare(&sets, &Request { between_runs, ..REQUEST }).unwrap())
+        let document = compare(&sets, &Request { between_runs, ..REQUEST }).unwrap();
+        assert!(!document.warnings.iter().any(|warning| warning.contains("not judged")), "{:?}", document.warnings);
+        verdicts(&document)
     };
     assert!(verdicts(&compare(&sets, &REQUEST).unwrap()).iter().all(|verdict| *verdict == Verdict::NotJudged));
     assert!(with(0.01).iter().all(|verdict| *verdict == Verdict::Slower), "{:?}", with(0.01));

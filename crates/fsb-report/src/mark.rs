@@ -3,7 +3,7 @@
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::run::Risk;
 
-use crate::show::{counted, listed};
+use crate::show::{counted, listed, percent};
 use crate::view::Row;
 
 /// Marks contenders of a row that has no winner.
@@ -60,6 +60,11 @@ fn losses(risks: &[Risk]) -> String {
         }
     }
     listed(&losses)
+}
+
+/// Explains letters: targets with a letter in common may differ, but not by more than `theta`.
+pub(crate) fn same_letter(theta: f64) -> String {
+    format!("Same letter: not significantly different by more than {}.", percent(theta))
 }
 
 /// Explains the mark of unconfirmed differences, if it occurs.

@@ -84,7 +84,7 @@ pub fn compare_collected(
     let every = tables(&mut sets, request.baseline);
     let sets = &*sets;
     let coverage = coverage(sets, &every);
-    let mut warnings = warnings::warnings(sets, &every);
+    let mut warnings = warnings::warnings(sets, &every, request);
     let fewest = sets.len().min(2);
     let sized_otherwise = table::sized_otherwise(&every);
     let is_shared = |table: &Table| {

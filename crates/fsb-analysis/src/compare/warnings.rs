@@ -9,11 +9,12 @@ use super::collected::{Collected, FEW_TICKS, GAPS, NAMED};
 use super::key::Key;
 use super::region::{Complete, ENOUGH};
 use super::table::Table;
+use super::{OURS, Request};
 use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED};
 
 /// All warnings, what concerns whole sets first.
-pub(super) fn warnings(sets: &[Collected], tables: &[Table]) -> Vec<String> {
-    let mut warnings = few_runs(sets);
+pub(super) fn warnings(sets: &[Collected], tables: &[Table], request: &Request) -> Vec<String> {
+    let mut warnings = few_runs(sets, request);
     warnings.extend(tools(sets));
     warnings.extend(commands(sets));
     warnings.extend(uncommon(sets, tables));
@@ -28,11 +29,15 @@ pub(super) fn warnings(sets: &[Collected], tables: &[Table]) -> Vec<String> {
 }
 
 /// Sets that cannot be judged for want of blocks, of one run alone, or of runs.
-fn few_runs(sets: &[Collected]) -> Vec<String> {
+fn few_runs(sets: &[Collected], request: &Request) -> Vec<String> {
     let one_run = |set: &Collected| set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1;
     let are_one_run = sets.iter().all(one_run);
     let mut by_number: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
-    let (what, least) = if are_one_run { ("block", FEWEST_JUDGED) } else { ("run", FEWEST_RUNS_JUDGED) };
+    let (what, least) = match are_one_run {
+        true => ("block", FEWEST_JUDGED),
+        // Of a stated variation single runs are judged.
+        false => ("run", if request.between_runs.is_some() { 1 } else { FEWEST_RUNS_JUDGED }),
+    };
     for set in sets {
         let n = set.block_count().filter(|_| are_one_run).unwrap_or_else(|| set.run_count());
         if n < least {
@@ -72,6 +77,8 @@ fn tools(sets: &[Collected]) -> Option<String> {
             "different tools measure different things under one name ({}): read the ratios with care",
             all.join("; ")
         )),
+        // Versions of ours are a condition of the runs.
+        _ if first.0 == OURS => None,
         _ => Some(format!("different versions of {} ({})", first.0, all.join("; "))),
     }
 }

@@ -250,12 +250,13 @@ impl RunContrast {
             between.sd * between.sd * runs.iter().map(|runs| 1.0 / runs).sum::<f64>()
         });
         parts.extend(stated.as_ref().map(|(between, _)| (fixed, between.degrees())));
-        let power = match unjudged {
-            Some(Unjudged::OneRun) => None,
-            _ => Some(power::of(&sides, stated.as_ref().map(|(between, _)| (between, fixed, few)), terms)),
-        };
+        // A single run shows no variation; only a prior or a stated component tells one.
+        let is_known = least > 1 || terms.prior.is_some() || stated.is_some();
+        let power = is_known
+            .then(|| power::of(&sides, stated.as_ref().map(|(between, _)| (between, fixed, few)), terms))
+            .flatten();
         let (error, degrees) = satterthwaite(&parts);
-        Difference::of_runs(mean, (error, degrees), least, method, unjudged, power.flatten())
+        Difference::of_runs(mean, (error, degrees), least, method, unjudged, power)
     }
 }
 

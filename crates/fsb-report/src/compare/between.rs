@@ -8,7 +8,7 @@ use fsb_analysis::compare::{
 use fsb_analysis::{BetweenSource, FEWEST_RUNS_JUDGED, Interval, Method, Unjudged, Verdict};
 use fsb_model::units::Bytes;
 
-use crate::show::{Change, counted, listed, percent};
+use crate::show::{Change, capital, counted, percent};
 
 /// Returns the reason why a comparison of runs has no verdict; `None` where any operation is judged, or runs are not what is missing.
 pub fn unjudged_of(document: &Document) -> Option<String> {
@@ -54,24 +54,28 @@ pub fn power_of(document: &Document) -> Option<String> {
         .filter(|level| is_between_runs(level))
         .collect();
     let runs = levels.iter().map(|level| level.n).min()?;
-    let powers: Vec<_> = levels.iter().filter_map(|level| level.power).collect();
-    let mut detectable: Vec<f64> = powers.iter().map(|power| power.detectable).collect();
-    let mut needed: Vec<u32> = powers.iter().map(|power| power.runs_needed.unwrap_or(u32::MAX)).collect();
-    detectable.sort_by(f64::total_cmp);
+    let powers: Vec<_> = levels.iter().filter_map(|level| Some((level, level.power?))).collect();
+    let mut needed: Vec<u32> = powers.iter().map(|(_, power)| power.runs_needed.unwrap_or(u32::MAX)).collect();
     needed.sort_unstable();
-    let (middle, of) = (detectable.get(detectable.len() / 2)?, counted(powers.len(), "comparison"));
     let theta = percent(document.settings.theta);
-    let needed = match needed[needed.len() / 2] {
+    let needed = match *needed.get(needed.len() / 2)? {
         u32::MAX => format!("more runs alone would not show {theta}"),
         enough if enough as usize <= runs => format!("they suffice for {theta}"),
         enough => format!("{theta} needs about {} on each side", counted(enough as usize, "run")),
     };
+    let with = counted(runs, "run");
+    let judged = powers.iter().filter(|(level, _)| level.unjudged.is_none());
+    let mut detectable: Vec<f64> = judged.map(|(_, power)| power.detectable).collect();
+    detectable.sort_by(f64::total_cmp);
+    let Some(middle) = detectable.get(detectable.len() / 2) else {
+        return Some(format!("By what {with} on a side tell, {needed}."));
+    };
     let source = between_text(document).map(|text| format!(" ({text})")).unwrap_or_default();
     Some(format!(
-        "With {} on a side{source} a change of {} is detectable (median of {of}); {needed}.",
-        counted(runs, "run"),
+        "With {with} on a side{source} a change of {} is detectable (median of {}); {needed}.",
         // Rounded up to a tenth of a percent.
-        percent((*middle * 1e3).ceil() / 1e3)
+        percent((*middle * 1e3).ceil() / 1e3),
+        counted(detectable.len(), "comparison")
     ))
 }
 
@@ -90,7 +94,7 @@ fn between_text(document: &Document) -> Option<String> {
     })
 }
 
-/// Describes the changes of a set from the baseline: a sentence, then details.
+/// Describes the changes of a set from the baseline: a sentence, then details. Nothing where they have no operation in common.
 pub fn change_of(document: &Document, set: &str) -> Vec<String> {
     let runs = |name: &str| {
         let found: Option<&SetSummary> = document.sets.iter().find(|summary| summary.name == name);
@@ -106,35 +110,33 @@ pub fn change_of(document: &Document, set: &str) -> Vec<String> {
         found.map(|(name, level)| format!("{name} {}", change(level))).collect()
     };
     let head = format!("{set} against {}, in these runs ({n})", document.baseline);
+    if levels.is_empty() {
+        return Vec::new();
+    }
     if levels.iter().all(|(_, level)| level.verdict == Verdict::NotJudged) {
         let why = levels.iter().find_map(|(_, level)| level.unjudged).map(reason);
         let why = why.unwrap_or_else(|| "too few values".to_owned());
         return vec![format!("{head}: not judged, {why}."), format!("{}.", with(&|_| true).join("; "))];
     }
-    let count = |wanted: Verdict| levels.iter().filter(|(_, level)| level.verdict == wanted).count();
     let all = counted(levels.len(), "workload");
-    let parts = [
-        ("slower at", with(&|verdict| verdict == Verdict::Slower)),
-        ("faster at", with(&|verdict| verdict == Verdict::Faster)),
-        ("probably slower at", with(&|verdict| verdict == Verdict::ProbablySlower)),
-        ("probably faster at", with(&|verdict| verdict == Verdict::ProbablyFaster)),
-        ("perhaps slower at", with(&|verdict| verdict == Verdict::PerhapsSlower)),
-        ("perhaps faster at", with(&|verdict| verdict == Verdict::PerhapsFaster)),
-        ("not judged at", with(&|verdict| verdict == Verdict::NotJudged)),
-    ];
-    let mut said: Vec<String> = parts
-        .iter()
-        .filter(|(_, names)| !names.is_empty())
-        .map(|(word, names)| format!("{word} {}", listed(names)))
-        .collect();
     let theta = percent(document.settings.theta);
-    let equal = ("equal within", theta.as_str(), count(Verdict::Equivalent));
-    for (word, object, n) in [equal, ("no significant", "difference", count(Verdict::Inconclusive))] {
-        if n > 0 {
-            said.push(format!("{word} {object} at {n} of {all}"));
+    let (mut counts, mut lines) = (Vec::new(), Vec::new());
+    for verdict in Verdict::ALL {
+        let names = with(&|found| found == verdict);
+        if names.is_empty() {
+            continue;
+        }
+        let n = names.len();
+        counts.push(match verdict {
+            Verdict::Equivalent => format!("equal within {theta} at {n}"),
+            Verdict::Inconclusive => format!("no significant difference at {n}"),
+            other => format!("{} at {n}", other.words()),
+        });
+        if !matches!(verdict, Verdict::Equivalent | Verdict::Inconclusive) {
+            lines.push(format!("{}: {}.", capital(verdict.words()), names.join("; ")));
         }
     }
-    let mut lines = vec![format!("{head}: {}.", said.join("; "))];
+    lines.insert(0, format!("{head}: {} of {all}.", counts.join(", ")));
     lines.extend(power_of(document));
     lines
 }

@@ -40,10 +40,17 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     }
     let outcomes: Vec<Told<'_>> = rows.iter().map(|row| Told { outcome: &row.outcome, resolution: None }).collect();
     let tally = tally(&names, &outcomes, TallyWords { best: best(&sets), row: word, alone: "in one set only" });
-    // Targets of one run are compared by its blocks.
-    let one_run = sets.iter().all(|set| set.pairing.is_some() && set.pairing == sets[0].pairing);
-    let is_few = |set: &&&SetSummary| !one_run && set.runs < FEWEST_RUNS_JUDGED;
+    let pairs = selection.operations().flat_map(|operation| &operation.ranking.pairs);
+    let judged = pairs.filter(|pair| pair.comparison.verdict != Verdict::NotJudged);
+    let judged: Vec<&str> = judged
+        .flat_map(|pair| [pair.baseline, pair.candidate])
+        .filter_map(|place| Some(document.sets.get(place)?.name.as_str()))
+        .collect();
+    let is_few = |set: &&&SetSummary| set.runs < FEWEST_RUNS_JUDGED && !judged.contains(&set.name.as_str());
     let few: Vec<&str> = sets.iter().filter(is_few).map(|set| set.name.as_str()).collect();
+    let one_run = sets.iter().all(|set| set.runs == 1 && set.pairing.is_some() && set.pairing == sets[0].pairing);
+    let ours = sets.iter().any(|set| set.blocks.is_some());
+    let tally = if one_run || !ours { tally } else { format!("In these runs, {tally}") };
     if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }
 }
 
@@ -89,7 +96,7 @@ pub(super) fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
             let all = if tied.len() == 2 { "" } else { "all " };
             format!("{} are {all}equivalent at {at}, within {}", names(tied), percent(document.settings.theta))
         }
-        Outcome::Undecided(open) => format!("Undecided at {at}: {} are not told apart", names(open)),
+        Outcome::Undecided(open) => format!("Undecided at {at}: {} are not significantly different", names(open)),
         Outcome::NotJudged if document.withheld => format!("Not judged at {at}"),
         Outcome::NotJudged => match unjudged_of(document) {
             Some(why) => format!("Not judged at {at}, {why}"),

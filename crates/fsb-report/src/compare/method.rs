@@ -79,8 +79,8 @@ fn many() -> Paragraph {
     Paragraph {
         title: "More than two sets",
         text:
-            "All pairs are compared, and intervals, verdicts and letters stand together at 95 % (Holm 1979). Sets that \
-               share a letter are not told apart; a is the best."
+            "All pairs are compared, and intervals, verdicts and letters hold together at 95 % (Holm 1979). Sets that \
+               share a letter are not significantly different by more than the smallest ratio that matters; a is the best."
                 .to_owned(),
     }
 }

@@ -110,7 +110,7 @@ fn legend(view: &View<'_>) -> Vec<String> {
         };
         note = format!("Geometric mean of {0}, and change against {0}{interval}.", names.shown(0));
         if is_judged(view) {
-            note += " Same letter: not told apart.";
+            note += &format!(" {}", mark::same_letter(view.theta));
         }
         if view.rows.iter().any(|row| row.better == Better::Lower) {
             note += " Of times, less is better.";
@@ -132,7 +132,7 @@ fn explanation(view: &View<'_>) -> Option<String> {
     (view.compares() && !view.rows.is_empty()).then(|| {
         let judged = if is_judged(view) {
             let level = if view.names.len() > 2 { "95 % interval of all pairs together" } else { "95 % interval" };
-            format!(", {level}. Same letter: not told apart; ? undecided at {}.", percent(view.theta))
+            format!(", {level}. {} ? undecided at {}.", mark::same_letter(view.theta), percent(view.theta))
         } else {
             ".".to_owned()
         };

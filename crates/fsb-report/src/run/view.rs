@@ -9,7 +9,6 @@ use super::{costs, deferred, rates, resolution, scaling, sustained};
 use crate::judged::Judged;
 use crate::mark;
 use crate::screen::Names;
-use crate::show::percent;
 use crate::view::{CellView, Row, RowData, View, Words};
 
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
@@ -92,7 +91,8 @@ fn legend(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Vec<String>
     }
     if any {
         let interval = if judged { " with 95 % interval, in this run" } else { "" };
-        let letters = if summary.is_judged() { same_letter(summary.theta) } else { String::new() };
+        let letters =
+            if summary.is_judged() { format!(" {}", mark::same_letter(summary.theta)) } else { String::new() };
         let less =
             if summary.rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
         let reference = names.shown(summary.reference);
@@ -111,11 +111,6 @@ fn legend(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Vec<String>
     notes
 }
 
-/// Explains letters, behind another sentence.
-fn same_letter(theta: f64) -> String {
-    format!(" Same letter: not significantly different by more than {}.", percent(theta))
-}
-
 /// What rows hold beside their numbers: work left for later, no device, processors, curves.
 fn beside_numbers(summary: &Summary) -> Vec<String> {
     let first = rates::line(summary).into_iter().chain(deferred::line(summary));
@@ -126,7 +121,7 @@ fn explanation(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Option
     let compared = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.against.is_some());
     (summary.compares() && compared).then(|| {
         let judged = match summary.is_judged() {
-            true => format!(" with 95 % interval, in this run.{} ? undecided.", same_letter(summary.theta)),
+            true => format!(" with 95 % interval, in this run. {} ? undecided.", mark::same_letter(summary.theta)),
             false => ".".to_owned(),
         };
         let lines = mark::legend(rows).into_iter().chain(resolution::lines(summary));

@@ -37,7 +37,7 @@ A PATH is a file, a directory, a pattern in quotes, or a run directory of fsb (a
 Short names of operations are known, too: --detail randrd.
 Examples:
   fsb compare 'xfs=runs/xfs*.iozone' 'ext4=runs/ext4*.iozone' -o report.html
-  fsb compare old=fsb-results/20261120T150405Z-ext4 new=fsb-results/20261127T150405Z-ext4
+  fsb compare old=RUN1,RUN2,RUN3 new=RUN4,RUN5,RUN6
   fsb compare xfs/ ext4/ btrfs/ --baseline ext4 --detail random_read
   fsb compare 'old=old*.json' 'new=new*.json' --fail-if slower --theta 5%";
 
@@ -57,7 +57,7 @@ pub struct Arguments {
     /// The smallest difference that matters
     #[arg(long, value_name = "P", default_value = THETA)]
     theta: String,
-    /// Relative standard deviation of one value between runs; judges single runs, and runs of different days
+    /// Relative standard deviation between runs, where the runs do not show it
     #[arg(long, value_name = "P")]
     between: Option<String>,
     /// Exit with 1 where a set is slower than the baseline by more than --theta

@@ -95,7 +95,8 @@ pub(super) fn text(found: &TargetByTarget) -> String {
     let mut text = String::new();
     let parts =
         [("Target by target:", &found.changes), ("Ratios of targets (difference in differences):", &found.ratios)];
-    for (title, documents) in parts.into_iter().filter(|(_, documents)| !documents.is_empty()) {
+    let has_operations = |documents: &&Vec<Document>| documents.iter().any(|found| !found.operations.is_empty());
+    for (title, documents) in parts.into_iter().filter(|(_, documents)| has_operations(documents)) {
         let _ = writeln!(text, "\n{title}");
         for document in documents {
             for set in document.sets.iter().filter(|set| set.name != document.baseline) {
