@@ -29,9 +29,9 @@ use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
 COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
---cache, --durable, --ok-exit, --time-limit, --writable; --trace FILE: --pace P, --force
-Also: --runs N, --kernel K, --verify, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, --seed N, \
---quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --risky, --mkfs-defaults, --allow-concurrent
+--cache, --durable, --ok-exit, --time-limit, --writable; --trace FILE: --pace P, --force; --runs N
+Also: --kernel, --verify, --theta, --scale, --wipe, --tree, --memory, --cpus, --root, --seed, --quiet, --tails, --format, -o, \
+--uid, --gid, --force-root-user, --one-at-a-time, --risky, --mkfs-defaults, --allow-concurrent
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
   sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   at your own work
   fsb run /srv/data /mnt/nas                         as they are, without root";
