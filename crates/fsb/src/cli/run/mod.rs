@@ -104,7 +104,7 @@ pub struct Arguments {
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user"])]
     resume: Option<PathBuf>,
     /// Make N complete runs, each with a new image and within the budget, and store them as a set
-    #[arg(long, value_name = "N", hide = true, conflicts_with_all = ["resume", "print_plan", "format", "file"],
+    #[arg(long, value_name = "N", hide = true, conflicts_with_all = ["resume", "format", "file"],
         value_parser = clap::value_parser!(u32).range(1..=i64::from(series::MOST_RUNS)))]
     runs: Option<u32>,
     /// Print the plan with all decided, and stop
@@ -163,7 +163,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let (runs, wipe) = (arguments.runs, arguments.wipe.clone());
     let file = plan(arguments)?;
     unpack_kernels(&file)?;
-    if let Some(runs) = runs {
+    if let Some(runs) = runs.filter(|_| !print_plan) {
         let directory = match out {
             Some(out) => out,
             None => {
