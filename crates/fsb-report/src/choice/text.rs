@@ -91,7 +91,8 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         };
         say(&format!("Not told apart from it: {named}."));
     }
-    if let Some(risk) = &leader.risk {
+    // The hazards of an unsafe leader come before everything else.
+    if let Some(risk) = leader.risk.as_ref().filter(|_| leader.risks.is_empty()) {
         say(&format!("Risk of {name}: {risk}."));
     }
     if !choice.decided && choice.finished.is_some() {

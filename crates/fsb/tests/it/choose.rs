@@ -57,8 +57,8 @@ fn an_unsafe_candidate_wins_only_if_risk_is_accepted_and_its_risk_is_named() {
     assert!(answer.starts_with("null,slowdown=20% is the fastest of 2"), "{answer}");
     assert!(progress.starts_with("note: null,unsafe is not raced: unsafe: "), "{progress}");
     let (answer, _) = race(&["--risky", "--out", "risky"]);
-    assert!(answer.starts_with("null,unsafe is the fastest of 3"), "{answer}");
-    assert!(answer.contains("Risk of null,unsafe: nothing is real"), "{answer}");
+    assert!(answer.starts_with("null,unsafe is unsafe: nothing is real"), "{answer}");
+    assert!(answer.contains("null,unsafe (unsafe) is the fastest of 3"), "{answer}");
     let refused = fsb(scratch.path(), &["choose", "null", "null,unsafe"]);
     expect_code(&refused, 2);
     assert!(stderr(&refused).contains("--risky lets it race"), "{}", stderr(&refused));

@@ -112,15 +112,13 @@ fn the_gate_refuses_runs_of_low_trust_by_name() {
     let scratch = scratch();
     measure(scratch.path());
     both_sides(scratch.path(), 3, |_| 0.6, |_| ());
-    let path = scratch.path().join("new2/trials.jsonl");
-    let disturbed = trials(&scratch.path().join("new2")).into_iter().map(|mut trial| {
-        trial["disturbed"] = serde_json::json!(["CPU steal 58 %"]);
-        trial.to_string()
-    });
-    fs::write(&path, disturbed.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    let path = scratch.path().join("new2/run.json");
+    let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    record["warnings"] = serde_json::json!(["not alone: process 7 measured at the same time"]);
+    fs::write(&path, record.to_string()).unwrap();
     let (output, said) = gate(scratch.path(), THREE[0], THREE[1], &[]);
     expect_code(&output, 2);
-    assert!(said.contains("a run of low trust decides nothing: new2: CPU steal 58 %"), "{said}");
+    assert!(said.contains("a run of low trust decides nothing: new2: another run measured at the same time"), "{said}");
     assert!(!said.contains("new1:"), "{said}");
 }
 
