@@ -2,6 +2,7 @@
 
 use std::f64::consts::PI;
 
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::{erf_inv, erfc};
 use statrs::function::gamma::ln_gamma;
@@ -10,6 +11,12 @@ use statrs::function::gamma::ln_gamma;
 const FEWEST_DEGREES: f64 = 0.1;
 /// Beyond this the distribution is the normal one to every digit.
 const MOST_DEGREES: f64 = 1e8;
+
+/// The quantile of the χ² distribution with these degrees of freedom.
+pub(crate) fn chi_squared_quantile(probability: f64, degrees: f64) -> f64 {
+    let degrees = degrees.clamp(FEWEST_DEGREES, MOST_DEGREES);
+    ChiSquared::new(degrees).map_or(degrees, |distribution| distribution.inverse_cdf(probability))
+}
 
 /// The half-width, in standard errors, of a two-sided t-interval.
 ///

@@ -44,7 +44,9 @@ impl Ranking {
                 self.intervals(tied).map(possible_change).reduce(f64::max).map(Resolution::EqualWithin)
             }
             Outcome::Undecided(open) => {
-                let change = self.intervals(open).map(possible_change).reduce(f64::max)?;
+                // What was not compared may be anything.
+                let is_whole = self.intervals(open).count() == open.len() * open.len().saturating_sub(1) / 2;
+                let change = self.intervals(open).map(possible_change).reduce(f64::max).filter(|_| is_whole)?;
                 Some(match () {
                     () if change > Resolution::LARGEST => Resolution::Undecided(change),
                     () if self.intervals(open).any(|interval| !interval.contains(1.0)) => {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of the disk whose geometry every smaller slice is given.
 pub const LARGE_DISK: u64 = 100 << 30;
 
-/// How a file system is laid out on its device, as its own tools report it; a field is absent where they do not.
+/// The layout of a file system on its device, as its own tools report it; a field is absent where they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Geometry {
@@ -51,12 +51,12 @@ pub enum Dimension {
     Groups,
 }
 
-/// Where two geometries differ.
+/// A difference between two geometries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GeometryDifference {
     /// In a quantity that both have.
     Quantity {
-        /// Which.
+        /// The quantity.
         dimension: Dimension,
         /// The value that was found.
         found: u64,
@@ -88,7 +88,7 @@ impl GeometryDifference {
 }
 
 impl Geometry {
-    /// Where this geometry differs from `expected`. Quantities that one of them lacks are not compared. Ratios of inodes
+    /// Returns the differences of this geometry from `expected`. Quantities that one of them lacks are not compared. Ratios of inodes
     /// are compared with a tolerance of 10 %, because mkfs rounds the number of inodes up to whole blocks in each group.
     pub fn differences(&self, expected: &Geometry) -> Vec<GeometryDifference> {
         let quantities = [

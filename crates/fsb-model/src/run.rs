@@ -214,12 +214,20 @@ pub struct MemoryTouched {
     pub needed: u64,
     /// Bytes that were touched within the time for that.
     pub touched: u64,
+    /// Whether the hypervisor may take back what was touched, because free pages are still reported to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reported: bool,
 }
 
 impl MemoryTouched {
-    /// Whether all that the run may need was touched.
+    /// Memory that stays backed once it is touched.
+    pub fn of(needed: u64, touched: u64) -> MemoryTouched {
+        MemoryTouched { needed, touched, reported: false }
+    }
+
+    /// Whether all that the run may need was touched, and stays backed.
     pub fn is_complete(self) -> bool {
-        self.touched >= self.needed
+        self.touched >= self.needed && !self.reported
     }
 }
 
@@ -262,7 +270,7 @@ pub struct TargetRecord {
     /// The geometry of the file system that was made; absent where its tools do not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub geometry: Option<Geometry>,
-    /// Why synced data may be lost or damaged in a crash that the file system's defaults survive; empty for a safe target.
+    /// The reasons why synced data may be lost or damaged in a crash that the file system's defaults survive; empty for a safe target.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<Risk>,
     /// Mount options that were asked for.
@@ -293,7 +301,7 @@ pub struct TargetRecord {
 pub struct Risk {
     /// The option or device that causes it: `barrier=0`.
     pub cause: String,
-    /// What may be lost: `a power failure may lose synced data`.
+    /// The possible loss: `a power failure may lose synced data`.
     pub loss: String,
 }
 

@@ -71,7 +71,11 @@ pub(crate) fn same_letter(theta: f64) -> String {
 pub(crate) fn legend(rows: &[Row<'_>]) -> Option<String> {
     let occurs = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(UNCONFIRMED));
     let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();
-    let cases = counted(cases, "case");
+    let targets = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+    let cases = match targets {
+        0..=2 => counted(cases, "case"),
+        _ => format!("all pairs at {}", counted(cases, "case")),
+    };
     occurs.then(|| format!("{UNCONFIRMED} perhaps: the interval excludes 0 %, but not after correction for {cases}."))
 }
 

@@ -14,7 +14,7 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
     let labels: Vec<&str> = first.rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |target: usize| {
         let cell = |row: &Workload| (Part::Value(text(runs, row, target), String::new()), None);
-        Column::new(&first.targets[target].name, first.rows.iter().map(cell).collect())
+        Column::new(&first.targets[target].label(), first.rows.iter().map(cell).collect())
     };
     let columns: Vec<Column> = (0..first.targets.len()).map(column).collect();
     let mut lines = Vec::new();

@@ -4,12 +4,15 @@ use std::fs;
 use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 
-use fsb_model::host::HostManifest;
+use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::{Plan, RunRecord};
 use fsb_report::run::Summary;
 use fsb_store::{RUN_FILE, Reader};
 
 use crate::{author, results, stored};
+
+/// The file that makes a directory of runs a set.
+pub const SET_FILE: &str = "set.json";
 
 /// The beginning of the names of a set's run directories: `run-1`, `run-2`, …
 pub const RUN_OF_SET: &str = "run-";
@@ -27,14 +30,27 @@ pub struct EarlierRun {
 pub fn results_directory(run: &Path) -> Option<PathBuf> {
     let run = std::path::absolute(run).ok()?;
     let parent = run.parent()?;
-    let is_in_set = run.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(RUN_OF_SET));
-    if is_in_set { parent.parent().map(Path::to_owned) } else { Some(parent.to_owned()) }
+    if parent.join(SET_FILE).is_file() { parent.parent().map(Path::to_owned) } else { Some(parent.to_owned()) }
 }
 
 /// The finished runs in `directory` that began before this one, measured the same plan and ran on the same machine; the
 /// oldest first. The runs of sets are included. Directories and records that cannot be read are skipped.
 pub fn earlier_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
     let Some(began) = started(record) else { return Vec::new() };
+    let mut found = runs_of_plan(record, directory);
+    found.retain(|earlier| started(&earlier.record).is_some_and(|time| time < began));
+    found
+}
+
+/// The finished runs in `directory` between which and this one nothing is known to have changed: the same plan, machine,
+/// kernel, version of this program, geometry and features; the oldest first.
+pub fn unchanged_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
+    let mut found = runs_of_plan(record, directory);
+    found.retain(|run| is_unchanged(&run.record, record));
+    found
+}
+
+fn runs_of_plan(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
     let mut found: Vec<EarlierRun> = run_directories(directory)
         .into_iter()
         .filter_map(|path| {
@@ -42,10 +58,29 @@ pub fn earlier_runs(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
             Some(EarlierRun { path, record: earlier })
         })
         .filter(|earlier| earlier.record.finished.is_some() && same_plan(&earlier.record, record))
-        .filter(|earlier| started(&earlier.record).is_some_and(|time| time < began))
         .collect();
     found.sort_by(|one, other| started(&one.record).cmp(&started(&other.record)));
     found
+}
+
+fn is_unchanged(one: &RunRecord, other: &RunRecord) -> bool {
+    let software = |record: &RunRecord| {
+        record.segments.last().map(|segment| (segment.kernel.clone(), segment.fsb_version.clone()))
+    };
+    let disks = |record: &RunRecord| -> Vec<Vec<String>> {
+        record.media.values().map(|medium| disks_beneath(&medium.device)).collect()
+    };
+    let targets = |record: &RunRecord| -> Vec<_> {
+        let made = record.targets.iter();
+        made.map(|(name, target)| (name.clone(), target.geometry.clone(), target.features.clone())).collect()
+    };
+    software(one) == software(other) && disks(one) == disks(other) && targets(one) == targets(other)
+}
+
+/// Model and serial number of each disk.
+fn disks_beneath(device: &DeviceManifest) -> Vec<String> {
+    let own = device.model.iter().chain(&device.serial).cloned();
+    own.chain(device.beneath.iter().flat_map(disks_beneath)).collect()
 }
 
 /// Adds to a summary how far the last run of the same plan in the same results directory was.
@@ -187,7 +222,12 @@ mod tests {
 
     #[test]
     fn the_runs_of_a_set_are_searched_beside_the_set() {
-        assert_eq!(results_directory(Path::new("/r/a-run")), Some(PathBuf::from("/r")));
-        assert_eq!(results_directory(Path::new("/r/a-set/run-3")), Some(PathBuf::from("/r")));
+        let directory = tempfile::tempdir().unwrap();
+        let results = directory.path();
+        fs::create_dir(results.join("a-set")).unwrap();
+        assert_eq!(results_directory(&results.join("run-3")), Some(results.to_owned()));
+        assert_eq!(results_directory(&results.join("a-set/run-3")), Some(results.join("a-set")));
+        fs::write(results.join("a-set").join(SET_FILE), "{}").unwrap();
+        assert_eq!(results_directory(&results.join("a-set/run-3")), Some(results.to_owned()));
     }
 }

@@ -28,6 +28,10 @@ pub struct Collected {
     pub pairing: Option<String>,
     /// As in [`Set::looks`].
     pub looks: Vec<u32>,
+    /// Whether it may lose synced data that other sets keep.
+    pub is_unsafe: bool,
+    /// Whether it may not win against sets that may.
+    pub barred: bool,
     /// The sessions of all runs; empty where a run does not tell.
     pub(super) sessions: BTreeSet<String>,
     untold_sessions: bool,
@@ -291,7 +295,7 @@ impl Collected {
     /// tell.
     pub(super) fn sessions_beside(&self, other: &Collected) -> Option<(usize, bool)> {
         let told = !self.untold_sessions && !other.untold_sessions && !self.sessions.is_empty();
-        told.then(|| (self.sessions.len().min(self.run_count()), !self.sessions.is_disjoint(&other.sessions)))
+        told.then(|| (self.sessions.len().min(self.run_count()), self.sessions == other.sessions))
     }
 
     /// The tool of the first run.

@@ -56,12 +56,14 @@ pub struct Request {
     pub between_runs: Option<Between>,
     /// The variation between sessions, added where two sides share none.
     pub between_sessions: Option<Between>,
+    /// The number of comparisons of the same size that are held to one page, this one included ([`Document::hold_together`]).
+    pub pages: usize,
 }
 
 impl Request {
     /// Without any variation that is known beforehand.
     pub const fn new(baseline: usize, theta: f64) -> Request {
-        Request { baseline, theta, between_runs: None, between_sessions: None }
+        Request { baseline, theta, between_runs: None, between_sessions: None, pages: 1 }
     }
 }
 
@@ -96,12 +98,20 @@ pub fn compare_collected(
     let frame = Frame::new(sets, request, &shared)?;
     let described = shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>()?;
     let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described.into_iter().unzip();
+    let barred: Vec<usize> = (0..sets.len()).filter(|set| sets[*set].barred).collect();
+    let bar = |operation: &mut Operation| {
+        if barred.len() < sets.len() {
+            operation.ranking.bar(barred.iter().copied());
+        }
+    };
+    operations.iter_mut().for_each(bar);
     page::hold(&mut operations, &frame.names, frame.baseline);
     let rankings: Vec<&crate::Ranking> = operations.iter().map(|operation| &operation.ranking).collect();
     let candidates: Vec<usize> = frame.candidates().collect();
     let (findings, starved) = findings::findings(&frame, &shared, &rankings, &candidates, candidates.len());
     if let Some((pool, looks)) = pool(&frame, shared, &seen) {
         operations.push(operation(&frame, &pool, &looks)?);
+        operations.last_mut().into_iter().for_each(bar);
         page::hold(&mut operations, &frame.names, frame.baseline);
     }
     warnings.extend(starved);

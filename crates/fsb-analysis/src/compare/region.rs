@@ -98,7 +98,7 @@ impl<'a> Frame<'a> {
             theta: request.theta,
             pairing: sets.iter().map(|set| set.pairing.as_deref().and_then(first)).collect(),
             request: *request,
-            page: judged().count() * pairs,
+            page: judged().count() * pairs * request.pages,
             priors: BTreeMap::new(),
         };
         let mut contrasts: BTreeMap<(usize, usize), Vec<RunContrast>> = BTreeMap::new();
@@ -124,7 +124,9 @@ impl<'a> Frame<'a> {
     fn terms(&self, baseline: usize, candidate: usize, borrowed: bool) -> Terms {
         let (one, other) = (&self.sets[baseline], &self.sets[candidate]);
         let sessions = one.sessions_beside(other).zip(other.sessions_beside(one));
-        let apart = sessions.filter(|((few, shared), (more, _))| !shared && *few.min(more) < FEWEST_RUNS_JUDGED);
+        // Runs show how sessions vary if each is a session of its own, and there are enough of them.
+        let shows = |set: &Collected, sessions: usize| sessions >= FEWEST_RUNS_JUDGED && sessions == set.run_count();
+        let apart = sessions.filter(|((few, shared), (more, _))| !(*shared || shows(one, *few) && shows(other, *more)));
         Terms {
             prior: self.priors.get(&(baseline, candidate)).copied().filter(|_| borrowed),
             between_runs: self.request.between_runs,

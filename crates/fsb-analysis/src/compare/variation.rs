@@ -7,6 +7,7 @@ use super::region::Frame;
 use super::table::{primary, tables};
 use super::{OURS, Request};
 use crate::FEWEST_RUNS_JUDGED;
+use crate::distribution::chi_squared_quantile;
 use crate::error::AnalysisError;
 use crate::runs::{Between, BetweenSource, RunMeans, effective_cases};
 
@@ -17,8 +18,8 @@ pub struct Variation {
     pub values: Option<Between>,
     /// Of the ratio of a target to the first one.
     pub ratios: Option<Between>,
-    /// In how many sessions the runs were made.
-    pub sessions: usize,
+    /// Whether each of the runs was made in a session of its own: their variation is that of sessions, too.
+    pub of_sessions: bool,
 }
 
 /// Estimates the variation between runs of which each set has one target: by moments, pooled over cases and targets. The
@@ -40,18 +41,24 @@ pub fn variation(mut sets: Vec<Collected>) -> Result<Variation, AnalysisError> {
         }
     }
     let sessions: std::collections::BTreeSet<&String> = sets.iter().flat_map(|set| &set.sessions).collect();
-    Ok(Variation { values: between(&values), ratios: between(&ratios), sessions: sessions.len() })
+    let runs = sets.iter().map(Collected::run_count).max().unwrap_or(0);
+    Ok(Variation { values: between(&values), ratios: between(&ratios), of_sessions: sessions.len() >= runs })
 }
 
-/// `None` of fewer runs than can be judged.
+/// The upper bound of the variation, at 80 %, because the estimate from a few runs may be far too small by chance. `None`
+/// of fewer runs than can be judged, and if even the bound is not above what the blocks explain.
 fn between(cases: &[RunMeans]) -> Option<Between> {
+    const TAIL: f64 = 0.2;
     let cases: Vec<&RunMeans> = cases.iter().filter(|case| case.runs() >= FEWEST_RUNS_JUDGED).collect();
     let runs = cases.iter().map(|case| case.runs()).min()?;
     let all: f64 = cases.iter().map(|case| case.degrees()).sum();
-    let excess: f64 = cases.iter().map(|case| case.degrees() * (case.moments().1 - case.within())).sum();
+    let mean = |of: &dyn Fn(&RunMeans) -> f64| cases.iter().map(|case| case.degrees() * of(case)).sum::<f64>() / all;
+    let (total, within) = (mean(&|case| case.moments().1), mean(&|case| case.within()));
     let residuals: Vec<BTreeMap<(usize, u32), f64>> = cases.iter().map(|case| case.residuals(0)).collect();
     let degrees = all / cases.len() as f64 * effective_cases(&residuals);
-    Some(Between { sd: (excess / all).max(0.0).sqrt(), source: BetweenSource::EarlierRuns { runs, degrees } })
+    let bound = total * degrees / chi_squared_quantile(TAIL, degrees) - within;
+    let source = BetweenSource::EarlierRuns { runs, degrees };
+    (bound > 0.0).then(|| Between { sd: bound.sqrt(), source })
 }
 
 impl Collected {

@@ -239,15 +239,19 @@ impl RunContrast {
             (true, None) => {
                 (None, terms.between_runs.map(|between| (between, sides.iter().map(|side| side.1).collect())))
             }
-            (true, Some(sessions)) => (None, terms.between_runs.map(|between| (between, weights(&sessions)))),
+            (true, Some(_)) if terms.between_sessions.is_none() => (Some(Unjudged::NoSharedSession), None),
+            (true, Some(sessions)) => (None, terms.between_sessions.map(|between| (between, weights(&sessions)))),
             (false, None) => (None, None),
             (false, Some(_)) if terms.between_sessions.is_none() => (Some(Unjudged::NoSharedSession), None),
             (false, Some(sessions)) => (None, terms.between_sessions.map(|between| (between, weights(&sessions)))),
         };
         let mut parts: Vec<(f64, f64)> =
             sides.iter().map(|(variance, runs, degrees)| (variance / runs, *degrees)).collect();
+        // Runs that scatter by more than what is stated are not as alike as stated.
+        let excess = |side: &RunMeans| if few && side.runs() > 1 { side.moments().1 - side.within } else { 0.0 };
         let fixed = stated.as_ref().map_or(0.0, |(between, runs): &(Between, Vec<f64>)| {
-            between.sd * between.sd * runs.iter().map(|runs| 1.0 / runs).sum::<f64>()
+            let sides = self.sides().map(|side| excess(side).max(between.sd * between.sd));
+            sides.zip(runs).map(|(variance, runs)| variance / runs).sum()
         });
         parts.extend(stated.as_ref().map(|(between, _)| (fixed, between.degrees())));
         // A single run shows no variation; only a prior or a stated component tells one.

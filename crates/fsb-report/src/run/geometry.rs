@@ -1,6 +1,7 @@
-//! The geometry of the targets beside that of a large disk.
+//! Compares the geometry of the targets with that of a large disk.
 
 use fsb_model::geometry::{Dimension, Geometry, GeometryDifference, LARGE_DISK};
+use fsb_model::run::Placement;
 use fsb_model::units::show_bytes;
 use fsb_model::{RunRecord, Target};
 
@@ -9,20 +10,35 @@ use crate::show::some_of;
 /// More differences than this are not named for a target.
 const NAMED: usize = 3;
 
-/// Targets that mkfs made otherwise than on a large disk, a line each: their ranking may turn round there.
+/// Targets on small slices that mkfs made otherwise than on a large disk, or that cannot be compared with one, a line each:
+/// their ranking may turn round there.
 pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
+    let disk = size(LARGE_DISK);
     let warning = |target: &Target| {
         let choices = differences(record, target, GeometryDifference::is_a_choice);
-        let disk = size(LARGE_DISK);
-        (!choices.is_empty()).then(|| {
-            format!(
+        if !choices.is_empty() {
+            return Some(format!(
                 "{} is not laid out as on a disk of {disk}: {}; its results may not hold there",
                 target.name,
                 some_of(&choices, NAMED)
-            )
+            ));
+        }
+        let is_known = record.large_disk.contains_key(&target.name);
+        let found = record.targets.get(&target.name)?;
+        // File systems without a medium have no slice.
+        (found.geometry.is_some() && found.medium.is_some() && !is_known && is_small(record, target)).then(|| {
+            format!("the geometry of {} is what mkfs chose: what a disk of {disk} gets is unknown here", target.name)
         })
     };
     record.plan.targets.iter().filter_map(warning).collect()
+}
+
+/// Whether the target's slice is smaller than the large disk, as far as its size is recorded.
+fn is_small(record: &RunRecord, target: &Target) -> bool {
+    let slice = record.placement.as_ref().and_then(Placement::divided).map(|(_, bytes)| bytes);
+    let medium = || target.file_system().and_then(|spec| record.media.get(&spec.medium.to_string()));
+    let bytes = slice.or_else(|| medium().map(|medium| medium.device.size_bytes)).filter(|bytes| *bytes > 0);
+    bytes.is_none_or(|bytes| bytes < LARGE_DISK)
 }
 
 /// The journal and groups of a target that a large disk gets otherwise, for the notes.
@@ -32,7 +48,8 @@ pub(super) fn notes(record: &RunRecord, target: &Target) -> Vec<String> {
 }
 
 fn differences(record: &RunRecord, target: &Target, wanted: fn(&GeometryDifference) -> bool) -> Vec<String> {
-    let found = record.targets.get(&target.name).and_then(|found| found.geometry.as_ref());
+    let found = record.targets.get(&target.name).filter(|_| is_small(record, target));
+    let found = found.and_then(|found| found.geometry.as_ref());
     let Some((found, large)) = found.zip(record.large_disk.get(&target.name)) else { return Vec::new() };
     found.differences(large).iter().filter(|difference| wanted(difference)).map(in_words).collect()
 }

@@ -48,11 +48,12 @@ pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use rows::{RowNow, row_states};
-pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times};
+pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times, writes};
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };
 pub use withheld::Withheld;
+pub use withheld::{by_record as withheld_by_record, in_rounds};
 
 #[cfg(test)]
 mod tests;

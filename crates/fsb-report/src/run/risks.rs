@@ -13,12 +13,15 @@ pub(crate) fn of<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
     record.targets.get(target).map_or(&[], |found| &found.risks)
 }
 
-/// The places of targets that may not win: unsafe ones beside safe ones, unless the plan lets them.
+/// The places of targets that may not win: unsafe ones beside safe ones, unless the plan lets them. Targets that were not
+/// made, or failed, are neither.
 pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
     let targets = &record.plan.targets;
+    let made = |place: &usize| record.targets.get(&targets[*place].name).is_some_and(|found| found.failed.is_none());
     let is_unsafe = |place: &usize| !of(record, &targets[*place].name).is_empty();
-    let barred: Vec<usize> = (0..targets.len()).filter(is_unsafe).collect();
-    if record.plan.risky || barred.len() == targets.len() { Vec::new() } else { barred }
+    let made: Vec<usize> = (0..targets.len()).filter(made).collect();
+    let barred: Vec<usize> = made.iter().copied().filter(is_unsafe).collect();
+    if record.plan.risky || barred.len() == made.len() { Vec::new() } else { barred }
 }
 
 /// Names the risk of every unsafe target that is among the best of a row, before the answer does.

@@ -62,18 +62,27 @@ pub struct ShownCell {
     pub params: Params,
 }
 
+/// Whether an operation with these parameters writes, or makes data durable.
+pub fn writes(operation: &str, params: &Params) -> bool {
+    let reads = |name: &str| name.ends_with("read") || name.ends_with("readv");
+    let only_reads = reads(operation) || ["stat", "scan", "readdir"].contains(&operation);
+    !only_reads || is_durable(params)
+}
+
+fn is_durable(params: &Params) -> bool {
+    let durability = params.get("durability").and_then(serde_json::Value::as_str);
+    durability.is_some_and(|found| [Durability::End, Durability::Each].iter().any(|asked| asked.name() == found))
+}
+
 impl ShownCell {
     /// Whether it writes, or makes data durable.
     pub fn writes(&self) -> bool {
-        let reads = |name: &str| name.ends_with("read") || name.ends_with("readv");
-        let only_reads = reads(&self.operation) || ["stat", "scan", "readdir"].contains(&self.operation.as_str());
-        !only_reads || self.is_durable()
+        writes(&self.operation, &self.params)
     }
 
     /// Whether its data must be on the device when the clock stops.
     pub fn is_durable(&self) -> bool {
-        let durability = self.params.get("durability").and_then(serde_json::Value::as_str);
-        durability.is_some_and(|found| [Durability::End, Durability::Each].iter().any(|asked| asked.name() == found))
+        is_durable(&self.params)
     }
 }
 

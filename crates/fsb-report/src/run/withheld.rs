@@ -75,7 +75,9 @@ impl Withheld {
         match self {
             Withheld::Concurrent => "fsb would judge with no other run beside it",
             Withheld::Lost { .. } => "fsb would judge with values of three quarters of the trials",
-            Withheld::Memory { .. } => "fsb would judge with memory that was touched first (a larger --budget)",
+            Withheld::Memory { .. } => {
+                "fsb would judge with memory that was touched first (a larger --budget, or more free memory)"
+            }
             Withheld::Spoilt { .. } => "fsb would judge with a quieter machine (fsb doctor)",
         }
     }
@@ -102,6 +104,9 @@ pub(super) fn of_case(record: &RunRecord, label: &str, trials: &[ShownTrial]) ->
 }
 
 fn lacking(memory: MemoryTouched) -> String {
+    if memory.touched >= memory.needed {
+        return "the hypervisor may take back memory that was touched".to_owned();
+    }
     let (touched, needed) = (show_bytes(memory.touched as f64), show_bytes(memory.needed as f64));
     format!("only {touched} of the {needed} of memory that the run may need was touched")
 }
@@ -136,8 +141,25 @@ fn of_label<'a>(label: &str, trials: &'a [ShownTrial]) -> Vec<&'a ShownTrial> {
     trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect()
 }
 
+/// Whether every target has several samples of the case in each block, so that interference falls on all alike.
+pub fn in_rounds(record: &RunRecord, label: &str) -> bool {
+    record.rounds.get(label).is_some_and(|rounds| rounds.rounds > 1)
+}
+
+/// The labels of cases of which this run's memory, or another run beside it, allows no verdict; `writes` says which cases
+/// write. [`of_case`] and [`of_run`] withhold the same.
+pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<String> {
+    let concurrent = record.warnings.iter().any(|warning| is_concurrent(warning));
+    let lacks_memory = |label: &str| match record.memory {
+        Some(_) => record.memory_lacking(label).is_some(),
+        None => writes(label) && memory(record).is_some(),
+    };
+    let labels = record.cells.iter().map(|cell| &cell.label);
+    labels.filter(|label| concurrent || lacks_memory(label)).cloned().collect()
+}
+
 fn spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withheld> {
-    if record.rounds.contains_key(label) {
+    if in_rounds(record, label) {
         return None;
     }
     let disturbed = own.iter().filter(|trial| !trial.disturbed.is_empty()).count();

@@ -15,13 +15,13 @@ use crate::sys::{Roots, program, read_trimmed};
 /// A hazard of a file system, declared in its own file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hazard {
-    /// How it is recognised.
+    /// Its sign.
     pub cause: Cause,
     /// The loss, in a few words.
     pub loss: &'static str,
 }
 
-/// How a hazard is recognised.
+/// The sign of a hazard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// Mount options with the same effect, as they are typed or as the kernel shows them.
@@ -102,7 +102,7 @@ pub(crate) fn risks_found(
     risks(member, &options, &spec.mkfs, Some(features))
 }
 
-/// The risks of what is mounted already, whoever mounted it: by its options, and for ZFS by its property `sync`.
+/// The risks of an existing mount: by its options, and for ZFS by its property `sync`.
 pub(crate) fn risks_of_mount(mount: &Mount) -> Vec<Risk> {
     let options = mount.all_options();
     let mut found = of_mount(mount).map_or_else(Vec::new, |member| risks(member, &options, &[], None));
@@ -125,7 +125,7 @@ pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
 /// Devices deeper than this are a loop in the tree.
 const DEPTH: u32 = 8;
 
-/// The risks of a device: it or a device beneath it has a volatile cache that the kernel is told not to flush, or the file
+/// The risks of a device: it or a device beneath it has a volatile cache that the kernel does not flush, or the file
 /// system that holds its image is mounted with a hazard.
 pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
     let mut found = beneath(directory, &mountinfo::read(), DEPTH);
@@ -157,14 +157,14 @@ fn beneath(directory: &Path, mounts: &[Mount], depth: u32) -> Vec<Risk> {
 }
 
 /// A disk that says itself that its cache is volatile (virtio-blk: `cache_type`; SCSI and SATA: the one of scsi_disk), while
-/// the kernel was told that it is not (`queue/write_cache`).
+/// the kernel takes it for one that is not (`queue/write_cache`).
 fn unflushed_cache(directory: &Path) -> Option<Risk> {
     let scsi = std::fs::read_dir(directory.join("device/scsi_disk")).into_iter().flatten().flatten();
     let says = read_trimmed(&directory.join("cache_type"))
         .or_else(|| scsi.map(|entry| entry.path()).find_map(|disk| read_trimmed(&disk.join("cache_type"))))?;
-    let is_told = read_trimmed(&directory.join("queue/write_cache")).is_some_and(|told| told == "write through");
+    let never_flushes = read_trimmed(&directory.join("queue/write_cache")).is_some_and(|mode| mode == "write through");
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    (says.contains("write back") && is_told)
+    (says.contains("write back") && never_flushes)
         .then(|| Risk { cause: format!("write cache of {name} not flushed"), loss: UNFLUSHED.to_owned() })
 }
 
@@ -225,9 +225,9 @@ mod tests {
         let disk = tree.path().join("vdb");
         std::fs::create_dir_all(disk.join("queue")).unwrap();
         std::fs::write(disk.join("cache_type"), "write back\n").unwrap();
-        for (told, risks) in [("write back\n", 0), ("write through\n", 1)] {
-            std::fs::write(disk.join("queue/write_cache"), told).unwrap();
-            assert_eq!(risks_of_device(&disk).len(), risks, "{told}");
+        for (mode, risks) in [("write back\n", 0), ("write through\n", 1)] {
+            std::fs::write(disk.join("queue/write_cache"), mode).unwrap();
+            assert_eq!(risks_of_device(&disk).len(), risks, "{mode}");
         }
         assert_eq!(risks_of_device(&disk)[0].cause, "write cache of vdb not flushed");
     }

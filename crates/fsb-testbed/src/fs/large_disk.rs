@@ -30,7 +30,7 @@ pub fn large_disk(spec: &FileSystemSpec) -> Option<Geometry> {
         .filter(|geometry| *geometry != Geometry::default())
 }
 
-/// What the member's mkfs program makes with these arguments on a sparse file of `bytes` in memory.
+/// Runs the member's mkfs program with these arguments on a sparse file of `bytes` in memory.
 fn made_on(member: &dyn FileSystem, arguments: &[String], bytes: u64) -> Option<Inspection> {
     let tools = member.tools()?;
     let mkfs = program::find(tools.mkfs)?;

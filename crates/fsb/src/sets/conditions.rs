@@ -65,7 +65,9 @@ const RUN_CONDITIONS: [(Condition, OfRun); 6] = [
 ];
 
 const TARGET_CONDITIONS: [(Condition, OfTarget); 6] = [
-    (Condition::BlockSize, |target| target.geometry.as_ref()?.block_size.or(target.block_size).map(Observed::Bytes)),
+    (Condition::BlockSize, |target| {
+        target.geometry.as_ref().and_then(|found| found.block_size).or(target.block_size).map(Observed::Bytes)
+    }),
     (Condition::InodeSize, |target| target.geometry.as_ref()?.inode_size.map(Observed::Bytes)),
     (Condition::BytesPerInode, |target| target.geometry.as_ref()?.bytes_per_inode.map(Observed::Bytes)),
     (Condition::Profiles, |target| {
@@ -74,6 +76,8 @@ const TARGET_CONDITIONS: [(Condition, OfTarget); 6] = [
     }),
     (Condition::Features, |target| texts(target.features.iter().cloned().collect())),
     (Condition::Risks, |target| {
+        // Records of earlier versions have neither geometry nor risks.
+        target.geometry.as_ref()?;
         Some(Observed::Texts(
             target.risks.iter().map(|risk| risk.cause.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
         ))
@@ -121,7 +125,13 @@ fn probes(runs: &[SidedRun<'_>]) -> Vec<ConditionDifference> {
         for run in runs {
             let (paths, logs) = sides.entry(run.side).or_default();
             paths.push(run.path.to_owned());
-            logs.extend(run.record.devices_probed.values().filter_map(|targets| mean_log(targets.values().map(rate))));
+            logs.extend(
+                run.record
+                    .devices_probed
+                    .range(1..)
+                    .map(|(_, block)| block)
+                    .filter_map(|targets| mean_log(targets.values().map(rate))),
+            );
         }
         let value = |(runs, logs): (Vec<String>, Vec<f64>)| {
             let interval = t_interval(&logs, LEVEL).ok()??;

@@ -34,6 +34,8 @@ use naming::Wish;
 use own::OwnRun;
 use workloads::Workloads;
 
+use fsb_report::mark;
+
 use crate::exit;
 
 pub use contents::{Contents, contents};
@@ -54,7 +56,7 @@ pub struct Sets {
     pub files: Vec<PathBuf>,
     /// Why nothing may be judged, if nothing may.
     pub apart: Option<Apart>,
-    /// Workloads that are not judged, with the runs that they were disturbed in.
+    /// Workloads that are not judged, with the runs whose reports withhold them.
     pub withheld: BTreeMap<String, Vec<String>>,
     /// Conditions in which runs of ours differ.
     pub conditions: Vec<ConditionDifference>,
@@ -96,7 +98,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let mut withheld: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for run in sources.iter().flat_map(|source| &source.runs) {
         for label in run.withheld() {
-            withheld.entry(label.to_owned()).or_default().push(run.path.display().to_string());
+            withheld.entry(label).or_default().push(run.path.display().to_string());
         }
     }
     let own: Vec<(usize, &OwnRun)> = sources
@@ -198,7 +200,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
         return Err(exit::request(format!("nothing to compare: {}", warnings.join("; "))));
     }
     for (set, name) in sets.iter_mut().zip(naming::settle(&wishes)?) {
-        set.name = name;
+        set.name = if set.is_unsafe { name + mark::UNSAFE } else { name };
     }
     Ok((sets, origins))
 }
@@ -237,6 +239,9 @@ fn own_sets(
                 sets.len() - 1
             });
             let set = &mut sets[place].1;
+            let (risks, may_win) = run.risks(&target.name);
+            set.is_unsafe |= !risks.is_empty();
+            set.barred |= !may_win;
             for (block, trials) in target.blocks {
                 // One at a time: thousands of blocks would fill the memory with names.
                 let block = first_block.saturating_add(block);

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use fsb_analysis::compare::OURS;
 use fsb_analysis::histogram;
+use fsb_model::run::Risk;
 use fsb_model::set::{Gap, GapReason, Histogram, Point, Run, Series, Set};
 use fsb_model::workload::Params;
 use fsb_model::{Outcome, RunRecord, Target};
-use fsb_report::run::ShownTrial;
+use fsb_report::mark;
+use fsb_report::run::{ShownTrial, in_rounds, withheld_by_record};
 use fsb_store::{Line, RUN_FILE, Reader, TRIALS_FILE};
 use serde::Deserialize;
 use serde_json::Value;
@@ -97,9 +99,18 @@ impl OwnRun {
         (targets, warnings)
     }
 
-    /// Workloads that its report does not judge: targets took turns, and most trials were disturbed or invalid.
-    pub(super) fn withheld(&self) -> impl Iterator<Item = &str> {
-        self.trials.mostly_spoilt().filter(|label| !self.record.rounds.contains_key(*label))
+    /// Workloads that its report does not judge: one sample a block, and most trials were affected by interference or
+    /// invalid; memory that was not touched first; another run beside it.
+    pub(super) fn withheld(&self) -> BTreeSet<String> {
+        let spoilt = self.trials.mostly_spoilt().filter(|label| !in_rounds(&self.record, label)).map(str::to_owned);
+        let writes = |label: &str| self.trials.cells.iter().any(|cell| cell.workload == label && cell.writes);
+        spoilt.chain(withheld_by_record(&self.record, writes)).collect()
+    }
+
+    /// The risks of a target, and whether it may win all the same.
+    pub(super) fn risks(&self, target: &str) -> (&[Risk], bool) {
+        let risks = self.record.targets.get(target).map_or(&[][..], |found| &found.risks);
+        (risks, risks.is_empty() || self.record.plan.risky)
     }
 
     /// Parts of the medium, counted from 0 over all segments of the run, are below this.
@@ -192,7 +203,13 @@ pub fn of_matrices(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Set> {
             ..Run::default()
         };
         let pairing = Some(record.name.clone());
-        Set { name: target.name.clone(), pairing, looks: record.looks.clone(), runs: blocks.iter().map(run).collect() }
+        let risks = record.targets.get(&target.name).map_or(&[][..], |found| &found.risks);
+        Set {
+            name: mark::name(&target.name, risks),
+            pairing,
+            looks: record.looks.clone(),
+            runs: blocks.iter().map(run).collect(),
+        }
     };
     record.plan.targets.iter().map(set).filter(|set| !set.runs.is_empty()).collect()
 }

@@ -6,7 +6,7 @@ use fsb_model::metric::{self, Role};
 use fsb_model::trial::Phase;
 use fsb_model::workload::Params;
 use fsb_model::{Better, Metric, Outcome, Unit};
-use fsb_report::run::ShownTrial;
+use fsb_report::run::{ShownTrial, writes};
 use fsb_store::Line;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -47,6 +47,8 @@ pub(super) struct OwnCell {
     pub(super) file_size: Option<u64>,
     /// Bytes of a call.
     pub(super) record_size: Option<u64>,
+    /// Whether it writes, or makes data durable.
+    pub(super) writes: bool,
     /// The same of the whole workload, where this is a unit of it.
     whole: Option<Box<OwnCell>>,
 }
@@ -254,6 +256,7 @@ impl OwnCell {
             file_size: size(FILE_SIZE),
             record_size: size(RECORD_SIZE),
             whole: None,
+            writes: writes(operation, params),
         }
     }
 }

@@ -8,6 +8,7 @@ mod touch;
 
 use std::path::PathBuf;
 
+use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
 
 use super::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
@@ -74,10 +75,10 @@ impl Control for GuestMemory {
         let observed = match &outcome {
             touch::Outcome::Warm => "memory was backed already".to_owned(),
             touch::Outcome::Touched { memory: found, seconds } => {
-                memory = Some(*found);
+                memory = Some(MemoryTouched { reported: !stopped, ..*found });
                 let of = |bytes: u64| show_bytes(bytes as f64);
                 let touched = format!("{} of free memory touched in {seconds:.1} s", of(found.touched));
-                if !found.is_complete() {
+                if found.touched < found.needed {
                     let needed = of(found.needed);
                     warnings.push(unreliable(&format!("only {touched}; the run may need {needed}")));
                 }

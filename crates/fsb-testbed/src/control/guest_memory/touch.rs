@@ -46,10 +46,15 @@ pub(super) fn touch_free_memory(
 ) -> Outcome {
     let start = Instant::now();
     let free = touchable(roots);
+    // Beyond what is free the kernel takes page cache, which is backed. The margin that is left free is not.
+    let unbacked =
+        needed.map(|needed| needed.next_multiple_of(CHUNK).min(memory::meminfo(roots, "MemFree").unwrap_or(0)));
     if free < CHUNK {
-        return Outcome::Impossible { why: "too little of it is free".to_owned() };
+        return match unbacked {
+            Some(needed) => Outcome::Touched { memory: MemoryTouched::of(needed, 0), seconds: 0.0 },
+            None => Outcome::Impossible { why: "too little of it is free".to_owned() },
+        };
     }
-    // Beyond what is free the kernel takes page cache, which is backed.
     let total = needed.map_or(free, |needed| needed.next_multiple_of(CHUNK).min(free / CHUNK * CHUNK));
     let mut held = Vec::new();
     if needed.is_none() {
@@ -67,7 +72,7 @@ pub(super) fn touch_free_memory(
     // What is held stays held: touching what was just given back would go in circles.
     match touch(total - sampled, roots, &left, &mut held, &mut report) {
         Ok(_) => {
-            let memory = MemoryTouched { needed: total / CHUNK * CHUNK, touched: held.len() as u64 * CHUNK };
+            let memory = MemoryTouched::of(unbacked.unwrap_or(total / CHUNK * CHUNK), held.len() as u64 * CHUNK);
             Outcome::Touched { memory, seconds: start.elapsed().as_secs_f64() }
         }
         Err(why) => Outcome::Impossible { why: why.to_string() },
@@ -195,9 +200,9 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let some = touched(CHUNK + 1, Duration::MAX);
-        assert_eq!(some, MemoryTouched { needed: 2 * CHUNK, touched: 2 * CHUNK });
+        assert_eq!(some, MemoryTouched::of(2 * CHUNK, 2 * CHUNK));
         let none = touched(2 * CHUNK, Duration::ZERO);
-        assert_eq!((none, none.is_complete()), (MemoryTouched { needed: 2 * CHUNK, touched: 0 }, false));
+        assert_eq!((none, none.is_complete()), (MemoryTouched::of(2 * CHUNK, 0), false));
         // No more is touched than is free beside the margin.
         assert_eq!(touched(u64::MAX / 2, Duration::ZERO).needed, 1536 << 20);
     }

@@ -22,7 +22,7 @@ use crate::{columns, exit};
 const MORE: &str = "\
 COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
 --cache, --durable, --ok-exit, --time-limit, --writable
-Also: --wipe DEVICE, --uid, --gid, --force-root-user, --format F, -o FILE, --quiet, --allow-concurrent
+Also: --mkfs-defaults, --wipe DEVICE, --uid, --gid, --force-root-user, --format F, -o FILE, --quiet, --allow-concurrent
 Examples:
   sudo fsb choose ext4 -- git clone -q /srv/linux .     which options for this work
   sudo fsb choose --suite varmail --budget 30m          all file systems and their options
@@ -54,6 +54,9 @@ pub struct Arguments {
     /// Print the candidates with why, and stop
     #[arg(long)]
     list: bool,
+    /// Let each mkfs program choose the geometry by the size of its slice
+    #[arg(long, hide = true)]
+    mkfs_defaults: bool,
     /// Where the image lives [.]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -144,6 +147,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         repetition: RepetitionFile { budget: Some(arguments.budget), ..RepetitionFile::default() },
         race: Some(race),
         risky: arguments.risky,
+        mkfs_defaults: arguments.mkfs_defaults,
         ..PlanFile::default()
     };
     let resolved: Resolved = plan.resolve(front::cpus(), front::fresh_seed())?;

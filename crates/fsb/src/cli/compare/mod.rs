@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fsb_analysis::compare::{Collected, Document, Request, Single, Variation, compare_collected};
-use fsb_analysis::{Between, BetweenSource, FEWEST_RUNS_JUDGED};
+use fsb_analysis::{Between, BetweenSource};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
+use fsb_report::mark;
 use fsb_report::{FORMATS, Format, Report, condition_text, text};
 
 use super::COMPACT_HELP;
@@ -156,7 +157,7 @@ impl Requests {
     /// Of values of one target. Earlier runs tell how sessions vary where they were made in several; one run on a side is
     /// judged only by what the user states.
     fn of_values(&self, baseline: usize) -> Request {
-        let sessions = self.history.values.filter(|_| self.history.sessions >= FEWEST_RUNS_JUDGED);
+        let sessions = self.history.values.filter(|_| self.history.of_sessions);
         Request {
             between_runs: self.stated,
             between_sessions: self.stated.or(sessions),
@@ -166,7 +167,7 @@ impl Requests {
 
     /// Of ratios of two targets, of which the first set is the baseline.
     fn of_ratios(&self) -> Request {
-        let sessions = self.history.ratios.filter(|_| self.history.sessions >= FEWEST_RUNS_JUDGED);
+        let sessions = self.history.ratios.filter(|_| self.history.of_sessions);
         Request {
             between_runs: self.stated.or(self.history.ratios),
             between_sessions: self.stated.or(sessions),
@@ -186,10 +187,8 @@ fn compared(sets: Vec<Collected>, read: &Sets, request: &Request, single: Single
         None => {}
     }
     for (workload, runs) in &read.withheld {
-        let why = format!(
-            "{workload}: not judged: targets took turns, and most trials were disturbed or invalid in {}",
-            runs.join(", ")
-        );
+        let why =
+            format!("{workload}: not judged, as in the report of {} ('fsb report' names the reason)", runs.join(", "));
         document.withhold_at(workload, why);
     }
     Ok(document)
@@ -216,7 +215,7 @@ fn spare_inputs(output: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
 fn baseline(sets: &[Collected], name: Option<&str>) -> anyhow::Result<usize> {
     let Some(name) = name else { return Ok(0) };
     let names = sets.iter().map(|set| set.name.as_str());
-    let found = names.clone().position(|known| known == name);
+    let found = names.clone().position(|known| known == name || known.strip_suffix(mark::UNSAFE) == Some(name));
     found.ok_or_else(|| exit::request(format!("--baseline: {}", nearest::unknown("set", name, names))))
 }
 

@@ -101,7 +101,8 @@ pub struct Arguments {
     out: Option<PathBuf>,
     /// Resume the interrupted run or set in DIR
     #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
-        "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user"])]
+        "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user",
+        "risky", "mkfs_defaults", "one_at_a_time"])]
     resume: Option<PathBuf>,
     /// Make N complete runs, each with a new image and within the budget, and store them as a set
     #[arg(long, value_name = "N", hide = true, conflicts_with_all = ["resume", "format", "file"],

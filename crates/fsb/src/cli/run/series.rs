@@ -9,15 +9,13 @@ use fsb_runner::vm;
 use fsb_store::{RUN_FILE, Reader};
 use serde::{Deserialize, Serialize};
 
-use crate::earlier::{RUN_OF_SET, runs_of_set};
+use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
 use crate::front::{self, Turn};
 use crate::progress::say;
 use crate::results::{self, Output};
 use crate::{author, stored};
 
-/// The file of a set.
-const SET_FILE: &str = "set.json";
 const SCHEMA: &str = "fsbench/set/1";
 /// More runs than this cannot be asked for.
 pub const MOST_RUNS: u32 = 1000;

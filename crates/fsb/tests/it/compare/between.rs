@@ -29,7 +29,10 @@ fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, re
         let (label, block) = (trial["workload"].as_str().unwrap().len() as u64, trial["block"].as_u64().unwrap());
         let target = trial["target"].as_str().unwrap().to_owned();
         let spread = |number: u64| (number % 7) as f64 / 7.0 - 0.5;
-        let chance = 0.02 * spread(luck * 5 + label * 3) + 0.004 * spread(block * 3 + label);
+        let own = u64::from(target.as_bytes()[0]);
+        let chance = 0.02 * spread(luck * 5 + label * 3)
+            + 0.01 * spread(luck * own + label * 2)
+            + 0.004 * spread(block * 3 + label);
         trial["disturbed"] = serde_json::json!([]);
         if let Some(value) = trial.pointer_mut("/metrics/0/value") {
             *value = (1e6 * speed(&target) * chance.exp()).into();
@@ -212,4 +215,26 @@ fn three_results_of_another_tool_on_each_side_are_judged() {
     let verdicts: Vec<String> = document["operations"].as_array().unwrap().iter().map(verdict).collect();
     assert!(verdicts.iter().any(|verdict| verdict == "slower"), "{verdicts:?}");
     assert!(verdicts.iter().all(|verdict| verdict != "not_judged"), "{verdicts:?}");
+}
+
+#[test]
+fn an_unsafe_target_is_marked_in_a_comparison_and_does_not_win() {
+    let _turn = turn();
+    let scratch = scratch();
+    let targets = ["run", "null,slowdown=30%", "null,unsafe", "--budget", "20s", "--seed", "7", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &targets), 0);
+    let compared = |arguments: &[&str]| {
+        let output = fsb(scratch.path(), &[&["compare", "run"], arguments].concat());
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    let text = compared(&[]);
+    assert!(text.contains("null,unsafe (unsafe)"), "{text}");
+    assert!(!text.contains("null,unsafe is") && !text.contains("null,unsafe (unsafe) is faster at"), "{text}");
+    let json: Value = serde_json::from_str(&compared(&["--format", "json"])).unwrap();
+    assert_eq!(json["sets"][1]["name"], "null,unsafe (unsafe)");
+    let outcomes = json["operations"].as_array().unwrap().iter().map(|found| found["ranking"]["outcome"].to_string());
+    assert!(outcomes.clone().all(|outcome| !outcome.contains("winner")), "{:?}", outcomes.collect::<Vec<_>>());
+    // The mark need not be typed.
+    compared(&["--baseline", "null,unsafe"]);
 }
