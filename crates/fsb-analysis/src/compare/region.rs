@@ -9,7 +9,7 @@ use super::table::{Matrix, Table};
 use crate::comparison::{BlockValue, Comparison};
 use crate::error::AnalysisError;
 use crate::interval::exp;
-use crate::ranking::Ranking;
+use crate::ranking::{Pair, Ranking};
 use crate::runs::{Prior, RunContrast, Terms};
 use crate::sample::Sample;
 use crate::verdict::Verdict;
@@ -194,7 +194,13 @@ impl<'a> Frame<'a> {
         let ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
         let judged = ranking.pairs.iter().filter(|pair| pair.comparison.verdict != Verdict::NotJudged);
         let judged: BTreeSet<usize> = judged.flat_map(|pair| [pair.baseline, pair.candidate]).collect();
-        let is_few = |set: usize| !samples[set].values.is_empty() && !judged.contains(&set);
+        // Runs of ours that cannot be judged may be the fastest: nothing is decided without them.
+        let is_open = |set: usize| {
+            let of_set = |pair: &&Pair| [pair.baseline, pair.candidate].contains(&set);
+            samples[set].shares_blocks.is_some()
+                && ranking.pairs.iter().filter(of_set).any(|pair| pair.comparison.unjudged.is_some())
+        };
+        let is_few = |set: usize| !samples[set].values.is_empty() && !judged.contains(&set) && !is_open(set);
         if judged.is_empty() || !(0..samples.len()).any(is_few) {
             return Ok(ranking);
         }

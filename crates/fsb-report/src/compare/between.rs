@@ -53,6 +53,9 @@ pub fn power_of(document: &Document) -> Option<String> {
         .flat_map(|operation| operation.estimate.against.values().flatten())
         .filter(|level| is_between_runs(level))
         .collect();
+    // Comparisons that are not judged have fewer runs, and tell nothing of those that are.
+    let judged: Vec<&RunLevel> = levels.iter().copied().filter(|level| level.unjudged.is_none()).collect();
+    let levels = if judged.is_empty() { levels } else { judged };
     let runs = levels.iter().map(|level| level.n).min()?;
     let powers: Vec<_> = levels.iter().filter_map(|level| Some((level, level.power?))).collect();
     let mut needed: Vec<u32> = powers.iter().map(|(_, power)| power.runs_needed.unwrap_or(u32::MAX)).collect();

@@ -179,6 +179,10 @@ pub trait FileSystem: Sync {
     fn hazards(&self) -> &'static [Hazard] {
         &[]
     }
+    /// What a slice of less than so many bytes does otherwise than a large disk, although its geometry is the same.
+    fn small_slice(&self) -> Option<(u64, &'static str)> {
+        None
+    }
     /// What a reader of any of its results must know.
     fn note(&self) -> Option<&'static str> {
         None

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fsb_model::{FileSystemSpec, Geometry};
 
-use super::{FileSystem, Inspection, MountRequest, Mounted, Tools};
+use super::{FileSystem, Hazard, Inspection, MountRequest, Mounted, Tools};
 use crate::error::TestbedError;
 use crate::sys::mount as kernel;
 
@@ -56,6 +56,12 @@ impl FileSystem for Skeleton {
             Some(option) => Err(TestbedError::request(format!("skeleton has no {option}")).advice("leave it out")),
             None => Ok(()),
         }
+    }
+
+    /// Only where an option or the format itself weakens durability: see `ext.rs`, `f2fs.rs`.
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] = &[Hazard::unflushed(&["nobarrier"])];
+        HAZARDS
     }
 
     /// Only where the driver discards without being asked.

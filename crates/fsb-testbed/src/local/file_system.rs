@@ -190,6 +190,9 @@ impl FileSystemVisit {
             ));
         }
         notes.extend(self.member.note().map(str::to_owned));
+        let slice = self.device_directory.as_deref().and_then(block::size);
+        let small = self.member.small_slice().filter(|(least, _)| slice.is_some_and(|slice| slice < *least));
+        notes.extend(small.map(|(_, note)| note.to_owned()));
         let mount_options = mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default();
         let record = TargetRecord {
             risks: self.risks(spec, &mount_options, &inspection.features),

@@ -9,6 +9,7 @@ in = "vm"
 size = "96M"
 memory = "512M"
 cpus = 2
+mkfs_defaults = true
 targets = [
     'holes=ext4,mkfs="-O ^has_journal"@fault:error+loop',
     "logged=ext4@fault:log-writes+loop+loop",
