@@ -28,7 +28,7 @@ pub fn leave_mounts() -> anyhow::Result<()> {
 pub fn mount(target: &str, directory: &Path, at: Option<&Path>, bytes: u64) -> anyhow::Result<()> {
     let target: fsb_model::Target = target.parse()?;
     let spec = target.file_system().context("a file system")?;
-    let recipe = fs::recipe(spec, bytes, false)?;
+    let recipe = fs::recipe(spec, bytes, false, true)?;
     let name = format!("{}-{}.image", spec.fs, std::process::id());
     let image = at.or(directory.parent()).context("a directory")?.join(name);
     let mut file = File::create_new(&image)?;

@@ -15,7 +15,8 @@ pub(super) fn of(resolved: Resolved, units: u64) -> anyhow::Result<Request> {
         return Err(exit::request("a plan for a virtual machine cannot be exported: the script works on this machine"));
     }
     let image = placement.divided().map_or(plan.size.0, |(_, part)| part);
-    let targets = plan.targets.iter().map(|target| recipe(target, image)).collect::<anyhow::Result<_>>()?;
+    let targets =
+        plan.targets.iter().map(|target| recipe(target, image, !plan.mkfs_defaults)).collect::<anyhow::Result<_>>()?;
     Ok(Request {
         name: name(&plan),
         author: format!("fsb {}", env!("CARGO_PKG_VERSION")),
@@ -46,7 +47,7 @@ fn row(parsed: &ParsedCell) -> Row {
     Row { label: cell.label.clone(), whole, unit }
 }
 
-fn recipe(target: &Target, image: u64) -> anyhow::Result<TargetRecipe> {
+fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<TargetRecipe> {
     let spec = match &target.kind {
         TargetKind::Directory(path) => {
             let made = Made::Directory(path.to_string_lossy().into_owned());
@@ -55,7 +56,7 @@ fn recipe(target: &Target, image: u64) -> anyhow::Result<TargetRecipe> {
         TargetKind::FileSystem(spec) => spec,
     };
     let on_image = matches!(spec.medium.name.as_str(), "loop" | "ram");
-    let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image)?;
+    let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image, like_large)?;
     let source = match (home, spec.medium.name.as_str(), &spec.medium.argument) {
         (Home::Memory | Home::Nowhere, ..) => Some(Source::Word(spec.fs.clone())),
         (Home::Device, "loop", _) => Some(Source::Image { bytes: image, in_memory: false }),
