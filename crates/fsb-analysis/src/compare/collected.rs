@@ -29,7 +29,7 @@ pub struct Collected {
     /// As in [`Set::looks`].
     pub looks: Vec<u32>,
     /// Whether it may lose synced data that other sets keep.
-    pub is_unsafe: bool,
+    pub has_risks: bool,
     /// Whether it may not win against sets that may.
     pub barred: bool,
     /// The sessions of all runs; empty where a run does not tell.

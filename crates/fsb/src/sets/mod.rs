@@ -200,7 +200,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
         return Err(exit::request(format!("nothing to compare: {}", warnings.join("; "))));
     }
     for (set, name) in sets.iter_mut().zip(naming::settle(&wishes)?) {
-        set.name = if set.is_unsafe { name + mark::UNSAFE } else { name };
+        set.name = if set.has_risks { name + mark::UNSAFE } else { name };
     }
     Ok((sets, origins))
 }
@@ -240,7 +240,7 @@ fn own_sets(
             });
             let set = &mut sets[place].1;
             let (risks, may_win) = run.risks(&target.name);
-            set.is_unsafe |= !risks.is_empty();
+            set.has_risks |= !risks.is_empty();
             set.barred |= !may_win;
             for (block, trials) in target.blocks {
                 // One at a time: thousands of blocks would fill the memory with names.
