@@ -203,8 +203,16 @@ mod tests {
         assert_eq!(some, MemoryTouched::of(2 * CHUNK, 2 * CHUNK));
         let none = touched(2 * CHUNK, Duration::ZERO);
         assert_eq!((none, none.is_complete()), (MemoryTouched::of(2 * CHUNK, 0), false));
-        // No more is touched than is free beside the margin.
-        assert_eq!(touched(u64::MAX / 2, Duration::ZERO).needed, 1536 << 20);
+        // The run may need all that is free, the margin included, which is not touched.
+        assert_eq!(touched(u64::MAX / 2, Duration::ZERO).needed, 2 << 30);
+    }
+
+    #[test]
+    fn memory_that_is_too_scarce_to_touch_is_missing() {
+        let (_keep, roots) = machine("MemTotal: 4194304 kB\nMemFree: 600000 kB\nMemAvailable: 4000000 kB\n");
+        let found = touch_free_memory(&roots, Some(1 << 30), Duration::MAX, &mut |_| {});
+        let memory = MemoryTouched::of(600_000 << 10, 0);
+        assert_eq!(found, Outcome::Touched { memory, seconds: 0.0 });
     }
 
     #[test]
