@@ -147,7 +147,7 @@ pub fn in_rounds(record: &RunRecord, label: &str) -> bool {
 }
 
 /// The labels of cases of which this run's memory, or another run beside it, allows no verdict; `writes` says which cases
-/// write. [`of_case`] and [`of_run`] withhold the same.
+/// write. The report withholds the same.
 pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<String> {
     let concurrent = record.warnings.iter().any(|warning| is_concurrent(warning));
     let lacks_memory = |label: &str| match record.memory {

@@ -166,7 +166,7 @@ pub trait FileSystem: Sync {
     }
     /// Arguments, before the user's, that give a slice of `bytes` the geometry `large` of a large disk, as far as mkfs
     /// would choose another one by the size of the slice. What `user` decides is left out. A journal gets at most
-    /// [`journal_for`] its slice.
+    /// an eighth of its slice.
     fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
         let _ = (large, bytes, user);
         Vec::new()
