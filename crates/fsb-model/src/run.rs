@@ -69,7 +69,7 @@ pub struct RunRecord {
     /// What the raw devices beneath did just before they were formatted, by block and target.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices_probed: BTreeMap<u32, BTreeMap<String, DeviceRates>>,
-    /// The geometry that the plan's mkfs commands give a disk of [`LARGE_DISK`] bytes, by target; a target is missing
+    /// The geometry that the plan's mkfs commands give a disk of [`LARGE_DISK`](crate::geometry::LARGE_DISK) bytes, by target; a target is missing
     /// where it is unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large_disk: BTreeMap<String, Geometry>,
