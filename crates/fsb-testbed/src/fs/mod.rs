@@ -179,7 +179,7 @@ pub trait FileSystem: Sync {
     fn hazards(&self) -> &'static [Hazard] {
         &[]
     }
-    /// What a slice of less than so many bytes does otherwise than a large disk, although its geometry is the same.
+    /// The bytes below which a slice of the same geometry still differs from a large disk, and a note on how it differs.
     fn small_slice(&self) -> Option<(u64, &'static str)> {
         None
     }
