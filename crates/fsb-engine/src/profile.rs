@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use fsb_model::metric::MetricKind;
+use fsb_model::workload::ProgramLimits;
 use fsb_model::{Better, CacheState, Durability};
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,10 @@ pub struct Profile {
 pub struct ProgramNeeds {
     /// Directories beside the target that they may write into.
     pub writable: Vec<PathBuf>,
+    /// Whether they share the network of the machine.
+    pub network: bool,
+    /// Limits of these programs.
+    pub limits: ProgramLimits,
     /// Seconds that each may take.
     pub longest: f64,
     /// Numbers that the command prints, with their direction. The first one is what targets are compared by.

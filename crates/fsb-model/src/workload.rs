@@ -35,6 +35,31 @@ impl WorkloadSpec {
     }
 }
 
+/// Limits of the programs of one command, in one worker. Each is in force from the start and cannot be raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramLimits {
+    /// Processes and threads that may exist at once.
+    pub processes: u64,
+    /// Files that each process may have open.
+    pub files: u64,
+    /// Bytes that each process may allocate (`RLIMIT_DATA`); absent for no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+}
+
+impl ProgramLimits {
+    /// Open files that a process has until it raises its own limit, as on a machine as it is delivered.
+    pub const SOFT_FILES: u64 = 1024;
+}
+
+impl Default for ProgramLimits {
+    /// An eighth of the process numbers that Linux has by default (32,768), so that several targets side by side leave
+    /// most of them to everything else.
+    fn default() -> ProgramLimits {
+        ProgramLimits { processes: 4096, files: 65_536, memory: None }
+    }
+}
+
 /// When data must be on the device. It is part of a cell's name, for the three differ by factors of 10 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -67,7 +67,7 @@ impl Caller {
     /// The rights could not be taken.
     pub fn adopt_as_in(parent: u32) -> io::Result<()> {
         let Some(caller) = Caller::current() else { return Ok(()) };
-        let status = std::fs::read_to_string(format!("/proc/{parent}/status"))?;
+        let status = crate::sys::read_text(format!("/proc/{parent}/status"))?;
         // Real, effective, saved, and that of files.
         let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
         let of_files = ids.and_then(|ids| ids.split_whitespace().nth(3)?.parse().ok());

@@ -246,6 +246,11 @@ pub trait Testbed {
     fn watch(&self, seat: Seat) -> Option<Watch>;
     /// Begins to read the counters of the target's device again and again; absent where there is none.
     fn course(&self, seat: Seat) -> Option<DeviceCourse>;
+    /// The file to which a worker of the target writes itself to be counted: of the cgroup that holds all workers of the
+    /// target to `most` processes. Absent where no cgroup can; limits of processes bound each worker then.
+    fn count_processes(&mut self, _seat: Seat, _most: u64) -> Option<PathBuf> {
+        None
+    }
     /// Takes the target of that seat away, and restores what the controls of its visit changed and no other seat still
     /// needs. An empty seat needs nothing.
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError>;

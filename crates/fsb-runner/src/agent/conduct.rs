@@ -135,6 +135,7 @@ impl Conduct<'_, '_> {
         let mut worker = Worker::open(&self.stage.post)?;
         worker.ask::<Steps>(&task)?;
         let ready = worker.ready::<Steps>()?;
+        self.tally.unconfined = worker.unconfined().to_vec();
         self.tally.seen.ready(&ready);
         // Looking at all processes takes some milliseconds: before the counters, and after them.
         let watch = self.stage.testbed.watch(self.request.seat);

@@ -15,10 +15,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use fsb_engine::{Sizing, workload};
+use fsb_engine::{ProgramNeeds, Sizing, workload};
 use fsb_model::WorkloadSpec;
-use fsb_testbed::sandbox::Confinement;
-use fsb_testbed::{Kind, Progress, Provisioned, Setup, Testbed, TestbedError, worker_identity};
+use fsb_testbed::sandbox::{Confinement, OWN_PROCESSES, Programs};
+use fsb_testbed::{Kind, Progress, Provisioned, Seat, Setup, Testbed, TestbedError, worker_identity};
 
 pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
@@ -116,8 +116,9 @@ impl Server<'_> {
 
     fn trial(&mut self, request: &TrialRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let target = self.targets.get(&request.seat).ok_or_else(not_ready)?;
-        let programs = programs(&request.workload, &request.sizing);
-        let post = post(self.setup.as_ref(), target, programs, request.deadline)?;
+        let programs = programs(&request.workload, &request.sizing, self.targets.len());
+        let mut post = post(self.setup.as_ref(), target, programs, request.deadline)?;
+        post.processes = counted(self.testbed, request.seat, &post);
         // A runner that is gone is noticed at the answer; progress is nobody's reason to stop.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
         let mut stage = Stage { testbed: self.testbed, target, post, tell: &mut tell };
@@ -125,14 +126,12 @@ impl Server<'_> {
     }
 
     fn row(&mut self, request: &RowRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
-        let programs = programs(&request.workload, &request.sizing);
+        let programs = programs(&request.workload, &request.sizing, self.targets.len());
         let posts = request.seats.iter().map(|trial| {
             let target = self.targets.get(&trial.seat).ok_or_else(not_ready)?;
-            Ok(SeatPost {
-                seat: trial.seat,
-                target,
-                post: post(self.setup.as_ref(), target, programs.clone(), request.deadline)?,
-            })
+            let mut post = post(self.setup.as_ref(), target, programs.clone(), request.deadline)?;
+            post.processes = counted(self.testbed, trial.seat, &post);
+            Ok(SeatPost { seat: trial.seat, target, post })
         });
         let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
@@ -140,16 +139,20 @@ impl Server<'_> {
     }
 }
 
-/// Where programs of the user may write beside the target, where the workload runs any.
-fn programs(spec: &WorkloadSpec, sizing: &Sizing) -> Option<Vec<PathBuf>> {
-    Some(workload::parse(spec, sizing).ok()?.profile().program?.writable)
+/// The confinement of programs, where the workload runs any. The /dev/shm of all `targets` that are ready together hold
+/// at most half of the memory of this machine.
+fn programs(spec: &WorkloadSpec, sizing: &Sizing, targets: usize) -> Option<Programs> {
+    let ProgramNeeds { writable, network, limits, .. } = workload::parse(spec, sizing).ok()?.profile().program?;
+    let half = fsb_testbed::host::memory_bytes().unwrap_or(1 << 30) / 2;
+    let share = half / targets.max(1) as u64;
+    Some(Programs { writable, network, scratch: limits.memory.map_or(share, |bytes| bytes.min(share)), limits })
 }
 
 /// Where the workers of a target work.
 fn post(
     setup: Option<&Setup>,
     target: &Provisioned,
-    programs: Option<Vec<PathBuf>>,
+    programs: Option<Programs>,
     deadline: Duration,
 ) -> Result<Post, TestbedError> {
     let setup = setup.ok_or_else(not_ready)?;
@@ -171,6 +174,12 @@ fn post(
         }
     };
     Ok(Post { confinement, held: target.held.clone(), deadline: Some(deadline), ..Post::default() })
+}
+
+/// The cgroup file that counts the processes of a worker that runs programs. The worker, its monitor and its helper count as well.
+fn counted(testbed: &mut dyn Testbed, seat: Seat, post: &Post) -> Option<PathBuf> {
+    let programs = post.confinement.as_ref()?.programs.as_ref()?;
+    testbed.count_processes(seat, programs.limits.processes + OWN_PROCESSES)
 }
 
 fn not_ready() -> TestbedError {

@@ -24,6 +24,8 @@ pub(super) struct Tally {
     pub(super) cpu_seconds: f64,
     pub(super) watched: watch::Seen,
     pub(super) settled: bool,
+    /// Parts of the worker's confinement that the kernel refused.
+    pub(super) unconfined: Vec<String>,
     pub(super) settle_seconds: f64,
     pub(super) before_cold: Option<Counters>,
     /// What the memory limit saw, where there is one.
@@ -60,6 +62,7 @@ impl Tally {
             cpu_seconds: 0.0,
             watched: watch::Seen::new(),
             settled: true,
+            unconfined: Vec::new(),
             settle_seconds: 0.0,
             before_cold: None,
             memory: None,
@@ -162,6 +165,9 @@ impl Tally {
         observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
         observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
         observed.insert("settled".to_owned(), Value::Bool(self.settled));
+        if !self.unconfined.is_empty() {
+            observed.insert("unconfined".to_owned(), json!(self.unconfined));
+        }
         if target.abilities.fake.is_none() {
             observed.insert("spent_seconds".to_owned(), json!(self.spent));
         }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,8 @@ pub struct Post {
     pub as_caller: bool,
     /// Where the controls of a visit want it.
     pub held: Held,
+    /// The file to which a worker that runs programs writes itself, so that a cgroup counts their processes.
+    pub processes: Option<PathBuf>,
     /// The time after which a worker that says nothing is killed.
     pub deadline: Option<Duration>,
     /// Set when the work shall end early. Such a worker stands apart from the terminal's signals.
@@ -72,6 +75,9 @@ pub struct Worker {
     lines: Option<Lines>,
     deadline: Option<Duration>,
     interrupted: Option<Arc<AtomicBool>>,
+    /// Whether the child is, or becomes, the monitor of a worker that runs programs.
+    monitored: bool,
+    unconfined: Vec<String>,
 }
 
 impl Worker {
@@ -88,13 +94,16 @@ impl Worker {
             // No supervisor takes this one along: it dies with whoever started it. A Ctrl-C is for that process alone.
             command.arg(std::process::id().to_string()).process_group(0);
         }
-        sandbox::hold(&mut command, &post.held).map_err(|error| WorkerError::Start(error.to_string()))?;
+        sandbox::hold(&mut command, &post.held, post.processes.as_deref())
+            .map_err(|error| WorkerError::Start(error.to_string()))?;
         let child = command.spawn()?;
         drop(command);
         // The worker is ours to end from here on, whatever fails.
         let lines = Some(Lines::of_worker(ours)?);
+        let interrupted = post.interrupted.as_ref().map(Arc::clone);
+        let monitored = post.confinement.as_ref().is_some_and(|confinement| confinement.programs.is_some());
         let mut worker =
-            Worker { child, lines, deadline: post.deadline, interrupted: post.interrupted.as_ref().map(Arc::clone) };
+            Worker { child, lines, deadline: post.deadline, interrupted, monitored, unconfined: Vec::new() };
         worker.send(&Opening { confinement: post.confinement.as_ref().map(Cow::Borrowed) })?;
         Ok(worker)
     }
@@ -112,10 +121,15 @@ impl Worker {
         match self.answer::<W>(&mut |_| {})? {
             Message::Ready(ready) => Ok(ready),
             Message::Error(error) => Err(WorkerError::Engine(error)),
-            Message::Result(_) | Message::Progress(_) => {
+            Message::Result(_) | Message::Progress(_) | Message::Unconfined(_) => {
                 Err(WorkerError::Start("a worker answered 'result' before 'ready'".to_owned()))
             }
         }
+    }
+
+    /// The parts of its confinement that the kernel refused; known once the worker is ready.
+    pub fn unconfined(&self) -> &[String] {
+        &self.unconfined
     }
 
     /// Starts the clock.
@@ -129,7 +143,7 @@ impl Worker {
         match self.answer::<W>(tell)? {
             Message::Result(answer) => Ok(answer),
             Message::Error(error) => Err(WorkerError::Engine(error)),
-            Message::Ready(_) | Message::Progress(_) => {
+            Message::Ready(_) | Message::Progress(_) | Message::Unconfined(_) => {
                 Err(WorkerError::Start("a worker answered 'ready' twice".to_owned()))
             }
         }
@@ -170,6 +184,7 @@ impl Worker {
             let left = self.deadline.map(|deadline| deadline.saturating_sub(started.elapsed()));
             match self.receive(left) {
                 Ok(Message::Progress(progress)) => tell(progress),
+                Ok(Message::Unconfined(notes)) => self.unconfined = notes,
                 Ok(answer) => return Ok(answer),
                 Err(LineError::Deadline(_)) => {
                     self.end();
@@ -200,7 +215,7 @@ impl Worker {
                 let left = ends.saturating_duration_since(Instant::now());
                 let next = self.lines().and_then(|lines| lines.receive(Some(left), &|| false));
                 match next {
-                    Ok(Message::Progress(_) | Message::Ready(_)) => {}
+                    Ok(Message::Progress(_) | Message::Ready(_) | Message::Unconfined(_)) => {}
                     Ok(answer) => return Ok(answer),
                     Err(_) => break,
                 }
@@ -239,8 +254,13 @@ impl Worker {
         (!lines.is_empty()).then(|| lines.join(" "))
     }
 
+    /// Kills the worker and waits until it is gone. One that runs programs has a monitor, which gets SIGTERM: if the
+    /// monitor were killed, no process could wait for the worker below it.
     fn end(&mut self) {
-        let _ = self.child.kill();
+        let _ = match self.monitored {
+            true => kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(io::Error::from),
+            false => self.child.kill(),
+        };
         let _ = self.child.wait();
     }
 }

@@ -61,6 +61,8 @@ struct Asked<T> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message<P, A> {
+    /// The parts of its confinement that the kernel refused; sent first, and only if there are any.
+    Unconfined(Vec<String>),
     /// Everything is ready for the word `go`.
     Ready(Ready),
     /// How far the task has come.

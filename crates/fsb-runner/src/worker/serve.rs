@@ -139,7 +139,14 @@ fn converse(socket: UnixStream, kinds: &[Kind]) -> io::Result<()> {
     let Some(opening) = connection.line()? else { return Ok(()) };
     let opening: Opening<'_> = serde_json::from_str(&opening)?;
     // A worker that cannot be confined answers so to whatever it is asked.
-    let refused = opening.confinement.and_then(|confinement| sandbox::confine(&confinement).err());
+    let refused = match opening.confinement.as_deref().map(sandbox::confine) {
+        Some(Err(why)) => Some(why),
+        Some(Ok(notes)) if !notes.is_empty() => {
+            connection.send(&Message::<(), ()>::Unconfined(notes))?;
+            None
+        }
+        Some(Ok(_)) | None => None,
+    };
     while let Some(line) = connection.line()? {
         let asked: Asked<Box<RawValue>> = serde_json::from_str(&line)?;
         let kind = kinds.iter().find(|kind| kind.name == asked.work);

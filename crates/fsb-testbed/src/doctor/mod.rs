@@ -10,9 +10,11 @@ mod power;
 use std::path::Path;
 
 use fsb_model::units::show_bytes;
+use fsb_model::workload::ProgramLimits;
 
 use crate::ledger;
 use crate::privilege;
+use crate::sys::cgroup::{Hierarchy, PROCESSES};
 use crate::sys::{Roots, magic, program};
 use crate::{host, lock};
 
@@ -56,6 +58,7 @@ pub fn examine(dir: &Path) -> Vec<Finding> {
     findings.push(loop_devices());
     findings.push(image_directory(dir));
     findings.push(signature_tools());
+    findings.push(command_limits(&roots));
     findings.extend(controls::examine(dir, &roots));
     findings.extend(surroundings(&roots));
     findings.extend(power::battery(&roots));
@@ -115,6 +118,24 @@ fn signature_tools() -> Finding {
         None => {
             let advice = "install the package util-linux (apt-get install util-linux)";
             finding("block devices", State::Warning, "wipefs and blkid are missing: every device is refused", advice)
+        }
+    }
+}
+
+/// Says how the processes of commands are counted. Limits of processes count per user where nothing else does.
+fn command_limits(roots: &Roots) -> Finding {
+    let most = ProgramLimits::default().processes;
+    let text = |counted: &str| format!("each may have {most} processes, {counted}");
+    let cgroup = Hierarchy::find(roots, PROCESSES).ok().filter(|found| found.enable.is_none());
+    let namespaces = roots.proc_text("sys/user/max_user_namespaces").is_some_and(|most| most != "0");
+    match (cgroup, namespaces) {
+        (Some(found), _) => {
+            finding("commands", State::Ok, text(&format!("counted by {}", found.version.mechanism())), "")
+        }
+        (None, true) => finding("commands", State::Ok, text("counted by its user namespace (no pids cgroup)"), ""),
+        (None, false) => {
+            let advice = "allow user namespaces (sysctl user.max_user_namespaces), or give the container a pids cgroup";
+            finding("commands", State::Warning, text("counted with all others of the same user"), advice)
         }
     }
 }

@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::control::memory_limit::is_own_cgroup;
 use crate::error::{Refusal, describe};
-use crate::sys::{poll_until, read_trimmed};
+use crate::sys::{cgroup, poll_until, read_trimmed};
 
 /// How long killed processes may take to leave.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Kills what is left in the cgroup and below it, and removes both. What was done, or why not.
 pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
-    let named = is_own_cgroup(path);
+    let named = cgroup::is_own(path);
     // Anything may have this name; only the kernel makes directories with this file.
     let is_cgroup = path.join("cgroup.procs").exists();
     match std::fs::symlink_metadata(path) {

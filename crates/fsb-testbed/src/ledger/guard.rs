@@ -11,7 +11,7 @@ use crate::control;
 use crate::error::Refusal;
 use crate::medium::GRAIN;
 use crate::sys::blkpg::Partition;
-use crate::sys::{Roots, md};
+use crate::sys::{Roots, cgroup, md};
 
 /// The kernel numbers no device higher (20 bits of minor numbers).
 const MOST_DEVICES: u32 = 1 << 20;
@@ -36,7 +36,9 @@ pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Re
         }
         // Of an array whose members differ in size.
         (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT),
-        (None, Action::SwapOn { .. } | Action::StartUnit { .. } | Action::RemoveCgroup { .. }) => false,
+        // One that counts the processes of a command.
+        (None, Action::RemoveCgroup { path }) => cgroup::is_below(path, roots) && cgroup::is_own(path),
+        (None, Action::SwapOn { .. } | Action::StartUnit { .. }) => false,
     };
     match (own, control) {
         (true, _) => Ok(()),

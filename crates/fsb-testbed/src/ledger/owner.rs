@@ -27,14 +27,14 @@ impl Owner {
 
     /// Whether that very process still runs. A zombie does not.
     pub fn is_alive(self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let stat = crate::sys::read_text(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
         let ended = state(&stat).is_none_or(|state| matches!(state, 'Z' | 'X'));
         !ended && stat_field(&stat, 22) == Some(self.start_time)
     }
 }
 
 fn start_time(pid: u32) -> Option<u64> {
-    stat_field(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 22)
+    stat_field(&crate::sys::read_text(format!("/proc/{pid}/stat")).ok()?, 22)
 }
 
 /// What follows the name, which stands in parentheses and may itself hold blanks and parentheses.
@@ -62,6 +62,10 @@ mod tests {
         assert_eq!(stat_field(stat, 22), Some(424_242));
         assert_eq!(state(stat), Some('S'));
         assert_eq!(stat_field("", 22), None);
+        let cut = [b"7 (caf\xc3".as_slice(), &stat.as_bytes()[4..]].concat();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), cut).unwrap();
+        assert_eq!(stat_field(&crate::sys::read_text(file.path()).unwrap(), 22), Some(424_242));
     }
 
     #[test]

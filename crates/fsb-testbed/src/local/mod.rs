@@ -8,6 +8,7 @@ mod media;
 mod mounts;
 mod null;
 mod place;
+mod process_count;
 mod quiet;
 mod seat;
 mod side_by_side;
@@ -27,9 +28,11 @@ pub(crate) use self::foreign::check as check_foreign;
 pub(crate) use self::media::media;
 use self::mounts::MountRoot;
 pub(crate) use self::place::of_directory as place_of_directory;
+use self::process_count::ProcessCount;
 use self::seat::{Media, Seated, Visit};
 pub use self::side_by_side::{part_size, side_by_side};
 use self::visit_controls::DeviceControls;
+use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};
 use crate::error::TestbedError;
 use crate::fs::{self, Home, Version};
@@ -39,7 +42,7 @@ use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::progress::Progress;
-use crate::sys::{Roots, block};
+use crate::sys::{Roots, block, cgroup};
 use crate::testbed::{ColdReach, Counters, Opened, OpenedPart, Provisioned, Quiet, Seat, Setup, Testbed};
 use crate::watch::{self, DeviceCourse, Watch};
 
@@ -163,6 +166,7 @@ impl LocalTestbed {
         let taken_down = seated.take_down(&mut self.media, self.ledger.as_ref());
         let Some(ledger) = &self.ledger else { return taken_down };
         let mut failures = seated.controls.restore(ledger);
+        failures.extend(seated.processes.take().and_then(|count| count.remove(ledger).err()));
         failures.extend(self.device_controls.restore(seat, ledger));
         taken_down.and(match failures[..] {
             [] => Ok(()),
@@ -380,6 +384,21 @@ impl Testbed for LocalTestbed {
     fn course(&self, seat: Seat) -> Option<DeviceCourse> {
         let seated = self.seats.get(&seat)?;
         DeviceCourse::begin(seated.place()?.1?, seated.journal())
+    }
+
+    fn count_processes(&mut self, seat: Seat, most: u64) -> Option<PathBuf> {
+        let (seated, ledger) = (self.seats.get_mut(&seat)?, self.ledger.as_ref()?);
+        if let Some(MemoryHold::Cgroup(memory)) = &seated.controls.held.memory
+            && memory.version == cgroup::Version::V2
+        {
+            // A process has one cgroup of version 2, and its workers are in this one.
+            let _ = cgroup::write(&memory.path.join(process_count::LIMIT), &most.to_string());
+            return None;
+        }
+        if seated.processes.is_none() {
+            seated.processes = ProcessCount::make(ledger);
+        }
+        seated.processes.as_ref()?.limit(most)
     }
 
     fn release(&mut self, seat: Seat) -> Result<(), TestbedError> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::directory::DirectoryVisit;
 use super::file_system::FileSystemVisit;
+use super::process_count::ProcessCount;
 use super::quiet;
 use crate::control::ActiveControls;
 use crate::error::TestbedError;
@@ -23,6 +24,8 @@ pub(super) struct Seated {
     pub part: u32,
     /// What was set for the processes that measure it; what was set on its device is [`super::visit_controls`]'s.
     pub controls: ActiveControls,
+    /// Counts the processes of its workers' programs; absent where none ran or no cgroup can.
+    pub processes: Option<ProcessCount>,
 }
 
 /// How the target is made ready.
@@ -36,7 +39,7 @@ pub(super) enum Visit {
 
 impl Seated {
     pub fn new(part: u32) -> Seated {
-        Seated { visit: Visit::None, part, controls: ActiveControls::default() }
+        Seated { visit: Visit::None, part, controls: ActiveControls::default(), processes: None }
     }
 
     /// The text of the medium that it has a part of.

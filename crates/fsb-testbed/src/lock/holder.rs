@@ -81,7 +81,7 @@ pub(super) fn users(own: &Holder) -> Vec<Holder> {
     let me = rustix::process::geteuid().as_raw();
     // A status takes ten times as long as a name, and there may be thousands of processes.
     let supervisors = pids.map(|entry| entry.path()).filter(|process| is_supervisor(process));
-    let found = supervisors.filter_map(|process| of_supervisor(&std::fs::read_to_string(process.join("status")).ok()?));
+    let found = supervisors.filter_map(|process| of_supervisor(&crate::sys::read_text(process.join("status")).ok()?));
     found.filter(|holder| holder.user != Some(me) && holder.owner.pid != own.owner.pid).collect()
 }
 

@@ -185,6 +185,10 @@ impl OpenMedium for AttachedImage {
                 &self.shown,
                 &error,
             ))
+            .advice(
+                "a process outside the run holds a file of the target open, such as one that a command sent it the descriptor \
+                 of: end it, and measure without --network",
+            )
         })
     }
 

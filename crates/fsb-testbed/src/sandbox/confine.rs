@@ -1,13 +1,22 @@
-//! What a worker does to itself before it touches anything: give up every way to write outside its target.
+//! Confinement of a worker: before it touches anything it gives up every way to write outside its target.
+//!
+//! A worker that runs programs of the user is confined further, because those programs may be hostile. It gets
+//! namespaces of its own for processes, System V and POSIX IPC, the network and users; a root without reachable Unix
+//! sockets; a new session keyring; and limits. A [monitor](super::monitor) outside these namespaces waits for it.
+//! `docs/methods/ownership.md` states what that promises and what it does not.
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use fsb_model::workload::ProgramLimits;
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use serde::{Deserialize, Serialize};
 
-use super::bind;
+use super::{bind, monitor, namespaces};
 use crate::error::{Refusal, TestbedError, describe};
 use crate::sys::beside;
 
@@ -26,10 +35,9 @@ pub struct Confinement {
     /// The only NUMA nodes to take memory from; any where it is empty.
     #[serde(default)]
     pub memory_nodes: Vec<u32>,
-    /// The worker runs programs of the user, which need /dev/null and its like, a directory for temporary files, and these
-    /// directories; absent where it does everything itself.
+    /// Resources of the programs of the user; absent where the worker runs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub programs: Option<Vec<PathBuf>>,
+    pub programs: Option<Programs>,
     /// What those programs see as their root, read-only: a directory that holds another machine's files, and places for this
     /// one's /dev, /proc, /sys, /run and /tmp. Absent: this machine's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,27 +46,62 @@ pub struct Confinement {
     pub die_with_parent: bool,
 }
 
+/// Resources of the programs of the user: /dev/null and its like, a private /dev/shm, and these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Programs {
+    /// Directories beside the target that they may write into.
+    pub writable: Vec<PathBuf>,
+    /// Whether they share the network of this machine; otherwise they have a loopback interface of their own.
+    pub network: bool,
+    /// Bytes that their /dev/shm may hold.
+    pub scratch: u64,
+    /// Limits of each worker's programs.
+    pub limits: ProgramLimits,
+}
+
+/// Processes and threads of the worker itself, which count towards [`ProgramLimits::processes`] in the kernel.
+pub const OWN_PROCESSES: u64 = 8;
+
 /// Confines the calling process, which must have one thread. Irreversible.
 ///
 /// Everything but `writable` becomes read-only (and no device can be opened), the user changes, no capability and no
-/// way to new privileges is left, and no core is dumped. The answer holds what could not be done without root; for
-/// root, failing to give up root is an error.
+/// way to new privileges is left, no core is dumped, and no other process of the same user may trace the worker. The
+/// answer names what the kernel refused; for root, failing to give up root is an error.
+///
+/// With `programs` this function forks and returns in the child only: see [`monitor`].
 ///
 /// The clock of a trial has not started yet: nothing here needs to be fast.
 pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     let root = rustix::process::geteuid().is_root();
     let mut notes = Vec::new();
-    // SAFETY: a valid structure; only lowers a limit of our own process.
-    let core = unsafe {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        libc::setrlimit(libc::RLIMIT_CORE, &none)
-    };
-    check(core, "forbidding core dumps")?;
+    super::close_on_exec();
+    set_limit(libc::RLIMIT_CORE, 0, 0).map_err(|error| refused("forbidding core dumps", &error))?;
     lift_locked_memory();
     bind::to_processors(&confinement.cpus)?;
     bind::to_memory(&confinement.memory_nodes)?;
-    if let Err(error) = own_mounts(confinement, root) {
-        notes.push(format!("the worker is not held to its target by read-only mounts ({error})"));
+    if root && confinement.uid != 0 {
+        // Programs must not read the keys of the root session that started the run.
+        notes.extend(namespaces::join_new_session_keyring().err().map(|why| format!("keys of root's session: {why}")));
+    }
+    let mounts = namespaces::unshare_mounts(root);
+    if let Some(programs) = &confinement.programs {
+        limit_programs(&programs.limits).map_err(|error| refused("limiting programs", &error))?;
+        notes.extend(namespaces::unshare_for_programs(programs.network));
+        monitor::fork_below().map_err(|error| refused("starting the monitor process", &error))?;
+    }
+    // /proc becomes read-only with everything else.
+    let proc = namespaces::own_proc();
+    match mounts.and_then(|()| arrange_mounts(confinement, root)) {
+        Ok(open) => notes.extend(open),
+        Err(error) => notes.push(format!("the worker is not held to its target by read-only mounts ({error})")),
+    }
+    if confinement.programs.is_some() && root {
+        // The kernel counts processes and keeps keys per user namespace: each worker has its own count and its own keys.
+        let unshared = proc.and_then(|proc| namespaces::unshare_users(&proc));
+        notes.extend(unshared.err().map(|why| format!("its processes and keys are counted with others' ({why})")));
+    }
+    if let Some(root) = &confinement.root {
+        change_root(root).map_err(|why| TestbedError::machine("the worker cannot be confined").tried(why))?;
     }
     drop_bounding_set();
     if root {
@@ -68,6 +111,7 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
     // SAFETY: set properties of our own process. Changing the user cleared the death signal, so it is set here.
     unsafe {
         check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges")?;
+        check(libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0), "forbidding to be traced")?;
         libc::umask(0o022);
         if confinement.die_with_parent {
             let parent = libc::getppid();
@@ -83,35 +127,56 @@ pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {
 /// Memory that is registered with io_uring is locked, and unprivileged users may lock but a few MiB. Without root the
 /// limit stays as it is: who is stopped by it says so.
 fn lift_locked_memory() {
-    let most = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: a valid structure; a limit of our own process.
-    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &most) };
+    let _ = set_limit(libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY, libc::RLIM_INFINITY);
+}
+
+/// Sets the limits of programs, soft and hard, so that none can be raised again, and makes the kernel's OOM killer
+/// prefer them to anything else on this machine.
+fn limit_programs(limits: &ProgramLimits) -> io::Result<()> {
+    let processes = limits.processes + OWN_PROCESSES;
+    set_limit(libc::RLIMIT_NPROC, processes, processes)?;
+    set_limit(libc::RLIMIT_NOFILE, limits.files.min(ProgramLimits::SOFT_FILES), limits.files)?;
+    if let Some(bytes) = limits.memory {
+        set_limit(libc::RLIMIT_DATA, bytes, bytes)?;
+    }
+    // Without it the kernel chooses by size alone.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    Ok(())
+}
+
+/// Sets a limit of this process. Only root can raise a hard limit: anybody else keeps a lower one.
+fn set_limit(resource: libc::__rlimit_resource_t, soft: u64, hard: u64) -> io::Result<()> {
+    let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: valid structures; limits of our own process.
+    unsafe {
+        if libc::getrlimit(resource, &mut now) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let wanted = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+        if libc::setrlimit(resource, &wanted) == 0 {
+            return Ok(());
+        }
+        let hard = hard.min(now.rlim_max);
+        let allowed = libc::rlimit { rlim_cur: soft.min(hard), rlim_max: hard };
+        if libc::setrlimit(resource, &allowed) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
 }
 
 fn check(result: libc::c_int, step: &str) -> Result<(), TestbedError> {
-    if result == 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    Err(TestbedError::machine("the worker cannot be confined").tried(Refusal::call(step, &error)))
+    if result == 0 { Ok(()) } else { Err(refused(step, &io::Error::last_os_error())) }
 }
 
-/// A mount namespace in which all is read-only but the target.
-fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), Refusal> {
-    let step = |step: &str, result: libc::c_int| match result {
-        0 => Ok(()),
-        _ => Err(Refusal::call(step, &io::Error::last_os_error())),
-    };
-    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    let flags = if root { libc::CLONE_NEWNS } else { libc::CLONE_NEWUSER | libc::CLONE_NEWNS };
-    // SAFETY: this process has one thread by contract, so nobody shares what is split off.
-    step("unshare", unsafe { libc::unshare(flags) })?;
-    if !root {
-        let write = |path: &str, text: String| std::fs::write(path, text).map_err(|error| Refusal::call(path, &error));
-        write("/proc/self/setgroups", "deny".to_owned())?;
-        write("/proc/self/uid_map", format!("{0} {0} 1", own.0))?;
-        write("/proc/self/gid_map", format!("{0} {0} 1", own.1))?;
-    }
+fn refused(step: &str, error: &io::Error) -> TestbedError {
+    TestbedError::machine("the worker cannot be confined").tried(Refusal::call(step, error))
+}
+
+/// A mount that is kept aside while the root changes, and where it belongs.
+type Kept = (OwnedFd, CString);
+
+/// Makes all mounts read-only but the target and what `programs` may write into. The mount namespace is the worker's own.
+/// The answer names what programs can still reach.
+fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, Refusal> {
+    let mut notes = Vec::new();
     let null = std::ptr::null();
     // SAFETY: constant strings, or null where the kernel ignores the argument.
     let private = unsafe { libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) };
@@ -119,61 +184,80 @@ fn own_mounts(confinement: &Confinement, root: bool) -> Result<(), Refusal> {
     if let Some(path) = &confinement.writable {
         beside::detach(&beside::others(path));
     }
-    let writable = confinement.writable.as_deref().map(c_path).transpose()?;
-    if let Some(path) = &writable {
-        // SAFETY: a valid path; a bind mount of a directory onto itself, in our own namespace.
-        let bound = unsafe { libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) };
-        step("binding the target", bound)?;
-    }
-    let others = confinement.programs.iter().flatten();
-    let others = others.map(|path| c_path(path)).collect::<Result<Vec<_>, _>>()?;
-    if confinement.programs.is_some() {
-        for path in &others {
-            // SAFETY: as above.
-            let bound = unsafe { libc::mount(path.as_ptr(), path.as_ptr(), null, libc::MS_BIND, null.cast()) };
-            step(&format!("binding {}", path.to_string_lossy()), bound)?;
+    let writable: Vec<Kept> = confinement
+        .writable
+        .iter()
+        .chain(confinement.programs.iter().flat_map(|programs| &programs.writable))
+        .map(|path| keep(path))
+        .collect::<Result<_, _>>()?;
+    if let Some(programs) = &confinement.programs {
+        // A guest has no users but fsb's, and its root is not one that can be exchanged.
+        if root && confinement.root.is_none() {
+            notes.extend(namespaces::hide_sockets());
         }
         bind_devices();
-        // SAFETY: constant strings; an empty file system in memory, in our own namespace.
-        let scratch = unsafe {
-            let options = c"mode=1777,size=50%";
-            let name = c"tmpfs".as_ptr();
-            libc::mount(name, c"/dev/shm".as_ptr(), name, libc::MS_NOSUID | libc::MS_NODEV, options.as_ptr().cast())
-        };
-        step("mounting a tmpfs on /dev/shm", scratch)?;
+        mount_scratch(programs.scratch)?;
+        namespaces::show_own_processes_and_queues();
+    }
+    for (tree, path) in &writable {
+        move_mount(tree.as_fd(), "", CWD, path.as_c_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+            .map_err(|errno| Refusal::call(format!("binding {}", path.to_string_lossy()), &errno.into()))?;
     }
     std::env::set_current_dir("/").map_err(|error| describe(&error))?;
     let locked = MountAttr { set: RDONLY | NOSUID | NODEV, clear: 0 };
     mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked).map_err(|error| Refusal::call("mount_setattr", &error))?;
-    if let Some(path) = &writable {
-        let open = MountAttr { set: 0, clear: RDONLY };
-        mount_setattr(path, 0, &open).map_err(|error| Refusal::call("mount_setattr of the target", &error))?;
-    }
-    for path in &others {
-        let open = MountAttr { set: 0, clear: RDONLY };
+    let open = MountAttr { set: 0, clear: RDONLY };
+    for (_, path) in &writable {
         let what = format!("mount_setattr of {}", path.to_string_lossy());
-        mount_setattr(path, 0, &open).map_err(|error| Refusal::call(&what, &error))?;
+        mount_setattr(path, 0, &open).map_err(|error| Refusal::call(what, &error))?;
     }
     if confinement.programs.is_some() {
         let device = MountAttr { set: 0, clear: RDONLY | NODEV };
         // One that is not there is missed by whoever needs it.
         DEVICES.iter().for_each(|path| drop(mount_setattr(path, 0, &device)));
-        let open = MountAttr { set: 0, clear: RDONLY };
-        mount_setattr(c"/dev/shm", 0, &open).map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
+        mount_setattr(SCRATCH, 0, &open).map_err(|error| Refusal::call("mount_setattr of /dev/shm", &error))?;
     }
-    confinement.root.as_deref().map_or(Ok(()), change_root)
+    confinement.root.as_deref().map_or(Ok(()), bind_places)?;
+    Ok(notes)
 }
 
-/// Shows this machine's own places, the target among them, below another root, and goes there.
-fn change_root(root: &Path) -> Result<(), Refusal> {
+fn step(step: &str, result: libc::c_int) -> Result<(), Refusal> {
+    if result == 0 { Ok(()) } else { Err(Refusal::call(step, &io::Error::last_os_error())) }
+}
+
+/// A mount of `path` alone, attached nowhere yet.
+fn keep(path: &Path) -> Result<Kept, Refusal> {
+    let tree = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)
+        .map_err(|errno| Refusal::call(format!("open_tree {}", path.display()), &errno.into()))?;
+    Ok((tree, c_path(path)?))
+}
+
+const SCRATCH: &CStr = c"/dev/shm";
+
+/// A /dev/shm of the worker's own, with room for `bytes`.
+fn mount_scratch(bytes: u64) -> Result<(), Refusal> {
+    let (name, flags) = (c"tmpfs".as_ptr(), libc::MS_NOSUID | libc::MS_NODEV);
+    let options = CString::new(format!("mode=1777,size={bytes}")).map_err(|error| error.to_string())?;
+    // SAFETY: strings that live as long as the call; an empty file system in memory, in our own namespace.
+    step("mounting a tmpfs on /dev/shm", unsafe {
+        libc::mount(name, SCRATCH.as_ptr(), name, flags, options.as_ptr().cast())
+    })
+}
+
+/// Shows this machine's own places, the target among them, below another root.
+fn bind_places(root: &Path) -> Result<(), Refusal> {
     for name in PLACES {
         let (from, to) = (c_path(Path::new(name))?, c_path(&root.join(&name[1..]))?);
         let (null, flags) = (std::ptr::null(), libc::MS_BIND | libc::MS_REC);
         // SAFETY: valid paths; a bind mount in our own namespace.
-        if unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast()) } != 0 {
-            return Err(Refusal::call(format!("binding {name} below {}", root.display()), &io::Error::last_os_error()));
-        }
+        step(&format!("binding {name} below {}", root.display()), unsafe {
+            libc::mount(from.as_ptr(), to.as_ptr(), null, flags, null.cast())
+        })?;
     }
+    Ok(())
+}
+
+fn change_root(root: &Path) -> Result<(), Refusal> {
     rustix::process::chroot(root).map_err(|errno| Refusal::call("chroot", &errno.into()))?;
     std::env::set_current_dir("/").map_err(|error| Refusal::call("chdir", &error))
 }

@@ -178,7 +178,7 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refus
     }
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
     rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|errno| Refusal::call("pipe", &errno.into()))
 }
 

@@ -7,6 +7,8 @@
 //!   └────────── socket pair (descriptor 3) ────────────────┘
 //! ```
 //!
+//! A worker that runs programs of the user forks once more: see [`monitor`].
+//!
 //! The supervisor dies with the front: the kernel sends it SIGKILL (`PR_SET_PDEATHSIG`), and a pipe that only the
 //! front holds open tells it once more. It never changes its user, for that would clear the death signal. When PID 1
 //! of a PID namespace dies, the kernel kills everything in it; with the last process goes the mount namespace, with it
@@ -19,13 +21,15 @@ mod bind;
 mod confine;
 mod hold;
 mod launch;
+mod monitor;
+mod namespaces;
 mod supervise;
 mod watcher;
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-pub use confine::{Confinement, confine};
+pub use confine::{Confinement, OWN_PROCESSES, Programs, confine};
 pub use hold::hold;
 pub use launch::{Isolation, Launched, launch};
 pub use supervise::supervise;
@@ -88,6 +92,21 @@ fn set_close_on_exec(fd: RawFd) -> std::io::Result<()> {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
+}
+
+/// Lets no program that this process executes inherit a descriptor but standard input, output and error. What a child is
+/// to have is given to it afterwards.
+pub fn close_on_exec() {
+    const FIRST: RawFd = 3;
+    let flag = libc::CLOSE_RANGE_CLOEXEC as libc::c_int;
+    // SAFETY: changes only flags of descriptors of our own process.
+    if unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flag) } == 0 {
+        return;
+    }
+    // Linux before 5.11 does not know the flag.
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    open.into_iter().filter(|fd| *fd >= FIRST).for_each(|fd| drop(set_close_on_exec(fd)));
 }
 
 /// Whether the other end of the lifeline is gone. Async-signal-safe.

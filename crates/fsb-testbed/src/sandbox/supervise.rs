@@ -142,7 +142,7 @@ fn children_of(parent: i32) -> Vec<i32> {
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .filter(|pid| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let stat = crate::sys::read_text(format!("/proc/{pid}/stat")).unwrap_or_default();
             crate::ledger::stat_field(&stat, 4) == Some(parent as u64)
         })
         .collect()

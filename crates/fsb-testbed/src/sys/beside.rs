@@ -20,9 +20,13 @@ pub(crate) fn others(own: &Path) -> Vec<CString> {
     among(&mountinfo::read(), own)
 }
 
+/// Whether all targets are mounted below this one.
+pub(crate) fn is_root(mount: &Mount) -> bool {
+    mount.kind == "tmpfs" && mount.source == Path::new(MOUNT_ROOT)
+}
+
 fn among(mounts: &[Mount], own: &Path) -> Vec<CString> {
-    let is_root = |mount: &&Mount| mount.kind == "tmpfs" && mount.source == Path::new(MOUNT_ROOT);
-    let Some(root) = mounts.iter().filter(is_root).rfind(|root| own.starts_with(&root.point)) else {
+    let Some(root) = mounts.iter().filter(|mount| is_root(mount)).rfind(|root| own.starts_with(&root.point)) else {
         return Vec::new();
     };
     let below = mounts.iter().map(|mount| &mount.point).filter(|point| **point != root.point);

@@ -4,6 +4,7 @@ pub(crate) mod apart;
 pub(crate) mod beside;
 pub(crate) mod blkpg;
 pub(crate) mod block;
+pub(crate) mod cgroup;
 #[cfg(any(test, feature = "faults"))]
 pub(crate) mod dm;
 pub(crate) mod fill;
@@ -62,9 +63,14 @@ impl Roots {
     }
 }
 
+/// The text of a file of /proc or /sys. Names of processes may hold any bytes, which are replaced: those around them count.
+pub(crate) fn read_text(path: impl AsRef<Path>) -> std::io::Result<String> {
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// A small file without surrounding white space; absent where it cannot be read or is empty.
 pub(crate) fn read_trimmed(path: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = read_text(path).ok()?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     (!text.is_empty()).then(|| text.to_owned())
 }

@@ -27,6 +27,7 @@ mod filetree;
 mod flow;
 mod geometry;
 mod honesty;
+mod hostile;
 mod inputs;
 mod iozone;
 mod killed;

@@ -136,6 +136,8 @@ impl Job for CommandJob {
             fewest: 1,
             program: Some(ProgramNeeds {
                 writable: self.0.writable.clone(),
+                network: self.0.network,
+                limits: self.0.limits,
                 longest: self.0.time_limit,
                 printed: self.0.metrics.iter().map(|metric| (metric.name.clone(), metric.better)).collect(),
             }),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use fsb_model::units::parse_duration;
-use fsb_model::{Better, CacheState, Durability, Params};
+use fsb_model::workload::ProgramLimits;
+use fsb_model::{Better, Bytes, CacheState, Durability, Params};
 use serde_json::{Value, json};
 
 use super::printed::{Pattern, PrintedMetric};
@@ -15,6 +16,13 @@ use crate::{ParamError, Sizing};
 const TIME_LIMIT: f64 = 3600.0;
 /// The parameter that units of commands have.
 pub(super) const PREPARE_INSIDE: &str = "prepare_inside";
+/// Processes that a command may be given: Linux numbers 4,194,304 at most.
+const MOST_PROCESSES: u64 = 1 << 22;
+/// Open files of a process: a shell needs a few, and Linux allows 1,048,576 unless an administrator raises that.
+const LEAST_FILES: u64 = 16;
+const MOST_FILES: u64 = 1 << 20;
+/// Bytes that a process of a shell needs.
+const LEAST_MEMORY: u64 = 16 << 20;
 /// Characters of a command in a label.
 const SHOWN: usize = 48;
 
@@ -40,6 +48,9 @@ pub(super) struct Options {
     pub(super) ok_exit: Vec<i32>,
     /// Seconds.
     pub(super) time_limit: f64,
+    pub(super) limits: ProgramLimits,
+    /// Programs share the network of the machine.
+    pub(super) network: bool,
     pub(super) cache: CacheState,
     pub(super) durability: Durability,
     pub(super) metrics: Vec<PrintedMetric>,
@@ -72,6 +83,8 @@ impl Options {
                 limit
             }
         };
+        let limits = limits(&mut reader)?;
+        let network = reader.flag("network", false)?;
         let caches = [CacheState::Any, CacheState::Cold, CacheState::Warm];
         let cache = reader.word("cache", &caches, CacheState::name)?.unwrap_or_default();
         let durabilities = [Durability::End, Durability::None];
@@ -94,6 +107,8 @@ impl Options {
             writable,
             ok_exit,
             time_limit,
+            limits,
+            network,
             cache,
             durability,
             metrics,
@@ -123,6 +138,14 @@ impl Options {
             add("ok_exit", json!(self.ok_exit));
         }
         add("time_limit", format!("{}s", self.time_limit).into());
+        add("process_limit", self.limits.processes.into());
+        add("file_limit", self.limits.files.into());
+        if let Some(bytes) = self.limits.memory {
+            add("memory_limit", json!(Bytes(bytes)));
+        }
+        if self.network {
+            add("network", true.into());
+        }
         add("cache", self.cache.name().into());
         add("durability", self.durability.name().into());
         if !self.metrics.is_empty() {
@@ -169,6 +192,18 @@ impl Options {
         }
         label
     }
+}
+
+/// Reads the limits of programs, except time.
+fn limits(reader: &mut Reader<'_>) -> Result<ProgramLimits, ParamError> {
+    let ProgramLimits { processes, files, .. } = ProgramLimits::default();
+    let processes = reader.number("process_limit", &processes.to_string(), 1..=MOST_PROCESSES)?;
+    let files = reader.number("file_limit", &files.to_string(), LEAST_FILES..=MOST_FILES)?;
+    let memory = match reader.is_literal("memory_limit") {
+        true => Some(reader.number("memory_limit", "0", LEAST_MEMORY..=u64::MAX)?),
+        false => None,
+    };
+    Ok(ProgramLimits { processes, files, memory })
 }
 
 /// A line for the shell, or a list of words.

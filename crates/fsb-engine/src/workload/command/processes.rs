@@ -1,11 +1,12 @@
 //! The processes that programs leave behind, and what those that run beside them cost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait, waitpid};
 
 /// How long processes that were killed are waited for.
 const GOING: Duration = Duration::from_secs(10);
@@ -17,9 +18,10 @@ struct Process {
     ticks: [u64; 2],
 }
 
-/// The fields behind the name, which may hold anything.
-fn parse(stat: &str) -> Option<Process> {
-    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+/// The fields behind the name, which may hold any bytes: the kernel cuts names in the middle of a character.
+fn parse(stat: &[u8]) -> Option<Process> {
+    let name_ends = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields: Vec<&str> = std::str::from_utf8(&stat[name_ends + 1..]).ok()?.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
     // Counted from the state, the third field: ppid is the fourth, utime to cstime are 14 to 17.
     let ticks = [number(11)? + number(13)?, number(12)? + number(14)?];
@@ -30,7 +32,7 @@ fn all() -> BTreeMap<u32, Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let process = |entry: fs::DirEntry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
-        Some((pid, parse(&fs::read_to_string(entry.path().join("stat")).ok()?)?))
+        Some((pid, parse(&fs::read(entry.path().join("stat")).ok()?)?))
     };
     entries.filter_map(process).collect()
 }
@@ -49,9 +51,10 @@ fn below(roots: &[u32], processes: &BTreeMap<u32, Process>) -> Vec<u32> {
     found
 }
 
-/// CPU seconds of these processes and all below them so far, in user mode and in the kernel.
+/// CPU seconds of these processes and all below them so far, in user mode and in the kernel. Zero where /proc is not
+/// that of this PID namespace, and numbers in it are those of other processes.
 pub(super) fn cpu_seconds(roots: &[u32]) -> [f64; 2] {
-    if roots.is_empty() {
+    if roots.is_empty() || !proc_is_ours() {
         return [0.0; 2];
     }
     let processes = all();
@@ -63,11 +66,65 @@ pub(super) fn cpu_seconds(roots: &[u32]) -> [f64; 2] {
     [sum(0) / per_second, sum(1) / per_second]
 }
 
-/// Kills everything below this process and waits for it. What forks without end is stopped first: what stands still has no
-/// children. `directory` is where they worked.
+/// Shared memory of System V that this user had before any program ran.
+static SHARED_BEFORE: OnceLock<BTreeSet<i32>> = OnceLock::new();
+
+/// The identifiers of this user's segments, and their creators: the fields shmid, cpid and uid of /proc/sysvipc/shm.
+fn shared_memory() -> Vec<(i32, u32)> {
+    let own = rustix::process::geteuid().as_raw();
+    let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let segment = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u32>().ok();
+        (number(7)? == own).then_some((number(1)? as i32, number(4)?))
+    };
+    text.lines().filter_map(segment).collect()
+}
+
+/// Remembers which shared memory is not the programs'. Only the first call does.
+pub(super) fn remember_shared_memory() {
+    SHARED_BEFORE.get_or_init(|| shared_memory().into_iter().map(|(id, _)| id).collect());
+}
+
+/// Removes the shared memory that programs left, which would take memory from the next trial. In an IPC namespace of its own
+/// a worker sees that of its programs only; elsewhere what a living process made is not touched.
+fn remove_shared_memory() {
+    let Some(before) = SHARED_BEFORE.get() else { return };
+    let left = shared_memory().into_iter().filter(|(id, _)| !before.contains(id));
+    for (id, _) in left.filter(|(_, creator)| !Path::new(&format!("/proc/{creator}")).exists()) {
+        // SAFETY: names a segment by its number; no memory of this process is concerned.
+        unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
+    }
+}
+
+fn proc_is_ours() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|own| own.to_str() == Some(&std::process::id().to_string()))
+}
+
+/// Kills everything below this process and waits for it. `directory` is where they worked.
+///
+/// As PID 1 of a PID namespace this process asks the kernel, which misses none, however they are named and however fast they
+/// fork. Elsewhere it searches /proc: what forks without end is stopped first, for what is stopped has no children.
 pub(super) fn end_all(directory: &Path) {
+    end_processes(directory);
+    remove_shared_memory();
+}
+
+fn end_processes(directory: &Path) {
     let own = std::process::id();
     let ends = Instant::now() + GOING;
+    if own == 1 {
+        // kill(-1): everything in this PID namespace but this process. Where nothing else is left it fails.
+        let _ = kill_process_group(Pid::INIT, Signal::KILL);
+        while Instant::now() < ends {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Err(_) => return,
+            }
+        }
+        return;
+    }
     while Instant::now() < ends {
         let mut stopped: Vec<u32> = Vec::new();
         loop {
@@ -120,10 +177,12 @@ mod tests {
 
     #[test]
     fn names_may_hold_anything() {
-        let stat = "7 (a) b ( c) S 3 7 7 0 -1 4194304 1 2 3 4 50 60 7 8 20 0 1 0 5 6";
-        let process = parse(stat).unwrap();
-        assert_eq!((process.parent, process.ticks), (3, [57, 68]));
-        assert!(parse("7 (x").is_none());
+        for name in [&b"a) b ( c"[..], b"", b"caf\xc3", b")\n(\xff"] {
+            let stat = [b"7 (", name, b") S 3 7 7 0 -1 4194304 1 2 3 4 50 60 7 8 20 0 1 0 5 6\n"].concat();
+            let process = parse(&stat).unwrap();
+            assert_eq!((process.parent, process.ticks), (3, [57, 68]));
+        }
+        assert!(parse(b"7 (x").is_none());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::output::{Reading, last_lines};
+use super::processes;
 use super::script::Script;
 use crate::EngineError;
 
@@ -20,8 +21,6 @@ const SCRATCH: &str = "/dev/shm";
 /// Characters of what a program said last, in a message and in the record.
 const SAID: usize = 400;
 const RECORDED: usize = 2000;
-/// Processes that a program may have.
-const MOST_PROCESSES: libc::rlim_t = 8192;
 
 /// Where programs run, and what they are told.
 pub(super) struct Surroundings {
@@ -108,8 +107,9 @@ impl Ended {
     }
 }
 
-/// From now on processes whose parents have ended are children of this one: nothing that a program starts gets away.
+/// Makes this process the one that cleans up after programs: processes whose parents have ended become its children.
 pub(super) fn adopt_orphans() {
+    processes::remember_shared_memory();
     // SAFETY: a property of our own process.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }
@@ -140,18 +140,13 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
     command.env("FSB_TRIAL", around.trial.to_string()).env("TMPDIR", SCRATCH).env("HOME", SCRATCH);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let limit = || {
-        // SAFETY: between fork and exec only calls that are allowed there: limits, signals and properties of our own process.
+        // SAFETY: between fork and exec only calls that are allowed there: signals and properties of our own process.
         unsafe {
             // What nohup or a script's & ignores would stay ignored, and no shell traps that: a service could not be stopped.
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM] {
                 libc::signal(signal, libc::SIG_DFL);
             }
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            let mut now = MaybeUninit::<libc::rlimit>::zeroed().assume_init();
-            if libc::getrlimit(libc::RLIMIT_NPROC, &mut now) == 0 {
-                now.rlim_cur = now.rlim_cur.min(MOST_PROCESSES);
-                libc::setrlimit(libc::RLIMIT_NPROC, &now);
-            }
         }
         Ok(())
     };

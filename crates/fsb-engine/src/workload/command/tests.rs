@@ -128,6 +128,20 @@ fn what_ignores_a_signal_starts_services_that_do_not() {
 }
 
 #[test]
+fn shared_memory_that_a_command_leaves_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let segments = || fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default().lines().count();
+    let before = segments();
+    match run_once(&spec("ipcmk -M 4096 && ipcs -m | grep -c 0x", &[]), root.path(), |_| {}) {
+        Ok(measured) => {
+            assert!(measured.output.unwrap().contains("Shared memory id"));
+            assert_eq!(segments(), before);
+        }
+        Err(error) => fsb_testkit::left_out("shared_memory_that_a_command_leaves_is_removed", &error.to_string()),
+    }
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     assert!(refusal(&[]).contains("say what is run"));
     assert!(refusal(&[("command", " ".into())]).contains("is no command"));

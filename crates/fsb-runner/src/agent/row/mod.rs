@@ -226,6 +226,7 @@ impl Row<'_, '_> {
         let worker = worker_of(&mut self.targets[at])?;
         worker.ask::<Steps>(&task)?;
         let ready = worker.ready::<Steps>()?;
+        let unconfined = worker.unconfined().to_vec();
         let before: Vec<_> = self.counters();
         let go = Instant::now();
         worker_of(&mut self.targets[at])?.go()?;
@@ -242,6 +243,7 @@ impl Row<'_, '_> {
         let later = self.testbed.counters(seat);
         let place = &mut self.targets[at];
         let tally = &mut place.tally;
+        tally.unconfined = unconfined;
         let stretch = Stretch {
             unit_ns: found.iter().map(|one| one.timed_ns).collect(),
             operations: found.iter().map(|one| one.operations).sum(),

@@ -9,17 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::hierarchy::Version;
 use super::usage::MemoryUse;
+use crate::sys::cgroup::{Version, write};
 use crate::sys::read_trimmed;
-
-/// What names of our cgroups begin with.
-pub(super) const PREFIX: &str = "fsb-";
-
-/// Whether a cgroup has a name that only fsb gives.
-pub(crate) fn is_own(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
-}
 
 /// The kernel charges at most so much at once: a limit is met before the last byte is in use.
 const LARGEST_FOLIO: u64 = 2 << 20;
@@ -139,10 +131,4 @@ impl Cgroup {
         }
         usage
     }
-}
-
-/// Not `fs::write`, which would make a file where the kernel has none.
-fn write(path: &Path, value: &str) -> io::Result<()> {
-    let mut file = fs::File::options().write(true).open(path)?;
-    io::Write::write_all(&mut file, value.as_bytes())
 }

@@ -6,32 +6,30 @@
 
 mod ballast;
 mod cgroup;
-mod hierarchy;
 mod hold;
 mod request;
 #[cfg(test)]
 mod tests;
 mod usage;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fsb_model::units::show_bytes;
 
 pub use ballast::MemoryBallast;
 pub use cgroup::Cgroup;
-pub(crate) use cgroup::is_own as is_own_cgroup;
-pub use hierarchy::Version;
 pub use hold::MemoryHold;
 pub use request::LEAST;
 pub use usage::MemoryUse;
 
-use self::hierarchy::Hierarchy;
 use self::request::{Limit, Mechanism};
 use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError, attempt};
 use crate::ledger::Action;
-use crate::sys::{Roots, memory, random_name};
+pub use crate::sys::cgroup::Version;
+use crate::sys::cgroup::{self as place, Hierarchy, MEMORY};
+use crate::sys::{Roots, memory};
 
 pub(super) struct MemoryLimit;
 
@@ -110,8 +108,8 @@ impl Control for MemoryLimit {
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
         match action {
-            Action::RemoveCgroup { path } => hierarchy::is_below(path, roots) && cgroup::is_own(path),
-            Action::WriteFile { path, .. } => *path == hierarchy::switch(roots),
+            Action::RemoveCgroup { path } => place::is_below(path, roots) && place::is_own(path),
+            Action::WriteFile { path, .. } => *path == place::switch(roots),
             _ => false,
         }
     }
@@ -119,7 +117,7 @@ impl Control for MemoryLimit {
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {
         let total = memory::meminfo(roots, "MemTotal").map(|bytes| show_bytes(bytes as f64));
         let total = total.unwrap_or_else(|| "an unknown amount".to_owned());
-        let means = match Hierarchy::find(roots) {
+        let means = match Hierarchy::find(roots, MEMORY) {
             Ok(hierarchy) => format!("{} could limit it", hierarchy.version.mechanism()),
             Err(_) => "no cgroup could limit it".to_owned(),
         };
@@ -139,7 +137,7 @@ fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
         return Err("only root can limit memory".into());
     }
     let cgroup = || {
-        let hierarchy = Hierarchy::find(roots)?;
+        let hierarchy = Hierarchy::find(roots, MEMORY)?;
         hierarchy.allows(request.bytes).map(|()| Means::Cgroup(hierarchy))
     };
     let ballast = || ballast::possible(request.bytes, roots).map(|()| Means::Ballast);
@@ -168,20 +166,14 @@ fn set_cgroup(
 ) -> Result<Applied, TestbedError> {
     let refused = |(file, error): (PathBuf, std::io::Error)| cannot(value, attempt("write to", &file, &error));
     if let Some(enable) = &hierarchy.enable {
-        context.write_file(&enable.file, enable.on, &enable.file, enable.off).map_err(|stop| stopped(value, stop))?;
+        context.write_file(&enable.file, &enable.on, &enable.file, &enable.off).map_err(|stop| stopped(value, stop))?;
     }
-    let path = free_name(&hierarchy.parent, context.ledger.owner().pid);
+    let path = place::free_name(&hierarchy.parent, context.ledger.owner().pid);
     context.record(Action::RemoveCgroup { path: path.clone() }).map_err(|stop| stopped(value, stop))?;
     let cgroup = Cgroup::make(hierarchy.version, path, bytes).map_err(refused)?;
     let observed = format!("{}: {} in {}", hierarchy.version.mechanism(), show(bytes), cgroup.path.display());
     context.held.memory = Some(MemoryHold::Cgroup(cgroup));
     Ok(Applied::so(observed))
-}
-
-/// A name that nobody has: a process of another PID namespace may have our number, and its cgroup is not ours to remove.
-fn free_name(parent: &Path, pid: u32) -> PathBuf {
-    let path = parent.join(format!("{}{pid}", cgroup::PREFIX));
-    if path.exists() { parent.join(format!("{}{pid}-{}", cgroup::PREFIX, random_name())) } else { path }
 }
 
 fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<Applied, TestbedError> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::cgroup::Cgroup;
-use super::hierarchy::{Hierarchy, Version};
 use crate::sys::Roots;
+use crate::sys::cgroup::{Hierarchy, MEMORY, PROCESSES, Version, free_name};
 
 fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -23,10 +23,12 @@ fn machine(membership: &str) -> (tempfile::TempDir, Roots) {
 #[test]
 fn without_a_memory_controller_there_is_no_place() {
     let (_tree, roots) = machine("0::/\n");
-    assert!(Hierarchy::find(&roots).unwrap_err().to_string().contains("neither"));
+    assert!(Hierarchy::find(&roots, MEMORY).unwrap_err().to_string().contains("neither"));
     // A unified hierarchy that has other controllers only is no place either.
     write(&roots.sys.join("fs/cgroup/cgroup.controllers"), "cpu pids\n");
-    assert!(Hierarchy::find(&roots).is_err());
+    assert!(Hierarchy::find(&roots, MEMORY).is_err());
+    write(&roots.sys.join("fs/cgroup/cgroup.subtree_control"), "pids\n");
+    assert_eq!(Hierarchy::find(&roots, PROCESSES).unwrap().version, Version::V2);
 }
 
 #[test]
@@ -37,13 +39,16 @@ fn of_version_2_the_nearest_cgroup_that_hands_memory_down_is_the_place() {
     write(&root.join("cgroup.subtree_control"), "cpu pids\n");
     write(&root.join("user.slice/cgroup.subtree_control"), "\n");
     write(&root.join("user.slice/session.scope/cgroup.procs"), "1\n");
-    let found = Hierarchy::find(&roots).unwrap();
+    let found = Hierarchy::find(&roots, MEMORY).unwrap();
     assert_eq!((found.version, &found.parent), (Version::V2, &root), "nobody hands it down: the root can");
     let enable = found.enable.unwrap();
-    assert_eq!((enable.file, enable.on, enable.off), (root.join("cgroup.subtree_control"), "+memory", "-memory"));
+    assert_eq!(
+        (enable.file, enable.on, enable.off),
+        (root.join("cgroup.subtree_control"), "+memory".to_owned(), "-memory".to_owned())
+    );
 
     write(&root.join("user.slice/cgroup.subtree_control"), "memory\n");
-    let found = Hierarchy::find(&roots).unwrap();
+    let found = Hierarchy::find(&roots, MEMORY).unwrap();
     assert_eq!((found.parent, found.enable.is_none()), (root.join("user.slice"), true));
 }
 
@@ -52,9 +57,9 @@ fn of_version_1_our_own_cgroup_is_the_place_where_we_see_it() {
     let (_tree, roots) = machine("4:memory,hugetlb:/docker/abc\n0::/\n");
     let root = roots.sys.join("fs/cgroup/memory");
     write(&root.join("cgroup.procs"), "1\n");
-    assert_eq!(Hierarchy::find(&roots).unwrap().parent, root, "a container sees another path");
+    assert_eq!(Hierarchy::find(&roots, MEMORY).unwrap().parent, root, "a container sees another path");
     write(&root.join("docker/abc/cgroup.procs"), "1\n");
-    let found = Hierarchy::find(&roots).unwrap();
+    let found = Hierarchy::find(&roots, MEMORY).unwrap();
     assert_eq!((found.version, found.parent.clone()), (Version::V1, root.join("docker/abc")));
 
     write(&root.join("memory.limit_in_bytes"), "9223372036854771712\n");
@@ -94,7 +99,7 @@ fn real() -> Option<Hierarchy> {
     if !fsb_testkit::root_for(TESTS) {
         return None;
     }
-    let found = Hierarchy::find(&Roots::default()).ok().filter(|found| found.version == Version::V1);
+    let found = Hierarchy::find(&Roots::default(), MEMORY).ok().filter(|found| found.version == Version::V1);
     if found.is_none() {
         fsb_testkit::left_out(TESTS, "needs version 1 of cgroups, with memory");
     }
@@ -141,9 +146,9 @@ fn what_the_kernel_refuses_leaves_nothing() {
 #[test]
 fn a_name_that_somebody_has_is_not_taken() {
     let parent = tempfile::tempdir().unwrap();
-    let first = super::free_name(parent.path(), 7);
+    let first = free_name(parent.path(), 7);
     assert_eq!(first, parent.path().join("fsb-7"));
     fs::create_dir(&first).unwrap();
-    let second = super::free_name(parent.path(), 7);
+    let second = free_name(parent.path(), 7);
     assert!(!second.exists() && second.file_name().unwrap().to_string_lossy().starts_with("fsb-7-"));
 }

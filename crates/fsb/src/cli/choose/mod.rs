@@ -20,8 +20,8 @@ use crate::results::{Output, print};
 use crate::{columns, exit};
 
 const MORE: &str = "\
-COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
---cache, --durable, --ok-exit, --time-limit, --writable
+COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric, --better, \
+--cache, --durable, --ok-exit, --writable, --network, --time-limit, --process-limit, --file-limit, --memory-limit
 Also: --mkfs-defaults, --wipe DEVICE, --uid, --gid, --force-root-user, --format F, -o FILE, --quiet, --allow-concurrent
 Examples:
   sudo fsb choose ext4 -- git clone -q /srv/linux .     which options for this work

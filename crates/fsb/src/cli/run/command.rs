@@ -36,6 +36,18 @@ pub struct CommandArguments {
     /// How long each command may take [1h]
     #[arg(long, value_name = "TIME", hide = true)]
     time_limit: Option<String>,
+    /// Processes and threads that it may have at once [4096]
+    #[arg(long, value_name = "N", hide = true)]
+    process_limit: Option<String>,
+    /// Files that each of its processes may have open [65536]
+    #[arg(long, value_name = "N", hide = true)]
+    file_limit: Option<String>,
+    /// Memory that each of its processes may allocate [all]
+    #[arg(long, value_name = "SIZE", hide = true)]
+    memory_limit: Option<String>,
+    /// It shares the network of this machine
+    #[arg(long, hide = true)]
+    network: bool,
     /// A number that it prints: a regular expression with one group, or /a/place in JSON; repeatable
     #[arg(long, value_name = "NAME=PATTERN", hide = true)]
     metric: Vec<String>,
@@ -50,9 +62,10 @@ pub struct CommandArguments {
 impl CommandArguments {
     /// Whether anything of it was given.
     fn is_empty(&self) -> bool {
-        let texts = [&self.prepare, &self.setup, &self.cleanup, &self.cache, &self.durable];
-        texts.iter().all(|text| text.is_none())
-            && self.time_limit.is_none()
+        let scripts = [&self.prepare, &self.setup, &self.cleanup, &self.cache, &self.durable];
+        let limits = [&self.time_limit, &self.process_limit, &self.file_limit, &self.memory_limit];
+        scripts.iter().chain(&limits).all(|text| text.is_none())
+            && !self.network
             && [&self.input, &self.writable, &self.metric, &self.better].iter().all(|list| list.is_empty())
             && self.ok_exit.is_empty()
     }
@@ -81,11 +94,17 @@ impl CommandArguments {
             ("verify", verify),
             ("cache", self.cache),
             ("time_limit", self.time_limit),
+            ("process_limit", self.process_limit),
+            ("file_limit", self.file_limit),
+            ("memory_limit", self.memory_limit),
         ];
         for (key, text) in scripts {
             if let Some(text) = text {
                 add(key, json!(text));
             }
+        }
+        if self.network {
+            add("network", json!(true));
         }
         match self.durable.as_deref() {
             None | Some("yes") => {}

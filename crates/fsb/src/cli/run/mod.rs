@@ -28,8 +28,8 @@ use crate::results::{Output, print_data};
 use crate::signals::{Second, Signals};
 
 const MORE: &str = "\
-COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric NAME=REGEX --better WAY, \
---cache, --durable, --ok-exit, --time-limit, --writable; --trace FILE: --pace P, --force
+COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric, --better, \
+--cache, --durable, --ok-exit, --writable, --network, --time-limit, --process-limit, --file-limit, --memory-limit; --trace FILE: --pace P, --force
 Also: --runs N, --kernel K, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, \
 --seed N, --quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --risky, \
 --mkfs-defaults, --print-plan, --allow-concurrent
