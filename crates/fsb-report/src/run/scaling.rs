@@ -1,7 +1,7 @@
 //! Rows that differ in the number of threads, of requests under way, or in their rate alone: curves, where they stop to gain,
 //! and the highest rate that is held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fsb_analysis::{Knee, knee};
 use fsb_model::units::{parse_duration, show_seconds};
@@ -17,13 +17,11 @@ const FEWEST: usize = 3;
 
 /// All curves of a page.
 pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[ShownTrial], theta: f64) -> Vec<Scaling> {
-    let params = |row: &Workload| -> Option<&Params> {
-        trials
-            .iter()
-            .find(|trial| trial.counts() && trial.what.workload == row.workload)
-            .map(|trial| &trial.what.params)
-    };
-    let params: Vec<Option<&Params>> = rows.iter().map(params).collect();
+    let mut known: HashMap<&str, &Params> = HashMap::new();
+    for trial in trials.iter().filter(|trial| trial.counts()) {
+        known.entry(&trial.what.workload).or_insert(&trial.what.params);
+    }
+    let params: Vec<Option<&Params>> = rows.iter().map(|row| known.get(&*row.workload).copied()).collect();
     let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| of(by, rows, &params)).collect();
     for curve in &mut curves {
         curve.knees = (0..targets.len()).map(|target| knee_of(curve, rows, target, theta)).collect();
