@@ -68,11 +68,13 @@ fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Opt
         return None;
     }
     let cells: Vec<&Measured> = curve.rows.iter().map(|row| &rows[*row].cells[target]).collect();
-    let value =
-        |cell: &Measured, block: u32| cell.trials.iter().find(|point| point.block == block).map(|point| point.value);
+    let by_block = |cell: &&Measured| -> HashMap<u32, f64> {
+        cell.trials.iter().map(|point| (point.block, point.value)).collect()
+    };
+    let values: Vec<HashMap<u32, f64>> = cells.iter().map(by_block).collect();
     let blocks = cells.first()?.trials.iter().map(|point| point.block);
-    let complete: Vec<Vec<f64>> =
-        blocks.filter_map(|block| cells.iter().map(|cell| value(cell, block)).collect()).collect();
+    let of_all = |block: u32| values.iter().map(|known| known.get(&block).copied()).collect();
+    let complete: Vec<Vec<f64>> = blocks.filter_map(of_all).collect();
     knee(&complete, theta).ok().flatten()
 }
 
