@@ -3,16 +3,16 @@
 //! A record may come from anybody, and a histogram says of itself how long it is. A reader that believes it makes room
 //! for four gigabytes: so it is unpacked here first, within bounds, and read only if it is as long as it says.
 
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flate2::read::ZlibDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 
 /// More bytes than this no histogram takes whose digits are believable: all of 64 bits in four digits takes half of it.
-const MOST: u64 = 16 << 20;
+const MOST: usize = 16 << 20;
 /// The mark of what is not deflated, as hdrhistogram writes it, and of what is.
 const PLAIN: u32 = 0x1c84_9313;
 const DEFLATED: u32 = 0x1c84_9314;
@@ -23,20 +23,66 @@ const MOST_DIGITS: u32 = 4;
 
 /// The histogram in a text; nothing where there is none, or one that nobody measured.
 pub fn decode(text: &str) -> Option<Histogram<u64>> {
-    let bytes = STANDARD.decode(text).ok()?;
-    let plain = match word(&bytes, 0)? {
-        PLAIN => bytes,
-        DEFLATED => {
-            let mut plain = Vec::new();
-            ZlibDecoder::new(bytes.get(8..)?).take(MOST).read_to_end(&mut plain).ok()?;
-            plain
+    Decoder::default().decode(text)
+}
+
+/// Decodes histograms one after another in the same memory: a journal has one for each of hundreds of thousands of trials.
+pub struct Decoder {
+    bytes: Vec<u8>,
+    plain: Vec<u8>,
+    inflate: Decompress,
+    deserializer: Deserializer,
+}
+
+impl Default for Decoder {
+    fn default() -> Decoder {
+        let (bytes, plain) = Default::default();
+        Decoder { bytes, plain, inflate: Decompress::new(true), deserializer: Deserializer::new() }
+    }
+}
+
+impl Decoder {
+    /// As [`decode`].
+    pub fn decode(&mut self, text: &str) -> Option<Histogram<u64>> {
+        self.bytes.clear();
+        STANDARD.decode_vec(text, &mut self.bytes).ok()?;
+        let plain = match word(&self.bytes, 0)? {
+            PLAIN => &self.bytes,
+            DEFLATED => {
+                self.inflate()?;
+                &self.plain
+            }
+            _ => return None,
+        };
+        let fits = word(plain, 0)? == PLAIN
+            && word(plain, 4)? as usize <= plain.len().checked_sub(HEADER)?
+            && word(plain, 12)? <= MOST_DIGITS;
+        fits.then(|| self.deserializer.deserialize(&mut Cursor::new(plain)).ok())?
+    }
+
+    /// Inflates what is behind the mark and the length. Returns `None` for what is no such stream, or a longer one than any
+    /// histogram.
+    fn inflate(&mut self) -> Option<()> {
+        /// At first, and more at a time.
+        const ROOM: usize = 16 << 10;
+        self.inflate.reset(true);
+        self.plain.clear();
+        let deflated = self.bytes.get(8..)?;
+        while self.plain.len() < MOST {
+            self.plain.reserve(ROOM);
+            let read = self.inflate.total_in() as usize;
+            let had = self.plain.len();
+            let status = self.inflate.decompress_vec(&deflated[read..], &mut self.plain, FlushDecompress::None).ok()?;
+            if status == Status::StreamEnd {
+                return Some(());
+            }
+            // A stream that ends too early leaves room.
+            if had == self.plain.len() && read == self.inflate.total_in() as usize {
+                return None;
+            }
         }
-        _ => return None,
-    };
-    let fits = word(&plain, 0)? == PLAIN
-        && word(&plain, 4)? as usize <= plain.len().checked_sub(HEADER)?
-        && word(&plain, 12)? <= MOST_DIGITS;
-    fits.then(|| Deserializer::new().deserialize(&mut Cursor::new(plain)).ok())?
+        None
+    }
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -66,6 +112,25 @@ mod tests {
         bytes[4..8].copy_from_slice(&0u32.to_be_bytes());
         bytes[12..16].copy_from_slice(&5u32.to_be_bytes());
         assert!(decode(&STANDARD.encode(&bytes)).is_none());
+    }
+
+    #[test]
+    fn a_stream_that_ends_too_early_is_none_and_the_decoder_goes_on() {
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram(&[1000, 70_000]), &mut bytes).unwrap();
+        let mut decoder = Decoder::default();
+        for cut in 0..bytes.len() {
+            assert!(decoder.decode(&STANDARD.encode(&bytes[..cut])).is_none(), "{cut}");
+        }
+        assert_eq!(decoder.decode(&STANDARD.encode(&bytes)), Some(histogram(&[1000, 70_000])));
+    }
+
+    #[test]
+    fn a_stream_that_never_ends_is_none() {
+        let mut bomb = flate2::write::ZlibEncoder::new(DEFLATED.to_be_bytes().to_vec(), flate2::Compression::best());
+        bomb.get_mut().extend([0; 4]);
+        std::io::Write::write_all(&mut bomb, &vec![0; 2 * MOST]).unwrap();
+        assert!(decode(&STANDARD.encode(bomb.finish().unwrap())).is_none());
     }
 
     proptest! {

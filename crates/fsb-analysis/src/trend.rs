@@ -8,7 +8,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::description::quantile;
 use crate::distribution::normal_two_sided;
 use crate::error::{AnalysisError, logarithms};
 use crate::interval::exp;
@@ -47,19 +46,21 @@ pub fn trend(values: &[f64]) -> Result<Option<Trend>, AnalysisError> {
     if n < 3 {
         return Ok(None);
     }
-    let against_earlier =
-        |later: usize| values[..later].iter().map(move |earlier| values[later].total_cmp(earlier) as i64);
-    let score = (1..n).flat_map(against_earlier).sum::<i64>();
-    let slopes = slopes(&logs);
-    let ties = tie_sizes(values);
-    let pairs = (n * (n - 1) / 2) as f64;
-    let untied = pairs - ties.iter().map(|t| (t * (t - 1) / 2) as f64).sum::<f64>();
+    let mut slopes = slopes(&logs);
+    let mut sorted = values.to_vec();
+    // Sorting them by merging counts the pairs that are out of order.
+    let falling = inversions(&mut sorted, &mut vec![0.0; n], &mut |a, b| a.total_cmp(b).is_lt());
+    let ties = tie_sizes(&sorted);
+    let pairs = n * (n - 1) / 2;
+    let tied: usize = ties.iter().map(|t| t * (t - 1) / 2).sum();
+    let score = (pairs - tied) as i64 - 2 * falling as i64;
+    let (pairs, untied) = (pairs as f64, (pairs - tied) as f64);
     if untied == 0.0 {
         return Ok(Some(Trend { tau: 0.0, p_value: 1.0, change: 1.0 }));
     }
     let tau = score as f64 / (pairs * untied).sqrt();
     let p_value = if ties.is_empty() && n <= MOST_COUNTED { exact(n, score) } else { approximate(n, score, &ties) };
-    Ok(Some(Trend { tau, p_value, change: exp(quantile(&slopes, 0.5)? * (n - 1) as f64) }))
+    Ok(Some(Trend { tau, p_value, change: exp(median(&mut slopes) * (n - 1) as f64) }))
 }
 
 /// The slopes between all pairs, a unit of the run order: of as many values as memory is to hold pairs of.
@@ -74,10 +75,49 @@ fn slopes(logs: &[f64]) -> Vec<f64> {
     slopes
 }
 
+/// The same median as [`quantile`](crate::quantile) has, without sorting what lies on its two sides.
+fn median(values: &mut [f64]) -> f64 {
+    let middle = values.len() / 2;
+    let is_even = values.len() % 2 == 0;
+    let (below, above, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    if !is_even {
+        return *above;
+    }
+    let below = below.iter().copied().max_by(f64::total_cmp).unwrap_or(*above);
+    below * 0.5 + *above * 0.5
+}
+
+/// Sorts the values and returns the number of pairs that were in falling order (Knight 1966).
+fn inversions(values: &mut [f64], spare: &mut [f64], is_less: &mut impl FnMut(&f64, &f64) -> bool) -> u64 {
+    let middle = values.len() / 2;
+    if middle == 0 {
+        return 0;
+    }
+    let (left, right) = values.split_at_mut(middle);
+    let mut falling =
+        inversions(left, &mut spare[..middle], is_less) + inversions(right, &mut spare[middle..], is_less);
+    let (mut at_left, mut at_right) = (0, 0);
+    for place in spare.iter_mut() {
+        let takes_right = match (left.get(at_left), right.get(at_right)) {
+            (Some(left), Some(right)) => is_less(right, left),
+            (None, _) => true,
+            (_, None) => false,
+        };
+        if takes_right {
+            falling += (left.len() - at_left) as u64;
+            *place = right[at_right];
+            at_right += 1;
+        } else {
+            *place = left[at_left];
+            at_left += 1;
+        }
+    }
+    values.copy_from_slice(spare);
+    falling
+}
+
 /// Sizes of the groups of equal values.
-fn tie_sizes(values: &[f64]) -> Vec<usize> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+fn tie_sizes(sorted: &[f64]) -> Vec<usize> {
     sorted.chunk_by(|a, b| a == b).map(<[f64]>::len).filter(|size| *size > 1).collect()
 }
 
@@ -110,6 +150,7 @@ fn approximate(n: usize, score: i64, ties: &[usize]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::description::quantile;
     use proptest::prelude::*;
 
     #[test]
@@ -133,6 +174,22 @@ mod tests {
     }
 
     #[test]
+    fn the_comparisons_of_a_trend_grow_with_n_log_n() {
+        let comparisons = |n: u32| {
+            let mut values: Vec<f64> = (0..n).map(|place| f64::from(place.wrapping_mul(2_654_435_761) >> 7)).collect();
+            let mut count = 0;
+            inversions(&mut values, &mut vec![0.0; n as usize], &mut |a, b| {
+                count += 1;
+                a < b
+            });
+            assert!(values.is_sorted());
+            count
+        };
+        let (few, many) = (comparisons(1000), comparisons(10_000));
+        assert!(many < 15 * few, "{few} comparisons for 1000 values, {many} for 10,000");
+    }
+
+    #[test]
     fn equal_values_have_no_trend() {
         assert_eq!(trend(&[7.0; 9]).unwrap(), Some(Trend { tau: 0.0, p_value: 1.0, change: 1.0 }));
         assert_eq!(trend(&[7.0, 8.0]).unwrap(), None);
@@ -146,6 +203,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_score_and_the_median_slope_are_those_of_all_pairs(ranks in prop::collection::vec(1u32..30, 3..60)) {
+            let values: Vec<f64> = ranks.iter().map(|rank| f64::from(*rank)).collect();
+            let pairs = (1..values.len()).flat_map(|later| (0..later).map(move |earlier| (earlier, later)));
+            let falling = pairs.filter(|(earlier, later)| values[*later] < values[*earlier]).count();
+            let n = values.len();
+            prop_assert_eq!(inversions(&mut values.clone(), &mut vec![0.0; n], &mut |a, b| a < b), falling as u64);
+            let mut slopes = slopes(&logarithms(&values).unwrap());
+            let sorted = quantile(&slopes, 0.5).unwrap();
+            prop_assert_eq!(median(&mut slopes), sorted);
+        }
+
         #[test]
         fn backwards_is_the_opposite(values in prop::collection::vec(1.0f64..100.0, 3..80)) {
             let there = trend(&values).unwrap().unwrap();

@@ -119,20 +119,24 @@ impl From<Shown> for Trial {
 pub fn read(path: &Path) -> Result<Stored, StoreError> {
     let mut reader = Reader::open(path)?;
     let mut trials = ShownTrials::default();
-    let mut numbers: Vec<usize> = Vec::new();
+    let mut lines: Vec<u32> = Vec::new();
     let warnings = reader.trials(|line, shown: Shown| {
-        numbers.push(line);
+        lines.push(u32::try_from(line).unwrap_or(u32::MAX));
         trials.push(&shown.into());
     })?;
     let mut trials = trials.finish();
-    let heirs = heirs(&trials, &numbers);
-    let mut merged: BTreeMap<usize, BTreeMap<String, Histogram<u64>>> = BTreeMap::new();
+    let heirs = heirs(&trials);
+    let mut merged: BTreeMap<u32, BTreeMap<String, Histogram<u64>>> = BTreeMap::new();
+    let mut decoder = histogram::Decoder::default();
     reader.trials(|line, Latencies { latency, .. }: Latencies| {
-        let Some(heir) = heirs.get(&line) else { return };
+        // Both passes show the same lines in the same order.
+        let place = lines.binary_search(&u32::try_from(line).unwrap_or(u32::MAX)).ok();
+        let Some(heir) = place.and_then(|place| heirs[place]) else { return };
+        let sums = merged.entry(heir).or_default();
         for (operation, text) in latency {
             // As the report takes them: what is no histogram, and what does not fit to the first one, is left out.
-            let Some(found) = histogram::decode(&text) else { continue };
-            match merged.entry(*heir).or_default().entry(operation) {
+            let Some(found) = decoder.decode(&text) else { continue };
+            match sums.entry(operation) {
                 std::collections::btree_map::Entry::Vacant(place) => drop(place.insert(found)),
                 std::collections::btree_map::Entry::Occupied(mut sum) => drop(sum.get_mut().add(found)),
             }
@@ -140,25 +144,30 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
     })?;
     for (heir, histograms) in merged {
         let encoded = histograms.into_iter().filter_map(|(operation, sum)| Some((operation, encode_foreign(&sum)?)));
-        trials[heir].latency = encoded.collect();
+        trials[heir as usize].latency = encoded.collect();
     }
     Ok(Stored { record: reader.record, trials, warnings })
 }
 
-/// The lines whose latencies count, each with the trial that is to have those of its cell: of the last attempts in each
-/// block, where they ended well, the first one.
-fn heirs(trials: &[ShownTrial], numbers: &[usize]) -> HashMap<usize, usize> {
-    let mut last: BTreeMap<(&str, &str, u32), usize> = BTreeMap::new();
-    for (place, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.counts()) {
-        let held = last.entry((&trial.what.target, &trial.what.workload, trial.block)).or_insert(place);
-        if (trial.attempt, trial.order) >= (trials[*held].attempt, trials[*held].order) {
-            *held = place;
+/// The trial, by its place, that is to have the latencies of each: of the last attempts in each block of a cell, where they
+/// ended well, the first one. `None` for trials whose latencies do not count.
+fn heirs(trials: &[ShownTrial]) -> Vec<Option<u32>> {
+    let mut cells: HashMap<(&str, &str), Vec<u32>> = HashMap::new();
+    for (place, trial) in (0..).zip(trials).filter(|(_, trial)| trial.counts()) {
+        cells.entry((&trial.what.target, &trial.what.workload)).or_default().push(place);
+    }
+    let mut heirs = vec![None; trials.len()];
+    for mut places in cells.into_values() {
+        let of = |place: &u32| &trials[*place as usize];
+        // The sort keeps the order of equals: the last one of them is the last one that was made.
+        places.sort_by_key(|place| (of(place).block, of(place).attempt, of(place).order));
+        let last = places.chunk_by(|one, next| of(one).block == of(next).block).filter_map(|block| block.last());
+        let good: Vec<u32> = last.copied().filter(|place| of(place).outcome == Outcome::Ok).collect();
+        for place in &good {
+            heirs[*place as usize] = good.first().copied();
         }
     }
-    let mut first: HashMap<(&str, &str), usize> = HashMap::new();
-    let good = last.into_iter().filter(|(_, place)| trials[*place].outcome == Outcome::Ok);
-    good.map(|((target, workload, _), place)| (numbers[place], *first.entry((target, workload)).or_insert(place)))
-        .collect()
+    heirs
 }
 
 #[cfg(test)]

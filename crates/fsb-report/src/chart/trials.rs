@@ -1,5 +1,7 @@
 //! A workload of a run: estimates with their intervals at the left, every trial in run order at the right.
 
+use std::collections::BTreeMap;
+
 use fsb_analysis::Estimate;
 use serde_json::{Value, json};
 
@@ -7,7 +9,7 @@ use super::axis::unit;
 use super::figure::{figure, short};
 use super::look::{brief, color, dash, key, mark, plain};
 use super::member::{Chart, ChartKind, Draw};
-use crate::run::summary::Workload;
+use crate::run::summary::{TrialPoint, Workload};
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "trials", draw: Draw::Row(draw) };
@@ -24,12 +26,13 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let ranked = workload.cells.iter().enumerate().filter(|(target, _)| !row.cells[*target].unranked);
     let present: Vec<(usize, &Estimate)> =
         ranked.filter_map(|(target, cell)| Some((target, cell.estimate.as_ref()?))).collect();
+    let orders = Orders::of(workload);
     let traces: Vec<Value> = present
         .iter()
         .flat_map(|(target, estimate)| {
             let name = plain(&view.names[*target]);
             let mut traces = vec![estimate_trace(&name, workload, *target, estimate, scale.divisor)];
-            traces.extend(run_order(&name, workload, *target, scale.divisor));
+            traces.extend(run_order(&name, workload, &orders, *target, scale.divisor));
             traces
         })
         .collect();
@@ -85,10 +88,9 @@ fn estimate_trace(name: &str, workload: &Workload, target: usize, estimate: &Est
 }
 
 /// Trials of one target, and rings around its outliers.
-fn run_order(name: &str, workload: &Workload, target: usize, divisor: f64) -> Vec<Value> {
+fn run_order(name: &str, workload: &Workload, orders: &Orders, target: usize, divisor: f64) -> Vec<Value> {
     let trials = &workload.cells[target].trials;
-    let x: Vec<Value> =
-        trials.iter().map(|point| short(f64::from(point.block) + offset(workload, point.block, point.order))).collect();
+    let x: Vec<Value> = trials.iter().map(|point| short(orders.place(point, workload.cells.len()))).collect();
     let y: Vec<Value> = trials.iter().map(|point| short(point.value / divisor)).collect();
     let texts: Vec<String> = trials
         .iter()
@@ -111,13 +113,25 @@ fn run_order(name: &str, workload: &Workload, target: usize, divisor: f64) -> Ve
     rings.into_iter().chain([points]).collect()
 }
 
-/// Trials of a block stand beside each other in the order in which they were made.
-fn offset(workload: &Workload, block: u32, order: u32) -> f64 {
-    let orders = workload.cells.iter().flat_map(|cell| &cell.trials).filter(|point| point.block == block);
-    let (mut before, mut all) = (0.0, 0.0);
-    for point in orders {
-        all += 1.0;
-        before += f64::from(u8::from(point.order < order));
+/// The orders of all trials of each block, sorted: trials of a block are drawn beside each other in the order in which they
+/// were made.
+struct Orders(BTreeMap<u32, Vec<u32>>);
+
+impl Orders {
+    fn of(workload: &Workload) -> Orders {
+        let mut blocks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for point in workload.cells.iter().flat_map(|cell| &cell.trials) {
+            blocks.entry(point.block).or_default().push(point.order);
+        }
+        blocks.values_mut().for_each(|orders| orders.sort_unstable());
+        Orders(blocks)
     }
-    (before - (all - 1.0) / 2.0) * 0.6 / f64::max(workload.cells.len() as f64, 2.0)
+
+    /// The place of a trial on the axis of blocks.
+    fn place(&self, point: &TrialPoint, targets: usize) -> f64 {
+        let orders = self.0.get(&point.block).map_or(&[][..], Vec::as_slice);
+        let before = orders.partition_point(|order| *order < point.order) as f64;
+        let middle = (orders.len() as f64 - 1.0) / 2.0;
+        f64::from(point.block) + (before - middle) * 0.6 / f64::max(targets as f64, 2.0)
+    }
 }

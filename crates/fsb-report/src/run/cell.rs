@@ -8,6 +8,7 @@ use fsb_model::{Metric, Outcome};
 
 use super::course::Course;
 use super::latency;
+use super::secondary;
 use super::shown::{MetricKind, ShownTrial};
 use super::summary::{Lost, Measured, Secondary, State, TrialPoint};
 
@@ -48,7 +49,7 @@ pub(super) fn cell(trials: &[&ShownTrial], primary: &Metric, target: Option<&Tar
         not_stationary: None,
         trials: points,
         lost,
-        secondary: secondary(&good, primary),
+        secondary: beside(&good, primary),
         latency: latency::merged(&good),
         course: Course::of(&valued),
     }
@@ -98,7 +99,7 @@ fn absence(trials: &[&ShownTrial], lost: &[Lost], target: Option<&TargetRecord>)
 }
 
 /// Every other metric of the good trials, in the order in which they record them.
-fn secondary(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
+fn beside(good: &[&ShownTrial], primary: &Metric) -> Vec<Secondary> {
     let mut names: Vec<&MetricKind> = Vec::new();
     for metric in good.iter().flat_map(|trial| &trial.metrics) {
         if metric.kind.name != primary.name && !names.iter().any(|known| known.name == metric.kind.name) {
@@ -124,6 +125,6 @@ fn described(good: &[&ShownTrial], metric: &MetricKind) -> Option<Secondary> {
         description,
         interval,
         against: None,
-        points,
+        points: if secondary::is_compared(&metric.name) { points } else { Vec::new() },
     })
 }

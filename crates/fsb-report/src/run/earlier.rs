@@ -1,5 +1,7 @@
 //! The difference between a run and an earlier run of the same plan.
 
+use std::collections::HashMap;
+
 use fsb_model::RunRecord;
 use serde::Serialize;
 
@@ -90,8 +92,9 @@ pub(super) fn compare(
 ) -> Option<EarlierRun> {
     let mut cases = 0;
     let mut changes: Vec<CellChange> = Vec::new();
+    let old_rows: HashMap<&str, &Workload> = then.rows.iter().rev().map(|old| (&*old.workload, old)).collect();
     for row in &now.rows {
-        let Some(old) = then.rows.iter().find(|old| old.workload == row.workload) else { continue };
+        let Some(old) = old_rows.get(&*row.workload) else { continue };
         if record.units.get(&row.workload) != earlier.units.get(&row.workload) {
             continue;
         }

@@ -1,5 +1,7 @@
 //! Rows: one a workload.
 
+use std::collections::HashMap;
+
 use fsb_analysis::{
     BlockValue, Outcome, Pair, Ranking, RoundLogs, RowState, Weighted, hold_over_page, row_state_on_page, scatter,
 };
@@ -12,14 +14,15 @@ use crate::mark;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
 pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
-    let mut rows: Vec<Workload> = labels(record, trials).into_iter().map(|label| row(record, label, trials)).collect();
+    let cases = cases(record, trials);
+    let mut rows: Vec<Workload> = cases.iter().map(|case| row(record, case)).collect();
     let barred = risks::barred(record);
     rows.iter_mut().for_each(|row| row.ranking.bar(barred.iter().copied()));
     hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
     let of_run = withheld::of_run(record, trials);
     // A target alone is not judged.
-    for row in rows.iter_mut().filter(|_| record.plan.targets.len() > 1) {
-        let found = of_run.clone().or_else(|| withheld::of_case(record, &row.workload, trials));
+    for (row, case) in rows.iter_mut().zip(&cases).filter(|_| record.plan.targets.len() > 1) {
+        let found = of_run.clone().or_else(|| withheld::of_case(record, case.label, &case.trials));
         row.withheld = found.filter(|_| row.ranking.outcome != Outcome::Nothing);
         if row.withheld.is_some() {
             row.ranking.withhold();
@@ -38,14 +41,30 @@ pub(super) fn rows(record: &RunRecord, trials: &[ShownTrial]) -> Vec<Workload> {
     rows
 }
 
-fn labels<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<&'a str> {
-    let mut labels: Vec<&str> = record.cells.iter().map(|cell| cell.label.as_str()).collect();
-    for trial in trials.iter().filter(|trial| trial.counts()) {
-        if !labels.contains(&trial.what.workload.as_str()) {
-            labels.push(&trial.what.workload);
-        }
+/// The trials that count of one case.
+struct Case<'a> {
+    label: &'a str,
+    trials: Vec<&'a ShownTrial>,
+}
+
+/// Sorts the trials that count into cases: those of the plan in its order, then those that only the trials know. Each
+/// trial is visited once, for a run may have hundreds of thousands.
+fn cases<'a>(record: &'a RunRecord, trials: &'a [ShownTrial]) -> Vec<Case<'a>> {
+    let case = |label| Case { label, trials: Vec::new() };
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for label in record.cells.iter().map(|cell| cell.label.as_str()) {
+        places.entry(label).or_insert(cases.len());
+        cases.push(case(label));
     }
-    labels
+    for trial in trials.iter().filter(|trial| trial.counts()) {
+        let place = *places.entry(&trial.what.workload).or_insert(cases.len());
+        if place == cases.len() {
+            cases.push(case(&trial.what.workload));
+        }
+        cases[place].trials.push(trial);
+    }
+    cases
 }
 
 /// A row while its run goes on.
@@ -64,23 +83,24 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
     };
-    let row = |label: &str| {
-        let (primary, cells) = cells(record, label, trials);
+    let row = |case: Case<'_>| {
+        let (primary, cells) = cells(record, &case);
         let samples = samples(record, &cells.iter().map(|(cell, _)| cell).collect::<Vec<_>>());
-        (label.to_owned(), primary.better, samples)
+        // What would not be judged is not decided.
+        let spoilt = withheld::is_spoilt(record, case.label, &case.trials);
+        (case.label.to_owned(), primary.better, samples, spoilt)
     };
-    let rows: Vec<(String, Better, Vec<Vec<BlockValue>>)> = labels(record, trials).into_iter().map(row).collect();
+    let rows: Vec<(String, Better, Vec<Vec<BlockValue>>, bool)> =
+        cases(record, trials).into_iter().map(row).collect();
     let pairs = |samples: &[Vec<BlockValue>]| {
         let present = samples.iter().filter(|values| !values.is_empty()).count();
         present * present.saturating_sub(1) / 2
     };
-    let page: usize = rows.iter().map(|(_, _, samples)| pairs(samples)).sum();
+    let page: usize = rows.iter().map(|(_, _, samples, _)| pairs(samples)).sum();
     let nothing = RowState { decided: false, half_width: None, enough: false };
-    let now = |(workload, better, samples): (String, Better, Vec<Vec<BlockValue>>)| {
+    let now = |(workload, better, samples, spoilt): (String, Better, Vec<Vec<BlockValue>>, bool)| {
         let state = row_state_on_page(&samples, &record.looks, better, record.plan.theta, precision, page);
         let state = state.unwrap_or(nothing);
-        // What would not be judged is not decided.
-        let spoilt = withheld::is_spoilt(record, &workload, trials);
         let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
         RowNow { workload, state }
     };
@@ -88,21 +108,23 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
 }
 
 /// The metric that a row is compared by, and its cells with their rounds, one a target.
-fn cells(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
-    let trials: Vec<&ShownTrial> =
-        trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect();
-    let primary = trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Metric::from);
+fn cells(record: &RunRecord, case: &Case<'_>) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
+    let primary = case.trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Metric::from);
+    let mut by_target: HashMap<&str, Vec<&ShownTrial>> = HashMap::new();
+    for trial in &case.trials {
+        by_target.entry(&trial.what.target).or_default().push(trial);
+    }
     let cell = |target: &Target| {
-        let own: Vec<&ShownTrial> = trials.iter().copied().filter(|trial| trial.what.target == target.name).collect();
-        let rounds = stretches::rounds(&own, &primary);
-        (cell::cell(&own, &primary, record.targets.get(&target.name)), rounds)
+        let own = by_target.get(&*target.name).map_or(&[][..], Vec::as_slice);
+        let rounds = stretches::rounds(own, &primary);
+        (cell::cell(own, &primary, record.targets.get(&target.name)), rounds)
     };
     let cells = record.plan.targets.iter().map(cell).collect();
     (primary, cells)
 }
 
-fn row(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Workload {
-    let (primary, cells) = cells(record, label, trials);
+fn row(record: &RunRecord, case: &Case<'_>) -> Workload {
+    let (primary, cells) = cells(record, case);
     let (mut cells, rounds): (Vec<Measured>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
     let ranking = rank(record, &cells, primary.better);
     for (index, cell) in cells.iter_mut().enumerate() {
@@ -111,9 +133,9 @@ fn row(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Workload {
         cell.scatter = spread.and_then(|spread| scatter(spread, &rounds[0], &rounds[index]));
         cell.not_stationary = stretches::judged(&rounds[index], record.plan.theta);
     }
-    let operation = trials.iter().find(|trial| trial.counts() && trial.what.workload == label);
+    let operation = case.trials.first();
     Workload {
-        workload: label.to_owned(),
+        workload: case.label.to_owned(),
         operation: operation.map(|trial| trial.what.operation.clone()).unwrap_or_default(),
         durable: operation.is_some_and(|trial| trial.what.is_durable()),
         metric: primary.name,

@@ -1,7 +1,7 @@
 //! Rows that differ in the number of threads, of requests under way, or in their rate alone: curves, where they stop to gain,
 //! and the highest rate that is held.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fsb_analysis::{Knee, knee};
 use fsb_model::units::{parse_duration, show_seconds};
@@ -17,13 +17,11 @@ const FEWEST: usize = 3;
 
 /// All curves of a page.
 pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[ShownTrial], theta: f64) -> Vec<Scaling> {
-    let params = |row: &Workload| -> Option<&Params> {
-        trials
-            .iter()
-            .find(|trial| trial.counts() && trial.what.workload == row.workload)
-            .map(|trial| &trial.what.params)
-    };
-    let params: Vec<Option<&Params>> = rows.iter().map(params).collect();
+    let mut known: HashMap<&str, &Params> = HashMap::new();
+    for trial in trials.iter().filter(|trial| trial.counts()) {
+        known.entry(&trial.what.workload).or_insert(&trial.what.params);
+    }
+    let params: Vec<Option<&Params>> = rows.iter().map(|row| known.get(&*row.workload).copied()).collect();
     let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| of(by, rows, &params)).collect();
     for curve in &mut curves {
         curve.knees = (0..targets.len()).map(|target| knee_of(curve, rows, target, theta)).collect();
@@ -70,11 +68,13 @@ fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Opt
         return None;
     }
     let cells: Vec<&Measured> = curve.rows.iter().map(|row| &rows[*row].cells[target]).collect();
-    let value =
-        |cell: &Measured, block: u32| cell.trials.iter().find(|point| point.block == block).map(|point| point.value);
+    let by_block = |cell: &&Measured| -> HashMap<u32, f64> {
+        cell.trials.iter().map(|point| (point.block, point.value)).collect()
+    };
+    let values: Vec<HashMap<u32, f64>> = cells.iter().map(by_block).collect();
     let blocks = cells.first()?.trials.iter().map(|point| point.block);
-    let complete: Vec<Vec<f64>> =
-        blocks.filter_map(|block| cells.iter().map(|cell| value(cell, block)).collect()).collect();
+    let of_all = |block: u32| values.iter().map(|known| known.get(&block).copied()).collect();
+    let complete: Vec<Vec<f64>> = blocks.filter_map(of_all).collect();
     knee(&complete, theta).ok().flatten()
 }
 

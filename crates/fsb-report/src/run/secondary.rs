@@ -45,6 +45,11 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
     }
 }
 
+/// Whether values of a metric are compared with others.
+pub(super) fn is_compared(metric: &str) -> bool {
+    metric == CPU || metric == SPACE || metric.ends_with(WITH_DEFERRED)
+}
+
 /// The values to compare and the direction that is good. Returns `None` for metrics that are not compared, and where a
 /// value is zero.
 fn samples(row: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {

@@ -275,7 +275,7 @@ pub struct Secondary {
     /// without. Corrected for all such comparisons of the page. Absent for other metrics and where not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<Comparison>,
-    /// The values that a comparison rests on.
+    /// The values that a comparison rests on. Empty if the metric is not compared.
     #[serde(skip)]
     pub(crate) points: Vec<BlockValue>,
 }

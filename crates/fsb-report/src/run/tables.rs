@@ -1,5 +1,7 @@
 //! The tables of a run.
 
+use std::collections::BTreeMap;
+
 use fsb_analysis::{Comparison, LEVEL, Outcome, Verdict};
 use fsb_model::{Unit, metric};
 
@@ -201,28 +203,25 @@ fn spoken(name: &str) -> String {
 
 /// Every trial, blocks down, targets across.
 pub(super) fn trials(summary: &Summary, workload: &Workload) -> Table {
-    let mut blocks: Vec<u32> =
-        workload.cells.iter().flat_map(|cell| cell.trials.iter().map(|point| point.block)).collect();
-    blocks.extend(workload.cells.iter().flat_map(|cell| cell.lost.iter().map(|lost| lost.block)));
-    blocks.sort_unstable();
-    blocks.dedup();
-    let row = |block: u32| {
-        let cells = workload.cells.iter().map(|cell| trial(workload, cell, block));
-        TableRow::new(block.to_string(), cells.collect())
+    let mut rows: BTreeMap<u32, Vec<TableCell>> = BTreeMap::new();
+    let columns = workload.cells.len();
+    let mut put = |block: u32, column: usize, cell: TableCell| {
+        let empty = || (0..columns).map(|_| TableCell::of("–")).collect();
+        let row: &mut Vec<TableCell> = rows.entry(block).or_insert_with(empty);
+        row[column] = cell;
     };
-    let rows = blocks.into_iter().map(row).collect();
+    for (column, cell) in workload.cells.iter().enumerate() {
+        for lost in &cell.lost {
+            put(lost.block, column, TableCell::absent(lost.reason.clone()));
+        }
+        for point in &cell.trials {
+            let small = if point.outlier { "outlier" } else { "" };
+            let shown = TableCell::of(workload.unit.show(point.value));
+            put(point.block, column, TableCell { small: small.to_owned(), ..shown });
+        }
+    }
+    let rows = rows.into_iter().map(|(block, cells)| TableRow::new(block.to_string(), cells)).collect();
     Table::of_columns("Every trial, by block", "Block", &names(summary), rows)
-}
-
-fn trial(workload: &Workload, cell: &Measured, block: u32) -> TableCell {
-    if let Some(point) = cell.trials.iter().find(|point| point.block == block) {
-        let small = if point.outlier { "outlier" } else { "" };
-        return TableCell { small: small.to_owned(), ..TableCell::of(workload.unit.show(point.value)) };
-    }
-    match cell.lost.iter().find(|lost| lost.block == block) {
-        Some(lost) => TableCell::absent(lost.reason.clone()),
-        None => TableCell::of("–"),
-    }
 }
 
 /// Requested beside observed.

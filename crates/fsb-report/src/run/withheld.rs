@@ -1,6 +1,6 @@
 //! Cases that are not judged although they have values: the reasons, and what would help.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 
 use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
@@ -93,14 +93,13 @@ pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withhe
 }
 
 /// The reason why this case is not judged.
-pub(super) fn of_case(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> Option<Withheld> {
-    let own = of_label(label, trials);
+pub(super) fn of_case(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withheld> {
     let cause = match record.memory {
         Some(_) => record.memory_lacking(label).map(lacking),
         // Older records, and memory that could not be touched at all.
         None => memory(record).filter(|_| own.iter().any(|trial| trial.what.writes())),
     };
-    spoilt(record, label, &own).or(cause.map(|cause| Withheld::Memory { cause }))
+    spoilt(record, label, own).or(cause.map(|cause| Withheld::Memory { cause }))
 }
 
 fn lacking(memory: MemoryTouched) -> String {
@@ -133,12 +132,8 @@ fn memory_cause(warning: &str) -> Option<String> {
 }
 
 /// Whether interference or failed validity checks affect most trials of a case, so that more blocks may help.
-pub(super) fn is_spoilt(record: &RunRecord, label: &str, trials: &[ShownTrial]) -> bool {
-    spoilt(record, label, &of_label(label, trials)).is_some()
-}
-
-fn of_label<'a>(label: &str, trials: &'a [ShownTrial]) -> Vec<&'a ShownTrial> {
-    trials.iter().filter(|trial| trial.counts() && trial.what.workload == label).collect()
+pub(super) fn is_spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> bool {
+    spoilt(record, label, own).is_some()
 }
 
 /// Whether every target has several samples of the case in each block, so that interference falls on all alike.
@@ -171,11 +166,20 @@ fn spoilt(record: &RunRecord, label: &str, own: &[&ShownTrial]) -> Option<Withhe
 
 /// Counts trials without a value and all trials, of cells that have values: the others do not compete.
 fn lost(trials: &[ShownTrial]) -> (usize, usize) {
-    let counted: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let place = |trial: &ShownTrial| (trial.what.target.clone(), trial.what.workload.clone());
-    let measured: BTreeSet<(String, String)> =
-        counted.iter().filter(|trial| trial.outcome == Outcome::Ok).map(|trial| place(trial)).collect();
-    let of_measured: Vec<&&ShownTrial> = counted.iter().filter(|trial| measured.contains(&place(trial))).collect();
-    let lost = of_measured.iter().filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Invalid)).count();
-    (lost, of_measured.len())
+    /// Trials of one cell.
+    #[derive(Default)]
+    struct Counted {
+        all: usize,
+        lost: usize,
+        measured: bool,
+    }
+    let mut cells: HashMap<(&str, &str), Counted> = HashMap::new();
+    for trial in trials.iter().filter(|trial| trial.counts()) {
+        let cell = cells.entry((&trial.what.target, &trial.what.workload)).or_default();
+        cell.all += 1;
+        cell.lost += usize::from(matches!(trial.outcome, Outcome::Failed | Outcome::Invalid));
+        cell.measured |= trial.outcome == Outcome::Ok;
+    }
+    let measured = cells.into_values().filter(|cell| cell.measured);
+    measured.fold((0, 0), |(lost, all), cell| (lost + cell.lost, all + cell.all))
 }

@@ -4,6 +4,7 @@
 //! its workload is compared by, with an empty value and the reason as its outcome. Columns are read by name; new ones
 //! come only at the end.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
 use fsb_model::metric::{self, Role};
@@ -50,8 +51,15 @@ pub(super) fn render(trials: &[ShownTrial], summary: &Summary) -> String {
     let unjudged = unjudged.map(text);
     let unjudged = unjudged.as_deref();
     write(&with(&COLUMNS.map(str::to_owned), UNJUDGED));
-    for trial in trials.iter().filter(|trial| trial.counts()) {
-        for (metric, value) in lines(trial, trials) {
+    let counted = || trials.iter().filter(|trial| trial.counts());
+    let mut kinds: HashMap<&str, &MetricKind> = HashMap::new();
+    for trial in counted() {
+        if let Some(metric) = trial.primary() {
+            kinds.entry(&trial.what.workload).or_insert(&metric.kind);
+        }
+    }
+    for trial in counted() {
+        for (metric, value) in lines(trial, &kinds) {
             write(&with(&record(trial, metric, value, summary), unjudged.unwrap_or_default()));
         }
     }
@@ -60,10 +68,12 @@ pub(super) fn render(trials: &[ShownTrial], summary: &Summary) -> String {
 }
 
 /// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
-fn lines<'a>(trial: &'a ShownTrial, trials: &'a [ShownTrial]) -> Vec<(Option<&'a MetricKind>, Option<f64>)> {
+fn lines<'a>(
+    trial: &'a ShownTrial,
+    kinds: &HashMap<&str, &'a MetricKind>,
+) -> Vec<(Option<&'a MetricKind>, Option<f64>)> {
     if trial.outcome != Outcome::Ok {
-        let same = |other: &&ShownTrial| other.counts() && other.what.workload == trial.what.workload;
-        return vec![(trials.iter().filter(same).find_map(ShownTrial::primary).map(|metric| &*metric.kind), None)];
+        return vec![(kinds.get(&*trial.what.workload).copied(), None)];
     }
     let belongs = |(place, metric): &(usize, &ShownMetric)| {
         *place == 0 || metric::find(&metric.kind.name).is_some_and(|kind| kind.role != Role::Cost)
