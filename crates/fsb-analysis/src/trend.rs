@@ -78,7 +78,7 @@ fn slopes(logs: &[f64]) -> Vec<f64> {
 /// The same median as [`quantile`](crate::quantile) has, without sorting what lies on its two sides.
 fn median(values: &mut [f64]) -> f64 {
     let middle = values.len() / 2;
-    let is_even = values.len() % 2 == 0;
+    let is_even = values.len().is_multiple_of(2);
     let (below, above, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
     if !is_even {
         return *above;
