@@ -26,6 +26,17 @@ impl<W: World> Resolver<W> {
         Ok(())
     }
 
+    /// A task no longer shares its descriptors or its working directory with others.
+    pub fn unshare(&mut self, task: u32, own: Shared) {
+        self.tables.unshare(task, own);
+    }
+
+    /// A thread runs another program and takes its process's number: what it had open is what the process has.
+    pub fn take_place(&mut self, thread: u32, process: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        self.tables.exchange(thread, process);
+        self.exit(thread, now, sink)
+    }
+
     /// A task has ended.
     pub fn exit(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
         if !self.tables.knows(task) {

@@ -63,6 +63,10 @@ pub enum Unseen {
     Lost,
     /// Calls of processes that are counted in a namespace of their own.
     Namespace,
+    /// Calls of tasks that escaped the tracer.
+    Untraced,
+    /// Calls that a seccomp supervisor of the program's own allowed: its verdict comes before ours.
+    Supervised,
 }
 
 impl Unseen {
@@ -74,6 +78,8 @@ impl Unseen {
             Unseen::Foreign => "calls of programs for another kind of processor",
             Unseen::Lost => "calls that came faster than they could be written down",
             Unseen::Namespace => "calls of processes in a PID namespace of their own",
+            Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
+            Unseen::Supervised => "calls that a seccomp supervisor of the program decides on",
         }
     }
 }
