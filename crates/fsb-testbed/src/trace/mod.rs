@@ -4,6 +4,7 @@
 
 mod ebpf;
 mod filter;
+mod inherited;
 
 use std::io::{self, IoSliceMut};
 use std::os::raw::c_int;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use ebpf::{Ended, Event, Watch, Woken};
 pub use filter::{HERE, Rule, install};
+pub use inherited::{close_at_exec, leave_keyring_of_others};
 
 /// Options of PTRACE_SEIZE: calls are told from signals; new tasks, exec and the filter's stops are events.
 const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
