@@ -104,6 +104,11 @@ impl<W: World> Resolver<W> {
         *self.unseen.entry(what).or_default() += 1;
     }
 
+    /// Returns whether a path is below the root.
+    pub fn is_below_root(&self, path: &[u8]) -> bool {
+        below(&self.root, path).is_some()
+    }
+
     /// Whether exec closes a descriptor.
     pub fn close_on_exec(&mut self, task: u32, fd: i32, closes: bool) {
         self.tables.close_on_exec(task, fd, closes);
@@ -198,7 +203,7 @@ impl<W: World> Resolver<W> {
         } else if raw.kind == Kind::SyncFileSystem && raw.fd == AT_CWD {
             // sync(2): all file systems, so this one.
         } else {
-            // Before the call returns, the kernel may give the number to another thread: closed is what it means now.
+            // The kernel may give the number to another thread before this call is seen to return.
             if raw.kind == Kind::Close {
                 let closed = self.tables.close(task, raw.fd).filter(|held| held.handle != 0);
                 return Ok(closed.map(|held| {

@@ -26,12 +26,12 @@ impl<W: World> Resolver<W> {
         Ok(())
     }
 
-    /// A task no longer shares its descriptors or its working directory with others.
+    /// Gives a task its own copies of descriptors or working directory.
     pub fn unshare(&mut self, task: u32, own: Shared) {
         self.tables.unshare(task, own);
     }
 
-    /// A thread runs another program and takes its process's number: what it had open is what the process has.
+    /// Handles exec by a thread that is not the leader: it takes the process's number and keeps its own descriptors.
     pub fn take_place(&mut self, thread: u32, process: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
         self.tables.exchange(thread, process);
         self.exit(thread, now, sink)

@@ -63,9 +63,11 @@ pub enum Unseen {
     Lost,
     /// Calls of processes that are counted in a namespace of their own.
     Namespace,
-    /// Calls of tasks that escaped the tracer.
+    /// Calls of tasks that the kernel did not attach to the tracer.
     Untraced,
-    /// Calls that a seccomp supervisor of the program's own allowed: its verdict comes before ours.
+    /// Paths that lead elsewhere for the program than for the recorder.
+    OtherRoot,
+    /// Calls that a seccomp supervisor continues. The kernel prefers its verdict to the tracer's.
     Supervised,
 }
 
@@ -79,7 +81,8 @@ impl Unseen {
             Unseen::Lost => "calls that came faster than they could be written down",
             Unseen::Namespace => "calls of processes in a PID namespace of their own",
             Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
-            Unseen::Supervised => "calls that a seccomp supervisor of the program decides on",
+            Unseen::OtherRoot => "paths in processes that changed their root directory",
+            Unseen::Supervised => "calls that a seccomp supervisor of the program may continue",
         }
     }
 }

@@ -191,7 +191,7 @@ impl Tables {
         self.descriptors(task).range(first..=last).map(|(fd, _)| *fd).collect()
     }
 
-    /// The task has its own copies of these from now on.
+    /// Gives the task its own copies.
     pub(super) fn unshare(&mut self, task: u32, own: Shared) {
         self.lane(task);
         let Some(task) = self.tasks.get_mut(&task) else { return };
@@ -203,7 +203,7 @@ impl Tables {
         }
     }
 
-    /// Each of two tasks has the other one's descriptors and working directory.
+    /// Exchanges the descriptors and working directories of two tasks.
     pub(super) fn exchange(&mut self, one: u32, other: u32) {
         let of = |task: &Task| (task.files, task.directory);
         let (Some(ones), Some(others)) = (self.tasks.get(&one).map(of), self.tasks.get(&other).map(of)) else { return };
@@ -251,7 +251,7 @@ impl Tables {
     }
 }
 
-/// Takes one user away from a table that has several, and makes that one a copy.
+/// Copies a shared table for one of its users.
 fn copy<T: Clone>(tables: &mut HashMap<usize, Counted<T>>, at: &mut usize, next: &mut usize) {
     let Some(counted) = tables.get_mut(at).filter(|counted| counted.users > 1) else { return };
     counted.users -= 1;

@@ -208,7 +208,7 @@ fn what_no_tracer_sees_makes_a_trace_incomplete() {
     assert_eq!(notes, ["files were mapped once: reads through a mapping are not seen"]);
 }
 
-/// Two threads close and open at once: the kernel hands the number on before the tracer sees the first call return.
+/// Two threads close and open at once: the kernel reuses the number before the tracer sees the first call return.
 #[test]
 fn a_number_that_is_closed_may_be_given_to_another_thread_at_once() {
     let mut case = Case::new();

@@ -46,6 +46,7 @@ mod postmark;
 mod published;
 mod quiet;
 mod real_file_systems;
+mod recorded_hostile;
 mod regimes;
 mod resume;
 mod run_sets;
