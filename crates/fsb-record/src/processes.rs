@@ -34,6 +34,43 @@ pub(crate) fn threads(process: i32) -> Vec<i32> {
     threads
 }
 
+/// Returns the process that a thread belongs to.
+pub(crate) fn process_of(thread: i32) -> Option<i32> {
+    // A program may call itself anything, in any bytes.
+    let status = fs::read(format!("/proc/{thread}/status")).ok()?;
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Tgid:"))?;
+    std::str::from_utf8(line).ok()?.trim().parse().ok()
+}
+
+/// Returns whether the file of its program is setuid or setgid to another user or group than the recorder's.
+pub(crate) fn lacks_rights(process: i32) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(file) = fs::metadata(format!("/proc/{process}/exe")) else { return false };
+    // Where a group may not execute, the bit of setgid means something else.
+    let (user, group) = (file.mode() & 0o4000 != 0, file.mode() & 0o2010 == 0o2010);
+    user && file.uid() != rustix::process::geteuid().as_raw()
+        || group && file.gid() != rustix::process::getegid().as_raw()
+}
+
+/// Returns the paths of files that the process has mapped shared and writable.
+pub(crate) fn shared_mappings(process: i32) -> Vec<Vec<u8>> {
+    let maps = fs::read(format!("/proc/{process}/maps")).unwrap_or_default();
+    let shared = maps.split(|byte| *byte == b'\n').filter_map(|line| {
+        // `address permissions offset device inode   path`: the kernel pads before the path only.
+        let mut fields = line.splitn(6, |byte| *byte == b' ');
+        let permissions = fields.nth(1)?;
+        let path = fields.nth(3)?.trim_ascii_start();
+        (permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b's')).then(|| path.to_vec())
+    });
+    shared.collect()
+}
+
+/// Returns whether the process has an io_uring open, whose requests no tracer sees.
+pub(crate) fn has_ring(process: i32) -> bool {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|to| to.as_os_str() == "anon_inode:[io_uring]")
+}
+
 /// Where it works.
 pub(crate) fn directory(process: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/cwd")).ok()

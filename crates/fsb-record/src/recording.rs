@@ -40,6 +40,8 @@ pub struct Request {
     pub root: PathBuf,
     /// How.
     pub method: Method,
+    /// The program gets the descriptors above 2 that this process was started with.
+    pub passes_descriptors: bool,
 }
 
 /// Records into a trace that begins with that header.
@@ -47,6 +49,9 @@ pub struct Request {
 /// # Errors
 /// The program cannot be traced, or the trace cannot be written.
 pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<Outcome, RecordError> {
+    if matches!(request.subject, Subject::Program(_)) {
+        keep_to_ourselves(request)?;
+    }
     // Stops are cheaper, and alike, where processors that wait do not fall asleep.
     let _awake = fsb_testbed::control::stay_awake();
     let (cost, watch) = overhead::measure(|| watch(request))?;
@@ -62,6 +67,14 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
     }
     tracer.follow()?;
     tracer.finish()
+}
+
+/// Drops what the program must not inherit. The recorder drops it as well, because the program may trace a recorder of its own
+/// user.
+fn keep_to_ourselves(request: &Request) -> Result<(), RecordError> {
+    let kept = |what| move |source| RecordError::Kept { what, source };
+    trace::leave_keyring_of_others().map_err(kept("another user's session keyring"))?;
+    if request.passes_descriptors { Ok(()) } else { trace::close_at_exec().map_err(kept("open descriptors")) }
 }
 
 /// Milliseconds after which what the kernel wrote down is taken out at the latest.

@@ -1,6 +1,9 @@
 //! What is under way in a traced task.
 
-use fsb_trace::Begun;
+use fsb_testbed::trace;
+use fsb_trace::{Begun, Unseen};
+
+use crate::memory;
 
 /// A call that has begun and is waited for.
 #[derive(Debug)]
@@ -15,10 +18,66 @@ pub(crate) enum Pending {
     Wait,
     /// Another working directory: a descriptor, or a path.
     Directory(i32, Option<Vec<u8>>),
-    /// Descriptors are closed, or will be by exec.
-    CloseRange(i32, i32, bool),
+    /// Descriptors are closed, or will be by exec, as flags say.
+    CloseRange(i32, i32, u32),
     /// The descriptor is closed by exec, or not.
     CloseOnExec(i32, bool),
+    /// unshare(2), with its flags.
+    Unshare(u64),
+    /// A call that makes a task.
+    Make(Making),
+    /// A call whose success hides later calls from the tracer.
+    Hides(Unseen),
+}
+
+const UNTRACED: u64 = libc::CLONE_UNTRACED as u64;
+
+/// A call that makes a task.
+///
+/// CLONE_UNTRACED is cleared during the call, as rr does. Otherwise the kernel would not report the new task, and every call that
+/// the filter stops would fail with ENOSYS because no tracer is attached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Making {
+    /// The flags as the program passed them.
+    pub(crate) flags: u64,
+    /// The address of `struct clone_args`. `None` means that the flags are the first argument.
+    pub(crate) place: Option<u64>,
+    /// The kernel reported the new task.
+    pub(crate) seen: bool,
+}
+
+impl Making {
+    /// Reads the flags at the entry of the call and clears CLONE_UNTRACED. A failure shows at the exit: no task was reported.
+    pub(crate) fn begin(task: i32, flags: u64, place: Option<u64>) -> Making {
+        let flags = place.and_then(|at| memory::numbers::<1>(task, at)).map_or(flags, |[flags]| flags);
+        let making = Making { flags, place, seen: false };
+        if flags & UNTRACED != 0 {
+            let _ = match place {
+                Some(at) => trace::write_memory(task, at, flags & !UNTRACED),
+                None => trace::set_first_argument(task, flags & !UNTRACED),
+            };
+        }
+        making
+    }
+
+    /// Restores the flags in a stopped task: the maker or the new one.
+    pub(crate) fn put_back(&self, task: i32) {
+        if self.flags & UNTRACED == 0 {
+            return;
+        }
+        let _ = match self.place {
+            // The program may have reused the memory.
+            Some(at) if memory::numbers::<1>(task, at) == Some([self.flags & !UNTRACED]) => {
+                trace::write_memory(task, at, self.flags)
+            }
+            None if trace::KEEPS_FIRST_ARGUMENT => trace::set_first_argument(task, self.flags),
+            _ => Ok(()),
+        };
+    }
+
+    pub(crate) fn has(&self, flag: libc::c_int) -> bool {
+        self.flags & flag as u64 != 0
+    }
 }
 
 /// One traced task.
@@ -31,6 +90,6 @@ pub(crate) struct Task {
     pub(crate) lost_ns: u64,
     /// The lane that woke it last, and when, within the call that it makes.
     pub(crate) woken: Option<(u32, u64)>,
-    /// The flags of the task that it is making.
-    pub(crate) making: u64,
+    /// The call that made it, until it runs.
+    pub(crate) born: Option<Making>,
 }

@@ -5,7 +5,7 @@ mod table;
 mod waits;
 
 use fsb_testbed::trace::Rule;
-use fsb_trace::{Kind, RawCall};
+use fsb_trace::{Kind, RawCall, Unseen};
 
 pub use arguments::{Arguments, open_flags};
 pub use table::CALLS;
@@ -18,20 +18,20 @@ pub enum Act {
     File,
     /// Another working directory.
     ChangeDirectory,
-    /// Descriptors from the first to the second; at exec.
-    CloseRange(i32, i32, bool),
+    /// Descriptors from the first to the second, with flags.
+    CloseRange(i32, i32, u32),
     /// Whether exec closes the descriptor.
     CloseOnExec(bool),
     /// A new task: its flags, or where they lie in memory.
     Clone(u64, Option<u64>),
-    /// New namespaces: flags.
+    /// unshare(2), with its flags.
     Unshare(u64),
     /// Waits for a child.
     Wait,
-    /// A ring of io_uring.
-    Uring,
-    /// Requests of io_submit.
-    Asynchronous,
+    /// Success means that calls may follow that no tracer sees.
+    Hides(Unseen),
+    /// Nothing that concerns files.
+    Nothing,
 }
 
 /// A call as its registers tell it: paths lie in the memory of who made it.

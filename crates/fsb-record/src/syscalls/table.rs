@@ -1,7 +1,7 @@
 //! The calls that are watched. One that is added here is recorded.
 
 use fsb_testbed::trace::Rule;
-use fsb_trace::{Kind, flags};
+use fsb_trace::{Kind, Unseen, flags};
 
 use super::{Act, Arguments, Seen, Watched};
 
@@ -13,6 +13,8 @@ const fn call(number: libc::c_long, read: fn(Arguments) -> Seen) -> Watched {
 const CLONES: &[u32] = &[0x4004_9409];
 /// F_DUPFD, F_SETFD, F_DUPFD_CLOEXEC.
 const DESCRIPTORS: &[u32] = &[0, 2, 1030];
+/// SECCOMP_SET_MODE_FILTER.
+const FILTERS: &[u32] = &[1];
 
 /// All of them.
 pub static CALLS: &[Watched] = &[
@@ -30,7 +32,7 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_close, |a| a.on(Kind::Close)),
     call(libc::SYS_close_range, |a| {
         let most = |number: u64| i32::try_from(number as u32).unwrap_or(i32::MAX);
-        a.act(Act::CloseRange(most(a.0[0]), most(a.0[1]), a.0[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) != 0))
+        a.act(Act::CloseRange(most(a.0[0]), most(a.0[1]), a.0[2] as u32))
     }),
     call(libc::SYS_dup, |a| a.on(Kind::Duplicate)),
     call(libc::SYS_dup3, |a| {
@@ -122,8 +124,17 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_clone3, |a| a.act(Act::Clone(0, Some(a.0[0])))),
     call(libc::SYS_unshare, |a| a.act(Act::Unshare(a.0[0]))),
     call(libc::SYS_wait4, |a| a.act(Act::Wait)),
-    call(libc::SYS_io_uring_setup, |a| a.act(Act::Uring)),
-    call(libc::SYS_io_submit, |a| a.act(Act::Asynchronous)),
+    call(libc::SYS_io_uring_setup, |a| a.act(Act::Hides(Unseen::Uring))),
+    call(libc::SYS_io_submit, |a| a.act(Act::Hides(Unseen::Asynchronous))),
+    call(libc::SYS_chroot, |a| a.act(Act::Hides(Unseen::OtherRoot))),
+    call(libc::SYS_pivot_root, |a| a.act(Act::Hides(Unseen::OtherRoot))),
+    Watched {
+        rule: Rule { number: libc::SYS_seccomp, only: Some((0, FILTERS)), except: None },
+        read: |a| {
+            let has_supervisor = a.0[1] & libc::SECCOMP_FILTER_FLAG_NEW_LISTENER != 0;
+            a.act(if has_supervisor { Act::Hides(Unseen::Supervised) } else { Act::Nothing })
+        },
+    },
     call(libc::SYS_renameat, |a| a.names(Kind::Rename, [Some(0), Some(1), Some(2), Some(3)])),
     #[cfg(target_arch = "x86_64")]
     call(libc::SYS_open, |a| a.open(a.name(Kind::Open, 0), 1, 2)),

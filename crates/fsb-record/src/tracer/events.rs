@@ -18,6 +18,13 @@ impl<W: Write> Tracer<W> {
         }
     }
 
+    /// Stops watching a task that has ended or changed its number.
+    pub(super) fn see_no_more(&mut self, task: i32) {
+        if let Some(watch) = &mut self.watch {
+            watch.remove(task);
+        }
+    }
+
     /// Writes down what the kernel has seen meanwhile.
     pub(super) fn take_events(&mut self) -> Result<(), RecordError> {
         let Some(watch) = &mut self.watch else { return Ok(()) };

@@ -1,6 +1,7 @@
 //! Follows a program from stop to stop and writes its file calls down.
 
 mod events;
+mod making;
 mod outcome;
 
 use std::collections::{HashMap, HashSet};
@@ -19,6 +20,7 @@ use crate::syscalls::{Act, Seen, seen};
 use crate::task::{Pending, Task};
 use crate::world::Live;
 use crate::{child, processes};
+use making::Births;
 
 pub use outcome::{Outcome, RecordError};
 
@@ -26,8 +28,7 @@ pub(crate) struct Tracer<W: Write> {
     resolver: Resolver<Live>,
     writer: Writer<W>,
     tasks: HashMap<i32, Task>,
-    /// New tasks that stopped before their makers were seen to make them.
-    early: HashSet<i32>,
+    births: Births,
     /// On the clock of the kernel's events.
     began_ns: u64,
     cost: Cost,
@@ -42,6 +43,8 @@ pub(crate) struct Tracer<W: Write> {
     counts: Counts,
     /// Kept for its memory alone.
     events: Vec<Event>,
+    /// Count of setuid and setgid programs, which run without those rights.
+    without_rights: u64,
 }
 
 /// What a recording came to.
@@ -71,7 +74,7 @@ impl<W: Write> Tracer<W> {
             resolver: Resolver::new(root.as_os_str().as_bytes(), Live::default()),
             writer: Writer::new(out, header)?,
             tasks: HashMap::new(),
-            early: HashSet::new(),
+            births: Births::default(),
             began_ns: trace::monotonic_ns(),
             cost,
             watch,
@@ -81,6 +84,7 @@ impl<W: Write> Tracer<W> {
             code: None,
             counts: Counts::default(),
             events: Vec::new(),
+            without_rights: 0,
         })
     }
 
@@ -129,6 +133,14 @@ impl<W: Write> Tracer<W> {
     fn adopt(&mut self, process: i32) {
         let directory = processes::directory(process).unwrap_or_else(|| PathBuf::from("/"));
         self.resolver.task(process as u32, directory.as_os_str().as_bytes());
+        if processes::has_ring(process) {
+            self.resolver.unseen(Unseen::Uring);
+        }
+        for path in processes::shared_mappings(process) {
+            if self.resolver.is_below_root(&path) {
+                self.resolver.unseen(Unseen::SharedMapping);
+            }
+        }
         for file in processes::open_files(process) {
             let opened = (file.flags, file.place);
             // A trace that cannot be written is told at the next call.
@@ -191,9 +203,9 @@ impl<W: Write> Tracer<W> {
                 }
                 self.resolver.exit(task as u32, seen_ns, &mut self.writer)?;
                 self.tasks.remove(&task);
-                if let Some(watch) = &mut self.watch {
-                    watch.remove(task);
-                }
+                self.makes_no_more(task);
+                self.see_no_more(task);
+                self.take_in_orphans()?;
             }
             Stop::Filtered => self.begins(task, seen_ns)?,
             Stop::Call if self.tasks.get(&task).is_some_and(|task| task.pending.is_some()) => {
@@ -201,28 +213,14 @@ impl<W: Write> Tracer<W> {
             }
             Stop::Call if self.every => self.begins(task, seen_ns)?,
             Stop::Call => self.resume(task, false, 0),
-            Stop::Made => {
-                let child = trace::event_message(task).unwrap_or_default() as i32;
-                let flags = self.tasks.get(&task).map_or(0, |task| task.making);
-                let has = |flag: libc::c_int| flags & flag as u64 != 0;
-                if self.watch.is_some() && has(libc::CLONE_NEWPID) {
-                    self.resolver.unseen(Unseen::Namespace);
-                }
-                self.see(child);
-                let shared = Shared { files: has(libc::CLONE_FILES), directory: has(libc::CLONE_FS) };
-                self.resolver.spawn(task as u32, child as u32, shared, seen_ns, &mut self.writer)?;
-                self.tasks.insert(child, Task::default());
-                if self.early.remove(&child) {
-                    self.resume(child, false, 0);
-                }
-                self.resume(task, false, 0);
-            }
+            Stop::Made => self.made(task, seen_ns)?,
             Stop::Executed => {
                 let before = trace::event_message(task).unwrap_or_default() as i32;
                 if before != task && before != 0 {
                     // A thread became the whole process; the others are gone.
-                    self.resolver.exit(before as u32, seen_ns, &mut self.writer)?;
+                    self.resolver.take_place(before as u32, task as u32, seen_ns, &mut self.writer)?;
                     self.tasks.remove(&before);
+                    self.see_no_more(before);
                 }
                 self.tasks.insert(task, Task::default());
                 self.see(task);
@@ -230,13 +228,16 @@ impl<W: Write> Tracer<W> {
                     self.running = true;
                     self.began_ns = trace::monotonic_ns();
                 }
+                self.without_rights += u64::from(processes::lacks_rights(task));
                 let now = self.now();
                 self.resolver.exec(task as u32, now, &mut self.writer)?;
                 self.resume(task, false, 0);
             }
             Stop::Paused { job: true } => drop(trace::resume(task, Until::Continued, 0)),
-            Stop::Paused { job: false } if self.tasks.contains_key(&task) => self.resume(task, false, 0),
-            Stop::Paused { job: false } => drop(self.early.insert(task)),
+            Stop::Paused { job: false } => {
+                self.begins_to_run(task);
+                self.take_in_orphans()?;
+            }
             Stop::Signal(signal) => self.resume(task, false, signal),
         }
         Ok(())
@@ -254,6 +255,10 @@ impl<W: Write> Tracer<W> {
             Ok(CallInfo::Entry { architecture, .. }) if architecture != trace::HERE => {
                 self.resolver.unseen(Unseen::Foreign);
                 None
+            }
+            // Most kernels have no such calls.
+            Ok(CallInfo::Entry { number, .. }) if number as u32 & trace::X32 != 0 => {
+                Some(Pending::Hides(Unseen::Foreign))
             }
             Ok(CallInfo::Entry { number, arguments, .. }) if self.running => match seen(number, arguments) {
                 Some(seen) => self.pending(task, seen)?,
@@ -281,28 +286,13 @@ impl<W: Write> Tracer<W> {
                 let path = seen.path.and_then(|path| memory::text(task, path));
                 return Ok(Some(Pending::Directory(fd, path)));
             }
-            Act::CloseRange(first, last, at_exec) => return Ok(Some(Pending::CloseRange(first, last, at_exec))),
+            Act::CloseRange(first, last, flags) => return Ok(Some(Pending::CloseRange(first, last, flags))),
             Act::CloseOnExec(closes) => return Ok(Some(Pending::CloseOnExec(fd, closes))),
-            Act::Clone(flags, place) => {
-                let flags = place.and_then(|at| memory::numbers::<1>(task, at)).map_or(flags, |[flags]| flags);
-                self.tasks.entry(task).or_default().making = flags;
-                return Ok(None);
-            }
-            Act::Unshare(flags) => {
-                if self.watch.is_some() && flags & libc::CLONE_NEWPID as u64 != 0 {
-                    self.resolver.unseen(Unseen::Namespace);
-                }
-                return Ok(None);
-            }
+            Act::Clone(flags, place) => return Ok(Some(self.makes(task, flags, place))),
+            Act::Unshare(flags) => return Ok(Some(Pending::Unshare(flags))),
             Act::Wait => return Ok(Some(Pending::Wait)),
-            Act::Uring => {
-                self.resolver.unseen(Unseen::Uring);
-                return Ok(None);
-            }
-            Act::Asynchronous => {
-                self.resolver.unseen(Unseen::Asynchronous);
-                return Ok(None);
-            }
+            Act::Hides(what) => return Ok(Some(Pending::Hides(what))),
+            Act::Nothing => return Ok(None),
         }
         if let Some([flags, mode]) = seen.how.and_then(|at| memory::numbers::<2>(task, at)) {
             seen.set_open_flags(flags as i32);
@@ -353,6 +343,10 @@ impl<W: Write> Tracer<W> {
         let id = task as u32;
         let mut written = false;
         match pending {
+            Some(Pending::Make(making)) => {
+                self.has_made(task, &making, result);
+                self.take_in_orphans()?;
+            }
             _ if BEGINS_AGAIN.contains(&result) => {}
             Some(Pending::File { begun, moves_names }) => {
                 written = true;
@@ -368,10 +362,21 @@ impl<W: Write> Tracer<W> {
             Some(Pending::Directory(fd, path)) if result >= 0 => {
                 self.resolver.change_directory(id, fd, path.as_deref());
             }
-            Some(Pending::CloseRange(first, last, at_exec)) if result >= 0 => {
+            Some(Pending::CloseRange(first, last, flags)) if result >= 0 => {
+                let at_exec = flags & libc::CLOSE_RANGE_CLOEXEC != 0;
+                if flags & libc::CLOSE_RANGE_UNSHARE != 0 {
+                    self.resolver.unshare(id, Shared { files: true, directory: false });
+                }
                 self.resolver.close_range(id, (first, last), at_exec, seen_ns, &mut self.writer)?;
             }
             Some(Pending::CloseOnExec(fd, closes)) if result >= 0 => self.resolver.close_on_exec(id, fd, closes),
+            Some(Pending::Unshare(flags)) if result >= 0 => {
+                // A mount or user namespace brings a working directory of one's own.
+                let directory = libc::CLONE_FS | libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
+                let has = |some: libc::c_int| flags & some as u64 != 0;
+                self.resolver.unshare(id, Shared { files: has(libc::CLONE_FILES), directory: has(directory) });
+            }
+            Some(Pending::Hides(what)) if result >= 0 => self.resolver.unseen(what),
             _ => {}
         }
         let spent = self.now() - seen_ns;
@@ -412,6 +417,13 @@ impl<W: Write> Tracer<W> {
         let (incomplete, mut notes) = self.resolver.finish(&mut self.writer)?;
         if self.resolver.tasks() > 1 && !self.watch.as_ref().is_some_and(Watch::sees_wakes) {
             notes.push(NO_WAKES.to_owned());
+        }
+        if self.without_rights > 0 {
+            let times =
+                if self.without_rights == 1 { "once".to_owned() } else { format!("{} times", self.without_rights) };
+            notes.push(format!(
+                "a setuid or setgid program ran {times} without those rights: none is gained while it is recorded"
+            ));
         }
         let known = Totals {
             tasks: self.resolver.tasks(),

@@ -34,6 +34,14 @@ pub enum RecordError {
     /// Calls cannot be seen by eBPF.
     #[error("calls cannot be seen by eBPF: {0}")]
     NoEbpf(io::Error),
+    /// Something that the program must not inherit could not be taken away.
+    #[error("cannot keep {what} from the program: {source}")]
+    Kept {
+        /// Names it in the message.
+        what: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
     /// The trace cannot be written.
     #[error(transparent)]
     Trace(#[from] TraceError),

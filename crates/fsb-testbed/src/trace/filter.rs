@@ -13,6 +13,9 @@ pub struct Rule {
     pub except: Option<(u8, u32)>,
 }
 
+/// The bit in call numbers of x32 programs, whose `architecture` is the same as that of native ones.
+pub const X32: u32 = 0x4000_0000;
+
 /// Offsets in `struct seccomp_data`, on machines whose lower half comes first.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
@@ -37,6 +40,11 @@ fn jump(k: u32, equal: u8, other: u8) -> libc::sock_filter {
     libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: equal, jf: other, k }
 }
 
+/// Skips `at_least` statements if the loaded number is `k` or more, else `below` statements.
+fn jump_unless_below(k: u32, at_least: u8, below: u8) -> libc::sock_filter {
+    libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16, jt: at_least, jf: below, k }
+}
+
 fn load(offset: u32) -> libc::sock_filter {
     statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset)
 }
@@ -52,6 +60,8 @@ fn program(rules: &[Rule]) -> Vec<libc::sock_filter> {
         // The tracer sees that it is another kind of program, and can tell.
         answer(libc::SECCOMP_RET_TRACE),
         load(NUMBER),
+        jump_unless_below(X32, 0, 1),
+        answer(libc::SECCOMP_RET_TRACE),
     ];
     for rule in rules {
         let number = rule.number as u32;
@@ -124,7 +134,11 @@ mod tests {
                         offset => arguments[(offset - ARGUMENTS) as usize / 8],
                     };
                 }
-                _ => at += usize::from(if held == step.k { step.jt } else { step.jf }),
+                _ => {
+                    let at_least = u32::from(step.code) & 0xf0 == libc::BPF_JGE;
+                    let jumps = if at_least { held >= step.k } else { held == step.k };
+                    at += usize::from(if jumps { step.jt } else { step.jf });
+                }
             }
         }
     }
@@ -140,5 +154,6 @@ mod tests {
         assert!(stops(72, [0, 0, 0, 0, 0, 0]) && stops(72, [0, 1030, 0, 0, 0, 0]) && stops(72, [0, 2, 0, 0, 0, 0]));
         assert!(!stops(72, [0, 6, 0, 0, 0, 0]));
         assert!(stops(9, [0, 0, 0, 0, 5, 0]) && !stops(9, [0, 0, 0, 0, u32::MAX, 0]));
+        assert!(stops(X32 | 4, [0; 6]), "calls of x32 programs are others than ours");
     }
 }

@@ -4,6 +4,7 @@
 
 mod ebpf;
 mod filter;
+mod inherited;
 
 use std::io::{self, IoSliceMut};
 use std::os::raw::c_int;
@@ -11,7 +12,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use ebpf::{Ended, Event, Watch, Woken};
-pub use filter::{HERE, Rule, install};
+pub use filter::{HERE, Rule, X32, install};
+pub use inherited::{close_at_exec, leave_keyring_of_others};
 
 /// Options of PTRACE_SEIZE: calls are told from signals; new tasks, exec and the filter's stops are events.
 const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
@@ -264,6 +266,42 @@ pub fn read_memory(task: i32, address: u64, into: &mut [u8]) -> io::Result<usize
     // SAFETY: the slice is ours and layout-compatible with an iovec; the other address is only read by the kernel.
     let read = unsafe { libc::process_vm_readv(task, local.as_mut_ptr().cast(), 1, &remote, 1, 0) };
     if read < 0 { Err(io::Error::last_os_error()) } else { Ok(read as usize) }
+}
+
+/// Writes eight bytes of a stopped task's memory, also where the task itself may only read.
+///
+/// # Errors
+/// The task has ended, or has no memory there.
+pub fn write_memory(task: i32, address: u64, word: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEDATA as c_int, task, address as usize, word as usize).map(drop)
+}
+
+/// Requests of `linux/ptrace.h` that read and write a set of registers, and the set of the general ones.
+const GET_REGISTERS: c_int = 0x4204;
+const SET_REGISTERS: c_int = 0x4205;
+const GENERAL: usize = 1;
+/// The place of a call's first argument in that set.
+#[cfg(target_arch = "x86_64")]
+const FIRST_ARGUMENT: usize = 14;
+/// The place of a call's first argument in that set.
+#[cfg(not(target_arch = "x86_64"))]
+const FIRST_ARGUMENT: usize = 0;
+/// Whether the register still holds the argument when the call has returned, and not the result.
+pub const KEEPS_FIRST_ARGUMENT: bool = cfg!(target_arch = "x86_64");
+
+/// Replaces the first argument of the call that a stopped task is in.
+///
+/// # Errors
+/// The task has ended.
+pub fn set_first_argument(task: i32, value: u64) -> io::Result<()> {
+    // More than any machine's set has.
+    let mut registers = [0u64; 64];
+    let mut part = libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
+    // The kernel sets the length to that of its set.
+    request(GET_REGISTERS, task, GENERAL, (&raw mut part) as usize)?;
+    // SAFETY: the array is ours, and lives as long as `part` points to it.
+    unsafe { part.iov_base.cast::<u64>().add(FIRST_ARGUMENT).write(value) };
+    request(SET_REGISTERS, task, GENERAL, (&raw mut part) as usize).map(drop)
 }
 
 /// Stops this process until its parent lets it go on.

@@ -104,6 +104,11 @@ impl<W: World> Resolver<W> {
         *self.unseen.entry(what).or_default() += 1;
     }
 
+    /// Returns whether a path is below the root.
+    pub fn is_below_root(&self, path: &[u8]) -> bool {
+        below(&self.root, path).is_some()
+    }
+
     /// Whether exec closes a descriptor.
     pub fn close_on_exec(&mut self, task: u32, fd: i32, closes: bool) {
         self.tables.close_on_exec(task, fd, closes);
@@ -198,12 +203,18 @@ impl<W: World> Resolver<W> {
         } else if raw.kind == Kind::SyncFileSystem && raw.fd == AT_CWD {
             // sync(2): all file systems, so this one.
         } else {
+            // The kernel may give the number to another thread before this call is seen to return.
+            if raw.kind == Kind::Close {
+                let closed = self.tables.close(task, raw.fd).filter(|held| held.handle != 0);
+                return Ok(closed.map(|held| {
+                    (call.handle, call.offset) = (held.handle, held.place.get());
+                    Begun { call, ..begun }
+                }));
+            }
             let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
-            if held.handle == 0 {
-                // Closing it must be noticed all the same.
-                if !matches!(raw.kind, Kind::Close | Kind::Duplicate) {
-                    return Ok(self.is_outside());
-                }
+            // Duplicates of what is outside the root are followed as well.
+            if held.handle == 0 && raw.kind != Kind::Duplicate {
+                return Ok(self.is_outside());
             }
             call.handle = held.handle;
             call.offset = raw.offset.unwrap_or_else(|| held.place.get());
@@ -311,6 +322,9 @@ impl<W: World> Resolver<W> {
                 let outside = call.handle == u32::MAX;
                 self.outside += u64::from(outside);
                 if result >= 0 {
+                    if let Some(held) = self.tables.close(task, result as i32) {
+                        self.let_go(task, &held, start_ns, sink)?;
+                    }
                     let new = Held::new(path, call.flags, outside);
                     call.handle = self.tables.open(task, result as i32, new, close_on_exec);
                     call.result = 0;
@@ -334,12 +348,6 @@ impl<W: World> Resolver<W> {
                 }
             }
             Kind::Duplicate => return Ok(()),
-            Kind::Close => {
-                let gone = self.tables.close(task, fd);
-                if gone.is_none_or(|gone| gone.handle == 0) {
-                    return Ok(());
-                }
-            }
             Kind::Map => {
                 self.mapped += 1;
                 if call.flags & flags::SHARED_WRITABLE != 0 && result >= 0 {

@@ -26,6 +26,17 @@ impl<W: World> Resolver<W> {
         Ok(())
     }
 
+    /// Gives a task its own copies of descriptors or working directory.
+    pub fn unshare(&mut self, task: u32, own: Shared) {
+        self.tables.unshare(task, own);
+    }
+
+    /// Handles exec by a thread that is not the leader: it takes the process's number and keeps its own descriptors.
+    pub fn take_place(&mut self, thread: u32, process: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
+        self.tables.exchange(thread, process);
+        self.exit(thread, now, sink)
+    }
+
     /// A task has ended.
     pub fn exit(&mut self, task: u32, now: u64, sink: &mut impl Sink) -> Result<(), TraceError> {
         if !self.tables.knows(task) {

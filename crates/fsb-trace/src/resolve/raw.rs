@@ -63,6 +63,12 @@ pub enum Unseen {
     Lost,
     /// Calls of processes that are counted in a namespace of their own.
     Namespace,
+    /// Calls of tasks that the kernel did not attach to the tracer.
+    Untraced,
+    /// Paths that lead elsewhere for the program than for the recorder.
+    OtherRoot,
+    /// Calls that a seccomp supervisor continues. The kernel prefers its verdict to the tracer's.
+    Supervised,
 }
 
 impl Unseen {
@@ -74,6 +80,9 @@ impl Unseen {
             Unseen::Foreign => "calls of programs for another kind of processor",
             Unseen::Lost => "calls that came faster than they could be written down",
             Unseen::Namespace => "calls of processes in a PID namespace of their own",
+            Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
+            Unseen::OtherRoot => "paths in processes that changed their root directory",
+            Unseen::Supervised => "calls that a seccomp supervisor of the program may continue",
         }
     }
 }

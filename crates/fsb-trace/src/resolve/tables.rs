@@ -191,18 +191,30 @@ impl Tables {
         self.descriptors(task).range(first..=last).map(|(fd, _)| *fd).collect()
     }
 
+    /// Gives the task its own copies.
+    pub(super) fn unshare(&mut self, task: u32, own: Shared) {
+        self.lane(task);
+        let Some(task) = self.tasks.get_mut(&task) else { return };
+        if own.files {
+            copy(&mut self.files, &mut task.files, &mut self.next);
+        }
+        if own.directory {
+            copy(&mut self.directories, &mut task.directory, &mut self.next);
+        }
+    }
+
+    /// Exchanges the descriptors and working directories of two tasks.
+    pub(super) fn exchange(&mut self, one: u32, other: u32) {
+        let of = |task: &Task| (task.files, task.directory);
+        let (Some(ones), Some(others)) = (self.tasks.get(&one).map(of), self.tasks.get(&other).map(of)) else { return };
+        for (task, (files, directory)) in [(one, others), (other, ones)] {
+            self.tasks.get_mut(&task).into_iter().for_each(|task| (task.files, task.directory) = (files, directory));
+        }
+    }
+
     /// Exec makes the table its own and closes what asked for it.
     pub(super) fn exec(&mut self, task: u32) -> Vec<Held> {
-        self.lane(task);
-        let at = self.tasks[&task].files;
-        if self.files.get(&at).is_some_and(|counted| counted.users > 1) {
-            let value = self.files[&at].value.clone();
-            self.files.get_mut(&at).into_iter().for_each(|counted| counted.users -= 1);
-            let new = self.next;
-            self.next += 1;
-            self.files.insert(new, Counted { users: 1, value });
-            self.tasks.get_mut(&task).into_iter().for_each(|task| task.files = new);
-        }
+        self.unshare(task, Shared { files: true, directory: false });
         let closing: Vec<i32> =
             self.descriptors(task).iter().filter(|(_, entry)| entry.close_on_exec).map(|(fd, _)| *fd).collect();
         closing.into_iter().filter_map(|fd| self.close(task, fd)).collect()
@@ -237,4 +249,13 @@ impl Tables {
     pub(super) fn ended(&mut self, task: u32) -> Option<u32> {
         self.ended.remove(&task)
     }
+}
+
+/// Copies a shared table for one of its users.
+fn copy<T: Clone>(tables: &mut HashMap<usize, Counted<T>>, at: &mut usize, next: &mut usize) {
+    let Some(counted) = tables.get_mut(at).filter(|counted| counted.users > 1) else { return };
+    counted.users -= 1;
+    let value = counted.value.clone();
+    (*at, *next) = (*next, *next + 1);
+    tables.insert(*at, Counted { users: 1, value });
 }

@@ -207,3 +207,39 @@ fn what_no_tracer_sees_makes_a_trace_incomplete() {
     assert_eq!(incomplete, ["stores to shared mappings of files (once)", "requests of io_uring (2 times)"]);
     assert_eq!(notes, ["files were mapped once: reads through a mapping are not seen"]);
 }
+
+/// Two threads close and open at once: the kernel reuses the number before the tracer sees the first call return.
+#[test]
+fn a_number_that_is_closed_may_be_given_to_another_thread_at_once() {
+    let mut case = Case::new();
+    case.open(1, "one", 3);
+    case.resolver.spawn(1, 2, Shared { files: true, directory: true }, 0, &mut case.told).unwrap();
+    let close = RawCall { fd: 3, ..RawCall::new(Kind::Close) };
+    let closing = case.resolver.begin(1, &close, &mut case.told).unwrap().expect("a file of the trace");
+    case.open(2, "two", 3);
+    case.resolver.end(1, closing, 0, Times::default(), &mut case.told).unwrap();
+    case.on(2, Kind::Read, 3, 4);
+    case.on(2, Kind::Close, 3, 0);
+    assert_eq!(case.kinds(), [Kind::Open, Kind::Spawn, Kind::Open, Kind::Close, Kind::Read, Kind::Close]);
+    let handles: Vec<u32> = case.told.calls.iter().map(|call| call.handle).collect();
+    assert_eq!(handles[3], handles[0], "the first one is closed");
+    assert_eq!([handles[4], handles[5]], [handles[2]; 2], "the second one is read and closed");
+}
+
+#[test]
+fn descriptors_that_are_not_shared_any_more_are_closed_one_by_one() {
+    let mut case = Case::new();
+    case.open(1, "f", 3);
+    case.resolver.spawn(1, 2, Shared { files: true, directory: true }, 0, &mut case.told).unwrap();
+    case.resolver.unshare(2, Shared { files: true, directory: true });
+    case.on(2, Kind::Close, 3, 0);
+    case.resolver.change_directory(2, AT_CWD, Some(b"sub"));
+    assert!(case.resolver.follows(1, 3) && !case.resolver.follows(2, 3));
+    case.call(1, &RawCall { path: Some(b"x"), ..RawCall::new(Kind::StatName) }, 0);
+    let name = case.last().name as usize;
+    assert_eq!(case.told.names[name - 1], b"x", "the other one works where it did");
+    // The thread's own descriptors are those of the process that it becomes.
+    case.open(2, "g", 4);
+    case.resolver.take_place(2, 1, 0, &mut case.told).unwrap();
+    assert!(case.resolver.follows(1, 4) && !case.resolver.follows(1, 3) && !case.resolver.knows(2));
+}

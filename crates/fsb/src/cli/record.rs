@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fsb_model::units::{show_count, show_seconds};
 use fsb_record::{Method, Outcome, RecordError, Request, Subject};
+use fsb_testbed::Caller;
 use fsb_trace::Header;
 
 use super::COMPACT_HELP;
@@ -104,9 +105,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         anonymous: arguments.anonymous,
         ..Header::default()
     };
-    let outcome =
-        fsb_record::record(&Request { subject, root, method: arguments.by.into() }, header, BufWriter::new(output));
-    let outcome = match outcome {
+    // strace and perf pass descriptors, too: `3<file` and `<(…)` work. Under sudo the program runs as another user than the
+    // invoking one and gets none.
+    let passes_descriptors = Caller::current().is_none();
+    let request = Request { subject, root, method: arguments.by.into(), passes_descriptors };
+    let outcome = match fsb_record::record(&request, header, BufWriter::new(output)) {
         // A program that did not begin has said why.
         Ok(outcome) if !outcome.begun => {
             forget(made)?;
@@ -162,6 +165,7 @@ fn refused(arguments: &Arguments, error: RecordError) -> anyhow::Error {
         RecordError::NoEbpf(error) => exit::machine(format!(
             "calls cannot be seen by eBPF: {error}; it needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: --by ptrace"
         )),
+        RecordError::Kept { .. } => exit::machine(format!("{error}; nothing was run")),
         RecordError::Trace(error) => exit::machine(format!("{}: {error}", arguments.output.display())),
     }
 }

@@ -47,6 +47,7 @@ mod postmark;
 mod published;
 mod quiet;
 mod real_file_systems;
+mod recorded_hostile;
 mod regimes;
 mod replays;
 mod resume;

@@ -126,13 +126,15 @@ impl Watch {
     /// # Errors
     /// There are too many.
     pub fn add(&mut self, task: i32) -> io::Result<()> {
+        // Keeps the count of lost records when a task is added again because it runs another program.
+        self.remove(task);
         let state = [0u64; state::SIZE / 8];
         self.map(MAP_UPDATE, task, state.as_ptr() as u64)?;
         self.watched.insert(task);
         Ok(())
     }
 
-    /// No longer; it has ended.
+    /// Stops watching a task that has ended or changed its number.
     pub fn remove(&mut self, task: i32) {
         if self.watched.remove(&task) {
             self.lost += self.lost_by(task);
