@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use fsb_testbed::sandbox;
 use fsb_testbed::trace::{self, Watch};
 use fsb_trace::{Header, Overhead};
 
@@ -74,7 +75,10 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
 fn keep_to_ourselves(request: &Request) -> Result<(), RecordError> {
     let kept = |what| move |source| RecordError::Kept { what, source };
     trace::leave_keyring_of_others().map_err(kept("another user's session keyring"))?;
-    if request.passes_descriptors { Ok(()) } else { trace::close_at_exec().map_err(kept("open descriptors")) }
+    if !request.passes_descriptors {
+        sandbox::close_on_exec();
+    }
+    Ok(())
 }
 
 /// Milliseconds after which what the kernel wrote down is taken out at the latest.

@@ -32,8 +32,6 @@ fn main() -> ExitCode {
     if let Some(code) = roles::play(&arguments) {
         return code;
     }
-    // What a shell left open is for this process alone: no process below it inherits more than it is given.
-    fsb_testbed::sandbox::close_on_exec();
     match cli::main(&arguments) {
         Ok(code) => code,
         Err(error) => exit::report(&error),

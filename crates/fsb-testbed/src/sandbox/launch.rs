@@ -111,6 +111,8 @@ impl Drop for Launched {
 /// Must be called from the main thread while it is the only one: the death signal follows the *thread* that
 /// cloned, and a forked copy of a lock that another thread held would never be released.
 pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
+    // Descriptors that a shell left open are for this process alone. The child is given its own afterwards.
+    super::close_on_exec();
     let root = rustix::process::geteuid().is_root();
     let wishes: &[Isolation] =
         if root { &[Isolation::PidAndMount, Isolation::None] } else { &[Isolation::User, Isolation::None] };

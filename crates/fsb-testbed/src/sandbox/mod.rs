@@ -32,6 +32,7 @@ use std::os::unix::net::UnixStream;
 pub use confine::{Confinement, OWN_PROCESSES, Programs, confine};
 pub use hold::hold;
 pub use launch::{Isolation, Launched, launch};
+pub use namespaces::join_new_session_keyring;
 pub use supervise::supervise;
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch};
 

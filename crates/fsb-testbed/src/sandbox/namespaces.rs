@@ -70,7 +70,10 @@ fn start_loopback() -> io::Result<()> {
 }
 
 /// Replaces the session keyring by an empty one. A kernel without keys has none to hide.
-pub(super) fn join_new_session_keyring() -> Result<(), Refusal> {
+///
+/// # Errors
+/// The kernel refuses a new one, and the old one is still there.
+pub fn join_new_session_keyring() -> io::Result<()> {
     /// linux/keyctl.h
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_int = 1;
     // SAFETY: no name is given; concerns our own process.
@@ -78,7 +81,7 @@ pub(super) fn join_new_session_keyring() -> Result<(), Refusal> {
     match io::Error::last_os_error() {
         _ if joined >= 0 => Ok(()),
         error if error.raw_os_error() == Some(libc::ENOSYS) => Ok(()),
-        error => Err(Refusal::call("keyctl", &error)),
+        error => Err(error),
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use ebpf::{Ended, Event, Watch, Woken};
 pub use filter::{HERE, Rule, X32, install};
-pub use inherited::{close_at_exec, leave_keyring_of_others};
+pub use inherited::leave_keyring_of_others;
 
 /// Options of PTRACE_SEIZE: calls are told from signals; new tasks, exec and the filter's stops are events.
 const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
