@@ -166,7 +166,9 @@ impl LocalTestbed {
         let taken_down = seated.take_down(&mut self.media, self.ledger.as_ref());
         let Some(ledger) = &self.ledger else { return taken_down };
         let mut failures = seated.controls.restore(ledger);
-        failures.extend(seated.processes.take().and_then(|count| count.remove(ledger).err()));
+        failures.extend(
+            seated.processes.take().and_then(|count| count.remove(ledger).err()).map(|error| error.to_string()),
+        );
         failures.extend(self.device_controls.restore(seat, ledger));
         taken_down.and(match failures[..] {
             [] => Ok(()),

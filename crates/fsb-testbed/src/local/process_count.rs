@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::error::TestbedError;
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::sys::Roots;
 use crate::sys::cgroup::{self, Hierarchy, PROCESSES};
@@ -37,7 +38,7 @@ impl ProcessCount {
     }
 
     /// Kills what is in it and removes it; why that failed.
-    pub fn remove(self, ledger: &Ledger) -> Result<(), String> {
-        ledger.undo(self.entry).map(drop).map_err(|error| error.to_string())
+    pub fn remove(self, ledger: &Ledger) -> Result<(), TestbedError> {
+        ledger.undo(self.entry).map(drop)
     }
 }

@@ -12,7 +12,8 @@ use rustix::mount::{
 };
 
 use crate::error::{Refusal, attempt};
-use crate::sys::{beside, mountinfo};
+use crate::sys::beside;
+use crate::sys::mountinfo::{self, Mount};
 
 /// Gives this process mounts of its own; without root also a user namespace, in which it may arrange them.
 pub(super) fn unshare_mounts(root: bool) -> Result<(), Refusal> {
@@ -152,10 +153,13 @@ pub(super) fn show_own_processes_and_queues() {
     }
 }
 
-/// File systems of this machine that hold Unix sockets of its users, and can lie below an overlay. Network and FUSE file
-/// systems are not among them: an overlay reads with root's rights, which those often refuse.
-const WITH_SOCKETS: [&str; 12] =
-    ["ext4", "ext3", "ext2", "xfs", "btrfs", "tmpfs", "overlay", "f2fs", "bcachefs", "zfs", "jfs", "reiserfs"];
+/// Whether a file system may hold Unix sockets of users of this machine and can lie below an overlay. Network and FUSE file
+/// systems are none of these: an overlay reads with root's rights, which those often refuse.
+fn may_hold_sockets(mount: &Mount) -> bool {
+    crate::fs::find(&mount.kind).is_ok() || mount.kind == OVERLAY
+}
+
+const OVERLAY: &str = "overlay";
 
 /// The directory in which the new root is put together, on a tmpfs that is gone afterwards.
 const STAGING: &str = "/dev/shm";
@@ -204,7 +208,7 @@ fn root_without_sockets() -> Result<Vec<String>, Refusal> {
                 continue;
             }
             let is_target = targets.as_ref().is_some_and(|targets| point.starts_with(targets));
-            let covering = kind.is_dir() && !is_target && WITH_SOCKETS.contains(&mount.kind.as_str());
+            let covering = kind.is_dir() && !is_target && may_hold_sockets(mount);
             let tree = if covering {
                 overlay(point, &empty, mount.options.iter().any(|option| option == "noexec")).or_else(|errno| {
                     notes.push(format!("Unix sockets below {} can be reached (overlay: {errno})", point.display()));
@@ -233,7 +237,7 @@ fn root_without_sockets() -> Result<Vec<String>, Refusal> {
 /// A read-only overlay of a directory, attached nowhere yet. The kernel wants two layers: the other one is `empty`.
 fn overlay(directory: &Path, empty: &Path, noexec: bool) -> rustix::io::Result<OwnedFd> {
     let escaped = directory.to_string_lossy().replace('\\', "\\\\").replace(':', "\\:");
-    let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let context = fsopen(OVERLAY, FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), "lowerdir", format!("{escaped}:{}", empty.display()))?;
     fsconfig_create(context.as_fd())?;
     let mut attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
