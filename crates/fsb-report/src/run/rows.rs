@@ -90,8 +90,7 @@ pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
         let spoilt = withheld::is_spoilt(record, case.label, &case.trials);
         (case.label.to_owned(), primary.better, samples, spoilt)
     };
-    let rows: Vec<(String, Better, Vec<Vec<BlockValue>>, bool)> =
-        cases(record, trials).into_iter().map(row).collect();
+    let rows: Vec<(String, Better, Vec<Vec<BlockValue>>, bool)> = cases(record, trials).into_iter().map(row).collect();
     let pairs = |samples: &[Vec<BlockValue>]| {
         let present = samples.iter().filter(|values| !values.is_empty()).count();
         present * present.saturating_sub(1) / 2

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fsb_engine::{EngineError, Ready};
+use fsb_model::errno::describe_spawn;
 use fsb_testbed::control::Held;
 use fsb_testbed::sandbox::{self, Confinement};
 use rustix::process::{Pid, Signal, kill_process};
@@ -60,7 +61,7 @@ pub enum WorkerError {
 
 impl From<io::Error> for WorkerError {
     fn from(error: io::Error) -> Self {
-        WorkerError::Start(error.to_string())
+        WorkerError::Start(describe_spawn(&error))
     }
 }
 
