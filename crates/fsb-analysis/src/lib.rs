@@ -43,6 +43,10 @@ mod sequential;
 mod trend;
 mod verdict;
 
+use std::sync::OnceLock;
+
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
 pub use comparison::{BlockValue, Comparison, Method, paired, welch};
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
 pub use error::AnalysisError;
@@ -60,6 +64,20 @@ pub use runs::{Between, BetweenSource, Power, Unjudged};
 pub use trend::{Trend, trend};
 pub use verdict::Verdict;
 
+/// Does work whose parallel iterators use one thread a processor, or this thread alone where no other can be made: rayon's own
+/// pool panics there.
+pub fn in_parallel<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    match POOL.get_or_init(|| pool_or_this_thread(ThreadPoolBuilder::new().build())) {
+        Some(pool) => pool.install(work),
+        None => work(),
+    }
+}
+
+fn pool_or_this_thread(pool: Result<ThreadPool, ThreadPoolBuildError>) -> Option<ThreadPool> {
+    pool.or_else(|_| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()).ok()
+}
+
 /// The confidence level of everything that is judged.
 pub const LEVEL: f64 = 0.95;
 
@@ -68,3 +86,22 @@ pub const FEWEST_JUDGED: usize = fsb_model::plan::FEWEST_BLOCKS_JUDGED as usize;
 
 /// Fewer runs than this on a side are described, not judged: from three runs a t-interval is honest.
 pub const FEWEST_RUNS_JUDGED: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use rayon::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn parallel_work_is_done_by_this_thread_where_no_other_can_be_made() {
+        let refused = ThreadPoolBuilder::new().spawn_handler(|_| Err(std::io::ErrorKind::WouldBlock.into())).build();
+        assert!(refused.is_err());
+        // The thread that does it belongs to that pool from then on.
+        let sum = std::thread::spawn(|| {
+            let pool = pool_or_this_thread(refused).unwrap();
+            pool.install(|| (1..=1000u64).into_par_iter().sum::<u64>())
+        });
+        assert_eq!(sum.join().unwrap(), 500_500);
+    }
+}

@@ -16,6 +16,7 @@ use rand_pcg::rand_core::SeedableRng as _;
 use rayon::prelude::*;
 
 use crate::distribution::{t_quantile, t_two_sided};
+use crate::in_parallel;
 
 /// Paths are drawn in batches, each with a seed of its own, so that the result does not depend on the processors.
 const BATCHES: u64 = 64;
@@ -53,8 +54,8 @@ impl Boundary {
 
     fn drawn(looks: &[u32], lost: u32) -> Boundary {
         let steps: Vec<Step> = Step::all(looks, lost);
-        let mut smallest: Vec<f64> =
-            (0..BATCHES).into_par_iter().flat_map_iter(|batch| small_p_values(&steps, batch)).collect();
+        let draw = || (0..BATCHES).into_par_iter().flat_map_iter(|batch| small_p_values(&steps, batch)).collect();
+        let mut smallest: Vec<f64> = in_parallel(draw);
         smallest.sort_by(f64::total_cmp);
         Boundary { looks: looks.len() as f64, smallest }
     }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fsb_model::errno::describe;
+use fsb_model::errno::{describe, describe_spawn};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,11 @@ impl EngineError {
             path: None,
             inapplicable: false,
         }
+    }
+
+    /// A thread or a process was not made; `what` is a verb with its object, `start a thread`.
+    pub(crate) fn spawn(what: impl Display, error: &io::Error) -> EngineError {
+        EngineError { errno: error.raw_os_error(), ..EngineError::new(format!("{what}: {}", describe_spawn(error))) }
     }
 
     /// A file does not hold what was written to it; `offset` is the first byte that differs.

@@ -141,7 +141,7 @@ impl Children {
         // SAFETY: the child has one thread, this one. It runs `work`, which takes no lock that another thread of the
         // parent could have held (glibc makes its own memory usable again), and ends without returning from here.
         match unsafe { libc::fork() } {
-            -1 => Err(refused("fork", std::io::Error::last_os_error().to_string())),
+            -1 => Err(EngineError::spawn("fork a process", &std::io::Error::last_os_error())),
             0 => child_main(output, work),
             pid => {
                 let pid = Pid::from_raw(pid).ok_or_else(|| refused("fork", "no process id".to_owned()))?;
@@ -165,12 +165,19 @@ impl Children {
         };
         let failed = AtomicBool::new(false);
         thread::scope(|scope| {
-            let (receive, failed) = (&receive, &failed);
-            let readers: Vec<_> = self.0.iter_mut().map(|child| scope.spawn(move || receive(child, failed))).collect();
-            readers
+            let (receive, failed, pids) = (&receive, &failed, &pids);
+            let reader = |child| thread::Builder::new().spawn_scoped(scope, move || receive(child, failed));
+            let readers: Vec<_> = self.0.iter_mut().map(reader).collect();
+            let refused = readers.iter().find_map(|reader| reader.as_ref().err());
+            let refused = refused.map(|error| Err(EngineError::spawn("start a thread that hears processes", error)));
+            if refused.is_some() && !failed.swap(true, Ordering::AcqRel) {
+                kill(pids);
+            }
+            let read = readers
                 .into_iter()
-                .filter_map(|reader| reader.join().unwrap_or_else(|payload| panic::resume_unwind(payload)))
-                .collect()
+                .flatten()
+                .filter_map(|reader| reader.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
+            refused.into_iter().chain(read).collect()
         })
     }
 }

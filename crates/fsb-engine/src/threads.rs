@@ -191,8 +191,8 @@ pub(crate) fn run<C: ThreadJob>(
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     shared.signal(StartSignal::Abort);
-                    let refusal =
-                        EngineError::new(format!("start thread {} of {}: {error}", rank + 1, profile.threads));
+                    let what = format!("start thread {} of {}", rank + 1, profile.threads);
+                    let refusal = EngineError::spawn(what, &error);
                     return (vec![Err(refusal)], [0.0; 2]);
                 }
             }

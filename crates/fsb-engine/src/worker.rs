@@ -2,6 +2,7 @@
 
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 
 use crate::context::{Context, Preparing};
@@ -97,13 +98,22 @@ fn told(
             self.1.unpark();
         }
     }
+    type Steps<S> = Mutex<Option<S>>;
+    fn take<S: FnOnce() -> Result<(), EngineError>>(step: &Steps<S>) -> Result<(), EngineError> {
+        let step = step.lock().unwrap_or_else(PoisonError::into_inner).take();
+        step.map_or(Ok(()), |step| step())
+    }
     let ended = AtomicBool::new(false);
+    let step = Mutex::new(Some(step));
     thread::scope(|scope| {
         let ends = Ends(&ended, thread::current());
-        let work = scope.spawn(move || {
+        let step = &step;
+        let work = thread::Builder::new().spawn_scoped(scope, move || {
             let _ends = ends;
-            step()
+            take(step)
         });
+        // Where no thread can be made the step is done without a word about its progress.
+        let Ok(work) = work else { return take(step) };
         while !ended.load(Ordering::Acquire) {
             thread::park_timeout(progress::EVERY);
             if !ended.load(Ordering::Acquire) {

@@ -30,6 +30,30 @@ pub fn describe_io(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), describe)
 }
 
+/// The command that allows more processes and threads.
+pub const MORE_PROCESSES: &str = "allow more processes and threads: ulimit -u, and pids.max of the cgroup";
+
+/// The command that raises the limit on open files, if that limit is the cause that a message names. Whatever else could not
+/// be opened is not to blame then: this advice replaces the advice about it.
+pub fn advice_on_limits(message: &str) -> Option<&'static str> {
+    let names = |name: &str, number: i32| {
+        message.contains(&format!("({name})")) || message.contains(&format!("(os error {number})"))
+    };
+    if names("EMFILE", libc::EMFILE) {
+        return Some("raise the limit on open files: ulimit -n 1024");
+    }
+    names("ENFILE", libc::ENFILE).then_some("raise the machine's limit on open files: sysctl fs.file-max")
+}
+
+/// [`describe_io`] of a thread or process that was not made, with the command that allows more of them.
+pub fn describe_spawn(error: &io::Error) -> String {
+    let described = describe_io(error);
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => format!("{described}; {MORE_PROCESSES}"),
+        _ => described,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +63,18 @@ mod tests {
         assert_eq!(describe(libc::EROFS), "Read-only file system (EROFS)");
         assert_eq!(describe_io(&io::Error::from_raw_os_error(libc::EIO)), "Input/output error (EIO)");
         assert_eq!(describe_io(&io::Error::other("plain")), "plain");
+    }
+
+    #[test]
+    fn limits_on_files_and_on_processes_have_commands_of_their_own() {
+        for error in [libc::EMFILE, libc::ENFILE].map(io::Error::from_raw_os_error) {
+            let advice = advice_on_limits(&describe_io(&error));
+            assert!(advice.is_some() && advice == advice_on_limits(&error.to_string()), "{error}: {advice:?}");
+        }
+        assert_eq!(advice_on_limits(&describe(libc::EAGAIN)), None);
+        let refused = describe_spawn(&io::Error::from_raw_os_error(libc::EAGAIN));
+        assert!(refused.ends_with(&format!("(EAGAIN); {MORE_PROCESSES}")), "{refused}");
+        assert_eq!(describe_spawn(&io::Error::from_raw_os_error(libc::ENOMEM)), describe(libc::ENOMEM));
     }
 
     #[test]

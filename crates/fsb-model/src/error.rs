@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::errno::advice_on_limits;
+
 /// Whose fault it is, and so how the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,7 +30,7 @@ pub struct Error {
     /// What was tried, with the answer.
     #[serde(default)]
     pub tried: String,
-    /// What the user can do.
+    /// What the user can do, unless a limit on open files is the cause.
     #[serde(default)]
     pub advice: String,
 }
@@ -39,10 +41,10 @@ impl fmt::Display for Error {
         if !self.tried.is_empty() {
             write!(f, ": {}", self.tried)?;
         }
-        if !self.advice.is_empty() {
-            write!(f, "; {}", self.advice)?;
+        match advice_on_limits(&self.tried).unwrap_or(&self.advice) {
+            "" => Ok(()),
+            advice => write!(f, "; {advice}"),
         }
-        Ok(())
     }
 }
 
@@ -82,6 +84,15 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_open_file_too_many_has_the_advice_on_limits() {
+        let error = Error::machine("the lock cannot be taken")
+            .tried("use /run/fsb/concurrent: Too many open files (EMFILE)")
+            .advice("look at that file and remove it");
+        let text = error.to_string();
+        assert!(text.ends_with("(EMFILE); raise the limit on open files: ulimit -n 1024"), "{text}");
+    }
 
     #[test]
     fn an_error_reads_as_a_sentence() {

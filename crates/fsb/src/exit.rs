@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use fsb_model::errno;
 use fsb_runner::agent::AgentError;
 use fsb_runner::plan_file::PlanError;
 use fsb_runner::run::RunError;
@@ -79,7 +80,10 @@ fn told(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    text
+    match errno::advice_on_limits(&text).filter(|advice| !text.contains(advice)) {
+        Some(advice) => format!("{text}; {advice}"),
+        None => text,
+    }
 }
 
 /// Without the number that the kernel's errors have beside their words.
@@ -146,6 +150,10 @@ mod tests {
         let error = StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source };
         let error = anyhow::Error::new(error);
         assert_eq!(told(&error), "cannot write run/run.json: File too large (os error 27)");
+        let source = io::Error::from_raw_os_error(24);
+        let error = anyhow::Error::new(StoreError::Io { what: "open", path: PathBuf::from("/"), source });
+        let advised = "raise the limit on open files: ulimit -n 1024";
+        assert_eq!(told(&error), format!("cannot open /: Too many open files (os error 24); {advised}"));
         let advised = "cannot use a: Permission denied (EACCES); name another";
         let error = Err::<(), _>(io::Error::from_raw_os_error(13)).context(advised).unwrap_err();
         assert_eq!(told(&error), advised);

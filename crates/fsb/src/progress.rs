@@ -57,7 +57,9 @@ impl Progress {
             failures: BTreeSet::new(),
         };
         progress.show_trials();
-        progress.bar.enable_steady_tick(Duration::from_millis(500));
+        if !progress.bar.is_hidden() {
+            keep_moving(&progress.bar);
+        }
         progress
     }
 
@@ -128,6 +130,21 @@ impl Progress {
     fn message(&self, text: &str) {
         self.bar.set_message(visible::line(text).into_owned());
     }
+}
+
+/// Draws the bar now and then until it is finished. The bar's own ticker panics where no thread can be made: without one the
+/// bar is drawn when something happens.
+fn keep_moving(bar: &ProgressBar) {
+    const EVERY: Duration = Duration::from_millis(500);
+    let bar = bar.downgrade();
+    let tick = move || {
+        while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            bar.tick();
+            drop(bar);
+            std::thread::sleep(EVERY);
+        }
+    };
+    let _ = std::thread::Builder::new().name("progress".to_owned()).spawn(tick);
 }
 
 /// `warm-up`, `block 3`.

@@ -17,7 +17,7 @@ use super::weights::Weights;
 use crate::comparison::{Comparison, Difference};
 use crate::ranking::Ranking;
 use crate::runs::RunContrast;
-use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, LEVEL};
+use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, LEVEL, in_parallel};
 
 /// More rectangles of one operation than a reader takes in are left out.
 const MOST: usize = 7;
@@ -56,7 +56,7 @@ pub(super) fn findings(
         let found = found.into_iter().map(|(place, finding)| (place, *candidate, finding));
         (found.collect::<Vec<(usize, usize, Finding)>>(), starved.then_some(frame.names[*candidate]))
     };
-    let (found, starved): (Vec<_>, Vec<Option<&str>>) = candidates.par_iter().map(of).unzip();
+    let (found, starved): (Vec<_>, Vec<Option<&str>>) = in_parallel(|| candidates.par_iter().map(of).unzip());
     let mut found: Vec<_> = found.into_iter().flatten().collect();
     found.sort_by_key(|(place, candidate, finding)| (std::cmp::Reverse(finding.cells), *place, *candidate));
     let starved: Vec<&str> = starved.into_iter().flatten().collect();

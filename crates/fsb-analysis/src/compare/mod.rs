@@ -29,6 +29,7 @@ use fsb_model::set::Set;
 use rayon::prelude::*;
 
 use crate::error::AnalysisError;
+use crate::in_parallel;
 use crate::runs::Between;
 use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
 use classic::classic;
@@ -96,7 +97,8 @@ pub fn compare_collected(
     let is_primary = primary(&shared);
     shared.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
     let frame = Frame::new(sets, request, &shared)?;
-    let described = shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>()?;
+    let described =
+        in_parallel(|| shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>())?;
     let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described.into_iter().unzip();
     let barred: Vec<usize> = (0..sets.len()).filter(|set| sets[*set].barred).collect();
     let bar = |operation: &mut Operation| {

@@ -49,13 +49,21 @@ fn threads(phases: &[Phase], interrupted: &AtomicBool) -> Result<GroupResult, Ph
     thread::scope(|scope| {
         let run = |phase| {
             let barrier = &barrier;
-            scope.spawn(move || -> Ended { (perform_with(phase, interrupted, barrier, true), Instant::now()) })
+            let work = move || -> Ended { (perform_with(phase, interrupted, barrier, true), Instant::now()) };
+            thread::Builder::new().spawn_scoped(scope, work).inspect_err(|_| barrier.answer(false))
         };
         let members: Vec<_> = phases.iter().map(run).collect();
         let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed));
-        let ended = members.into_iter().map(|member| member.join().unwrap_or_else(|_| panicked()));
+        let ended = members.into_iter().map(|member| match member {
+            Ok(member) => member.join().unwrap_or_else(|_| panicked()),
+            Err(error) => (Err(no_thread(&error).into()), Instant::now()),
+        });
         conclude(ended.collect(), start)
     })
+}
+
+fn no_thread(error: &std::io::Error) -> EngineError {
+    EngineError::spawn("start a thread of the test", error)
 }
 
 fn panicked() -> Ended {
@@ -96,12 +104,12 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
             .stdin(memory.try_clone().map_err(refused)?)
             .stdout(Stdio::piped())
             .spawn();
-        children.0.push(child.map_err(|error| EngineError::io("start", program, &error))?);
+        children.0.push(child.map_err(|error| EngineError::spawn(format!("start {}", program.display()), &error))?);
     }
     let outputs: Vec<_> = children.0.iter_mut().map(|child| child.stdout.take()).collect();
     thread::scope(|scope| {
         let listen = |output: Option<std::process::ChildStdout>| {
-            scope.spawn(move || -> (String, Instant) {
+            thread::Builder::new().spawn_scoped(scope, move || -> (String, Instant) {
                 let mut text = String::new();
                 if let Some(mut output) = output {
                     // A pipe that cannot be read says as much as one that says nothing.
@@ -110,7 +118,12 @@ fn processes(phases: &[Phase], program: &Path, interrupted: &AtomicBool) -> Resu
                 (text, Instant::now())
             })
         };
-        let members: Vec<_> = outputs.into_iter().map(listen).collect();
+        let members: Result<Vec<_>, _> = outputs.into_iter().map(listen).collect();
+        let members = members.map_err(|error| {
+            // Those that listen wait for them.
+            children.kill();
+            no_thread(&error)
+        })?;
         let gone = || members.iter().any(thread::ScopedJoinHandle::is_finished);
         let start = barrier.start(phases.len() as u32, || interrupted.load(Ordering::Relaxed) || gone());
         while !members.iter().all(thread::ScopedJoinHandle::is_finished) {

@@ -99,7 +99,8 @@ fn walk(root: &Path, remove: bool, threads: usize, progress: &Progress) -> Resul
     };
     // The caller is one of them.
     thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(walker)));
+        // Fewer do as well.
+        (1..threads).for_each(|_| drop(thread::Builder::new().spawn_scoped(scope, walker)));
         walker();
     });
     let walk = shared.into_inner().unwrap_or_else(PoisonError::into_inner);

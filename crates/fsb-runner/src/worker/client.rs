@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fsb_engine::{EngineError, Ready};
+use fsb_model::errno::describe_spawn;
 use fsb_testbed::control::Held;
 use fsb_testbed::sandbox::{self, Confinement};
 use rustix::process::{Pid, Signal, kill_process};
@@ -68,7 +69,7 @@ pub enum WorkerError {
 
 impl From<io::Error> for WorkerError {
     fn from(error: io::Error) -> Self {
-        WorkerError::Start(error.to_string())
+        WorkerError::Start(describe_spawn(&error))
     }
 }
 

@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fsb_model::errno::advice_on_limits;
+
 use super::store::Store;
 use super::{Entry, Owner, guard};
 use crate::error::{Refusal, attempt, describe};
@@ -56,7 +58,8 @@ impl std::fmt::Display for Replayed {
             Fate::Failed(why) => write!(f, "could not be undone: {}: {why} (entry {})", self.what, self.file.display()),
             Fate::Refused(why) => {
                 let shown = self.file.display();
-                write!(f, "refused, not undone: {shown}: {why}; look at it, undo it by hand, and remove it")
+                let advice = advice_on_limits(why).unwrap_or("look at it, undo it by hand, and remove it");
+                write!(f, "refused, not undone: {shown}: {why}; {advice}")
             }
         }
     }

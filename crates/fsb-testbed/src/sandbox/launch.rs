@@ -124,7 +124,7 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
         }
     }
     let advice = match root_is_mounted() {
-        true => "check the limits on processes (ulimit -u) and the container's seccomp profile",
+        true => "check the limits on processes (ulimit -u, pids.max) and the container's seccomp profile",
         false => "mount the directory of this chroot over itself first: mount --bind DIR DIR && chroot DIR",
     };
     Err(TestbedError::machine("cannot start the supervisor process").tried(refusals.join("; ")).advice(advice))
@@ -187,7 +187,11 @@ pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
 /// A copy above the places that [`Prepared::place_descriptors`] overwrites.
 fn move_away(fd: impl AsFd) -> Result<OwnedFd, Refusal> {
     const ABOVE: RawFd = 16;
-    rustix::io::fcntl_dupfd_cloexec(fd, ABOVE).map_err(|errno| Refusal::call("moving a descriptor", &errno.into()))
+    rustix::io::fcntl_dupfd_cloexec(fd, ABOVE).map_err(|errno| {
+        // That is the answer where not one descriptor above is allowed.
+        let errno = if errno == rustix::io::Errno::INVAL { rustix::io::Errno::MFILE } else { errno };
+        Refusal::call("moving a descriptor", &errno.into())
+    })
 }
 
 /// The child's descriptors before they have their places.

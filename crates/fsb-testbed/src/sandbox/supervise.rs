@@ -6,8 +6,10 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use fsb_model::errno::describe_spawn;
+
 use super::{LIFELINE, PROTOCOL, exit_code, lifeline_is_cut, set_close_on_exec};
-use crate::error::{TestbedError, describe};
+use crate::error::TestbedError;
 use crate::lock;
 
 /// What the shell would report of a process that SIGKILL ended.
@@ -20,7 +22,7 @@ const KILLED: i32 = 128 + libc::SIGKILL;
 /// The agent finds its connection with [`protocol`](super::protocol).
 pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let fail = |step: &str, error: &io::Error| {
-        TestbedError::machine("the supervisor process cannot work").tried(format!("{step}: {}", describe(error)))
+        TestbedError::machine("the supervisor process cannot work").tried(format!("{step}: {}", describe_spawn(error)))
     };
     die_with_parent();
     lock::mark_supervisor();

@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use command_fds::{CommandFdExt, FdMapping};
+use fsb_model::errno::describe_spawn;
 use fsb_model::units::show_duration;
 
 use arguments::Plan;
@@ -176,23 +177,30 @@ impl Machine {
         let mut child = command.spawn().map_err(|error| refused("execute", launcher, error))?;
         let console = Arc::new(Mutex::new(Console::default()));
         let complaints = Arc::new(Mutex::new(String::new()));
-        let mut readers = Vec::new();
-        if let Some(out) = child.stdout.take() {
-            let console = Arc::clone(&console);
-            readers.push(std::thread::spawn(move || listen(out, |bytes| lock(&console).take(bytes))));
+        let (out, errors) = (child.stdout.take(), child.stderr.take());
+        // Whatever fails from here on ends the child.
+        let readers = Vec::new();
+        let mut machine = Machine { child, console, complaints, readers, heartbeat: None, stop: None };
+        let reader = || std::thread::Builder::new().name("console".into());
+        let unheard = |error| VmError::machine("no thread to hear the guest").tried(describe_spawn(&error));
+        if let Some(out) = out {
+            let console = Arc::clone(&machine.console);
+            let thread = reader().spawn(move || listen(out, |bytes| lock(&console).take(bytes)));
+            machine.readers.push(thread.map_err(unheard)?);
         }
-        if let Some(out) = child.stderr.take() {
-            let complaints = Arc::clone(&complaints);
-            readers.push(std::thread::spawn(move || {
+        if let Some(out) = errors {
+            let complaints = Arc::clone(&machine.complaints);
+            let thread = reader().spawn(move || {
                 listen(out, |bytes| {
                     let mut text = lock(&complaints);
                     if text.len() < 16 * 1024 {
                         text.push_str(&String::from_utf8_lossy(bytes));
                     }
                 });
-            }));
+            });
+            machine.readers.push(thread.map_err(unheard)?);
         }
-        Ok(Machine { child, console, complaints, readers, heartbeat: None, stop: None })
+        Ok(machine)
     }
 
     /// At most `lines` last lines of the guest's console, oldest first.

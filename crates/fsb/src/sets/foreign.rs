@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fsb_analysis::compare::Collected;
+use fsb_analysis::in_parallel;
 use fsb_model::shell;
 use rayon::prelude::*;
 
@@ -22,7 +23,7 @@ pub(super) fn set(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<(Wis
     let mut set = Collected::default();
     for files in files.chunks(AT_ONCE) {
         // The first bad one in their order is told, whoever was faster.
-        let read: Vec<_> = files.par_iter().map(|path| fsb_compat::read_file(path)).collect();
+        let read: Vec<_> = in_parallel(|| files.par_iter().map(|path| fsb_compat::read_file(path)).collect());
         for read in read {
             for run in read.map_err(|error| exit::request(error.to_string()))? {
                 set.push(&run).with_context(|| format!("cannot compare {}", run.path))?;

@@ -16,10 +16,10 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn of(mut stream: impl Read + Send + 'static) -> Reading {
+    pub(super) fn of(mut stream: impl Read + Send + 'static) -> std::io::Result<Reading> {
         let kept: Arc<Mutex<Vec<u8>>> = Arc::default();
         let keeping = Arc::clone(&kept);
-        let reader = thread::spawn(move || {
+        let reader = thread::Builder::new().spawn(move || {
             let mut chunk = vec![0; 1 << 16];
             // What cannot be read is missing from a message, no more.
             while let Ok(read @ 1..) = stream.read(&mut chunk) {
@@ -30,8 +30,8 @@ impl Reading {
                     kept.drain(..surplus);
                 }
             }
-        });
-        Reading { kept, reader }
+        })?;
+        Ok(Reading { kept, reader })
     }
 
     /// What came. A process that the program left behind may hold the other end for ever: it is not waited for long.

@@ -157,7 +157,12 @@ pub(super) fn start(script: &Script, around: &Surroundings) -> Result<Running, E
         EngineError::new(format!("{}: {why}: {}", script.shown(), error))
     })?;
     let streams = child.stdout.take().map(Reading::of).into_iter().chain(child.stderr.take().map(Reading::of));
-    let streams = streams.collect();
+    let streams = streams.collect::<io::Result<_>>().map_err(|error| {
+        // What it could print is not heard.
+        let _ = child.kill();
+        let _ = child.wait();
+        EngineError::spawn(format!("{}: start a thread that reads its output", script.shown()), &error)
+    })?;
     Ok(Running { child, streams })
 }
 

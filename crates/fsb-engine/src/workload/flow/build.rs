@@ -82,7 +82,11 @@ fn files(root: &Path, open: &Directory, set: &Set, source: DataSource, progress:
     if threads == 1 {
         maker();
     } else {
-        thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(maker))));
+        thread::scope(|scope| {
+            // Fewer do as well.
+            (1..threads).for_each(|_| drop(thread::Builder::new().spawn_scoped(scope, maker)));
+            maker();
+        });
     }
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }

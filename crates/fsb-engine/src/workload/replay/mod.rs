@@ -130,7 +130,9 @@ impl Job for ReplayJob {
         feeder.fill()?;
         let replay = Replay::new(&*target, &feeder, &self.0, context, &skimmed.totals);
         let outcome = std::thread::scope(|scope| {
-            let feeding = scope.spawn(|| feeder.feed());
+            let feeding = std::thread::Builder::new().spawn_scoped(scope, || feeder.feed());
+            let feeding =
+                feeding.map_err(|error| EngineError::spawn("start the thread that reads the trace", &error))?;
             let outcome = threads::run(&replay, context, &self.profile(), Ready::default(), true, gate);
             feeder.stop();
             let fed = feeding.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));

@@ -48,7 +48,15 @@ pub(super) fn run(sources: &[&Item], jobs: u32, set: &Path) -> Result<Vec<u64>, 
             }
         }
     };
-    std::thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(one_job))));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            std::thread::Builder::new().spawn_scoped(scope, one_job).map_err(|error| {
+                failed.store(true, Ordering::Relaxed);
+                EngineError::spawn("start a thread that compiles", &error)
+            })?;
+        }
+        Ok::<_, EngineError>(())
+    })?;
     taken.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fsb_model::run::MemoryTouched;
@@ -152,10 +153,17 @@ impl Mapping {
         // SAFETY: the mapping is ours, of that length, readable and writable, and zeroed by the kernel.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) };
         let share = (self.length / page).div_ceil(threads).max(1) * page;
-        std::thread::scope(|scope| {
-            for part in bytes.chunks_mut(share) {
-                scope.spawn(move || part.iter_mut().step_by(page).for_each(|byte| *byte = 1));
+        let parts = Mutex::new(bytes.chunks_mut(share));
+        let work = || {
+            loop {
+                let Some(part) = parts.lock().unwrap_or_else(PoisonError::into_inner).next() else { return };
+                part.iter_mut().step_by(page).for_each(|byte| *byte = 1);
             }
+        };
+        std::thread::scope(|scope| {
+            // Fewer do as well: the caller is one of them.
+            (1..threads).for_each(|_| drop(std::thread::Builder::new().spawn_scoped(scope, work)));
+            work();
         });
     }
 }
