@@ -60,7 +60,7 @@ impl Decoder {
         fits.then(|| self.deserializer.deserialize(&mut Cursor::new(plain)).ok())?
     }
 
-    /// Inflates what is behind the mark and the length. Returns `None` for what is no such stream, or a longer one than any
+    /// Inflates what is behind the mark and the length. Returns `None` for anything but such a stream, or a longer one than any
     /// histogram.
     fn inflate(&mut self) -> Option<()> {
         /// At first, and more at a time.

@@ -30,7 +30,7 @@ pub struct Error {
     /// What was tried, with the answer.
     #[serde(default)]
     pub tried: String,
-    /// What the user can do, unless a limit on open files is the cause.
+    /// Advice to the user, unless a limit on open files is the cause.
     #[serde(default)]
     pub advice: String,
 }
