@@ -130,13 +130,13 @@ const STEALS: &str = r#"
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-int main(void) {
+int main(int count, char **words) {
     char secret[64] = "";
     long key = syscall(SYS_request_key, "user", "fsb-test-secret", 0, 0);
     if (key > 0) syscall(SYS_keyctl, 11, key, secret, sizeof secret);
     int open = 0;
     for (int fd = 3; fd < 1024; fd++) if (write(fd, "stolen", 6) == 6) open++;
-    long left = syscall(SYS_add_key, "user", "fsb-test-left", "x", 1, -4);
+    long left = syscall(SYS_add_key, "user", words[1], "x", 1, -4);
     printf("key %s descriptors %d left %d\n", *secret ? secret : "none", open, left > 0);
     return 0;
 }"#;
@@ -150,7 +150,8 @@ fn a_command_has_neither_the_keys_nor_the_open_files_of_roots_shell() {
     let shell = compile(directory.path(), "shell", ROOTS_SHELL);
     let secret = directory.path().join("secret");
     fs::write(&secret, "untouched").unwrap();
-    let words = arguments(&["tmpfs"], &[], &[&attack]);
+    let left = format!("fsb-test-left-{}", std::process::id());
+    let words = arguments(&["tmpfs"], &[], &[&attack, &left]);
     let mut command = Command::new(shell);
     command.arg(&secret).arg(FSB).args(&words).current_dir(directory.path()).env("COLUMNS", "10000");
     let output = command.env_remove("SUDO_UID").output().unwrap();
@@ -163,7 +164,7 @@ fn a_command_has_neither_the_keys_nor_the_open_files_of_roots_shell() {
         stdout(&keys.output().unwrap())
     };
     // The kernel collects them some time later.
-    wait_until("the kernel to collect keys", Duration::from_secs(60), || !keys().contains("fsb-test-left"));
+    wait_until("the kernel to collect keys", Duration::from_secs(60), || !keys().contains(&left));
 }
 
 /// Leaves a process that holds a lock, under a name that ends in the middle of a character.

@@ -31,6 +31,26 @@ const SERVED: [&str; 6] = ["front", "__supervisor", "__agent", "ntfs-3g", "ntfs-
 /// What a run in a virtual machine consists of.
 const OF_GUESTS: [&str; 4] = ["front", "__supervisor", "__vm-agent", "qemu-system-"];
 
+/// Roles while a command is measured: a worker is below its monitor, which has the same words, and the command below both.
+const OF_COMMANDS: [&str; 7] = ["front", "__supervisor", "__agent", "__worker", BELOW_MONITOR, "sleep", "__watcher"];
+const BELOW_MONITOR: &str = "the worker below its monitor";
+
+/// A command that leaves a daemon, shared memory and files.
+const COMMAND: &str = r#"
+name = "command"
+[controls]
+guest-memory = "off"
+[[workload]]
+name = "command"
+command = "mkdir d; for i in 1 2 3 4 5 6 7 8; do echo $i > d/$i; done; ipcmk -M 65536; setsid -f sleep 3671; sleep 0.1"
+prepare = "rm -rf d"
+[[workload]]
+name = "command"
+label = "with a service"
+command = "sleep 0.1"
+service = [{ command = "sleep 3672" }]
+"#;
+
 /// A sequence that a seed determines (splitmix64).
 struct Dice(u64);
 
@@ -57,6 +77,8 @@ struct Case {
     control: bool,
     /// After the start.
     delay: Duration,
+    /// A command is measured, not the workloads of the engine.
+    command: bool,
     /// Where the run goes on without its victim, its front is killed, too; else it is interrupted.
     then_kill: bool,
 }
@@ -66,9 +88,11 @@ const GUEST: &str = "ext4 in a guest";
 
 fn case(seed: u64, guests: bool) -> Case {
     let mut dice = Dice(seed);
-    let targets = ["ext4", "xfs", "ntfs", "ext4@ram", "tmpfs", DEVICE, "./data", GUEST];
+    let targets = ["ext4", "xfs", "btrfs", "ntfs", "ext4@ram", "tmpfs", DEVICE, "./data", GUEST];
     let target = dice.of(&targets[..targets.len() - usize::from(!guests)]);
+    let command = ["ext4", "xfs", "btrfs", DEVICE].contains(&target) && dice.below(2) == 0;
     let role = match target {
+        _ if command => dice.of(&OF_COMMANDS),
         "ntfs" => dice.of(&SERVED),
         // Nothing is made for them.
         "tmpfs" | "./data" => dice.of(&ROLES[..5]),
@@ -78,7 +102,7 @@ fn case(seed: u64, guests: bool) -> Case {
     let longest = if target == GUEST { 40_000 } else { 3000 };
     let delay = Duration::from_millis(dice.below(longest) as u64);
     let control = (dice.below(2) == 0 || role == "__watcher") && target != GUEST;
-    Case { target, role, control, delay, then_kill: dice.below(2) == 0 }
+    Case { target, role, control, delay, command, then_kill: dice.below(2) == 0 }
 }
 
 /// The process and all below it, with what stands in their command lines.
@@ -107,13 +131,20 @@ fn family(front: u32) -> Vec<(i32, Vec<String>)> {
 fn victim(front: u32, role: &str) -> Option<i32> {
     let plays = |words: &[String]| match role {
         "mkfs" => words.first().is_some_and(|program| program.contains("mkfs") || program.contains("mke2fs")),
+        "sleep" => words.first().is_some_and(|program| program == role),
         "ntfs-3g" | "qemu-system-" => words.first().is_some_and(|program| program.contains(role)),
         _ => words.get(1).is_some_and(|word| word == role),
     };
     if role == "front" {
         return Some(front as i32);
     }
-    family(front).into_iter().find(|(_, words)| plays(words)).map(|(pid, _)| pid)
+    // Parents come first.
+    let mut family = family(front).into_iter();
+    let found = match role {
+        BELOW_MONITOR => family.rfind(|(_, words)| words.get(1).is_some_and(|word| word == "__worker")),
+        _ => family.find(|(_, words)| plays(words)),
+    };
+    found.map(|(pid, _)| pid)
 }
 
 fn send(pid: i32, signal: Signal) {
@@ -140,7 +171,10 @@ struct Bench {
 impl Bench {
     fn new(case: &Case, kernel: Option<&String>) -> Bench {
         let directory = scratch();
-        tiny_plan(directory.path());
+        match case.command {
+            true => fs::write(directory.path().join("tiny.toml"), COMMAND).unwrap(),
+            false => drop(tiny_plan(directory.path())),
+        }
         fs::create_dir(directory.path().join("data")).unwrap();
         let disk = (case.target == DEVICE).then(|| Disk::new(96));
         Bench { directory, disk, kernel: kernel.filter(|_| case.target == GUEST).cloned() }
@@ -170,7 +204,11 @@ impl Bench {
         let device = self.disk.as_ref().map(|disk| format!("ext4@{}", disk.path.display()));
         let target = if case.target == GUEST { "ext4" } else { device.as_deref().unwrap_or(case.target) };
         // What xfs needs at least.
-        let size = if target == "xfs" { "320M" } else { "64M" };
+        let size = match target {
+            "xfs" => "320M",
+            "btrfs" => "128M",
+            _ => "64M",
+        };
         let mut command =
             self.command(&["run", "tiny.toml", target, "--size", size, "--blocks", "50", "--out", "run", "-q"]);
         if case.control {
@@ -215,6 +253,16 @@ impl Bench {
     }
 }
 
+/// Cgroups of fsb and System V shared memory of the machine.
+fn shared() -> (Vec<String>, String) {
+    let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
+    let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut cgroups: Vec<String> = names.filter(|name| name.starts_with("fsb-")).collect();
+    cgroups.sort();
+    (cgroups, fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default())
+}
+
 fn wait_for_end(front: &mut Front, limit: Duration) -> bool {
     let start = Instant::now();
     loop {
@@ -231,6 +279,7 @@ fn wait_for_end(front: &mut Front, limit: Duration) -> bool {
 /// Makes a case: whether there was anybody to kill in that role, and how it went, in a line.
 fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     let (was, before) = (fs::read_to_string(SETTING).unwrap(), traces());
+    let shared_before = shared();
     let bench = Bench::new(case, kernel);
     // A device of the test's own is no trace.
     let before = if bench.disk.is_some() { traces() } else { before };
@@ -275,6 +324,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     wait_until("the directory is as it was", Duration::from_secs(20), || names(&bench.path().join("data")).is_empty());
     let left = names(bench.path());
     assert!(left.iter().all(|name| ["tiny.toml", "run", "data"].contains(&name.as_str())), "left behind: {left:?}");
+    wait_until("cgroups and shared memory are as before", Duration::from_secs(20), || shared() == shared_before);
     let clean = fsb(bench.path(), &["clean"]);
     assert_eq!(stdout(&clean), "nothing to undo\n");
     if let Some(disk) = &bench.disk {
