@@ -151,6 +151,9 @@ impl Kernel {
             }
             Kind::Close => {
                 let number = self.open.get(*slot as usize).map_or(-1, |place| place.swap(-1, Ordering::AcqRel));
+                if number < 0 {
+                    return Err(Errno::BADF);
+                }
                 // SAFETY: the number was taken out of its place: nobody else closes it.
                 done(unsafe { rustix::io::try_close(number) })
             }

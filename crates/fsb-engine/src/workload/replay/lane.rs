@@ -19,6 +19,14 @@ use crate::threads::ThreadJob;
 /// the program was on a processor.
 const AWAKE_NS: u64 = 80_000;
 
+/// Buffers of a lane, each of [`largest`] bytes.
+pub(super) const BUFFERS: u64 = 2;
+
+/// Bytes of the largest call, as far as it is made.
+pub(super) fn largest(totals: &Totals) -> usize {
+    totals.largest.clamp(4096, super::calls::MOST_MOVED).next_multiple_of(4096) as usize
+}
+
 /// What one thread found.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -39,8 +47,9 @@ pub(super) struct Other {
 
 impl fmt::Display for Other {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = |result: i64| match i32::try_from(-result) {
-            Ok(number) if number > 0 => fsb_model::errno::describe(number),
+        // Anything may stand in a trace: not every number has a negative.
+        let said = |result: i64| match result.checked_neg().and_then(|number| i32::try_from(number).ok()) {
+            Some(number) if number > 0 => fsb_model::errno::describe(number),
             _ => result.to_string(),
         };
         write!(f, "{}{}: {} instead of {}", self.kind.name(), self.name, said(self.result), said(self.recorded))
@@ -65,8 +74,8 @@ impl<'r> Replay<'r> {
         context: &'r Context,
         totals: &Totals,
     ) -> Replay<'r> {
-        let largest = totals.largest.clamp(4096, super::calls::MOST_MOVED).next_multiple_of(4096) as usize;
-        Replay { target, feeder, turns: Turns::new(totals.lanes), pace: options.pace.0, largest, context }
+        let turns = Turns::new(totals.lanes);
+        Replay { target, feeder, turns, pace: options.pace.0, largest: largest(totals), context }
     }
 
     /// When the program had thought so long since that moment.

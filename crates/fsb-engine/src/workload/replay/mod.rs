@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::metric::REPLAY_TIME;
 use fsb_model::{CacheState, Durability, Params};
+use fsb_trace::Totals;
 
 use super::{Job, Workload, params};
 use crate::backend::{self, Backend};
@@ -118,6 +119,9 @@ impl Job for ReplayJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         let real = context.backend(backend::CALLS).capabilities().real;
         let skimmed = self.0.source.skim()?;
+        if real {
+            check_memory(&skimmed.totals)?;
+        }
         let target: Box<dyn Target> = match real {
             true => Box::new(Kernel::new(&context.set(), &skimmed)?),
             false => Box::new(Nothing),
@@ -140,6 +144,26 @@ impl Job for ReplayJob {
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         fileset::remove(&context.set(), &context.progress)
     }
+}
+
+/// Refuses a trace whose threads need more memory for data than this machine can spare.
+fn check_memory(totals: &Totals) -> Result<(), EngineError> {
+    /// Data may fill this fraction of the machine's memory: a quarter.
+    const SHARE: u64 = 4;
+    let machine = rustix::system::sysinfo();
+    let spare = (machine.totalram as u64).saturating_mul(u64::from(machine.mem_unit)) / SHARE;
+    let needed = lane::largest(totals) as u64 * lane::BUFFERS * u64::from(totals.lanes.max(1));
+    if needed <= spare {
+        return Ok(());
+    }
+    let shown = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+    Err(EngineError::new(format!(
+        "the {} threads of the trace need {} of memory for calls of up to {}, and this machine can spare {}",
+        totals.lanes,
+        shown(needed),
+        shown(lane::largest(totals) as u64),
+        shown(spare)
+    )))
 }
 
 /// How many results were others; too many are an error, which says what was the first.

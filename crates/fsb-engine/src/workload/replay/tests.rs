@@ -108,6 +108,14 @@ fn other_results_are_told_with_the_first_of_them() {
 }
 
 #[test]
+fn closing_what_could_not_be_opened_is_an_error_of_the_call() {
+    let root = tempfile::tempdir().unwrap();
+    let calls = [(Some("none"), open(1, flags::READ)), (None, Call { handle: 1, ..Call::new(Kind::Close) })];
+    let path = trace(root.path(), &[], &calls, Totals::default());
+    assert!(replay(&path, &[]).unwrap_err().starts_with("2 of 2 calls had another result than recorded"));
+}
+
+#[test]
 fn thought_takes_its_time_and_can_be_left_out() {
     let root = tempfile::tempdir().unwrap();
     let calls = vec![(Some("f"), Call::new(Kind::StatName)); 50];
@@ -158,6 +166,24 @@ fn sizes_of_exabytes_and_descriptors_from_nowhere_are_told() {
     let path =
         trace(root.path(), &[], &[(Some("f"), open(1, flags::WRITE | flags::CREATE)), (None, far)], Totals::default());
     assert!(replay(&path, &[]).unwrap_err().contains("instead of 10"));
+}
+
+#[test]
+fn a_recorded_result_may_be_any_number() {
+    let root = tempfile::tempdir().unwrap();
+    let calls = [(Some("f"), Call { result: i64::MIN, ..Call::new(Kind::StatName) })];
+    let path = trace(root.path(), &[("f", file(1))], &calls, Totals::default());
+    assert!(replay(&path, &[]).unwrap_err().ends_with("stat f: 0 instead of -9223372036854775808"));
+}
+
+#[test]
+fn threads_that_need_more_memory_than_there_is_are_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let huge = |lane| Call { lane, length: 1 << 40, result: 1 << 40, ..read(1, 0) };
+    let calls: Vec<_> = (0..1024).map(|lane| (None, huge(lane))).collect();
+    let path = trace(root.path(), &[], &calls, Totals::default());
+    let said = replay(&path, &[]).unwrap_err();
+    assert!(said.starts_with("the 1024 threads of the trace need 128 GiB of memory for calls of up to 64"), "{said}");
 }
 
 /// Links of a trace made by hand lead nowhere, whatever stands in them.
