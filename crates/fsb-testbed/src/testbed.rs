@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
@@ -232,8 +233,9 @@ pub trait Testbed {
     fn make_cold(&mut self, seat: Seat, reach: ColdReach) -> Result<(), TestbedError>;
     /// Empties the caches of the kernel for all targets, without a remount. What is dirty stays.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
-    /// Writes everything out and waits until nothing moves on the target's device, at most ten seconds.
-    fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError>;
+    /// Writes everything out and waits until nothing moves on the target's device, at most ten seconds and no longer than
+    /// `left`. Does nothing if `left` is zero.
+    fn quiesce(&mut self, seat: Seat, left: Duration) -> Result<Quiet, TestbedError>;
     /// Writes out what the target has to write, and nothing more: cheap enough for after each stretch.
     fn sync(&mut self, seat: Seat) -> Result<(), TestbedError>;
     /// The counters of the target's own device now; absent where that is unknown. The kernel counts the flushes of a

@@ -9,10 +9,44 @@ use fsb_testbed::watch::{self, DeviceCourse, Watch};
 use fsb_testbed::{Abilities, ColdMethod, ColdReach, Fake, Progress, Provisioned, Seat, Testbed, TestbedError};
 
 use super::failure::{Failure, applicable, refused};
-use super::protocol::{TrialReply, TrialRequest};
+use super::protocol::{TimeLimit, TrialReply, TrialRequest};
 use super::tally::Tally;
 use crate::injected;
 use crate::worker::{Post, Steps, Worker, WorkerError};
+
+/// The [`TimeLimit`] of a trial or a row under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimeLeft {
+    began: Instant,
+    limit: Option<TimeLimit>,
+}
+
+impl TimeLeft {
+    /// Starts the clock of the limit.
+    pub(super) fn new(limit: Option<TimeLimit>) -> TimeLeft {
+        TimeLeft { began: Instant::now(), limit }
+    }
+
+    /// The end of preparing and measuring.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.limit.and_then(|limit| self.began.checked_add(limit.work))
+    }
+
+    /// Whether one more repetition or round may begin.
+    pub(super) fn repeats(&self) -> bool {
+        self.limit.is_none_or(|limit| self.began.elapsed() < limit.repeat)
+    }
+
+    /// The longest wait for an idle target before work that must still end in time.
+    pub(super) fn before_work(&self) -> Duration {
+        self.limit.map_or(Duration::MAX, |limit| limit.work.saturating_sub(self.began.elapsed()))
+    }
+
+    /// The longest wait for an idle target after the work.
+    pub(super) fn after_work(&self) -> Duration {
+        self.limit.map_or(Duration::MAX, |limit| limit.idle.saturating_sub(self.began.elapsed()))
+    }
+}
 
 /// The stage on which a trial is conducted: a target that is ready.
 pub struct Stage<'a> {
@@ -48,10 +82,13 @@ struct Conduct<'a, 'b> {
     request: &'a TrialRequest,
     profile: Profile,
     tally: Tally,
+    time: TimeLeft,
 }
 
 /// Conducts one trial. Every way in which it can go wrong is in the reply.
 pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
+    let time = TimeLeft::new(request.limit);
+    stage.post.until = time.until();
     let job = match workload::parse(&request.workload, &request.sizing) {
         Ok(job) => job,
         Err(error) => return refused(Failure::Failed(error.to_string())),
@@ -59,7 +96,7 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
     if let Err(failure) = applicable(job.as_ref(), stage.target) {
         return refused(failure);
     }
-    let mut conduct = Conduct { request, profile: job.profile(), tally: Tally::new(stage.target), stage };
+    let mut conduct = Conduct { request, profile: job.profile(), tally: Tally::new(stage.target), stage, time };
     let ended = conduct.limit().and_then(|()| conduct.repetitions()).and_then(|()| conduct.rest());
     // Whatever happened, the next trial finds an empty target, and a quiet one.
     let cleaned = conduct.step(Step::Cleanup, 0);
@@ -81,16 +118,34 @@ impl Conduct<'_, '_> {
     }
 
     fn repetitions(&mut self) -> Result<(), Failure> {
-        self.step(Step::Prepare, 0)?;
-        for repetition in 0..self.request.amount.repetitions.max(1) {
-            if repetition > 0 && self.profile.renewal == Renewal::Recreate {
-                self.step(Step::Cleanup, repetition)?;
-                self.step(Step::Prepare, repetition)?;
+        let repetitions = self.request.amount.repetitions.max(1);
+        for repetition in 0..repetitions {
+            let ended = match repetition > 0 && !self.time.repeats() {
+                true => Err(Failure::from(WorkerError::OutOfTime)),
+                false => self.repetition(repetition),
+            };
+            match ended {
+                // Those that ended are as good as all of them.
+                Err(Failure::OutOfTime(_)) if repetition > 0 => {
+                    self.tally.left_out = repetitions - repetition;
+                    return Ok(());
+                }
+                ended => ended?,
             }
-            self.settle().map_err(|error| Failure::Lost(error.to_string()))?;
-            self.measure(repetition)?;
         }
         Ok(())
+    }
+
+    fn repetition(&mut self, repetition: u32) -> Result<(), Failure> {
+        let recreates = self.profile.renewal == Renewal::Recreate;
+        if repetition > 0 && recreates {
+            self.step(Step::Cleanup, repetition)?;
+        }
+        if repetition == 0 || recreates {
+            self.step(Step::Prepare, repetition)?;
+        }
+        self.settle().map_err(|error| Failure::Lost(error.to_string()))?;
+        self.measure(repetition)
     }
 
     /// Cold where cold is asked for, and quiet always.
@@ -103,7 +158,7 @@ impl Conduct<'_, '_> {
             let reach = if self.profile.program.is_some() { ColdReach::Target } else { ColdReach::Machine };
             self.stage.testbed.make_cold(self.request.seat, reach)?;
         }
-        let quiet = self.stage.testbed.quiesce(self.request.seat)?;
+        let quiet = self.stage.testbed.quiesce(self.request.seat, self.time.before_work())?;
         self.tally.fill(self.stage.testbed, self.request.seat);
         self.tally.settled &= quiet.settled;
         self.tally.settle_seconds += quiet.waited_seconds;
@@ -115,7 +170,7 @@ impl Conduct<'_, '_> {
     /// when the target was made quiet for the next one.
     fn rest(&mut self) -> Result<(), Failure> {
         let started = Instant::now();
-        let rested = self.tally.rest(self.stage.testbed, self.request.seat);
+        let rested = self.tally.rest(self.stage.testbed, self.request.seat, self.time.after_work());
         self.tally.spent.settle += started.elapsed().as_secs_f64();
         rested.map_err(|error| Failure::Lost(error.to_string()))
     }
@@ -123,7 +178,7 @@ impl Conduct<'_, '_> {
     /// What this trial left must not be written out within the next one. A target that fails here fails the next trial.
     fn settle_afterwards(&mut self) {
         let started = Instant::now();
-        let quiet = self.stage.testbed.quiesce(self.request.seat);
+        let quiet = self.stage.testbed.quiesce(self.request.seat, self.time.after_work());
         self.tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
         self.tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
         self.tally.spent.cleanup += started.elapsed().as_secs_f64();
@@ -177,6 +232,11 @@ impl Conduct<'_, '_> {
         let started = Instant::now();
         let task = self.task(step, repetition);
         let Stage { post, tell, .. } = &mut *self.stage;
+        // What was made is removed, however little time is left for it.
+        let post = match step {
+            Step::Cleanup => &Post { until: None, ..post.clone() },
+            Step::Prepare | Step::Measure => post,
+        };
         let ended = Worker::open(post).and_then(|mut worker| {
             worker.perform::<Steps>(&task, &mut telling(step, *tell))?;
             worker.close();
@@ -262,4 +322,24 @@ pub fn deadline(profile: &Profile, expected: Option<f64>) -> Duration {
         seconds += 5.0 * program.longest;
     }
     Duration::from_secs_f64(seconds.max(expected.unwrap_or(0.0) * 20.0).min(7.0 * 86_400.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_without_a_budget_has_all_the_time() {
+        let time = TimeLeft::new(None);
+        assert_eq!((time.until(), time.repeats()), (None, true));
+        assert_eq!((time.before_work(), time.after_work()), (Duration::MAX, Duration::MAX));
+    }
+
+    #[test]
+    fn a_trial_whose_time_is_over_neither_repeats_nor_waits() {
+        let time =
+            TimeLeft::new(Some(TimeLimit { repeat: Duration::ZERO, work: Duration::ZERO, idle: Duration::ZERO }));
+        assert!(!time.repeats() && time.until().is_some_and(|until| until <= Instant::now()));
+        assert_eq!((time.before_work(), time.after_work()), (Duration::ZERO, Duration::ZERO));
+    }
 }

@@ -3,7 +3,7 @@
 //! A clock stops when the calls have returned, or when the log is written. What then still goes home (dirty pages, ext4's
 //! checkpoint, the metadata that xfs logged, a btrfs commit) is paid by whatever comes next, and counted here.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fsb_testbed::{Counters, Testbed, TestbedError};
 
@@ -58,17 +58,27 @@ impl Leavings {
         self.sum.count(before, after);
     }
 
-    /// Brings the target to rest. The answer is absent where nothing was written at all, which costs nothing then.
-    pub(super) fn rest(mut self, testbed: &mut dyn Testbed, seat: u32) -> Result<Option<Deferred>, TestbedError> {
+    /// Quiesces the target within `left`. Returns `None` if nothing was written, or if time is too short to count it.
+    pub(super) fn rest(
+        mut self,
+        testbed: &mut dyn Testbed,
+        seat: u32,
+        left: Duration,
+    ) -> Result<Option<Deferred>, TestbedError> {
+        let started = Instant::now();
         let in_rounds = !self.syncs.is_empty();
-        if self.sum.operations == 0 || in_rounds && !self.wrote() {
+        if left.is_zero() || self.sum.operations == 0 || in_rounds && !self.wrote() {
             return Ok(None);
         }
         let before = testbed.counters(seat);
-        let first = testbed.quiesce(seat)?;
+        let first = testbed.quiesce(seat, left)?;
         self.sum.count(before, testbed.counters(seat));
         // The same once more, on a target that has nothing to do: what the calls themselves take.
-        let idle = testbed.quiesce(seat)?;
+        let left = left.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let idle = testbed.quiesce(seat, left)?;
         self.sum.seconds += (first.waited_seconds - idle.waited_seconds).max(0.0);
         if in_rounds {
             let started = Instant::now();

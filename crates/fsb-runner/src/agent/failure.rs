@@ -18,12 +18,15 @@ pub(crate) enum Failure {
     Failed(String),
     /// The target is no longer there.
     Lost(String),
+    /// The budget ended before it did.
+    OutOfTime(String),
 }
 
 impl From<WorkerError> for Failure {
     fn from(error: WorkerError) -> Self {
         match error {
             WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.to_string()),
+            error @ WorkerError::OutOfTime => Failure::OutOfTime(error.to_string()),
             error => Failure::Failed(error.to_string()),
         }
     }
@@ -61,9 +64,10 @@ pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Fail
 }
 
 pub(crate) fn refused(failure: Failure) -> TrialReply {
+    let out_of_time = matches!(failure, Failure::OutOfTime(_));
     let (outcome, error) = match failure {
         Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
-        Failure::Failed(why) | Failure::Lost(why) => (Outcome::Failed, why),
+        Failure::Failed(why) | Failure::Lost(why) | Failure::OutOfTime(why) => (Outcome::Failed, why),
     };
     TrialReply {
         outcome,
@@ -74,6 +78,7 @@ pub(crate) fn refused(failure: Failure) -> TrialReply {
         stretches: Default::default(),
         spent: Spent::default(),
         target_lost: false,
+        out_of_time,
     }
 }
 

@@ -26,7 +26,7 @@ use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
 #[cfg(test)]
 pub use protocol::Deferred;
-pub use protocol::{Measured, RowRequest, SeatTrial, Spent, TrialReply, TrialRequest};
+pub use protocol::{Measured, RowRequest, SeatTrial, Spent, TimeLimit, TrialReply, TrialRequest};
 use protocol::{Reply, Request, VERSION};
 use row::{SeatPost, conduct_row};
 

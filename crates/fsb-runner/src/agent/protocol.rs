@@ -50,6 +50,17 @@ pub enum Request {
     Close,
 }
 
+/// The time that a budget leaves for a trial or a row, from the moment that the agent reads the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeLimit {
+    /// No further repetition or round begins after it. The first one always does.
+    pub repeat: Duration,
+    /// A worker that still prepares or measures after it is killed.
+    pub work: Duration,
+    /// The agent waits no longer than this for the target to become idle.
+    pub idle: Duration,
+}
+
 /// A trial to conduct.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TrialRequest {
@@ -74,6 +85,9 @@ pub struct TrialRequest {
     pub sustain: Option<f64>,
     /// The time after which a worker that says nothing is killed.
     pub deadline: Duration,
+    /// The time that the budget leaves; absent without a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<TimeLimit>,
 }
 
 /// A cell to conduct on several targets, in rounds.
@@ -107,6 +121,9 @@ pub struct RowRequest {
     pub attempt: u32,
     /// The time after which a worker that says nothing is killed.
     pub deadline: Duration,
+    /// The time that the budget leaves; absent without a budget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<TimeLimit>,
 }
 
 impl RowRequest {
@@ -176,6 +193,9 @@ pub struct TrialReply {
     pub spent: Spent,
     /// The target is gone (a remount failed): nothing more can run on it in this visit.
     pub target_lost: bool,
+    /// The budget ended before the trial did.
+    #[serde(default)]
+    pub out_of_time: bool,
 }
 
 /// The sums over all repetitions of a trial.

@@ -1,6 +1,7 @@
 //! What was seen of a trial, added up, and the reply that follows from it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fsb_engine::{Measurement, Profile, latency};
 use fsb_model::Outcome;
@@ -40,6 +41,8 @@ pub(super) struct Tally {
     free_when_empty: u64,
     /// Rounds that were made again because this target moved something within a neighbour's stretch.
     pub(super) restless: u32,
+    /// Repetitions or rounds that the time did not allow.
+    pub(super) left_out: u32,
 }
 
 impl Tally {
@@ -69,13 +72,14 @@ impl Tally {
             output: None,
             free_when_empty: 0,
             restless: 0,
+            left_out: 0,
         }
     }
 
     /// The target comes to rest, and what it did for that is noted.
-    pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, seat: u32) -> Result<(), TestbedError> {
+    pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, seat: u32, left: Duration) -> Result<(), TestbedError> {
         if let Some(leavings) = self.leavings.take() {
-            self.measured.deferred = leavings.rest(testbed, seat)?;
+            self.measured.deferred = leavings.rest(testbed, seat, left)?;
             self.fill(testbed, seat);
         }
         Ok(())
@@ -168,6 +172,9 @@ impl Tally {
         if let Some(deferred) = self.measured.deferred {
             observed.insert("deferred".to_owned(), json!(deferred));
         }
+        if self.left_out > 0 {
+            observed.insert("repetitions_left_out".to_owned(), json!(self.left_out));
+        }
         if let Some(output) = self.output.take() {
             observed.insert("output".to_owned(), json!(output));
         }
@@ -193,6 +200,10 @@ impl Tally {
             },
             Err(Failure::NotApplicable(why)) => (Outcome::NotApplicable, Some(why)),
             Err(Failure::Failed(why)) => (Outcome::Failed, Some(why)),
+            Err(Failure::OutOfTime(why)) => {
+                let reply = self.failed(why, observed);
+                return TrialReply { out_of_time: true, ..reply };
+            }
             Err(Failure::Lost(why)) => {
                 let reply = self.failed(why, observed);
                 return TrialReply { target_lost: true, ..reply };
@@ -200,6 +211,7 @@ impl Tally {
         };
         match self.merge_latencies() {
             Ok(()) => TrialReply {
+                out_of_time: false,
                 outcome,
                 error,
                 observed,

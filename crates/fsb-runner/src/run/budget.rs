@@ -6,11 +6,12 @@ use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
 use fsb_model::units::show_duration;
-use fsb_model::{Cell, Repetition, RunRecord};
+use fsb_model::{Cell, Repetition, RunRecord, Trial};
 
 use fsb_testbed::LocalTestbed;
 
 use super::{RunError, Schedule, setup, stopping};
+use crate::agent::{TimeLimit, TrialReply};
 use crate::calibrate::warmup_seconds;
 use crate::matrix::estimate;
 use crate::work::Work;
@@ -24,6 +25,10 @@ const CLOSING: f64 = 0.03;
 const NAMED: usize = 8;
 /// The model of times is off by a factor of two or three: a cell is only left out unseen where it says so many times too much.
 const SURE: f64 = 3.0;
+/// Factor by which removing files may take longer than in warm-up.
+const CAREFUL: f64 = 1.5;
+/// Multiple of a trial's expected time after which no further repetition begins.
+const OVER: f64 = 2.0;
 
 /// Refuses a run whose budget surely holds none of its workloads, warm-up included, before anything is touched.
 pub fn check_budget(record: &RunRecord, work: &Work) -> Result<(), RunError> {
@@ -102,8 +107,77 @@ impl Schedule<'_> {
         true
     }
 
+    /// The time that a trial or a row of this cell may take. Warm-up may use half of what is left, for what does not fit
+    /// into that fits no measured block either; the other half is for removing what it made. `None` without a budget, and
+    /// where nothing is touched.
+    pub(super) fn time_limit(&self, order: &BlockOrder, label: &str, expected: Option<f64>) -> Option<TimeLimit> {
+        let left = self.seconds_of_budget_left().max(0.0);
+        if !self.touches || left.is_infinite() {
+            return None;
+        }
+        let half = left * WARM_UP;
+        let (repeat, work) = if order.block == 0 {
+            (half, half)
+        } else {
+            let removing = self.removing.get(label).copied().unwrap_or(0.0);
+            let work = (left - removing * CAREFUL - self.releasing).max(half);
+            (expected.map_or(work, |expected| work.min(expected * OVER)), work)
+        };
+        let [repeat, work, idle] = [repeat, work, left - self.releasing].map(|seconds| {
+            // No negative number is left.
+            Duration::try_from_secs_f64(seconds).unwrap_or_default()
+        });
+        Some(TimeLimit { repeat, work, idle })
+    }
+
+    /// Notes what a reply says of the time. Returns whether the budget ended a measured trial, which then counts for nothing.
+    pub(super) fn note_time(&mut self, order: &BlockOrder, label: &str, reply: &TrialReply) -> bool {
+        if order.block == 0 {
+            // The files of a row are removed on all targets at once, and each tells its share.
+            let before = self.removing.entry(label.to_owned()).or_default();
+            let in_rounds = self.units.contains_key(label);
+            *before = if in_rounds { *before + reply.spent.cleanup } else { before.max(reply.spent.cleanup) };
+            if reply.out_of_time {
+                self.too_long.insert(label.to_owned());
+            }
+            return false;
+        }
+        self.cut |= reply.out_of_time;
+        reply.out_of_time
+    }
+
+    /// A budget that ended before anything was measured held nothing.
+    pub(super) fn expect_measured(&self) -> Result<(), RunError> {
+        if self.run.trials.iter().any(Trial::counts) {
+            return Ok(());
+        }
+        Err(RunError::Budget(format!(
+            "{} hold no block of this plan, warm-up included: use a larger --budget, or a smaller --scale",
+            self.show_budget()
+        )))
+    }
+
+    /// Leaves out cells whose warm-up alone took longer than the budget allows.
+    fn leave_out_too_long(&mut self) -> Result<(), RunError> {
+        let named = |cell: &&Cell| self.too_long.contains(&cell.label);
+        let gone: Vec<_> = self.cells.iter().filter(named).map(|cell| cell.label.clone()).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let named = gone.join("; ");
+        let why = format!("did not end once within half of the budget of {}", self.show_budget());
+        self.cells.retain(|cell| !gone.contains(&cell.label));
+        if self.cells.is_empty() {
+            return Err(RunError::Budget(format!("{named} {why}: use a larger --budget")));
+        }
+        self.run.record.cells.retain(|cell| !gone.contains(&cell.label));
+        self.warn(format!("left out: {named} {why} (a larger --budget would hold more)"));
+        Ok(())
+    }
+
     /// Says what warm-up left out. `opened` seconds passed before it.
     pub(super) fn end_warm_up(&mut self, opened: f64) -> Result<(), RunError> {
+        self.leave_out_too_long()?;
         let (all, kept) = (self.run.record.cells.len(), self.cells.len());
         if kept == all {
             return Ok(());

@@ -94,6 +94,12 @@ struct Schedule<'a> {
     sizing: Sizing,
     /// The budget ended within a block.
     cut: bool,
+    /// Seconds of removing what a cell made, by cell, as warm-up saw them.
+    removing: BTreeMap<String, f64>,
+    /// Seconds of taking the targets of a block down, the longest so far.
+    releasing: f64,
+    /// Cells whose warm-up took longer than the budget allows.
+    too_long: BTreeSet<String>,
     /// Anything is done to a file system; nothing is where targets are fakes.
     touches: bool,
     /// All targets of a block are ready at once.
@@ -172,6 +178,9 @@ impl<'a> Schedule<'a> {
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,
+            removing: BTreeMap::new(),
+            releasing: 0.0,
+            too_long: BTreeSet::new(),
             touches: LocalTestbed::may_leave(&setup(&run.record)),
             side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),
             settled: BTreeSet::new(),
@@ -251,6 +260,9 @@ impl<'a> Schedule<'a> {
             let labels = self.held(block, labels);
             self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
             let another = began.elapsed();
+            if self.cut {
+                self.expect_measured()?;
+            }
             let Run { observer, record, trials, .. } = &mut self.run;
             observer.event(&Event::Block { record, trials });
             if let Some(reason) = self.look(block, another).or_else(|| self.enough(block, another)) {
@@ -317,6 +329,7 @@ impl<'a> Schedule<'a> {
             },
             sustain: cell.workload.sustain,
             deadline: deadline(profile, self.expected(&target.name, label)) * self.slowness(),
+            limit: self.time_limit(order, label, self.expected(&target.name, label)),
         };
         let Run { agent, observer, .. } = &mut self.run;
         Ok(agent.trial(request, &mut |progress| observer.event(&Event::Working(&progress)))?)
@@ -352,6 +365,7 @@ impl<'a> Schedule<'a> {
         if order.block == 0 && reply.stretches.is_empty() {
             self.learn(target, label, &reply);
         }
+        let superseded = superseded || self.note_time(order, label, &reply);
         let started = std::mem::replace(&mut self.trial_started, Timestamp::now());
         let trial = Trial { superseded, ..self.trial(order, target, label, reply, provisioned, started) };
         self.run.journal.trial(&trial).map_err(RunError::Journal)?;
@@ -406,6 +420,7 @@ fn skipped(why: &str) -> TrialReply {
         disturbed: Vec::new(),
         spent: crate::agent::Spent::default(),
         target_lost: false,
+        out_of_time: false,
     }
 }
 

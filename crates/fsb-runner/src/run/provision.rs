@@ -31,6 +31,7 @@ impl Schedule<'_> {
         let began = Instant::now();
         self.release(0, target)?;
         visiting += began.elapsed();
+        self.releasing = self.releasing.max(began.elapsed().as_secs_f64());
         self.visit_seconds.insert(target.name.clone(), visiting.as_secs_f64());
         Ok(())
     }

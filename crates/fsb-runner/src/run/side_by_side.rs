@@ -54,6 +54,7 @@ impl Schedule<'_> {
             self.release(*seat, target)?;
         }
         base += began.elapsed();
+        self.releasing = self.releasing.max(began.elapsed().as_secs_f64());
         self.block_base = base.as_secs_f64();
         Ok(())
     }
@@ -143,6 +144,7 @@ impl Schedule<'_> {
                 .collect(),
             attempt: u32::from(!warmup),
             deadline: deadline(&self.profiles[label], self.row_seconds.get(label).copied()) * self.slowness(),
+            limit: self.time_limit(order, label, self.row_seconds.get(label).copied()),
         };
         self.run.observer.event(&Event::Row { block: order.block, workload: label, rounds: rounds.rounds });
         let super::Run { agent, observer, .. } = &mut self.run;

@@ -1,6 +1,7 @@
 //! The agent inside a guest: that of any machine, which checks what only it can see, and fails where a test wants it.
 
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use fsb_model::Target;
 use fsb_testbed::ledger::Owner;
@@ -50,9 +51,9 @@ impl Testbed for GuestTestbed {
         self.inner.drop_caches()
     }
 
-    fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError> {
+    fn quiesce(&mut self, seat: Seat, left: Duration) -> Result<Quiet, TestbedError> {
         self.fault.strike_when_due();
-        self.inner.quiesce(seat)
+        self.inner.quiesce(seat, left)
     }
 
     fn sync(&mut self, seat: Seat) -> Result<(), TestbedError> {

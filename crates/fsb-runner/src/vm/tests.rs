@@ -191,6 +191,7 @@ fn trial() -> TrialRequest {
         until_seconds: None,
         sustain: None,
         deadline: Duration::from_millis(30),
+        limit: None,
     }
 }
 

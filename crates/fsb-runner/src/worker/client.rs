@@ -34,6 +34,8 @@ pub struct Post {
     pub held: Held,
     /// The time after which a worker that says nothing is killed.
     pub deadline: Option<Duration>,
+    /// The end of the budget: a worker that has not answered by then is killed.
+    pub until: Option<Instant>,
     /// Set when the work shall end early. Such a worker stands apart from the terminal's signals.
     pub interrupted: Option<Arc<AtomicBool>>,
 }
@@ -53,6 +55,9 @@ pub enum WorkerError {
     /// It said nothing for too long, and was killed.
     #[error("the worker did not answer within {0:?} and was killed")]
     Deadline(Duration),
+    /// The budget ended before the work did.
+    #[error("the budget ended before this did")]
+    OutOfTime,
     /// It could not be started or spoken to.
     #[error("cannot run a worker: {0}")]
     Start(String),
@@ -71,6 +76,7 @@ pub struct Worker {
     /// Absent once it was told to end.
     lines: Option<Lines>,
     deadline: Option<Duration>,
+    until: Option<Instant>,
     interrupted: Option<Arc<AtomicBool>>,
 }
 
@@ -93,8 +99,8 @@ impl Worker {
         drop(command);
         // The worker is ours to end from here on, whatever fails.
         let lines = Some(Lines::of_worker(ours)?);
-        let mut worker =
-            Worker { child, lines, deadline: post.deadline, interrupted: post.interrupted.as_ref().map(Arc::clone) };
+        let interrupted = post.interrupted.as_ref().map(Arc::clone);
+        let mut worker = Worker { child, lines, deadline: post.deadline, until: post.until, interrupted };
         worker.send(&Opening { confinement: post.confinement.as_ref().map(Cow::Borrowed) })?;
         Ok(worker)
     }
@@ -145,6 +151,14 @@ impl Worker {
         self.result::<W>(tell)
     }
 
+    /// Lets the next tasks go on after [`Post::until`].
+    pub fn without_limit(self) -> Worker {
+        // A struct with a destructor cannot be taken apart.
+        let mut worker = self;
+        worker.until = None;
+        worker
+    }
+
     /// Ends the worker and waits until it is gone: its descriptors must be closed before a remount.
     pub fn close(mut self) {
         self.lines = None;
@@ -167,12 +181,17 @@ impl Worker {
     ) -> Result<Message<W::Progress, W::Answer>, WorkerError> {
         let started = Instant::now();
         loop {
-            let left = self.deadline.map(|deadline| deadline.saturating_sub(started.elapsed()));
+            let deadline = self.deadline.map(|deadline| deadline.saturating_sub(started.elapsed()));
+            let until = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = deadline.into_iter().chain(until).min();
             match self.receive(left) {
                 Ok(Message::Progress(progress)) => tell(progress),
                 Ok(answer) => return Ok(answer),
                 Err(LineError::Deadline(_)) => {
                     self.end();
+                    if self.until.is_some_and(|until| Instant::now() >= until) {
+                        return Err(WorkerError::OutOfTime);
+                    }
                     return Err(WorkerError::Deadline(self.deadline.unwrap_or_default()));
                 }
                 Err(LineError::Interrupted) => return self.interrupt::<W>(),

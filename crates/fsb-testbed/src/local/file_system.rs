@@ -291,11 +291,12 @@ impl FileSystemVisit {
     }
 
     /// Everything written out and nothing left to do later.
-    pub fn quiesce(&self) -> Result<Quiet, TestbedError> {
+    pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
         let idle = fs::Idle { point: &self.point, source: &self.source };
+        let finish = || self.member.finish_background_work(&idle);
         match &self.device_directory {
-            Some(device) => quiet::quiesce_own(&self.root, device, &|| self.member.finish_background_work(&idle)),
-            None => quiet::quiesce(&self.root, None),
+            Some(device) => quiet::quiesce_own(&self.root, device, &finish, left),
+            None => quiet::quiesce(&self.root, None, left),
         }
     }
 

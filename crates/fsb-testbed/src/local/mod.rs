@@ -344,8 +344,8 @@ impl Testbed for LocalTestbed {
         quiet::drop_caches(&Roots::default())
     }
 
-    fn quiesce(&mut self, seat: Seat) -> Result<Quiet, TestbedError> {
-        self.seated(seat)?.quiesce()
+    fn quiesce(&mut self, seat: Seat, left: Duration) -> Result<Quiet, TestbedError> {
+        self.seated(seat)?.quiesce(left)
     }
 
     fn sync(&mut self, seat: Seat) -> Result<(), TestbedError> {

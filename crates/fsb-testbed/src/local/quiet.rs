@@ -22,13 +22,14 @@ pub(super) fn quiesce_own(
     root: &Path,
     device: &Path,
     finish: &dyn Fn() -> Result<(), TestbedError>,
+    left: Duration,
 ) -> Result<Quiet, TestbedError> {
     let start = Instant::now();
     sync(root)?;
     finish()?;
     let mut failure = None;
     let mut last = LastSync::default();
-    let settled = poll_until(LONGEST, || {
+    let settled = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
         // A syncfs flushes the device's cache whether it wrote or not: flushes are no sign of anything.
         let moved = || block::activity(device).map_or((0, 0), |activity| (activity.read_bytes, activity.write_bytes));
         let before = moved();
@@ -72,11 +73,11 @@ impl LastSync {
 }
 
 /// The same where others use the device too, or where there is none: then nobody's pages may be under writeback.
-pub(super) fn quiesce(root: &Path, device: Option<&Path>) -> Result<Quiet, TestbedError> {
+pub(super) fn quiesce(root: &Path, device: Option<&Path>, left: Duration) -> Result<Quiet, TestbedError> {
     let start = Instant::now();
     sync(root)?;
     let roots = Roots::default();
-    let settled = poll_until(LONGEST, || {
+    let settled = poll_until(LONGEST.min(left).saturating_sub(start.elapsed()), || {
         let writeback = memory::meminfo(&roots, "Writeback").unwrap_or(0);
         writeback == 0 && device.is_none_or(|device| block::in_flight(device) == 0)
     });
@@ -160,8 +161,8 @@ mod tests {
     #[test]
     fn a_quiet_directory_is_quiet() {
         let directory = tempfile::tempdir().unwrap();
-        let quiet = quiesce(directory.path(), None).unwrap();
+        let quiet = quiesce(directory.path(), None, LONGEST).unwrap();
         assert!(quiet.waited_seconds >= 0.0 && quiet.waited_seconds < 60.0);
-        assert!(quiesce(Path::new("/nonexistent"), None).is_err());
+        assert!(quiesce(Path::new("/nonexistent"), None, LONGEST).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use super::directory::DirectoryVisit;
 use super::file_system::FileSystemVisit;
@@ -83,11 +84,13 @@ impl Seated {
         }
     }
 
-    pub fn quiesce(&self) -> Result<Quiet, TestbedError> {
+    pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
         match &self.visit {
             Visit::None | Visit::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
-            Visit::FileSystem(visit) => visit.quiesce(),
-            Visit::Directory(visit) => quiet::quiesce(visit.root(), visit.device_directory()),
+            // One syncfs may take seconds.
+            _ if left.is_zero() => Ok(Quiet { waited_seconds: 0.0, settled: false }),
+            Visit::FileSystem(visit) => visit.quiesce(left),
+            Visit::Directory(visit) => quiet::quiesce(visit.root(), visit.device_directory(), left),
         }
     }
 

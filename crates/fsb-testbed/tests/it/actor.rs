@@ -102,7 +102,7 @@ fn visit(
             say(json!({ "worker": worker(&provisioned.root, setup.identity.uid) }));
             let file = provisioned.root.join("file");
             write_file(&file, SIZE);
-            let quiet = testbed.quiesce(0)?;
+            let quiet = testbed.quiesce(0, Duration::MAX)?;
             let written = testbed.counters(0);
             let cold = if provisioned.abilities.cold.is_some() {
                 testbed.make_cold(0, ColdReach::Machine).map(|()| true)?

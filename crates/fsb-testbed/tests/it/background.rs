@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use fsb_testbed::{LocalTestbed, Testbed, TestbedError};
 use serde_json::{Value, json};
@@ -16,11 +17,11 @@ pub fn leave_work(testbed: &mut LocalTestbed, root: &Path, say: &mut dyn FnMut(V
     drop(directory);
     let device = device_under(root.parent().expect("a mount point"));
     say(json!({ "synced": kept(&device) }));
-    let quiet = testbed.quiesce(0)?;
+    let quiet = testbed.quiesce(0, Duration::MAX)?;
     say(json!({ "quiet": quiet, "settled": kept(&device) }));
     say(json!({ "writable": std::fs::write(root.join("afterwards"), "x").is_ok() }));
     let writer = std::fs::File::create(root.join("held")).expect("there is space");
-    say(json!({ "with a writer": testbed.quiesce(0).err().map(|error| error.to_string()) }));
+    say(json!({ "with a writer": testbed.quiesce(0, Duration::MAX).err().map(|error| error.to_string()) }));
     drop(writer);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use fsb_testkit::needs_root;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::time::Duration;
 
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{ColdReach, Kind, LocalTestbed, Testbed};
@@ -103,7 +104,9 @@ fn null_targets_touch_nothing_and_need_no_root() {
     let provisioned = testbed.provision(0, 0, &plan.targets[1]).unwrap();
     assert!(!provisioned.root.exists());
     assert!((provisioned.abilities.fake.unwrap().slowdown - 0.1).abs() < 1e-12);
-    assert!(testbed.counters(0).is_none() && testbed.quiesce(0).unwrap().settled);
+    assert!(testbed.counters(0).is_none() && testbed.quiesce(0, Duration::MAX).unwrap().settled);
+    let quiet = testbed.quiesce(0, Duration::ZERO).unwrap();
+    assert_eq!((quiet.settled, quiet.waited_seconds), (false, 0.0), "without time nothing is waited for");
     testbed.make_cold(0, ColdReach::Machine).unwrap();
     testbed.release(0).unwrap();
     let failure = testbed.provision(0, 0, &plan.targets[2]).unwrap_err();

@@ -34,7 +34,7 @@ pub fn by_side(
     }
     let all = |testbed: &LocalTestbed| seats.iter().map(|seat| testbed.counters(*seat)).collect::<Vec<_>>();
     for seat in &seats {
-        testbed.quiesce(*seat)?;
+        testbed.quiesce(*seat, Duration::MAX)?;
     }
     for (seat, root) in (0..).zip(&roots).filter(|(_, root)| root.exists()) {
         let (before, watch) = (all(testbed), testbed.watch(seat));

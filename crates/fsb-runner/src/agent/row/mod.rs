@@ -14,7 +14,7 @@ use fsb_testbed::watch::{self, Watch};
 use fsb_testbed::{ColdMethod, Counters, Progress, Provisioned, Testbed, TestbedError};
 use serde_json::json;
 
-use super::conduct::{clock, pretends, reasons};
+use super::conduct::{TimeLeft, clock, pretends, reasons};
 use super::deferred::AT_REST;
 use super::failure::{Failure, applicable, refused};
 use super::protocol::{RowRequest, SeatTrial, TrialReply};
@@ -53,7 +53,8 @@ pub fn conduct_row(
         let applicable = applicable(job.as_ref(), post.target).and_then(|()| fits(needed, post.target));
         Some(RowTarget { post, trial: *trial, tally: Tally::new(post.target), worker: None, failed: applicable.err() })
     });
-    let mut row = Row { testbed, request, profile: &profile, targets: targets.collect(), tell };
+    let (time, targets) = (TimeLeft::new(request.limit), targets.collect());
+    let mut row = Row { testbed, request, profile: &profile, targets, tell, time };
     let watched = row.conduct();
     row.replies(watched)
 }
@@ -79,6 +80,7 @@ struct Row<'a, 'p> {
     profile: &'a Profile,
     targets: Vec<RowTarget<'a, 'p>>,
     tell: &'a mut dyn FnMut(Progress),
+    time: TimeLeft,
 }
 
 /// One target of the row.
@@ -153,11 +155,18 @@ impl Row<'_, '_> {
             if round > 0 && self.request.until_seconds.is_some_and(|until| started.elapsed().as_secs_f64() >= until) {
                 break;
             }
+            if self.has_rounds() && !self.time.repeats() {
+                return self.leave_out(orders.len() - round);
+            }
             let counts = round > 0 || !self.request.lead_in;
             let units = if counts { self.request.units } else { 1 };
             loop {
                 let (stretches, restless) = self.round(order, (unit, units), counts);
                 unit += units;
+                if self.targets.iter().any(|place| matches!(place.failed, Some(Failure::OutOfTime(_)))) {
+                    // Rounds are compared with each other: one that some targets lack counts for none.
+                    return self.leave_out(orders.len() - round);
+                }
                 if let Some(at) = restless.filter(|_| spares > 0 && counts) {
                     spares -= 1;
                     self.targets[at].tally.restless += 1;
@@ -169,6 +178,14 @@ impl Row<'_, '_> {
                 break;
             }
         }
+    }
+
+    fn has_rounds(&self) -> bool {
+        self.targets.iter().any(|place| !place.tally.stretches.timed_ns.is_empty())
+    }
+
+    fn leave_out(&mut self, rounds: usize) {
+        self.targets.iter_mut().for_each(|place| place.tally.left_out = rounds as u32);
     }
 
     /// One stretch of each target that is still in the row. The answer says, too, which one moved something within
@@ -312,7 +329,11 @@ impl Row<'_, '_> {
             }
             let fake = post.target.abilities.fake;
             let disturbed = reasons(fake, pretends(fake, trial.trial_seed, request.attempt), &place.tally.watched);
-            let ended = place.failed.map_or(Ok(()), Err);
+            let ended = match place.failed {
+                // The rounds that ended are as good as all of them.
+                Some(Failure::OutOfTime(_)) if !place.tally.stretches.timed_ns.is_empty() => Ok(()),
+                failed => failed.map_or(Ok(()), Err),
+            };
             let restless = place.tally.restless;
             let mut reply = place.tally.reply(ended, profile, post.target, disturbed);
             if restless > 0 {

@@ -9,7 +9,7 @@ use fsb_testbed::ColdReach;
 use super::super::conduct::telling;
 use super::super::failure::Failure;
 use super::{Row, RowTarget, lost};
-use crate::worker::{Steps, Worker, WorkerError};
+use crate::worker::{Post, Steps, Worker, WorkerError};
 
 impl Row<'_, '_> {
     /// The files of all targets are made at the same time: nothing is measured meanwhile.
@@ -17,7 +17,8 @@ impl Row<'_, '_> {
         let started = Instant::now();
         let units = self.request.units_made();
         let real: Vec<_> = (0..self.targets.len()).filter(|at| self.takes_part(*at) && !self.is_fake(*at)).collect();
-        self.together(&real, Step::Prepare, units, |place| Worker::open(&place.post.post));
+        let until = self.time.until();
+        self.together(&real, Step::Prepare, units, |place| Worker::open(&Post { until, ..place.post.post.clone() }));
         for at in &real {
             self.targets[*at].tally.spent.prepare += started.elapsed().as_secs_f64() / real.len() as f64;
         }
@@ -79,7 +80,7 @@ impl Row<'_, '_> {
     pub(super) fn settle(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let RowTarget { trial, tally, .. } = &mut self.targets[at];
-        let quiet = self.testbed.quiesce(trial.seat).map_err(lost)?;
+        let quiet = self.testbed.quiesce(trial.seat, self.time.before_work()).map_err(lost)?;
         tally.fill(self.testbed, trial.seat);
         tally.settled &= quiet.settled;
         tally.settle_seconds += quiet.waited_seconds;
@@ -91,15 +92,16 @@ impl Row<'_, '_> {
     pub(super) fn rest(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let RowTarget { trial, tally, .. } = &mut self.targets[at];
-        tally.rest(self.testbed, trial.seat).map_err(lost)?;
+        tally.rest(self.testbed, trial.seat, self.time.after_work()).map_err(lost)?;
         tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
 
     pub(super) fn open(&mut self, at: usize) -> Result<(), Failure> {
+        let until = self.time.until();
         let place = &mut self.targets[at];
         place.tally.seen.limited(fsb_testbed::host::memory_bytes());
-        place.worker = Some(Worker::open(&place.post.post)?);
+        place.worker = Some(Worker::open(&Post { until, ..place.post.post.clone() })?);
         Ok(())
     }
 
@@ -110,7 +112,8 @@ impl Row<'_, '_> {
         let there = |at: &usize| !self.is_fake(*at) && !lost(&self.targets[*at]);
         let there: Vec<_> = (0..self.targets.len()).filter(there).collect();
         self.together(&there, Step::Cleanup, 0, |place| {
-            place.worker.take().map_or_else(|| Worker::open(&place.post.post), Ok)
+            // What was made is removed, however little time is left for it.
+            place.worker.take().map_or_else(|| Worker::open(&place.post.post), |worker| Ok(worker.without_limit()))
         });
         for at in &there {
             self.targets[*at].tally.spent.cleanup += started.elapsed().as_secs_f64() / there.len() as f64;
