@@ -120,7 +120,8 @@ pub struct Trial {
     /// What disturbed it.
     #[serde(default)]
     pub disturbed: Vec<String>,
-    /// It was made again: it was disturbed, or its block was interrupted and a resume made it anew. Never analysed.
+    /// It was retried, or the budget ended before it did: it was disturbed, or a resume made its interrupted block anew. Never
+    /// analysed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub superseded: bool,
     /// The part of the medium that the target had, counted over all segments of the run, for each makes its medium anew;

@@ -287,6 +287,11 @@ impl Running {
         rustix::process::kill_process(pid, signal).expect("our own child");
     }
 
+    /// Returns its exit status, or `None` while it runs.
+    pub fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        self.0.as_mut().expect("not waited for yet").try_wait().expect("our own child")
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Output {
         self.0.take().expect("not waited for yet").wait_with_output().expect("the program ends")

@@ -47,6 +47,7 @@ mod published;
 mod quiet;
 mod real_file_systems;
 mod regimes;
+mod replays;
 mod resume;
 mod run_sets;
 mod schemas;
