@@ -27,6 +27,8 @@ const NAMED: usize = 8;
 const SURE: f64 = 3.0;
 /// Factor by which removing files may take longer than in warm-up.
 const CAREFUL: f64 = 1.5;
+/// Factor by which a block may take longer than the one before.
+const LONGER: f64 = 1.1;
 /// Multiple of a trial's expected time after which no further repetition begins.
 const OVER: f64 = 2.0;
 
@@ -120,7 +122,7 @@ impl Schedule<'_> {
             (half, half)
         } else {
             let removing = self.removing.get(label).copied().unwrap_or(0.0);
-            let work = (left - removing * CAREFUL - self.releasing).max(half);
+            let work = (left - self.closing(removing)).max(half);
             (expected.map_or(work, |expected| work.min(expected * OVER)), work)
         };
         let [repeat, work, idle] = [repeat, work, left - self.releasing].map(|seconds| {
@@ -128,6 +130,18 @@ impl Schedule<'_> {
             Duration::try_from_secs_f64(seconds).unwrap_or_default()
         });
         Some(TimeLimit { repeat, work, idle })
+    }
+
+    /// Seconds that are kept for removing files, which took so long in warm-up, and for taking the targets down.
+    fn closing(&self, removing: f64) -> f64 {
+        removing * CAREFUL + self.releasing
+    }
+
+    /// Whether the budget holds a block that takes `seconds`. One that is begun must not be cut off because it takes a
+    /// little longer than the one before.
+    pub(super) fn holds_block(&self, seconds: f64) -> bool {
+        let removing = self.removing.values().copied().fold(0.0, f64::max);
+        seconds * LONGER + self.closing(removing) <= self.seconds_of_budget_left()
     }
 
     /// Notes what a reply says of the time. Returns whether the budget ended a measured trial, which then counts for nothing.

@@ -253,6 +253,7 @@ impl<'a> Schedule<'a> {
         let past: Vec<u32> = self.run.record.looks.iter().copied().filter(|look| *look < first).collect();
         past.into_iter().for_each(|look| self.settle_cells(look));
         let mut block = first;
+        let mut longest = Duration::ZERO;
         while block <= self.run.record.blocks_planned.unwrap_or(1) {
             let began = Instant::now();
             let open = self.cells.iter().filter(|cell| !self.settled.contains(&cell.label));
@@ -260,12 +261,14 @@ impl<'a> Schedule<'a> {
             let labels = self.held(block, labels);
             self.block(order::block(self.run.record.plan.seed, block, &names, &labels))?;
             let another = began.elapsed();
+            // A block may wait for a disk that others use, or not.
+            longest = longest.max(another);
             if self.cut {
                 self.expect_measured()?;
             }
             let Run { observer, record, trials, .. } = &mut self.run;
             observer.event(&Event::Block { record, trials });
-            if let Some(reason) = self.look(block, another).or_else(|| self.enough(block, another)) {
+            if let Some(reason) = self.look(block, another).or_else(|| self.enough(block, longest)) {
                 return Ok(reason);
             }
             block += 1;

@@ -129,7 +129,7 @@ impl Schedule<'_> {
                     targets
                 }
             };
-            if self.cut || self.seconds_of_budget_left() < longest {
+            if self.cut || !self.holds_block(longest) {
                 break;
             }
             let began = Instant::now();

@@ -106,7 +106,7 @@ impl Schedule<'_> {
         self.settled.extend((self.run.look)(&self.run.record, &self.run.trials[..made]));
     }
 
-    /// Whether to stop after this block, and why. `another` is what one more would take.
+    /// Whether to stop after this block, and why. `another` is what one more may take.
     pub(super) fn enough(&mut self, block: u32, another: Duration) -> Option<String> {
         let planned = self.run.record.blocks_planned.unwrap_or(1);
         let repetition = self.run.record.plan.repetition;
@@ -151,7 +151,7 @@ impl Schedule<'_> {
                 Repetition::Blocks { .. } => format!("{} as planned", count(planned)),
             });
         }
-        let over = another.as_secs_f64() > self.seconds_of_budget_left();
+        let over = !self.holds_block(another.as_secs_f64());
         over.then(|| format!("{block} of {planned} planned blocks: another would have passed the budget{open}"))
     }
 }
