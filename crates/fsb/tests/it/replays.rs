@@ -1,7 +1,7 @@
 //! Mutated traces: each is refused or replayed, within its budget, and only below the target.
 //!
-//! A few cases by default. `FSB_REPLAYS=10000` performs so many by the engine, and every fiftieth of them by a whole run as
-//! well. `FSB_REPLAYS_SEED=N` begins with case N, to repeat one that failed: `FSB_REPLAYS=1 FSB_REPLAYS_SEED=N`.
+//! A few cases by default. With `FSB_REPLAYS=10000` the engine performs that many, and every fiftieth is a whole run
+//! as well. `FSB_REPLAYS_SEED=N` begins with case N, to repeat one that failed: `FSB_REPLAYS=1 FSB_REPLAYS_SEED=N`.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -18,14 +18,14 @@ use crate::common::*;
 
 /// Cases of the engine by default.
 const FEW: u64 = 200;
-/// One case of so many is a whole run, too.
+/// Every fiftieth case is a whole run, too.
 const SHARE: u64 = 50;
 /// The budget of a whole run.
 const BUDGET: &str = "3s";
 /// A replay that has not ended by then hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// What is recorded and then mutated.
+/// Shell programs that are recorded and then mutated.
 const PROGRAMS: [&str; 3] = [
     "mkdir d; echo hello > d/one; cp d/one d/two; mv d/two d/three; cat d/three before > all; ls d; sync d/one; rm d/one",
     "for i in 1 2 3 4; do (mkdir $i; echo $i > $i/f; ln -s f $i/l; ln $i/f $i/h; cat $i/l; mv $i/f $i/g) & done; wait",
@@ -276,7 +276,7 @@ fn mutant(seed: u64, recorded: &[Content]) -> Vec<u8> {
     bytes
 }
 
-/// Where cases are performed: a target, and beside it what must stay as it is.
+/// A target, and beside it a file that must stay as it is.
 struct Bench {
     scratch: tempfile::TempDir,
     program: tempfile::NamedTempFile,
