@@ -24,6 +24,7 @@ pub mod sweep;
 pub mod target_file;
 mod values;
 pub mod vm;
+pub mod wall_clock;
 pub mod work;
 pub mod worker;
 

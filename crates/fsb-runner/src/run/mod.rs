@@ -23,6 +23,7 @@ use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
 use crate::calibrate::{Sample, warmup_seconds};
 use crate::event::{Event, Journal, Observer};
 use crate::rounds::UnitSample;
+use crate::wall_clock;
 use crate::work::{CellUnit, Work};
 use crate::{injected, memory, order, placement, resume, setup};
 
@@ -195,7 +196,7 @@ impl<'a> Schedule<'a> {
             expected: BTreeMap::new(),
             visit_seconds: BTreeMap::new(),
             done: run.trials.len() as u32,
-            trial_started: Timestamp::now(),
+            trial_started: wall_clock::now(),
             run,
         }
     }
@@ -308,7 +309,7 @@ impl<'a> Schedule<'a> {
         (seat, label): (u32, &str),
         attempt: u32,
     ) -> Result<TrialReply, RunError> {
-        self.trial_started = Timestamp::now();
+        self.trial_started = wall_clock::now();
         self.run.observer.event(&Event::Trial { target: &target.name, workload: label });
         let profile = &self.profiles[label];
         let Some(cell) = self.cells.iter().find(|cell| cell.label == label) else {
@@ -369,7 +370,7 @@ impl<'a> Schedule<'a> {
             self.learn(target, label, &reply);
         }
         let superseded = superseded || self.note_time(order, label, &reply);
-        let started = std::mem::replace(&mut self.trial_started, Timestamp::now());
+        let started = std::mem::replace(&mut self.trial_started, wall_clock::now());
         let trial = Trial { superseded, ..self.trial(order, target, label, reply, provisioned, started) };
         self.run.journal.trial(&trial).map_err(RunError::Journal)?;
         self.done += 1;

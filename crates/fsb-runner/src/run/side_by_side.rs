@@ -5,13 +5,13 @@ use std::time::Instant;
 use fsb_model::Target;
 use fsb_model::run::BlockOrder;
 use fsb_testbed::Provisioned;
-use jiff::Timestamp;
 
 use super::{RunError, Schedule, mix_all, skipped, text_seed};
 use crate::agent::{AgentError, RowRequest, SeatTrial, TrialReply, deadline};
 use crate::event::Event;
 use crate::order;
 use crate::rounds::{self, COMMAND_WARM_UP, UnitSample, WARM_UP, WARM_UP_OF_COMMAND, sets, spares};
+use crate::wall_clock;
 
 /// A target that is ready in a block.
 struct Ready {
@@ -76,7 +76,7 @@ impl Schedule<'_> {
     /// A cell in rounds. A disturbed row is not made again: what disturbs one stretch disturbs its neighbours, and the same
     /// time tells more in another block.
     fn row(&mut self, order: &BlockOrder, ready: &mut [Ready], label: &str) -> Result<(), RunError> {
-        let started = Timestamp::now();
+        let started = wall_clock::now();
         for (seat, reply) in self.ask_row(order, ready, label)? {
             let Some(at) = ready.iter().position(|ready| ready.seat == seat) else { continue };
             if order.block == 0 {

@@ -123,7 +123,7 @@ fn kernel(plan: &Plan) -> anyhow::Result<String> {
 }
 
 fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    fsb_runner::wall_clock::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Notes that the segment is over.
