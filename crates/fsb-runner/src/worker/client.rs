@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{EngineError, Ready};
 use fsb_model::errno::describe_spawn;
 use fsb_testbed::control::Held;
+use fsb_testbed::host;
 use fsb_testbed::sandbox::{self, Confinement};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -73,6 +74,8 @@ pub struct Worker {
     lines: Option<Lines>,
     deadline: Option<Duration>,
     interrupted: Option<Arc<AtomicBool>>,
+    /// What the kernel had killed for lack of memory before it was started.
+    oom_kills: Option<u64>,
 }
 
 impl Worker {
@@ -90,12 +93,18 @@ impl Worker {
             command.arg(std::process::id().to_string()).process_group(0);
         }
         sandbox::hold(&mut command, &post.held).map_err(|error| WorkerError::Start(error.to_string()))?;
+        let oom_kills = host::oom_kills();
         let child = command.spawn()?;
         drop(command);
         // The worker is ours to end from here on, whatever fails.
         let lines = Some(Lines::of_worker(ours)?);
-        let mut worker =
-            Worker { child, lines, deadline: post.deadline, interrupted: post.interrupted.as_ref().map(Arc::clone) };
+        let mut worker = Worker {
+            child,
+            lines,
+            deadline: post.deadline,
+            interrupted: post.interrupted.as_ref().map(Arc::clone),
+            oom_kills,
+        };
         worker.send(&Opening { confinement: post.confinement.as_ref().map(Cow::Borrowed) })?;
         Ok(worker)
     }
@@ -217,6 +226,9 @@ impl Worker {
             && let Ok(status) = self.child.wait()
         {
             let how = match status.signal() {
+                Some(signal) if host::oom_kills() > self.oom_kills => {
+                    format!("killed by signal {signal}: the kernel ran out of memory; allow more (its memory cgroup)")
+                }
                 Some(signal) => format!("killed by signal {signal}"),
                 None => format!("exit status {}", status.code().unwrap_or(-1)),
             };
