@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fsb_model::Target;
+use fsb_testbed::host;
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 
 use super::lines::{LineError, Lines};
@@ -39,6 +40,8 @@ impl From<LineError> for AgentError {
 pub struct Agent {
     lines: Lines,
     interrupted: Arc<AtomicBool>,
+    /// Processes that the kernel had killed for lack of memory when the agent was greeted.
+    oom_kills: Option<u64>,
 }
 
 /// Making and filling media is bounded by progress, not by time: a disk of 20 TB takes a day.
@@ -58,7 +61,7 @@ impl Agent {
     /// Greets the agent at the other end of `stream`. `interrupted` ends any wait.
     pub fn connect(stream: UnixStream, interrupted: Arc<AtomicBool>) -> Result<Self, AgentError> {
         let lines = Lines::of_replies(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
-        let mut agent = Agent { lines, interrupted };
+        let mut agent = Agent { lines, interrupted, oom_kills: host::oom_kills() };
         match agent.ask(&Request::Hello { version: VERSION }, HELLO, &mut |_| {})? {
             Reply::Hello { .. } => Ok(agent),
             other => Err(unexpected(&other)),
@@ -135,13 +138,24 @@ impl Agent {
         self.lines.send(request)?;
         let interrupted = Arc::clone(&self.interrupted);
         for _ in 0..MOST_PROGRESS {
-            match self.lines.receive(Some(silence), &|| interrupted.load(Ordering::Relaxed))? {
+            let reply = self.lines.receive(Some(silence), &|| interrupted.load(Ordering::Relaxed));
+            match reply.map_err(|error| self.gone(error))? {
                 Reply::Progress(done) => progress(done),
                 Reply::Failed(error) => return Err(AgentError::Refused(error)),
                 reply => return Ok(reply),
             }
         }
         Err(AgentError::Gone(CHATTER.to_owned()))
+    }
+
+    /// The reason why there is no reply, with the cause of the agent's end where it is known.
+    fn gone(&self, error: LineError) -> AgentError {
+        match error {
+            LineError::Closed if host::oom_kills() > self.oom_kills => AgentError::Gone(
+                "the kernel killed a process for lack of memory; allow more (its memory cgroup)".to_owned(),
+            ),
+            other => other.into(),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{EngineError, Ready};
 use fsb_model::errno::describe_spawn;
 use fsb_testbed::control::Held;
+use fsb_testbed::host;
 use fsb_testbed::sandbox::{self, Confinement};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -85,6 +86,8 @@ pub struct Worker {
     /// Whether the child is, or becomes, the monitor of a worker that runs programs.
     monitored: bool,
     unconfined: Vec<String>,
+    /// Processes that the kernel had killed for lack of memory before this one was started.
+    oom_kills: Option<u64>,
 }
 
 impl Worker {
@@ -103,14 +106,15 @@ impl Worker {
         }
         sandbox::hold(&mut command, &post.held, post.processes.as_deref())
             .map_err(|error| WorkerError::Start(error.to_string()))?;
+        let oom_kills = host::oom_kills();
         let child = command.spawn()?;
         drop(command);
         // The worker is ours to end from here on, whatever fails.
         let lines = Some(Lines::of_worker(ours)?);
         let interrupted = post.interrupted.as_ref().map(Arc::clone);
         let monitored = post.confinement.as_ref().is_some_and(|confinement| confinement.programs.is_some());
-        let (deadline, until) = (post.deadline, post.until);
-        let mut worker = Worker { child, lines, deadline, until, interrupted, monitored, unconfined: Vec::new() };
+        let (deadline, until, unconfined) = (post.deadline, post.until, Vec::new());
+        let mut worker = Worker { child, lines, deadline, until, interrupted, monitored, unconfined, oom_kills };
         worker.send(&Opening { confinement: post.confinement.as_ref().map(Cow::Borrowed) })?;
         Ok(worker)
     }
@@ -251,6 +255,9 @@ impl Worker {
             && let Ok(status) = self.child.wait()
         {
             let how = match status.signal() {
+                Some(signal) if host::oom_kills() > self.oom_kills => {
+                    format!("killed by signal {signal}: the kernel ran out of memory; allow more (its memory cgroup)")
+                }
                 Some(signal) => format!("killed by signal {signal}"),
                 None => format!("exit status {}", status.code().unwrap_or(-1)),
             };

@@ -6,15 +6,46 @@ mod virtualization;
 use std::collections::BTreeMap;
 
 use fsb_model::host::{DeviceId, DeviceManifest, HostManifest};
+use fsb_model::units::show_bytes;
 
 pub(crate) use device::device_manifest;
 pub(crate) use device::device_of_mount;
 
+use crate::error::TestbedError;
 use crate::sys::{Roots, memory};
 
 /// Bytes of memory that the machine has, where the kernel says so.
 pub fn memory_bytes() -> Option<u64> {
     memory::meminfo(&Roots::default(), "MemTotal")
+}
+
+/// With less memory than this the kernel kills the processes of a run, or keeps reading their code again.
+const LEAST_MEMORY: u64 = 32 << 20;
+
+/// Checks that the memory cgroup leaves a run room enough for its own processes. What the work itself needs comes on top.
+///
+/// # Errors
+/// If it does not.
+pub fn check_memory_limit() -> Result<(), TestbedError> {
+    check_memory_limit_at(&Roots::default())
+}
+
+fn check_memory_limit_at(roots: &Roots) -> Result<(), TestbedError> {
+    match memory::cgroup_limit(roots) {
+        Some(limit) if limit < LEAST_MEMORY => {
+            let (limit, least) = (show_bytes(limit as f64), show_bytes(LEAST_MEMORY as f64));
+            let what = format!("the memory cgroup allows {limit}, and the processes of a run need {least}");
+            Err(TestbedError::machine(what)
+                .advice("raise memory.max or memory.limit_in_bytes of the cgroup, or run outside it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The number of processes that the kernel has killed for lack of memory since it booted. If it has grown when a process is found
+/// killed, lack of memory is the likely reason.
+pub fn oom_kills() -> Option<u64> {
+    memory::oom_kills(&Roots::default())
 }
 
 /// The device of that number, with what is beneath it.

@@ -144,3 +144,23 @@ fn hypervisors_show_by_flag_or_name() {
     let (_keep, roots) = tree(&[("proc/cpuinfo", "flags : fpu\nbugs : hypervisorish\n")]);
     assert_eq!(virtualization::hypervisor(&roots), None);
 }
+
+#[test]
+fn a_memory_cgroup_that_is_too_small_for_a_run_is_refused() {
+    let check = |limit: &str| {
+        let (_keep, roots) = tree(&[
+            ("proc/self/cgroup", "0::/small\n"),
+            ("sys/fs/cgroup/small/memory.current", "1000\n"),
+            ("sys/fs/cgroup/small/memory.max", limit),
+        ]);
+        check_memory_limit_at(&roots)
+    };
+    assert_eq!((check("max\n"), check("33554432\n")), (Ok(()), Ok(())));
+    let refused = check("16777216\n").unwrap_err();
+    assert_eq!(refused.kind, crate::Kind::Machine);
+    let text = refused.to_string();
+    assert!(
+        text.starts_with("the memory cgroup allows 16.0 MiB, and the processes of a run need 32.0 MiB; "),
+        "{text}"
+    );
+}

@@ -16,11 +16,26 @@ fn meminfo_line(text: &str, key: &str) -> Option<u64> {
 /// What our cgroup, and each cgroup above it, still leaves of its memory limit, in bytes; the least of them. Absent
 /// where nothing is limited.
 pub(crate) fn cgroup_headroom(roots: &Roots) -> Option<u64> {
-    let membership = roots.proc_text("self/cgroup")?;
-    membership.lines().filter_map(|line| headroom_of_line(roots, line)).min()
+    least_of_cgroups(roots, u64::saturating_sub)
 }
 
-fn headroom_of_line(roots: &Roots, line: &str) -> Option<u64> {
+/// The memory limit of our cgroup, or of a cgroup above it, in bytes; the least of them. `None` where nothing is limited.
+pub(crate) fn cgroup_limit(roots: &Roots) -> Option<u64> {
+    least_of_cgroups(roots, |limit, _| limit)
+}
+
+/// The number of processes that the kernel has killed for lack of memory since it booted, in all cgroups.
+pub(crate) fn oom_kills(roots: &Roots) -> Option<u64> {
+    let text = roots.proc_text("vmstat")?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+}
+
+fn least_of_cgroups(roots: &Roots, of: fn(u64, u64) -> u64) -> Option<u64> {
+    let membership = roots.proc_text("self/cgroup")?;
+    membership.lines().filter_map(|line| least_of_line(roots, line, of)).min()
+}
+
+fn least_of_line(roots: &Roots, line: &str, of: fn(u64, u64) -> u64) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
     let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
     let (mount, limit, usage) = if controllers.is_empty() {
@@ -37,8 +52,8 @@ fn headroom_of_line(roots: &Roots, line: &str) -> Option<u64> {
             super::read_trimmed(&roots.sys.join(mount).join(directory).join(file))?.parse().ok()
         };
         if let (Some(limit), Some(usage)) = (number(limit), number(usage)) {
-            let headroom = limit.saturating_sub(usage);
-            least = Some(least.map_or(headroom, |known| known.min(headroom)));
+            let found = of(limit, usage);
+            least = Some(least.map_or(found, |known| known.min(found)));
         }
         match directory.parent() {
             Some(parent) => directory = parent,
@@ -77,6 +92,9 @@ mod tests {
         write("sys/fs/cgroup/memory/a/b/memory.usage_in_bytes", "12\n");
         write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "100\n");
         write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "40\n");
-        assert_eq!(cgroup_headroom(&roots), Some(60));
+        assert_eq!((cgroup_headroom(&roots), cgroup_limit(&roots)), (Some(60), Some(100)));
+        assert_eq!(oom_kills(&roots), None);
+        write("proc/vmstat", "oom_killer_disabled 9\noom_kill 3\npgfault 5\n");
+        assert_eq!(oom_kills(&roots), Some(3));
     }
 }

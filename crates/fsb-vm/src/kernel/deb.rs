@@ -1,8 +1,11 @@
 //! Debian packages: an `ar` archive of two packed `tar` archives, `control` and `data`. Read without dpkg, so that they
 //! can be taken apart on any distribution.
 
+use std::cell::Cell;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+
+use fsb_model::units::show_bytes;
 
 use crate::error::{VmError, refused};
 
@@ -14,19 +17,28 @@ pub(super) struct Control {
     pub depends: Vec<String>,
 }
 
+/// The largest package that is unpacked. The largest kernels of distributions have ten thousand files and two gigabytes.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Files, directories and links.
+    members: u64,
+    /// Bytes of their headers and names.
+    names: u64,
+    /// Bytes of the files.
+    contents: u64,
+}
+
+const BOUNDS: Bounds = Bounds { members: 1 << 16, names: 64 << 20, contents: 8 << 30 };
+
 /// What `control` says.
 pub(super) fn control(package: &Path) -> Result<Control, VmError> {
     let mut control = None;
-    with_member(package, "control.tar", |tar| {
-        for entry in tar.entries()? {
-            let mut entry = entry?;
-            if entry.path()?.file_name().is_some_and(|name| name == "control") {
-                let mut text = Vec::new();
-                // Such a file has a few hundred bytes.
-                entry.by_ref().take(1 << 20).read_to_end(&mut text)?;
-                control = Some(parse_control(&String::from_utf8_lossy(&text)));
-                break;
-            }
+    with_member(package, "control.tar", BOUNDS, |path, content| {
+        if control.is_none() && path.rsplit('/').next() == Some("control") {
+            let mut text = Vec::new();
+            // Such a file has a few hundred bytes.
+            content.take(1 << 20).read_to_end(&mut text)?;
+            control = Some(parse_control(&String::from_utf8_lossy(&text)));
         }
         Ok(())
     })?;
@@ -36,24 +48,16 @@ pub(super) fn control(package: &Path) -> Result<Control, VmError> {
 /// Hands each file of `data` to `take`, with its path without the leading `./`.
 pub(super) fn each_file(
     package: &Path,
-    mut take: impl FnMut(&str, &mut dyn Read) -> io::Result<()>,
+    take: impl FnMut(&str, &mut dyn Read) -> io::Result<()>,
 ) -> Result<(), VmError> {
-    with_member(package, "data.tar", |tar| {
-        for entry in tar.entries()? {
-            let mut entry = entry?;
-            if entry.header().entry_type().is_file() {
-                let path = entry.path()?.to_string_lossy().into_owned();
-                take(path.trim_start_matches("./").trim_start_matches('/'), &mut entry)?;
-            }
-        }
-        Ok(())
-    })
+    with_member(package, "data.tar", BOUNDS, take)
 }
 
 fn with_member(
     package: &Path,
     wanted: &str,
-    mut read: impl FnMut(&mut tar::Archive<Box<dyn Read + '_>>) -> io::Result<()>,
+    bounds: Bounds,
+    mut take: impl FnMut(&str, &mut dyn Read) -> io::Result<()>,
 ) -> Result<(), VmError> {
     let file = crate::input::open(package).map_err(|error| refused("read", package, error))?;
     let mut archive = ar::Archive::new(BufReader::new(file));
@@ -62,10 +66,65 @@ fn with_member(
         let name = String::from_utf8_lossy(member.header().identifier()).trim_end_matches('/').to_owned();
         if let Some(packing) = name.strip_prefix(wanted) {
             let unpacked = unpacking(packing, member).map_err(|error| bad(package, &error.to_string()))?;
-            return read(&mut tar::Archive::new(unpacked)).map_err(|error| bad(package, &error.to_string()));
+            return unpack(unpacked, bounds, &mut take).map_err(|error| bad(package, &error.to_string()));
         }
     }
     Err(bad(package, &format!("it holds no {wanted}")))
+}
+
+/// Hands each file of a tar archive to `take`, within the bounds.
+fn unpack(
+    archive: Box<dyn Read + '_>,
+    bounds: Bounds,
+    take: &mut impl FnMut(&str, &mut dyn Read) -> io::Result<()>,
+) -> io::Result<()> {
+    let too_many =
+        || io::Error::other(format!("it has more than {} members: this is no kernel package", bounds.members));
+    let (names, contents, in_content) = (Cell::new(bounds.names), Cell::new(bounds.contents), Cell::new(false));
+    let mut tar =
+        tar::Archive::new(Bounded { archive, bounds, names: &names, contents: &contents, in_content: &in_content });
+    let mut entries = tar.entries()?;
+    let mut members = 0;
+    while let Some(entry) = entries.next() {
+        let mut entry = entry?;
+        members += 1;
+        if members > bounds.members {
+            return Err(too_many());
+        }
+        in_content.set(true);
+        if entry.header().entry_type().is_file() {
+            let path = entry.path()?.to_string_lossy().into_owned();
+            take(path.trim_start_matches("./").trim_start_matches('/'), &mut entry)?;
+        }
+        // What is left of it is no name of the next one.
+        io::copy(&mut entry, &mut io::sink())?;
+        in_content.set(false);
+    }
+    Ok(())
+}
+
+/// An unpacked archive that is an error beyond its bounds: a few kilobytes can be packed names of gigabytes, which the reader
+/// of archives holds in memory.
+struct Bounded<'a, R> {
+    archive: R,
+    bounds: Bounds,
+    names: &'a Cell<u64>,
+    contents: &'a Cell<u64>,
+    in_content: &'a Cell<bool>,
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.archive.read(buffer)?;
+        let (left, what, most) = match self.in_content.get() {
+            true => (self.contents, "its files", self.bounds.contents),
+            false => (self.names, "the names of its members", self.bounds.names),
+        };
+        let most = show_bytes(most as f64);
+        let refused = || io::Error::other(format!("{what} have more than {most}: this is no kernel package"));
+        left.set(left.get().checked_sub(read as u64).ok_or_else(refused)?);
+        Ok(read)
+    }
 }
 
 fn unpacking<'a>(packing: &str, member: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
@@ -178,6 +237,32 @@ pub(super) mod tests {
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() - 30]).unwrap();
         assert!(each_file(&path, |_, _| Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_package_beyond_its_bounds_is_refused_with_the_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.deb");
+        let long = format!("lib/{}", "n".repeat(5000));
+        let files: [(&str, &[u8]); 3] = [("a", &[1; 3000]), ("b", b""), (&long, b"c")];
+        package(&path, "Package: x\n", &files);
+        let unpack = |bounds: Bounds| {
+            let mut seen = 0;
+            let unpacked = with_member(&path, "data.tar", bounds, |_, _| {
+                seen += 1;
+                Ok(())
+            });
+            (seen, unpacked.map_err(|error| error.to_string()))
+        };
+        let enough = Bounds { members: 3, names: 12 << 10, contents: 4 << 10 };
+        assert_eq!(unpack(enough), (3, Ok(())));
+        let refusal = |bounds: Bounds| unpack(bounds).1.unwrap_err();
+        let few = refusal(Bounds { members: 2, ..enough });
+        assert!(few.ends_with("x.deb: it has more than 2 members: this is no kernel package"), "{few}");
+        let short = refusal(Bounds { names: 6 << 10, ..enough });
+        assert!(short.contains("the names of its members have more than 6.00 KiB"), "{short}");
+        let small = refusal(Bounds { contents: 2 << 10, ..enough });
+        assert!(small.contains("its files have more than 2.00 KiB"), "{small}");
     }
 
     proptest! {

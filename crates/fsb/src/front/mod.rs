@@ -108,6 +108,7 @@ pub fn leftovers() -> (Vec<String>, bool) {
 
 /// Checks the request against the machine and takes the lock. Nothing is touched.
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
+    host::check_memory_limit()?;
     let setup = run::setup(record);
     let warnings = match record.plan.place {
         Place::Host => LocalTestbed::new(Owner::current()).check(&setup).map_err(next::of_refused)?,

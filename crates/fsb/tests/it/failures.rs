@@ -238,3 +238,46 @@ fn in_a_chroot_to_a_plain_directory_it_says_what_to_do() {
     let measured = chrooted("mount --bind . . && cd $PWD");
     assert!(!stderr(&measured).contains("supervisor"), "{}", stderr(&measured));
 }
+
+#[test]
+fn too_few_open_files_are_answered_with_the_limit_on_open_files() {
+    let _turn = turn();
+    let before = traces();
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let mut refused = 0;
+    for limit in [4, 5, 7, 9, 11, 13, 16, 18, 64] {
+        let (line, out) = (format!("ulimit -n {limit}; exec \"$0\" \"$@\""), format!("run-{limit}"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &line, FSB, "run", "fast.toml", "null", "--blocks", "1", "--out", &out]);
+        let output = command.current_dir(scratch.path()).output().unwrap();
+        let said = stderr(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{limit}: {said}");
+        if output.status.code() == Some(3) {
+            refused += 1;
+            assert!(said.contains("raise the limit on open files: ulimit -n 1024"), "{limit}: {said}");
+            assert!(!said.contains("ulimit -u") && !said.contains("remove"), "{limit}: {said}");
+        }
+    }
+    assert!(refused > 4, "{refused} runs met the limit");
+    expect_no_traces(&before);
+}
+
+#[test]
+fn sets_are_compared_without_a_second_thread() {
+    needs_root();
+    needs_program("setpriv");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/iozone-2010");
+    let (scratch, binary) = (scratch(), public_copy());
+    fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for (name, source) in [("a.iozone", "xfs/xfs1.iozone"), ("b.iozone", "ext4/ext4_1.iozone")] {
+        fs::write(scratch.path().join(name), fs::read(data.join(source)).unwrap()).unwrap();
+    }
+    // The limit counts the threads of all processes of a user: no other process is this user's.
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=64111", "--regid=64111", "--clear-groups", "--", "/bin/sh", "-c"]);
+    command.arg("ulimit -u 1; exec \"$0\" \"$@\"").arg(binary.path()).args(["compare", "a.iozone", "b.iozone"]);
+    let output = command.current_dir(scratch.path()).output().unwrap();
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("read"), "{}", stdout(&output));
+}
