@@ -148,7 +148,7 @@ impl Agent {
         Err(AgentError::Gone(CHATTER.to_owned()))
     }
 
-    /// The reason why there is no reply, with the cause of the agent's end where it is known.
+    /// The reason of a missing reply, with the cause of the agent's end where it is known.
     fn gone(&self, error: LineError) -> AgentError {
         match error {
             LineError::Closed if host::oom_kills() > self.oom_kills => AgentError::Gone(

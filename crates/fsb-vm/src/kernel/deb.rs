@@ -79,16 +79,13 @@ fn unpack(
     take: &mut impl FnMut(&str, &mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
     let too_many =
-        || io::Error::other(format!("it has more than {} members: this is no kernel package", bounds.members));
+        || io::Error::other(format!("it has more than {} members: this is not a kernel package", bounds.members));
     let (names, contents, in_content) = (Cell::new(bounds.names), Cell::new(bounds.contents), Cell::new(false));
     let mut tar =
         tar::Archive::new(Bounded { archive, bounds, names: &names, contents: &contents, in_content: &in_content });
-    let mut entries = tar.entries()?;
-    let mut members = 0;
-    while let Some(entry) = entries.next() {
+    for (before, entry) in (0..).zip(tar.entries()?) {
         let mut entry = entry?;
-        members += 1;
-        if members > bounds.members {
+        if before >= bounds.members {
             return Err(too_many());
         }
         in_content.set(true);
@@ -96,7 +93,7 @@ fn unpack(
             let path = entry.path()?.to_string_lossy().into_owned();
             take(path.trim_start_matches("./").trim_start_matches('/'), &mut entry)?;
         }
-        // What is left of it is no name of the next one.
+        // Its rest does not count as a name of the next one.
         io::copy(&mut entry, &mut io::sink())?;
         in_content.set(false);
     }
@@ -121,7 +118,7 @@ impl<R: Read> Read for Bounded<'_, R> {
             false => (self.names, "the names of its members", self.bounds.names),
         };
         let most = show_bytes(most as f64);
-        let refused = || io::Error::other(format!("{what} have more than {most}: this is no kernel package"));
+        let refused = || io::Error::other(format!("{what} have more than {most}: this is not a kernel package"));
         left.set(left.get().checked_sub(read as u64).ok_or_else(refused)?);
         Ok(read)
     }
@@ -258,7 +255,7 @@ pub(super) mod tests {
         assert_eq!(unpack(enough), (3, Ok(())));
         let refusal = |bounds: Bounds| unpack(bounds).1.unwrap_err();
         let few = refusal(Bounds { members: 2, ..enough });
-        assert!(few.ends_with("x.deb: it has more than 2 members: this is no kernel package"), "{few}");
+        assert!(few.ends_with("x.deb: it has more than 2 members: this is not a kernel package"), "{few}");
         let short = refusal(Bounds { names: 6 << 10, ..enough });
         assert!(short.contains("the names of its members have more than 6.00 KiB"), "{short}");
         let small = refusal(Bounds { contents: 2 << 10, ..enough });
