@@ -2,7 +2,7 @@
 //!
 //! A worker that runs programs of the user is confined further, because those programs may be hostile. It gets
 //! namespaces of its own for processes, System V and POSIX IPC, the network and users; a root without reachable Unix
-//! sockets; a new session keyring; and limits. A [monitor](super::monitor) outside these namespaces waits for it.
+//! sockets; a new session keyring; and limits. A monitor (`monitor.rs`) outside these namespaces waits for it.
 //! `docs/methods/ownership.md` states what that promises and what it does not.
 
 use std::ffi::{CStr, CString};
@@ -68,7 +68,7 @@ pub const OWN_PROCESSES: u64 = 8;
 /// way to new privileges is left, no core is dumped, and no other process of the same user may trace the worker. The
 /// answer names what the kernel refused; for root, failing to give up root is an error.
 ///
-/// With `programs` this function forks and returns in the child only: see [`monitor`].
+/// With `programs` this function forks and returns in the child only: see `monitor.rs`.
 ///
 /// The clock of a trial has not started yet: nothing here needs to be fast.
 pub fn confine(confinement: &Confinement) -> Result<Vec<String>, TestbedError> {

@@ -7,7 +7,7 @@
 //!   └────────── socket pair (descriptor 3) ────────────────┘
 //! ```
 //!
-//! A worker that runs programs of the user forks once more: see [`monitor`].
+//! A worker that runs programs of the user forks once more: see `monitor.rs`.
 //!
 //! The supervisor dies with the front: the kernel sends it SIGKILL (`PR_SET_PDEATHSIG`), and a pipe that only the
 //! front holds open tells it once more. It never changes its user, for that would clear the death signal. When PID 1
