@@ -59,6 +59,7 @@ static REGISTRY: &[Parameter] = &[
     of_kind("durability", "word", "when data must be on the device: none, end (one sync inside the clock), each"),
     of_kind("every_record", FLAG, "large files get small records too, in a matrix of sizes"),
     of_kind("file_count", NUMBER, "files of an iteration"),
+    of_kind("file_limit", NUMBER, "files that each process of the command may have open"),
     of_kind("file_size", SIZE, "bytes of each file; a list or range (\"64K..512M\") makes a row of each"),
     of_kind("files", "number, or size/N", "how many files"),
     of_kind("files_per_directory", NUMBER, "a directory is full with so many"),
@@ -70,6 +71,7 @@ static REGISTRY: &[Parameter] = &[
     of_kind("label", TEXT, "what the row is called"),
     of_kind("lock", "word", "what is locked while it is moved: record, file"),
     of_kind("matrix", FLAG, "one of a matrix of sizes: a budget may choose among them"),
+    of_kind("memory_limit", SIZE, "memory that each process of the command may allocate; 0: all"),
     of_kind(
         "metric",
         "tables: [{ name = \"tps\", pattern = \"tps = ([0-9.]+)\", better = \"higher\" }]",
@@ -77,6 +79,7 @@ static REGISTRY: &[Parameter] = &[
     ),
     of_kind("mix", SHARE, "the share of reads among operations"),
     of_kind("mode", "word", "what is asked of fallocate"),
+    of_kind("network", "true or false", "whether the command shares the network of this machine"),
     of_kind("number", NUMBER, "files of PostMark's pool"),
     of_kind("ok_exit", "number, or list of numbers", "exit codes of the command that are no failures"),
     of_kind("operation", "word", "what is done with the tree: copy-into, copy-within, delete, …"),
@@ -87,6 +90,7 @@ static REGISTRY: &[Parameter] = &[
     of_kind("pick", "word", "how a thread chooses its next file"),
     of_kind("prepare", COMMAND, "what runs before each run of the command, outside the clock"),
     of_kind("prepare_inside", FLAG, "the worker that measures runs 'prepare' itself; units of rounds have it"),
+    of_kind("process_limit", NUMBER, "processes and threads that the command may have at once"),
     of_kind("processes", NUMBER, "workers that share nothing, each with files of its own"),
     of_kind("random", FLAG, "records at random places"),
     of_kind(

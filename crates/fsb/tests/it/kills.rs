@@ -253,14 +253,16 @@ impl Bench {
     }
 }
 
-/// Cgroups of fsb and System V shared memory of the machine.
-fn shared() -> (Vec<String>, String) {
+/// Cgroups of fsb, and System V shared memory of the user that workers run as.
+fn shared() -> (Vec<String>, Vec<String>) {
     let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
     let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut cgroups: Vec<String> = names.filter(|name| name.starts_with("fsb-")).collect();
     cgroups.sort();
-    (cgroups, fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default())
+    let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    let of_workers = |line: &&str| line.split_whitespace().nth(7) == Some("65534");
+    (cgroups, segments.lines().filter(of_workers).map(str::to_owned).collect())
 }
 
 fn wait_for_end(front: &mut Front, limit: Duration) -> bool {

@@ -199,10 +199,10 @@ fn limits(reader: &mut Reader<'_>) -> Result<ProgramLimits, ParamError> {
     let ProgramLimits { processes, files, .. } = ProgramLimits::default();
     let processes = reader.number("process_limit", &processes.to_string(), 1..=MOST_PROCESSES)?;
     let files = reader.number("file_limit", &files.to_string(), LEAST_FILES..=MOST_FILES)?;
-    let memory = match reader.is_literal("memory_limit") {
-        true => Some(reader.number("memory_limit", "0", LEAST_MEMORY..=u64::MAX)?),
-        false => None,
-    };
+    let memory = Some(reader.number("memory_limit", "0", 0..=u64::MAX)?).filter(|bytes| *bytes > 0);
+    if memory.is_some_and(|bytes| bytes < LEAST_MEMORY) {
+        return Err(reader.error("memory_limit", format!("give at least {}, or 0 for no limit", Bytes(LEAST_MEMORY))));
+    }
     Ok(ProgramLimits { processes, files, memory })
 }
 
