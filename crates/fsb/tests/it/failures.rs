@@ -246,7 +246,7 @@ fn too_few_open_files_are_answered_with_the_limit_on_open_files() {
     let scratch = scratch();
     fast_plan(scratch.path());
     let mut refused = 0;
-    for limit in [4, 5, 7, 9, 11, 13, 16, 18, 64] {
+    for limit in [5, 6, 7, 9, 11, 13, 16, 18, 64] {
         let (line, out) = (format!("ulimit -n {limit}; exec \"$0\" \"$@\""), format!("run-{limit}"));
         let mut command = Command::new("sh");
         command.args(["-c", &line, FSB, "run", "fast.toml", "null", "--blocks", "1", "--out", &out]);
