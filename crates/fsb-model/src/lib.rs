@@ -26,6 +26,7 @@ pub mod target;
 pub mod timeline;
 pub mod trial;
 pub mod units;
+pub mod warning;
 pub mod workload;
 
 pub use geometry::Geometry;
@@ -37,4 +38,5 @@ pub use run::RunRecord;
 pub use target::{FileSystemSpec, Medium, Target, TargetKind};
 pub use trial::{Outcome, Phase, Trial};
 pub use units::Bytes;
+pub use warning::{UnbackedMemory, Warning};
 pub use workload::{Access, Amount, CacheState, Cell, Durability, Params, WorkloadSpec};

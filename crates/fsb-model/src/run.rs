@@ -11,13 +11,11 @@ use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest};
 use crate::place::VmRecord;
 use crate::plan::Plan;
 use crate::target::Target;
+use crate::warning::Warning;
 use crate::workload::{Amount, Cell, Params};
 
 /// The schema that this version writes.
-pub const SCHEMA: &str = "fsbench/run/1";
-
-/// The warning of a run whose targets are on different media.
-pub const DIFFERENT_MEDIA: &str = "the targets are on different media: file system and medium are compared together";
+pub const SCHEMA: &str = "fsbench/run/2";
 
 /// Everything about a run except its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -85,9 +83,9 @@ pub struct RunRecord {
     /// Labels of the cells that allocate memory while they are measured, so that memory that was not touched affects them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_cells: Vec<String>,
-    /// What the reader must know.
+    /// Conditions that the reader must know.
     #[serde(default)]
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The virtual machine that it was made in; absent where it was made on the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmRecord>,

@@ -29,6 +29,7 @@ pub mod show;
 mod tally;
 mod view;
 pub mod visible;
+mod warning;
 
 pub use compare::between::{change_of, condition_text, unjudged_of};
 pub use format::{FORMATS, Format, csv, find, html, json, markdown, text};
@@ -36,6 +37,7 @@ pub use paragraph::Paragraph;
 pub use releases::Releases;
 pub use report::Report;
 pub use screen::WIDTH;
+pub use warning::warning_text;
 
 #[cfg(test)]
 #[path = "../tests/sample/mod.rs"]

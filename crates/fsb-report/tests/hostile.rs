@@ -51,7 +51,7 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     }
     record.name = text.to_owned();
     record.plan.name = text.to_owned();
-    record.warnings.push(text.to_owned());
+    record.warnings.push(fsb_model::Warning::Text(text.to_owned()));
     record.host.kernel = text.to_owned();
     record.host.command_line = Some(text.to_owned());
     record.finished = Some(text.to_owned());

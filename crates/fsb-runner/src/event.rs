@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fsb_model::{RunRecord, Trial};
+use fsb_model::{RunRecord, Trial, Warning};
 use fsb_testbed::Progress;
 
 /// Something happened.
@@ -88,8 +88,8 @@ pub enum Event<'a> {
         /// Expected time until the end, once it is known.
         left: Option<Duration>,
     },
-    /// Something the user must know.
-    Warning(&'a str),
+    /// A condition that the reader of the run must know.
+    Warning(&'a Warning),
 }
 
 /// Who listens. An observer may lag or fail; the run does not notice.

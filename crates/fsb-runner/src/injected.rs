@@ -3,6 +3,7 @@
 //! Only builds with the feature `injected-slowdown` can do that, and every run that one makes with it carries a warning.
 
 use fsb_engine::ClockSpec;
+use fsb_model::Warning;
 
 #[cfg(feature = "injected-slowdown")]
 const VARIABLE: &str = "FSB_INJECT";
@@ -22,17 +23,15 @@ pub(crate) fn clock(_seat: u32) -> ClockSpec {
     ClockSpec::Monotonic
 }
 
-/// What the record of a run must say.
+/// The warning of a run in which a target is slowed down.
 #[cfg(feature = "injected-slowdown")]
-pub(crate) fn warning() -> Option<String> {
-    asked().map(|(seat, share)| {
-        format!("not a measurement: target {} was slowed down by {} % for calibration", seat + 1, share * 100.0)
-    })
+pub(crate) fn warning() -> Option<Warning> {
+    asked().map(|(seat, share)| Warning::InjectedSlowdown { target: seat + 1, share })
 }
 
-/// What the record of a run must say.
+/// The warning of a run in which a target is slowed down.
 #[cfg(not(feature = "injected-slowdown"))]
-pub(crate) fn warning() -> Option<String> {
+pub(crate) fn warning() -> Option<Warning> {
     None
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Seek};
 use std::path::{Path, PathBuf};
 
 use fsb_input::{LARGEST_RECORD, LONGEST_LINE, Lines};
-use fsb_model::{RunRecord, Trial, run, trial};
+use fsb_model::{RunRecord, Trial, Warning, run, trial};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -110,7 +110,9 @@ fn record(directory: &Path) -> Result<RunRecord, StoreError> {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NoRun(directory.to_owned()),
         _ => StoreError::input(&path, error),
     })?;
-    parse(&path, 1, &text, run::SCHEMA, |record: &RunRecord| &record.schema)
+    let mut record = parse(&path, 1, &text, run::SCHEMA, |record: &RunRecord| &record.schema)?;
+    record.warnings = record.warnings.into_iter().map(Warning::upgraded).collect();
+    Ok(record)
 }
 
 /// What stands from `line` on in a file, of the schema that is ours.

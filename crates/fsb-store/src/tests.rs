@@ -3,7 +3,7 @@
 use std::fs;
 
 use fsb_model::trial::SCHEMA;
-use fsb_model::{Trial, run};
+use fsb_model::{Trial, Warning, run};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -86,13 +86,27 @@ fn a_broken_line_in_the_middle_is_an_error_with_its_number() {
 }
 
 #[test]
+fn warnings_of_version_1_become_conditions() {
+    let (_temporary, path) = filled(1);
+    let run = path.join(RUN_FILE);
+    let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&run).unwrap()).unwrap();
+    record["schema"] = "fsbench/run/1".into();
+    record["warnings"] =
+        json!(["not alone: process 7 (fsb run ext4) measured at the same time; …", "loop can discard"]);
+    fs::write(&run, record.to_string()).unwrap();
+    let concurrent = Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 0 };
+    let discard = Warning::Text("loop can discard".to_owned());
+    assert_eq!(read(&path).unwrap().record.warnings, [concurrent, discard]);
+}
+
+#[test]
 fn a_newer_major_is_refused_and_a_newer_minor_is_not() {
     let (_temporary, path) = filled(1);
     let run = path.join(RUN_FILE);
     let text = fs::read_to_string(&run).unwrap();
-    fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/1.7")).unwrap();
+    fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/2.7")).unwrap();
     assert!(read(&path).is_ok());
-    fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/2")).unwrap();
+    fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/3")).unwrap();
     assert!(matches!(read(&path), Err(StoreError::Newer { .. })));
     fs::write(&run, text.replace(run::SCHEMA, "somebody/else/1")).unwrap();
     assert!(matches!(read(&path), Err(StoreError::Schema { .. })));

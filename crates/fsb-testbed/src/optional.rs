@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Kind, TestbedError};
 use crate::testbed::Setup;
+use fsb_model::Warning;
 
 /// What is left of a setup, and what is not.
 #[derive(Debug, Clone)]
@@ -43,9 +44,10 @@ impl Available {
         }
     }
 
-    /// What the reader must know: which targets are left out, and why.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.unavailable.iter().map(|(name, why)| format!("{name} is not available here: {why}"))
+    /// A warning for each target that is left out.
+    pub fn warnings(&self) -> impl Iterator<Item = Warning> {
+        let reason = |(name, error): (&String, &TestbedError)| (name.clone(), error.to_string());
+        self.unavailable.iter().map(reason).map(|(target, reason)| Warning::TargetUnavailable { target, reason })
     }
 }
 
@@ -77,8 +79,12 @@ mod tests {
         let here = here.and(without("ext4", machine("no ext4"))).unwrap();
         let left: Vec<_> = here.setup.targets.iter().map(|target| target.name.as_str()).collect();
         assert_eq!(left, ["xfs"]);
-        let told: Vec<_> = here.warnings().collect();
-        assert_eq!(told, ["ext4 is not available here: no ext4", "jfs is not available here: no jfs"]);
+        let unavailable = |target: &str, reason: &str| Warning::TargetUnavailable {
+            target: target.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let warnings: Vec<_> = here.warnings().collect();
+        assert_eq!(warnings, [unavailable("ext4", "no ext4"), unavailable("jfs", "no jfs")]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
 use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
-use fsb_model::{Geometry, Identity, Target};
+use fsb_model::{Geometry, Identity, Target, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Held;
@@ -90,8 +90,8 @@ pub struct Opened {
     pub memory: Option<MemoryTouched>,
     /// The machine.
     pub host: HostManifest,
-    /// What the reader must know.
-    pub warnings: Vec<String>,
+    /// Conditions that the reader must know.
+    pub warnings: Vec<Warning>,
     /// The virtual machine, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmRecord>,
@@ -128,9 +128,9 @@ pub struct Provisioned {
     /// How the processes that measure are to be held.
     #[serde(default)]
     pub held: Held,
-    /// What the reader must know of this visit.
+    /// Conditions of this target in this block that the reader must know.
     #[serde(default)]
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// What can be done and proved on a target.
@@ -221,7 +221,7 @@ pub struct Quiet {
 /// `watch`, and `release`; `close` at the end.
 pub trait Testbed {
     /// Everything that can be known before anything is touched. The answer holds warnings.
-    fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError>;
+    fn check(&mut self, setup: &Setup) -> Result<Vec<Warning>, TestbedError>;
     /// Makes and fills the media and sets the controls of the run.
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError>;
     /// Sets the controls of the visit, formats and mounts a target anew on that part of its medium, and gives it the

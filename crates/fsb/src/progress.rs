@@ -6,8 +6,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use fsb_model::units::{show_count, show_duration};
-use fsb_model::{Outcome, RunRecord, Target, Trial};
+use fsb_model::{Outcome, RunRecord, Target, Trial, Warning};
 use fsb_report::show::wrapped;
+use fsb_report::warning_text;
 use fsb_report::{Releases, Report, text, visible};
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
@@ -171,12 +172,13 @@ pub fn say(text: &str) {
     let _ = writeln!(stderr.lock(), "{}", wrapped(text, columns::of(&stderr)));
 }
 
-/// Tells a warning, unless it was told before: what is asked of a machine beforehand is asked again by the agent.
-pub fn warn(warning: &str, tell: &dyn Fn(&str)) {
-    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let is_news = TOLD.lock().is_ok_and(|mut told| told.insert(warning.to_owned()));
-    if is_news {
-        tell(&format!("warning: {warning}"));
+/// Prints a warning through `tell`, unless it was printed before: the coordinator and the agent check the same machine.
+pub fn warn(warning: &Warning, tell: &dyn Fn(&str)) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let text = warning_text(warning);
+    let is_new = PRINTED.lock().is_ok_and(|mut printed| printed.insert(text.clone()));
+    if is_new {
+        tell(&format!("warning: {text}"));
     }
 }
 

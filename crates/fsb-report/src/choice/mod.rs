@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::mark;
 use crate::run::{ShownTrial, risks};
+use crate::warning::warning_text;
 
 pub use replay::Replay;
 pub use text::{screen, standing};
@@ -172,7 +173,7 @@ impl Choice {
             effects: effects(record, trials, &replay),
             finished: record.finished.clone(),
             facts: facts(record),
-            warnings: record.warnings.clone(),
+            warnings: record.warnings.iter().map(warning_text).collect(),
         })
     }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use fsb_model::RunRecord;
-use fsb_model::run::DIFFERENT_MEDIA;
+
+use crate::warning::different_media_text;
 
 /// What must be said where they do not.
 pub(super) fn differ(record: &RunRecord) -> Option<String> {
@@ -15,5 +16,5 @@ pub(super) fn differ(record: &RunRecord) -> Option<String> {
     let is_here =
         |target: &&fsb_model::Target| record.targets.get(&target.name).is_none_or(|found| found.unavailable.is_none());
     let media: BTreeSet<String> = record.plan.targets.iter().filter(is_here).map(own).collect();
-    (media.len() > 1).then(|| format!("{DIFFERENT_MEDIA}; put all on one medium to compare file systems"))
+    (media.len() > 1).then(|| format!("{}; put all on one medium to compare file systems", different_media_text()))
 }

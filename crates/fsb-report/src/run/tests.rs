@@ -74,7 +74,7 @@ fn what_failed_in_the_warm_up_alone_is_told() {
 fn different_media_are_told_once() {
     let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
     record.targets.get_mut("xfs").unwrap().medium = Some("ram".to_owned());
-    record.warnings.push(fsb_model::run::DIFFERENT_MEDIA.to_owned());
+    record.warnings.push(fsb_model::Warning::DifferentMedia);
     let warnings = Summary::of_run(&record, &trials).warnings;
     assert_eq!(warnings.iter().filter(|warning| warning.contains("different media")).count(), 1, "{warnings:?}");
 }
@@ -461,10 +461,6 @@ fn a_long_name_keeps_its_mark() {
     assert!(screen.lines().all(|line| textwrap::core::display_width(line) <= 80), "{screen}");
 }
 
-const CONCURRENT: &str = "not alone: process 7 (fsb run ext4) measured at the same time; the runs measured each other";
-const MEMORY: &str =
-    "unreliable: only 1 GiB of free memory touched in 9 s; rates of durable writes can be off by factors";
-
 /// Conclusions about several targets that a report draws.
 fn conclusions(summary: &Summary) -> usize {
     let concludes = |row: &&Workload| {
@@ -483,8 +479,8 @@ fn a_run_of_low_trust_draws_no_conclusion() {
     }
     let changes: [(Change, TrustLevel); 6] = [
         (|_, _| (), TrustLevel::Fair),
-        (|record, _| record.warnings.push(CONCURRENT.to_owned()), TrustLevel::Low),
-        (|record, _| record.warnings.push(MEMORY.to_owned()), TrustLevel::Fair),
+        (|record, _| record.warnings.push(sample::concurrent()), TrustLevel::Low),
+        (|record, _| record.warnings.push(sample::unbacked_memory()), TrustLevel::Fair),
         (|_, trials| disturb(trials), TrustLevel::Low),
         (|_, trials| trials.retain(|trial| trial.block < 4), TrustLevel::Low),
         (
@@ -521,10 +517,11 @@ fn a_run_of_low_trust_draws_no_conclusion() {
 #[test]
 fn memory_that_was_not_touched_withholds_cases_that_write() {
     let (mut record, trials) = sample::run(&["ext4", "xfs"], 10);
-    record.warnings.push(MEMORY.to_owned());
+    record.warnings.push(sample::unbacked_memory());
     let summary = Summary::of_run(&record, &trials);
-    let start = "Not judged at 7 of 12 workloads: only 1 GiB of free memory touched in 9 s; fsb would judge with memory that \
-                 was touched first (a larger --budget, or more free memory). xfs is fastest at 1 of 12 workloads";
+    let start = "Not judged at 7 of 12 workloads: guest memory was left as it was (--control guest-memory=off); fsb would \
+                 judge with memory that was touched first (a larger --budget, or more free memory). xfs is fastest at 1 of 12 \
+                 workloads";
     assert!(summary.headline.starts_with(start), "{}", summary.headline);
     for row in &summary.rows {
         let writes = ["write", "append", "create", "rename", "delete"].contains(&row.operation.as_str());

@@ -1,8 +1,7 @@
 //! How far the numbers of a run can be trusted, in one line, and why.
 
 use fsb_analysis::{FEWEST_JUDGED, Noise};
-use fsb_model::run::DIFFERENT_MEDIA;
-use fsb_model::{Outcome, Phase, RunRecord};
+use fsb_model::{Outcome, Phase, RunRecord, Warning};
 
 use super::shown::ShownTrial;
 use super::summary::{Summary, Trust, TrustLevel};
@@ -30,9 +29,9 @@ pub(super) fn of(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -
     Some(Trust { level, because })
 }
 
-/// Whether the line reports what a warning of the run says.
-pub(super) fn reports(warning: &str) -> bool {
-    withheld::is_reason(warning) || warning.starts_with(DIFFERENT_MEDIA)
+/// Whether the line of trust reports the condition, so that its warning need not be printed first.
+pub(super) fn reports(warning: &Warning) -> bool {
+    matches!(warning, Warning::Concurrent { .. } | Warning::UnbackedMemory { .. } | Warning::DifferentMedia)
 }
 
 /// Reasons why no case is judged, or why a target alone tells little.
@@ -145,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn company_and_memory_are_reasons() {
-        let said = line(|record, _| record.warnings.push("not alone: process 7 measured at the same time".to_owned()));
+    fn a_concurrent_run_and_unbacked_memory_are_reasons() {
+        let said = line(|record, _| record.warnings.push(sample::concurrent()));
         assert!(said.starts_with("trust: low, because another run measured at the same time"), "{said}");
-        let said = line(|record, _| record.warnings.push("unreliable: free memory was left; rates are off".to_owned()));
+        let said = line(|record, _| record.warnings.push(sample::unbacked_memory()));
         assert!(
-            said.starts_with("trust: fair, because 7 of 12 workloads are not judged: free memory was left"),
+            said.starts_with("trust: fair, because 7 of 12 workloads are not judged: guest memory was left"),
             "{said}"
         );
         let (mut record, trials) = sample::run(&["ext4"], 8);
-        record.warnings.push("unreliable: free memory was left; rates are off".to_owned());
+        record.warnings.push(sample::unbacked_memory());
         let said = Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default();
-        assert!(said.starts_with("trust: low, because free memory was left"), "{said}");
+        assert!(said.starts_with("trust: low, because guest memory was left"), "{said}");
     }
 
     #[test]

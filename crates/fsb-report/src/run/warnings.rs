@@ -3,31 +3,33 @@
 use std::collections::BTreeMap;
 
 use fsb_analysis::Noise;
-use fsb_model::run::DIFFERENT_MEDIA;
-use fsb_model::{Outcome, Phase, RunRecord};
+use fsb_model::{Outcome, Phase, RunRecord, Warning};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
 use super::{device, disturbed, geometry, media, risks, stretches, sustained, trust};
 use crate::show::{NOT_HERE, counted, some_of};
+use crate::warning::warning_text;
 
 /// More cells than this are not named in one warning.
 const NAMED: usize = 3;
 
 /// What somebody must act on or know beside the numbers, then what `trust` sums up.
 pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> (Vec<String>, Vec<String>) {
-    let own = || record.warnings.iter().filter(|warning| !warning.starts_with(DIFFERENT_MEDIA));
-    let mut urgent: Vec<String> = own().filter(|warning| !trust::reports(warning)).cloned().collect();
+    let (reported, others): (Vec<&Warning>, Vec<&Warning>) =
+        record.warnings.iter().partition(|warning| trust::reports(warning));
+    let mut urgent: Vec<String> = others.into_iter().map(warning_text).collect();
     if record.finished.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
     urgent.extend(geometry::warnings(record));
     urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
     urgent.extend(lost(summary));
-    let mut warnings: Vec<String> = own().filter(|warning| trust::reports(warning)).cloned().collect();
+    // Media are described as they were found, below.
+    let reported = reported.into_iter().filter(|warning| **warning != Warning::DifferentMedia);
+    let mut warnings: Vec<String> = reported.map(warning_text).collect();
     warnings.extend(unjudged(summary));
     warnings.extend(warm_up(trials));
-    // What the media turned out to be, not what was asked for.
     warnings.extend(media::differ(record));
     // Where nothing is judged, more blocks and a quieter machine would change nothing.
     if summary.unjudged.is_none() {

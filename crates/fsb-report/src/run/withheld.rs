@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
-use fsb_model::{Outcome, RunRecord};
+use fsb_model::{Outcome, RunRecord, Warning};
 use serde::Serialize;
 
 use super::shown::ShownTrial;
 use crate::show::{counted, listed};
+use crate::warning::unbacked_memory_text;
 
 /// A reason why a case is not judged although it has values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -85,7 +86,7 @@ impl Withheld {
 
 /// The reason why no case of a run is judged.
 pub(super) fn of_run(record: &RunRecord, trials: &[ShownTrial]) -> Option<Withheld> {
-    if record.warnings.iter().any(|warning| is_concurrent(warning)) {
+    if record.warnings.iter().any(is_concurrent) {
         return Some(Withheld::Concurrent);
     }
     let (lost, trials) = lost(trials);
@@ -110,25 +111,16 @@ fn lacking(memory: MemoryTouched) -> String {
     format!("only {touched} of the {needed} of memory that the run may need was touched")
 }
 
-/// The cause why memory was not touched first.
+/// The cause why the hypervisor may not back the memory that the run used. Returns `None` if it does.
 pub(super) fn memory(record: &RunRecord) -> Option<String> {
-    record.warnings.iter().find_map(|warning| memory_cause(warning))
+    record.warnings.iter().find_map(|warning| match warning {
+        Warning::UnbackedMemory { cause } => Some(unbacked_memory_text(cause)),
+        _ => None,
+    })
 }
 
-/// Whether a warning of a run is a reason to withhold cases, which the line of trust reports.
-pub(super) fn is_reason(warning: &str) -> bool {
-    is_concurrent(warning) || memory_cause(warning).is_some()
-}
-
-// Records have no type for these two warnings yet: this is the only place that reads their text.
-
-fn is_concurrent(warning: &str) -> bool {
-    warning.starts_with("not alone")
-}
-
-fn memory_cause(warning: &str) -> Option<String> {
-    let cause = warning.strip_prefix("unreliable: ")?;
-    Some(cause.split(';').next().unwrap_or(cause).to_owned())
+fn is_concurrent(warning: &Warning) -> bool {
+    matches!(warning, Warning::Concurrent { .. })
 }
 
 /// Whether interference or failed validity checks affect most trials of a case, so that more blocks may help.
@@ -144,7 +136,7 @@ pub fn in_rounds(record: &RunRecord, label: &str) -> bool {
 /// The labels of cases of which this run's memory, or another run beside it, allows no verdict; `writes` says which cases
 /// write. The report withholds the same.
 pub fn by_record(record: &RunRecord, writes: impl Fn(&str) -> bool) -> Vec<String> {
-    let concurrent = record.warnings.iter().any(|warning| is_concurrent(warning));
+    let concurrent = record.warnings.iter().any(is_concurrent);
     let lacks_memory = |label: &str| match record.memory {
         Some(_) => record.memory_lacking(label).is_some(),
         None => writes(label) && memory(record).is_some(),

@@ -11,6 +11,7 @@ use fsb_model::plan::{Identity, Plan, Repetition};
 use fsb_model::run::{self, ControlRecord, MediumRecord, RunRecord, Segment, TargetRecord};
 use fsb_model::trial::{self, Outcome, Phase, Trial};
 use fsb_model::units::Bytes;
+use fsb_model::warning::{UnbackedMemory, Warning};
 use fsb_model::workload::{Amount, Cell, Params, WorkloadSpec};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
@@ -296,7 +297,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         controls: controls(),
         memory: None,
         memory_cells: Vec::new(),
-        warnings: vec!["CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned()],
+        warnings: vec![Warning::Text("CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned())],
         vm: None,
         emulated: false,
         finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
@@ -376,4 +377,16 @@ fn controls() -> BTreeMap<String, ControlRecord> {
         ("guest-memory".to_owned(), control("on", "6.9 GiB touched at warm speed")),
     ]
     .into()
+}
+
+/// The warning of a run beside another one.
+#[allow(dead_code, reason = "not every test program that includes this file uses it")]
+pub fn concurrent() -> Warning {
+    Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 0 }
+}
+
+/// The warning of a run in a virtual machine whose free memory was not touched.
+#[allow(dead_code, reason = "not every test program that includes this file uses it")]
+pub fn unbacked_memory() -> Warning {
+    Warning::UnbackedMemory { cause: UnbackedMemory::LeftAlone }
 }

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use crate::rounds;
 
 /// The version of the protocol that this program speaks.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// From the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]

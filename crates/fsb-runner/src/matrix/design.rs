@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_model::Bytes;
+use fsb_model::Warning;
 
 use super::Grid;
 
@@ -61,28 +61,20 @@ impl Design {
         spots.map(|spot| spot.label.clone()).collect()
     }
 
-    /// What is left out, for people; nothing where all of it is there.
-    pub fn describe(&self, grid: &Grid) -> Option<String> {
+    /// The sizes that are left out and the seconds that would hold all. Returns `None` if none is left out.
+    pub fn warning(&self, grid: &Grid, needed_seconds: f64) -> Option<Warning> {
         let pairs = grid.pairs();
         let kept =
             pairs.iter().filter(|(file, record)| self.files.contains(file) && self.records.contains(record)).count();
-        let missing = |all: Vec<u64>, kept: &[u64]| {
-            let sizes: Vec<String> =
-                all.iter().filter(|size| !kept.contains(size)).map(|size| Bytes(*size).to_string()).collect();
-            sizes.join(", ")
-        };
-        if kept == pairs.len() {
-            return None;
-        }
-        let files = missing(grid.files(), &self.files);
-        let records = missing(grid.records(), &self.records);
-        let parts = [("files of ", files), ("records of ", records)];
-        let parts: Vec<String> = parts
-            .into_iter()
-            .filter(|(_, sizes)| !sizes.is_empty())
-            .map(|(what, sizes)| format!("{what}{sizes}"))
-            .collect();
-        Some(format!("the budget left out {} of {} sizes: {}", pairs.len() - kept, pairs.len(), parts.join("; ")))
+        let missing =
+            |all: Vec<u64>, kept: &[u64]| -> Vec<u64> { all.into_iter().filter(|size| !kept.contains(size)).collect() };
+        (kept < pairs.len()).then(|| Warning::SizesLeftOut {
+            left_out: pairs.len() - kept,
+            planned: pairs.len(),
+            files: missing(grid.files(), &self.files),
+            records: missing(grid.records(), &self.records),
+            needed_seconds,
+        })
     }
 }
 
@@ -153,16 +145,21 @@ mod tests {
     fn nothing_is_left_out_where_all_of_it_fits() {
         let (grid, seconds) = grid(5);
         let design = largest(&grid, &by_label(&seconds), f64::INFINITY);
-        assert_eq!((design.describe(&grid), design.left_out(&grid).len()), (None, 0));
+        assert_eq!((design.warning(&grid, 1.0), design.left_out(&grid).len()), (None, 0));
     }
 
     #[test]
     fn what_is_left_out_is_named() {
         let (grid, seconds) = grid(4);
         let design = largest(&grid, &by_label(&seconds), 0.0);
-        assert_eq!(
-            design.describe(&grid).unwrap(),
-            "the budget left out 7 of 10 sizes: files of 2, 4; records of 2, 4"
-        );
+        let sizes = vec![2, 4];
+        let expected = Warning::SizesLeftOut {
+            left_out: 7,
+            planned: 10,
+            files: sizes.clone(),
+            records: sizes,
+            needed_seconds: 1.0,
+        };
+        assert_eq!(design.warning(&grid, 1.0), Some(expected));
     }
 }

@@ -209,12 +209,11 @@ impl Schedule<'_> {
         let design = design::largest(grid, &seconds, basis.to_fill() / f64::from(FEWEST_BLOCKS_JUDGED) - others);
         let enough = basis.to_hold((whole + others) * f64::from(FEWEST_BLOCKS_JUDGED));
         let enough = enough + self.run.started.elapsed().as_secs_f64();
-        let Some(text) = design.describe(grid) else { return };
+        let Some(warning) = design.warning(grid, enough) else { return };
         let left_out = design.left_out(grid);
         self.cells.retain(|cell| !left_out.contains(&cell.label));
         self.run.record.cells.clone_from(&self.cells);
-        let minutes = (enough / 60.0).ceil();
-        self.warn(format!("{text} (--budget {minutes:.0}m would hold all)"));
+        self.warn(warning);
     }
 
     /// Notes how long each trial should take.

@@ -6,11 +6,11 @@ use fsb_engine::Profile;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
 use fsb_model::units::show_duration;
-use fsb_model::{Cell, Repetition, RunRecord, Trial};
+use fsb_model::{Cell, Repetition, RunRecord, Trial, Warning};
 
 use fsb_testbed::LocalTestbed;
 
-use super::{RunError, Schedule, setup, stopping};
+use super::{RunError, Schedule, setup};
 use crate::agent::{TimeLimit, TrialReply};
 use crate::calibrate::warmup_seconds;
 use crate::matrix::estimate;
@@ -21,8 +21,6 @@ use crate::{placement, rounds};
 const WARM_UP: f64 = 0.5;
 /// Share of the budget that taking the testbed down and the report take.
 const CLOSING: f64 = 0.03;
-/// So many workloads that were left out are named.
-const NAMED: usize = 8;
 /// The model of times is off by a factor of two or three: a cell is only left out unseen where it says so many times too much.
 const SURE: f64 = 3.0;
 /// Factor by which removing files may take longer than in warm-up.
@@ -71,8 +69,6 @@ pub(super) struct LeftOut {
     labels: Vec<String>,
     /// Seconds of a budget that would hold them.
     needed: f64,
-    /// What was said of them.
-    warning: Option<String>,
 }
 
 impl Schedule<'_> {
@@ -185,7 +181,7 @@ impl Schedule<'_> {
             return Err(RunError::Budget(format!("{named} {why}: use a larger --budget")));
         }
         self.run.record.cells.retain(|cell| !gone.contains(&cell.label));
-        self.warn(format!("left out: {named} {why} (a larger --budget would hold more)"));
+        self.warn(Warning::TooLong { workloads: gone, budget_seconds: self.budget_seconds() });
         Ok(())
     }
 
@@ -246,26 +242,16 @@ impl Schedule<'_> {
         self.left_out.labels.splice(0..0, gone);
         self.left_out.needed = self.left_out.needed.max(needed);
         self.run.record.cells.clone_from(&self.cells);
-        let (left_out, needed) = (&self.left_out.labels, self.left_out.needed);
-        let named = left_out[..left_out.len().min(NAMED)].join("; ");
-        let more = match left_out.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!("; and {more} more"),
-        };
-        // What is advised is more than what did not do.
-        let given = self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64();
-        let needed = needed.max(given);
-        let warning = format!(
-            "{} hold {} of {} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
-            self.show_budget(),
-            self.cells.len(),
-            self.asked,
-            budget(needed)
-        );
-        if let Some(before) = self.left_out.warning.replace(warning.clone()) {
-            self.run.record.warnings.retain(|known| *known != before);
-        }
-        self.warn(warning);
+        let budget_seconds = self.budget_seconds();
+        self.run.record.warnings.retain(|known| !matches!(known, Warning::LeftOut { .. }));
+        self.warn(Warning::LeftOut {
+            workloads: self.left_out.labels.clone(),
+            held: self.cells.len(),
+            planned: self.asked,
+            budget_seconds,
+            // More than the budget that was too small.
+            needed_seconds: with_room(self.left_out.needed.max(budget_seconds)),
+        });
     }
 
     /// Leaves out the last rows of a plan where a budget that cannot judge all of them can judge most: a verdict on eight workloads
@@ -297,21 +283,13 @@ impl Schedule<'_> {
             return;
         }
         let needed = self.run.started.elapsed().as_secs_f64() + block_seconds * f64::from(self.fewest_blocks());
-        let held = stopping::count(blocks);
-        let warning = format!(
-            "{} hold {held}, fewer than can be judged: the numbers are described only (--budget {} would be enough)",
-            self.show_budget(),
-            budget(needed)
-        );
-        self.too_few_blocks = Some(warning.clone());
-        self.warn(warning);
+        let budget_seconds = self.budget_seconds();
+        self.warn(Warning::TooFewBlocks { blocks, budget_seconds, needed_seconds: with_room(needed) });
     }
 
     /// Removes the warning of [`Schedule::say_unjudged`].
     pub(super) fn withdraw_unjudged(&mut self) {
-        if let Some(warning) = self.too_few_blocks.take() {
-            self.run.record.warnings.retain(|known| *known != warning);
-        }
+        self.run.record.warnings.retain(|known| !matches!(known, Warning::TooFewBlocks { .. }));
     }
 
     /// The fewest blocks that can be judged.
@@ -326,26 +304,14 @@ impl Schedule<'_> {
     fn show_budget(&self) -> String {
         show_duration(self.run.record.plan.repetition.budget().unwrap_or_default())
     }
+
+    fn budget_seconds(&self) -> f64 {
+        self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64()
+    }
 }
 
-/// So many seconds as an argument, with room for what could not be foreseen, and for the memory that a larger budget lets be
-/// touched: `90s`, `4m`.
-fn budget(seconds: f64) -> String {
+/// Seconds with room for what could not be foreseen, and for the memory that a larger budget lets be touched.
+fn with_room(seconds: f64) -> f64 {
     const ROOM: f64 = 1.35;
-    let seconds = (seconds * ROOM).max(1.0);
-    if seconds < 120.0 {
-        format!("{:.0}s", (seconds / 10.0).ceil() * 10.0)
-    } else {
-        format!("{:.0}m", (seconds / 60.0).ceil())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::budget;
-
-    #[test]
-    fn budgets_are_round_and_never_too_small() {
-        assert_eq!([budget(0.1), budget(61.0), budget(110.0), budget(3600.0)], ["10s", "90s", "3m", "81m"]);
-    }
+    seconds * ROOM
 }

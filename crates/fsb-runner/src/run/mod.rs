@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{Profile, Sizing, mix};
 use fsb_model::run::{BlockOrder, Placement};
-use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial};
+use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial, Warning};
 use fsb_testbed::{LocalTestbed, Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::Map;
@@ -88,8 +88,6 @@ struct Schedule<'a> {
     /// How many there were before a budget left some out.
     asked: usize,
     left_out: budget::LeftOut,
-    /// The warning that the budget holds fewer blocks than can be judged.
-    too_few_blocks: Option<String>,
     profiles: BTreeMap<String, Profile>,
     /// What sizes refer to.
     sizing: Sizing,
@@ -175,7 +173,6 @@ impl<'a> Schedule<'a> {
             cells: run.record.cells.clone(),
             asked: run.record.cells.len(),
             left_out: budget::LeftOut::default(),
-            too_few_blocks: None,
             profiles: run.work.profiles(),
             sizing: run.work.sizing,
             cut: false,
@@ -215,7 +212,8 @@ impl<'a> Schedule<'a> {
         // the undo ledger do not take away.
         let farewell = self.run.agent.close();
         if let Err(error) = farewell {
-            self.run.observer.event(&Event::Warning(&format!("taking the testbed down: {error}")));
+            let warning = Warning::NotTakenDown { target: None, error: error.to_string() };
+            self.run.observer.event(&Event::Warning(&warning));
         }
         Ok((self.run.record, self.run.trials))
     }
@@ -397,15 +395,15 @@ impl<'a> Schedule<'a> {
         &self.run.record.plan.targets
     }
 
-    fn warn(&mut self, warning: String) {
+    fn warn(&mut self, warning: Warning) {
         self.run.observer.event(&Event::Warning(&warning));
         self.run.record.warnings.push(warning);
     }
 
-    /// What every visit says again is said once.
-    fn warn_once(&mut self, warning: &str) {
-        if !self.run.record.warnings.iter().any(|known| known == warning) {
-            self.warn(warning.to_owned());
+    /// Adds a warning unless an earlier block added the same.
+    fn warn_once(&mut self, warning: &Warning) {
+        if !self.run.record.warnings.contains(warning) {
+            self.warn(warning.clone());
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use fsb_model::run::BlockOrder;
-use fsb_model::{Outcome, Target};
+use fsb_model::{Outcome, Target, Warning};
 use fsb_testbed::{Kind, Provisioned};
 
 use super::{RunError, Schedule, skipped};
@@ -70,7 +70,9 @@ impl Schedule<'_> {
     pub(super) fn release(&mut self, seat: u32, target: &Target) -> Result<(), RunError> {
         match self.run.agent.release(seat) {
             Ok(()) => {}
-            Err(AgentError::Refused(error)) => self.warn(format!("taking {} down: {error}", target.name)),
+            Err(AgentError::Refused(error)) => {
+                self.warn(Warning::NotTakenDown { target: Some(target.name.clone()), error: error.to_string() })
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())

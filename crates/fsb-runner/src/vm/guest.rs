@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use fsb_model::Target;
+use fsb_model::{Target, Warning};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::watch::{DeviceCourse, Watch};
 use fsb_testbed::{
@@ -26,7 +26,7 @@ struct GuestTestbed {
 }
 
 impl Testbed for GuestTestbed {
-    fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError> {
+    fn check(&mut self, setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
         self.inner.check(setup)
     }
 

@@ -25,6 +25,7 @@ mod tests;
 
 use std::os::unix::net::UnixStream;
 
+use fsb_model::Warning;
 use fsb_testbed::optional::{self, Available};
 use fsb_testbed::{Roots, Setup, TestbedError, sandbox};
 
@@ -39,8 +40,8 @@ pub const VM_AGENT_ARGUMENT: &str = "__vm-agent";
 pub const PATIENCE_VARIABLE: &str = "FSB_VM_PATIENCE";
 
 /// Everything that can be known before anything is touched: requests, programs, kernels, modules, memory. What is made
-/// for it (the initramfs) stays in the user's cache. The answer holds warnings.
-pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+/// for it (the initramfs) stays in the user's cache. Returns warnings.
+pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     let here = on_this_machine(setup)?;
     let mut warnings = fsb_testbed::vm::check(&here.setup)?;
     qemu::version()?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use fsb_model::Target;
+use fsb_model::{Target, Warning};
 use fsb_testbed::optional::Available;
 use fsb_testbed::vm::Disks;
 use fsb_testbed::{Kind, Opened, Roots, Setup, TestbedError};
@@ -38,7 +38,7 @@ pub(super) struct Relay<'a> {
     unavailable: BTreeMap<String, TestbedError>,
     running: Option<Running>,
     /// Warnings that the runner knows.
-    told: Vec<String>,
+    told: Vec<Warning>,
     /// Beyond what a trial's own steps may take.
     pub patience: Duration,
     /// Where all processes of this machine are seen.

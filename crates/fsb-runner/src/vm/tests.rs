@@ -8,7 +8,7 @@ use std::time::Duration;
 use fsb_engine::Sizing;
 use fsb_model::place::VmRecord;
 use fsb_model::run::TargetRecord;
-use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
+use fsb_model::{Amount, Outcome, Target, Warning, WorkloadSpec};
 use fsb_testbed::control::Held;
 use fsb_testbed::optional;
 use fsb_testbed::vm::HostDisk;
@@ -119,7 +119,10 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                 assert!(setup.targets.iter().all(|target| !target.optional), "it was left out");
                 assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
                 let _ = lines.send(&Reply::Progress(step("opening")));
-                Reply::Opened(Box::new(Opened { warnings: vec!["of the guest".to_owned()], ..Opened::default() }))
+                Reply::Opened(Box::new(Opened {
+                    warnings: vec![Warning::Text("of the guest".to_owned())],
+                    ..Opened::default()
+                }))
             }
             Request::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
             Request::Trial(_) => match fate {
@@ -215,7 +218,7 @@ fn play_and_count(fates: &[Fate], act: impl FnOnce(&mut Agent)) -> (Vec<String>,
     let mut steps = Vec::new();
     let opened = agent.open(&setup(), &mut |progress| steps.push(progress.what)).unwrap();
     assert_eq!(steps, ["looking", "booting Linux 6.1", "opening"]);
-    assert!(opened.emulated && opened.vm.is_some() && opened.warnings == ["of the guest"]);
+    assert!(opened.emulated && opened.vm.is_some() && opened.warnings == [Warning::Text("of the guest".to_owned())]);
     act(&mut agent);
     agent.close().unwrap();
     relay.join().unwrap();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::Duration;
 
+use fsb_model::Warning;
 use fsb_model::run::{ControlRecord, MemoryTouched};
 
 use super::{Context, Control, Held, REGISTRY, Scope, TargetDevice, value_of};
@@ -20,8 +21,8 @@ pub(crate) struct ActiveControls {
     open: Vec<File>,
     /// What each was asked and did, by name.
     pub records: BTreeMap<String, ControlRecord>,
-    /// What the reader of the results must know.
-    pub warnings: Vec<String>,
+    /// Conditions that the reader of the results must know.
+    pub warnings: Vec<Warning>,
     /// How the processes that measure are held.
     pub held: Held,
     /// How long each may take to set, as far as that can be cut short; without a bound where there is none.

@@ -7,6 +7,7 @@ use super::{ActiveControls, Scope, TargetDevice};
 use crate::error::TestbedError;
 use crate::ledger::{self, Ledger, Owner};
 use crate::progress::Progress;
+use fsb_model::Warning;
 
 /// Controls of the run, set; they are restored by [`Machine::release`], or when it is dropped. What a killed process
 /// left, or what could not be undone, is undone by the next `fsb`, as after a run.
@@ -34,8 +35,8 @@ impl Machine {
         Ok(machine)
     }
 
-    /// What the reader of the numbers must know.
-    pub fn warnings(&self) -> &[String] {
+    /// Conditions that the reader of the numbers must know.
+    pub fn warnings(&self) -> &[Warning] {
         &self.controls.warnings
     }
 

@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use fsb_model::Warning;
 use fsb_model::nearest;
 use fsb_model::run::MemoryTouched;
 
@@ -107,8 +108,8 @@ pub struct Applied {
     pub effective: bool,
     /// What was found and done, in words.
     pub observed: String,
-    /// What the reader of the results must know.
-    pub warnings: Vec<String>,
+    /// Conditions that the reader of the results must know.
+    pub warnings: Vec<Warning>,
     /// The memory that was touched.
     pub memory: Option<MemoryTouched>,
 }
@@ -130,8 +131,10 @@ impl Applied {
 
     /// The machine lacks it, or refuses: that is recorded and said, never passed over.
     pub fn unavailable(control: &str, value: &str, why: impl fmt::Display) -> Applied {
-        let observed = format!("not available: {}", why);
-        let warnings = vec![format!("control {control}={value} is {observed}")];
+        let reason = why.to_string();
+        let observed = format!("not available: {reason}");
+        let (control, value) = (control.to_owned(), value.to_owned());
+        let warnings = vec![Warning::ControlUnavailable { control, value, reason }];
         Applied { effective: false, warnings, observed, memory: None }
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{Refusal, TestbedError};
 use crate::ledger::Action;
 use crate::sys::Roots;
 use crate::sys::systemd::{self, Unit};
+use fsb_model::Warning;
 
 pub(super) struct Services;
 
@@ -38,7 +39,7 @@ fn stoppable(name: &str) -> Result<Unit, TestbedError> {
     Ok(unit)
 }
 
-fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<String>) -> Result<String, Stop> {
+fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<Warning>) -> Result<String, Stop> {
     systemd::present()?;
     let units = names(value)?.into_iter().map(stoppable).collect::<Result<Vec<_>, _>>()?;
     let mut said = Vec::new();
@@ -61,7 +62,7 @@ fn apply(value: &str, context: &mut Context<'_>, warnings: &mut Vec<String>) -> 
         // Whatever may start it again is named by systemd itself, but only as it stops.
         for trigger in unit.triggered_by.iter().filter(|name| units.iter().all(|unit| unit.name != **name)) {
             if systemd::unit(trigger).is_ok_and(|trigger| trigger.active) {
-                warnings.push(format!("{} may be started again by {trigger}: stop it too", unit.name));
+                warnings.push(Warning::ServiceMayRestart { service: unit.name.clone(), trigger: trigger.clone() });
             }
         }
     }

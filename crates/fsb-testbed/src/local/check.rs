@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_model::units::show_bytes;
-use fsb_model::{FileSystemSpec, Target};
+use fsb_model::{FileSystemSpec, Target, Warning};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::media::media;
@@ -24,7 +24,7 @@ use crate::testbed::Setup;
 const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 
 /// Wrong requests first, whatever the machine can do; then the machine. The answer holds warnings.
-pub(super) fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
         return Err(
             TestbedError::request("there is nothing to measure").advice("name a target, such as ext4 or /srv/data")
@@ -231,24 +231,19 @@ pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Resul
     Ok(())
 }
 
-fn warnings(setup: &Setup) -> Vec<String> {
+fn warnings(setup: &Setup) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if media(setup).len() > 1 {
-        warnings.push(fsb_model::run::DIFFERENT_MEDIA.to_owned());
+        warnings.push(Warning::DifferentMedia);
     }
     let memory = setup.targets.iter().filter_map(Target::directory).filter(|path| magic::is_memory(path));
-    warnings.extend(memory.map(|path| format!("{} is in memory: never cold, never durable", path.display())));
+    warnings.extend(memory.map(|path| Warning::DirectoryInMemory { path: path.to_owned() }));
     let available = memory::meminfo(&Roots::default(), "MemAvailable").unwrap_or(u64::MAX);
     if homes(setup).any(|home| home == Home::Memory) && available < setup.size {
-        let show = |bytes: u64| show_bytes(bytes as f64);
-        warnings.push(format!(
-            "tmpfs may grow to {}, but only {} of memory are available: choose a smaller --size",
-            show(setup.size),
-            show(available)
-        ));
+        warnings.push(Warning::LargeTmpfs { size: setup.size, available });
     }
-    if let Some(container) = host::manifest().container.filter(|_| touches_something(setup)) {
-        warnings.push(format!("in a container ({container}): other containers share the machine"));
+    if let Some(name) = host::manifest().container.filter(|_| touches_something(setup)) {
+        warnings.push(Warning::Container { name });
     }
     warnings
 }

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsb_model::{Geometry, Target, TargetKind};
+use fsb_model::{Geometry, Target, TargetKind, Warning};
 
 pub(crate) use self::check::{check_same_device, check_sizes, naming};
 use self::directory::DirectoryVisit;
@@ -127,7 +127,7 @@ impl LocalTestbed {
                 Divided { record: whole.record().clone(), parts: vec![whole], layout: Vec::new() }
             };
             if parts.iter().any(|part| part.can_discard()) && !request.keep_discard {
-                opened.warnings.push(format!("{text} can discard: mkfs and mount options keep discards out"));
+                opened.warnings.push(Warning::DiscardKeptOut { medium: text.clone() });
             }
             opened.media.insert(text.clone(), record);
             let devices = parts.iter().zip(layout);
@@ -237,7 +237,7 @@ fn available(setup: &Setup) -> Result<Available, TestbedError> {
 }
 
 impl Testbed for LocalTestbed {
-    fn check(&mut self, setup: &Setup) -> Result<Vec<String>, TestbedError> {
+    fn check(&mut self, setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
         let available = available(setup)?;
         let mut warnings = check::check(&available.setup)?;
         warnings.extend(available.warnings());

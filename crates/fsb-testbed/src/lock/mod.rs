@@ -16,6 +16,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use fsb_model::Warning;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
@@ -41,7 +42,7 @@ pub struct RunLock {
     held: Option<Held>,
     /// Who measured already when it was taken.
     before: Vec<Holder>,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 /// What is locked.
@@ -76,11 +77,7 @@ impl RunLock {
                     .tried(refusals.join("; "))
                     .advice("root's lock lies in /run/fsb, which must be a directory that only root can write to"));
             }
-            Err(refusals) => lock.warnings.push(format!(
-                "no lock is held, so that another run of this user would not be noticed: {}; say where it may be: \
-                 export HOME=$(mktemp -d)",
-                refusals.join("; ")
-            )),
+            Err(refusals) => lock.warnings.push(Warning::NoLock { reasons: refusals }),
         }
         let mut others = Vec::new();
         poll_until(GLANCE, || {
@@ -113,8 +110,8 @@ impl RunLock {
         all.iter().map(Holder::to_string).collect()
     }
 
-    /// What whoever reads the results must know of the lock itself.
-    pub fn warnings(&self) -> &[String] {
+    /// Conditions of the lock itself that the reader of the results must know.
+    pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! What the guest's kernel and processors take, the guest says when it is up, before anything is made in it.
 
-use fsb_model::Target;
 use fsb_model::units::show_bytes;
+use fsb_model::{Target, Warning};
 
 use super::disks;
 use super::needs::needs;
@@ -16,7 +16,7 @@ use crate::sys::{Roots, memory};
 use crate::testbed::Setup;
 
 /// Wrong requests first, then what this machine lacks. The answer holds warnings.
-pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+pub fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
         return Err(TestbedError::request("there is nothing to measure").advice("name a target, such as ext4"));
     }
@@ -30,7 +30,7 @@ pub fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
     local::check_sizes(setup, &sizes)?;
     let mut warnings = Vec::new();
     if sizes.len() > 1 {
-        warnings.push(fsb_model::run::DIFFERENT_MEDIA.to_owned());
+        warnings.push(Warning::DifferentMedia);
     }
     Ok(warnings)
 }

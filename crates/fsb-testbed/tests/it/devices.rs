@@ -4,6 +4,7 @@ use fsb_testkit::needs_root;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use fsb_model::Warning;
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{Kind, LocalTestbed, Setup, Testbed, TestbedError, medium};
 use rustix::fs::{Mode, OFlags};
@@ -29,7 +30,7 @@ tests! {
 
 const SIZE: u64 = 32 << 20;
 
-fn check(setup: &Setup) -> Result<Vec<String>, TestbedError> {
+fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     LocalTestbed::new(Owner::current()).check(setup)
 }
 

@@ -95,7 +95,7 @@ fn null_targets_touch_nothing_and_need_no_root() {
     let mut plan = setup(&["null", "null,slowdown=10%", "null,fail=enospc"], 1 << 30, Path::new("/nonexistent"));
     plan.identity = fsb_model::Identity::default();
     let mut testbed = LocalTestbed::new(Owner::current());
-    assert_eq!(testbed.check(&plan).unwrap(), Vec::<String>::new());
+    assert_eq!(testbed.check(&plan).unwrap(), Vec::new());
     let opened = testbed.open(&plan, &mut |_| {}).unwrap();
     assert!(opened.media.is_empty() && opened.warnings.is_empty());
     // What was asked for is told as not set.

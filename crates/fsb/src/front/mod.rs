@@ -38,7 +38,8 @@ use record::{close_segment, make_absolute, resumable, segment};
 use stage::Stage;
 
 pub use stage::watcher;
-pub use turn::{Turn, company};
+use turn::concurrent;
+pub use turn::{Turn, warn_of_concurrent};
 
 /// Hardware threads that this process may use.
 pub fn cpus() -> u32 {
@@ -196,7 +197,7 @@ fn make(
     match ended {
         Ok((mut record, trials)) => {
             record.warnings.extend(stage.undo_rest());
-            record.warnings.extend(company(&mut stage.lock));
+            record.warnings.extend(concurrent(&mut stage.lock));
             if let Some(restored) = restored(&mut directory)? {
                 say(&format!("warning: {restored}"));
             }
@@ -252,8 +253,8 @@ pub fn perform_unsaved(
     let (mut stage, agent) = Stage::set(check(&record, &work, turn)?, &record)?;
     match perform(agent, journal, observer, (record, work, Vec::new()), false) {
         Ok((_, trials)) => {
-            stage.undo_rest().into_iter().for_each(|warning| say(&format!("warning: {warning}")));
-            company(&mut stage.lock).into_iter().for_each(|warning| say(&format!("warning: {warning}")));
+            stage.undo_rest().iter().for_each(|warning| warn(warning, &say));
+            warn_of_concurrent(&mut stage.lock);
             Ok(trials)
         }
         Err(error) => {
@@ -309,7 +310,7 @@ fn saved(stage: &mut Stage, directory: &mut RunDirectory, error: RunError) -> an
     }
     let path = directory.path().display().to_string();
     if let Ok(mut contents) = directory.read() {
-        contents.record.warnings.extend(company(&mut stage.lock));
+        contents.record.warnings.extend(concurrent(&mut stage.lock));
         // A report of what there is: it must not keep the reason from being told.
         let _ = close_segment(directory, &mut contents.record);
         if contents.record.plan.race.is_some() {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fsb_model::{Place, RunRecord};
+use fsb_model::{Place, RunRecord, Warning};
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::run::{self, RunError};
 use fsb_runner::vm;
@@ -52,9 +52,9 @@ impl Stage {
 
     /// Undoes what the agent left to this process because it lives in another mount namespace. The answer holds what
     /// could not be undone.
-    pub(super) fn undo_rest(&self) -> Vec<String> {
+    pub(super) fn undo_rest(&self) -> Vec<Warning> {
         let failed = replay_own().into_iter().filter(|entry| matches!(entry.fate, ledger::Fate::Failed(_)));
-        failed.map(|entry| entry.to_string()).collect()
+        failed.map(|entry| Warning::NotUndone { entry: entry.to_string() }).collect()
     }
 
     /// Takes everything down, at once.

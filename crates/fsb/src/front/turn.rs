@@ -1,8 +1,9 @@
 //! Whose turn it is to measure, and who measured at the same time.
 
+use fsb_model::Warning;
 use fsb_testbed::lock::RunLock;
 
-use crate::progress::say;
+use crate::progress::{say, warn};
 
 /// Whether a run waits its turn or insists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ impl Turn {
             Turn::Concurrent => RunLock::join(command)?,
         };
         for warning in lock.warnings() {
-            say(&format!("warning: {warning}"));
+            warn(warning, &say);
         }
         for other in lock.others() {
             say(&format!("warning: {other} measures too: the runs measure each other"));
@@ -35,12 +36,16 @@ impl Turn {
     }
 }
 
-/// What a run that was not alone, or cannot know, says of itself.
-pub fn company(lock: &mut RunLock) -> Vec<String> {
-    let mut said = lock.warnings().to_vec();
+/// The warnings of a run beside others, or of one that cannot notice others.
+pub fn concurrent(lock: &mut RunLock) -> Vec<Warning> {
+    let mut warnings = lock.warnings().to_vec();
     if let [first, more @ ..] = &lock.others()[..] {
-        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        said.push(format!("not alone: {first}{more} measured at the same time; the runs measured each other"));
+        warnings.push(Warning::Concurrent { run: first.clone(), more: more.len() });
     }
-    said
+    warnings
+}
+
+/// Prints the warnings of [`concurrent`], for commands that save no record of a run.
+pub fn warn_of_concurrent(lock: &mut RunLock) {
+    concurrent(lock).iter().for_each(|warning| warn(warning, &say));
 }

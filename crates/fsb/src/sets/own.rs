@@ -11,6 +11,7 @@ use fsb_model::workload::Params;
 use fsb_model::{Outcome, RunRecord, Target};
 use fsb_report::mark;
 use fsb_report::run::{ShownTrial, in_rounds, withheld_by_record};
+use fsb_report::warning_text;
 use fsb_store::{Line, RUN_FILE, Reader, TRIALS_FILE};
 use serde::Deserialize;
 use serde_json::Value;
@@ -80,7 +81,7 @@ impl OwnRun {
     pub(super) fn targets(&self) -> (Vec<OwnTarget<'_>>, Vec<String>) {
         let mut warnings: Vec<String> = self.warnings.clone();
         let said = &self.record.warnings;
-        warnings.extend(said.iter().take(TOLD).map(|text| format!("{}: {text}", self.path.display())));
+        warnings.extend(said.iter().take(TOLD).map(|it| format!("{}: {}", self.path.display(), warning_text(it))));
         if said.len() > TOLD {
             let more = said.len() - TOLD;
             warnings.push(format!("{}: {more} more warnings stand in its {RUN_FILE}", self.path.display()));

@@ -160,7 +160,7 @@ fn make_files(directory: &Path) {
     write("both.toml", "targets = ['null']\n[repetition]\nblocks = 5\nprecision = '1%'\n");
     write("no-targets.toml", "suite = 'quick'\n");
     for (name, run) in [
-        ("newer", "{\"schema\": \"fsbench/run/2\"}"),
+        ("newer", "{\"schema\": \"fsbench/run/3\"}"),
         ("broken", "{"),
         ("foreign", "{\"schema\": \"somebody/else/1\"}"),
     ] {

@@ -99,7 +99,7 @@ fn no_ledger_of_the_temporary_directory_is_believed() {
     let run = fsb(&quick("run"));
     expect_code(&run, 0);
     assert!(stderr(&run).contains("no lock is held"), "{}", stderr(&run));
-    assert!(record(&home.path().join("run"))["warnings"].to_string().contains("no lock is held"));
+    assert!(record(&home.path().join("run"))["warnings"].to_string().contains("no_lock"));
     let needs_one = fsb(&["run", "tiny.toml", ".", "--out", "another", "-q"]);
     expect_code(&needs_one, 3);
     assert!(stderr(&needs_one).contains("export HOME=$(mktemp -d)"), "{}", stderr(&needs_one));

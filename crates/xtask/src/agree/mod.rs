@@ -68,7 +68,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         .with_context(|| format!("cannot work in {}", options.dir.display()))?;
     image::leave_mounts()?;
     let machine = still()?;
-    machine.warnings().iter().for_each(|warning| eprintln!("{warning}"));
+    machine.warnings().iter().for_each(|warning| eprintln!("{warning:?}"));
     let mut rows = row::all("quick", IMAGE)?;
     rows.retain(|row| options.row.as_ref().is_none_or(|wanted| row.label.contains(wanted)));
     table::print_head(options.pairs);

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use fsb_model::run::MemoryTouched;
 use fsb_model::units::show_bytes;
+use fsb_model::{UnbackedMemory, Warning};
 
 use super::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
 use crate::error::{Refusal, TestbedError};
@@ -64,7 +65,7 @@ impl Control for GuestMemory {
             return Ok(Applied::so("backed before the machine started"));
         }
         if value == OFF {
-            let warnings = vec![unreliable("guest memory was left as it was (--control guest-memory=off)")];
+            let warnings = vec![unbacked(UnbackedMemory::LeftAlone)];
             return Ok(Applied { warnings, ..Applied::so("left as it was") });
         }
         let mut warnings = stop_reporting(context)?;
@@ -76,16 +77,14 @@ impl Control for GuestMemory {
             touch::Outcome::Warm => "memory was backed already".to_owned(),
             touch::Outcome::Touched { memory: found, seconds } => {
                 memory = Some(MemoryTouched { reported: !stopped, ..*found });
-                let of = |bytes: u64| show_bytes(bytes as f64);
-                let touched = format!("{} of free memory touched in {seconds:.1} s", of(found.touched));
-                if found.touched < found.needed {
-                    let needed = of(found.needed);
-                    warnings.push(unreliable(&format!("only {touched}; the run may need {needed}")));
+                let MemoryTouched { touched, needed, .. } = *found;
+                if touched < needed {
+                    warnings.push(unbacked(UnbackedMemory::TouchedInPart { touched, needed, seconds: *seconds }));
                 }
-                touched
+                format!("{} of free memory touched in {seconds:.1} s", show_bytes(touched as f64))
             }
             touch::Outcome::Impossible { why } => {
-                warnings.push(unreliable(&format!("free memory could not be touched: {why}")));
+                warnings.push(unbacked(UnbackedMemory::Untouchable { error: why.to_string() }));
                 format!("not touched: {why}")
             }
         };
@@ -107,8 +106,8 @@ impl Control for GuestMemory {
     }
 }
 
-fn unreliable(why: &str) -> String {
-    format!("unreliable: {why}; in this virtual machine, rates of durable writes can be off by factors")
+fn unbacked(cause: UnbackedMemory) -> Warning {
+    Warning::UnbackedMemory { cause }
 }
 
 fn order_file(roots: &Roots) -> PathBuf {
@@ -117,7 +116,7 @@ fn order_file(roots: &Roots) -> PathBuf {
 
 /// Stops free-page reporting: only free blocks of at least this order are reported, and no block is as large as the
 /// largest value that the kernel accepts (`MAX_PAGE_ORDER` + 1 on most).
-fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<String>, TestbedError> {
+fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<Warning>, TestbedError> {
     const LARGEST: u32 = 20;
     let path = order_file(context.roots);
     let Some(before) = read_trimmed(&path) else { return Ok(Vec::new()) };
@@ -141,7 +140,7 @@ fn stop_reporting(context: &mut Context<'_>) -> Result<Vec<String>, TestbedError
     let warnings = match accepted {
         Some(_) => Vec::new(),
         None if write(present).is_ok() => Vec::new(),
-        None => vec![unreliable(&format!("free-page reporting goes on: {} cannot be written", path.display()))],
+        None => vec![unbacked(UnbackedMemory::Reported { file: path.clone() })],
     };
     if accepted.is_none() {
         context.take_back()?;
@@ -182,7 +181,7 @@ mod tests {
         let mut context = Context::new("guest-memory", &roots, &ledger, &mut progress, &place, &mut held);
         let applied = GuestMemory.set(AUTO, &mut context).unwrap();
         assert_eq!(order(&roots), "20");
-        assert!(!applied.effective && applied.warnings[0].starts_with("unreliable"), "{applied:?}");
+        assert!(!applied.effective && matches!(applied.warnings[0], Warning::UnbackedMemory { .. }), "{applied:?}");
         assert!(GuestMemory.restore(context.into_tickets(), &ledger).is_empty());
         assert_eq!(order(&roots), "9");
     }

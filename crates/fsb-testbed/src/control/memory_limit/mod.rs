@@ -15,6 +15,7 @@ mod usage;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fsb_model::Warning;
 use fsb_model::units::show_bytes;
 
 pub use ballast::MemoryBallast;
@@ -182,7 +183,12 @@ fn set_ballast(value: &str, bytes: u64, context: &mut Context<'_>) -> Result<App
     let ballast = MemoryBallast::start(bytes, &|| memory::meminfo(context.roots, "MemAvailable"))
         .map_err(|why| cannot(value, why))?;
     let (observed, near) = ballast.observed();
-    let warnings = if near { Vec::new() } else { vec![format!("control {MEMORY_LIMIT}={value}: {observed}")] };
+    let inexact = || Warning::ControlInexact {
+        control: MEMORY_LIMIT.to_owned(),
+        value: value.to_owned(),
+        observed: observed.clone(),
+    };
+    let warnings = if near { Vec::new() } else { vec![inexact()] };
     context.held.memory = Some(MemoryHold::Ballast(Arc::new(ballast)));
     Ok(Applied { effective: near, observed, warnings, memory: None })
 }

@@ -105,7 +105,7 @@ pub fn all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
             }
         }
     }
-    front::company(&mut lock).iter().for_each(|warning| say(&format!("warning: {warning}")));
+    front::warn_of_concurrent(&mut lock);
     Ok(code)
 }
 

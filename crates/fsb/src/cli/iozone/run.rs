@@ -9,8 +9,7 @@ use super::session::{IozoneSession, Reports};
 use super::{table, together};
 use crate::author::Rights;
 use crate::exit;
-use crate::front::{Turn, company};
-use crate::progress::say;
+use crate::front::{Turn, warn_of_concurrent};
 use crate::results;
 
 /// Measures and prints.
@@ -25,7 +24,7 @@ pub fn run(options: &Options, program: &str, rights: Rights) -> anyhow::Result<u
         false => table::run(&mut session, &mut reports),
     };
     // IOzone's text has no place for it.
-    company(&mut lock).into_iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warn_of_concurrent(&mut lock);
     match measured {
         Ok(()) => {
             session.made.clear()?;

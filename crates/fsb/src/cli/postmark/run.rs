@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check;
 use crate::author::Rights;
-use crate::front::{Turn, company};
+use crate::front::{Turn, warn_of_concurrent};
 use crate::progress::say;
 use crate::results;
 use crate::signals::Signals;
@@ -82,7 +82,7 @@ pub fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> 
     let rights = check::rights(settings)?;
     let asked = Asked { settings: settings.clone(), verify };
     let ended = perform(&asked, rights, signals, &mut tell);
-    company(&mut lock).iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warn_of_concurrent(&mut lock);
     let Done { times, tally } = match ended {
         Ok(Ok(done)) => done,
         Ok(Err(Ended::Interrupted)) => {

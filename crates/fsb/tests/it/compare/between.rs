@@ -117,7 +117,7 @@ fn the_gate_refuses_runs_of_low_trust_by_name() {
     both_sides(scratch.path(), 3, |_| 0.6, |_| ());
     let path = scratch.path().join("new2/run.json");
     let mut record: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    record["warnings"] = serde_json::json!(["not alone: process 7 measured at the same time"]);
+    record["warnings"] = serde_json::json!([{ "kind": "concurrent", "run": "process 7", "more": 0 }]);
     fs::write(&path, record.to_string()).unwrap();
     let (output, said) = gate(scratch.path(), THREE[0], THREE[1], &[]);
     expect_code(&output, 2);

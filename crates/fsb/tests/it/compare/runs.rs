@@ -179,7 +179,7 @@ fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
 fn run_directories_that_cannot_be_read_are_refused() {
     let scratch = scratch();
     for (name, text, message) in
-        [("newer", "{\"schema\": \"fsbench/run/2\"}", "written by a newer fsb"), ("broken", "{", "run.json, line 1")]
+        [("newer", "{\"schema\": \"fsbench/run/3\"}", "written by a newer fsb"), ("broken", "{", "run.json, line 1")]
     {
         fs::create_dir(scratch.path().join(name)).unwrap();
         fs::write(scratch.path().join(name).join("run.json"), text).unwrap();

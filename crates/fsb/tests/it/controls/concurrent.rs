@@ -13,10 +13,12 @@ fn long_run(directory: &Path, out: &str, more: &[&str]) -> Running {
     run
 }
 
-fn company(run: &Path) -> Vec<String> {
+/// The other runs that warnings of a run name.
+fn concurrent(run: &Path) -> Vec<String> {
     let record = record(run);
     let warnings = record["warnings"].as_array().unwrap().iter();
-    warnings.filter_map(|text| text.as_str()).filter(|text| text.starts_with("not alone")).map(str::to_owned).collect()
+    let named = warnings.filter(|warning| warning["kind"] == "concurrent");
+    named.map(|warning| warning["run"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -36,10 +38,10 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     assert!(stderr(&second).contains(&process), "{}", stderr(&second));
     let trust = "trust: low, because another run measured at the same time";
     assert!(stdout(&second).contains(trust), "{}", stdout(&second));
-    assert!(company(&directory.join("second"))[0].contains(&process));
+    assert!(concurrent(&directory.join("second"))[0].contains(&process));
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
-    let said = company(&directory.join("first"));
+    let said = concurrent(&directory.join("first"));
     assert!(said.len() == 1 && said[0].contains("--out second"), "{said:?}");
 }
 
@@ -92,7 +94,7 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
     assert!(stderr(&refused).contains(&format!("process {} ", first.id())), "{}", stderr(&refused));
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
-    assert!(company(&directory.join("first")).is_empty(), "nobody else measured");
+    assert!(concurrent(&directory.join("first")).is_empty(), "nobody else measured");
     expect_code(&fsb(directory, &["run", "null", "--blocks", "1", "--out", "after"]), 0);
 }
 

@@ -117,11 +117,14 @@ fn what_the_machine_lacks_is_recorded_and_said() {
     assert!(governor["observed"].as_str().unwrap().starts_with("not available: no cpufreq"), "{governor}");
     let scheduler = &record["targets"]["tmpfs"]["controls"]["scheduler"];
     assert_eq!(scheduler["observed"], "not available: tmpfs has no device");
-    let warnings: Vec<_> = record["warnings"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
-    for control in ["governor=performance", "scheduler=none"] {
-        assert_eq!(warnings.iter().filter(|text| text.contains(control)).count(), 1, "{warnings:?}");
+    let warnings = record["warnings"].as_array().unwrap();
+    for (control, value) in [("governor", "performance"), ("scheduler", "none")] {
+        let is_it = |warning: &&serde_json::Value| {
+            warning["kind"] == "control_unavailable" && warning["control"] == control && warning["value"] == value
+        };
+        assert_eq!(warnings.iter().filter(is_it).count(), 1, "{warnings:?}");
         // The first screen breaks lines where they are long.
-        assert!(stdout(&output).replace("\n ", "").contains(control), "{}", stdout(&output));
+        assert!(stdout(&output).replace("\n ", "").contains(&format!("{control}={value}")), "{}", stdout(&output));
     }
 }
 

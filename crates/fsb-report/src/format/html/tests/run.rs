@@ -91,7 +91,7 @@ fn names_cannot_become_markup() {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 5);
     let evil = "</script><img src=x onerror=alert(1)>&\"'";
     record.plan.targets[1].name = evil.to_owned();
-    record.warnings.push(evil.to_owned());
+    record.warnings.push(fsb_model::Warning::Text(evil.to_owned()));
     trials.iter_mut().filter(|trial| trial.target == "xfs").for_each(|trial| trial.target = evil.to_owned());
     let summary = Summary::of_run(&record, &trials);
     let html = own(&render(&summary, &trials));

@@ -4,7 +4,7 @@ use crate::run::Summary;
 use crate::run::unjudged::samples;
 use crate::sample;
 use crate::screen::WIDTH;
-use fsb_model::{RunRecord, Trial};
+use fsb_model::{RunRecord, Trial, Warning};
 use textwrap::core::display_width;
 
 fn shown((record, trials): &(RunRecord, Vec<Trial>), color: bool) -> String {
@@ -137,8 +137,14 @@ fn side_by_side() {
 fn the_first_screen_has_one_line_of_trust_and_what_must_be_acted_on() {
     let (mut record, trials) = sample::run(&["ext4", "xfs"], 8);
     record.warnings = vec![
-        "not alone: process 7 (fsb run ext4) measured at the same time".to_owned(),
-        "5 min hold 3 of 12 workloads; left out: nine (--budget 20m would hold and judge all)".to_owned(),
+        sample::concurrent(),
+        Warning::LeftOut {
+            workloads: vec!["nine".to_owned()],
+            held: 3,
+            planned: 12,
+            budget_seconds: 300.0,
+            needed_seconds: 1200.0,
+        },
     ];
     let summary = Summary::of_run(&record, &trials);
     let report = Report::of_run(&summary, &trials);
@@ -146,9 +152,9 @@ fn the_first_screen_has_one_line_of_trust_and_what_must_be_acted_on() {
     let count = |text: &str, start: &str| text.lines().filter(|line| line.starts_with(start)).count();
     assert_eq!((count(&first, "trust: low, because another run"), count(&first, "warning: ")), (1, 2), "{first}");
     assert!(first.contains("warning: 1 trial has no value and is left out: "), "{first}");
-    assert!(first.contains("warning: 5 min hold 3 of 12 workloads"), "{first}");
+    assert!(first.contains("warning: 5 min 00 s hold 3 of 12 workloads"), "{first}");
     assert!(first.replace("\n  ", " ").contains(" remarks in the report)"), "{first}");
     assert_eq!(count(&full, "trust: low"), 1, "{full}");
     assert_eq!(count(&full, "warning: "), summary.warnings.len(), "{full}");
-    assert!(full.contains("warning: not alone: process 7"), "{full}");
+    assert!(full.contains("warning: process 7 (fsb run ext4) measured at the same time"), "{full}");
 }

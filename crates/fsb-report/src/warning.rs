@@ -1,0 +1,182 @@
+//! Warnings of a run as text.
+
+use std::time::Duration;
+
+use fsb_model::units::{Bytes, show_bytes, show_duration};
+use fsb_model::{UnbackedMemory, Warning};
+
+use crate::show::{NOT_HERE, counted};
+
+/// Names of workloads that a warning lists at most.
+const NAMED: usize = 8;
+
+/// Renders a warning of a run: what happened, then the remedy where there is one.
+pub fn warning_text(warning: &Warning) -> String {
+    match warning {
+        Warning::Concurrent { run, more } => {
+            let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
+            format!("{run}{more} measured at the same time; the runs affected each other")
+        }
+        Warning::NoLock { reasons } => format!(
+            "no lock is held, so another run of this user would not be noticed: {}; set a directory for it: \
+             export HOME=$(mktemp -d)",
+            reasons.join("; ")
+        ),
+        Warning::UnbackedMemory { cause } => format!(
+            "{}; in this virtual machine, rates of durable writes can be off by factors",
+            unbacked_memory_text(cause)
+        ),
+        Warning::DifferentMedia => different_media_text().to_owned(),
+        Warning::DirectoryInMemory { path } => format!("{} is in memory: never cold, never durable", path.display()),
+        Warning::LargeTmpfs { size, available } => format!(
+            "tmpfs may grow to {}, but only {} of memory are available: choose a smaller --size",
+            bytes(*size),
+            bytes(*available)
+        ),
+        Warning::Container { name } => format!("in a container ({name}): other containers share the machine"),
+        Warning::TargetUnavailable { target, reason } => format!("{target} is {NOT_HERE}: {reason}"),
+        Warning::DiscardKeptOut { medium } => {
+            format!("{medium} can discard: mkfs and mount options keep discards out")
+        }
+        Warning::ControlUnavailable { control, value, reason } => {
+            format!("control {control}={value} is not available: {reason}")
+        }
+        Warning::ControlInexact { control, value, observed } => format!("control {control}={value}: {observed}"),
+        Warning::ServiceMayRestart { service, trigger } => {
+            format!("{service} may be started again by {trigger}: stop it too")
+        }
+        Warning::InjectedSlowdown { target, share } => {
+            format!("not a measurement: target {target} was slowed down by {} % for calibration", share * 100.0)
+        }
+        Warning::TooLong { workloads, budget_seconds } => format!(
+            "left out: {} did not end once within half of the budget of {} (a larger --budget would hold more)",
+            workloads.join("; "),
+            duration(*budget_seconds)
+        ),
+        Warning::LeftOut { workloads, held, planned, budget_seconds, needed_seconds } => {
+            let named = workloads[..workloads.len().min(NAMED)].join("; ");
+            let more = match workloads.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            format!(
+                "{} hold {held} of {planned} workloads; left out: {named}{more} (--budget {} would hold and judge all)",
+                duration(*budget_seconds),
+                budget_argument(*needed_seconds)
+            )
+        }
+        Warning::SizesLeftOut { left_out, planned, files, records, needed_seconds } => {
+            let parts = [("files of ", files), ("records of ", records)];
+            let parts = parts.into_iter().filter(|(_, sizes)| !sizes.is_empty());
+            let parts: Vec<String> = parts.map(|(what, sizes)| format!("{what}{}", sizes_text(sizes))).collect();
+            let minutes = (needed_seconds / 60.0).ceil();
+            format!(
+                "the budget left out {left_out} of {planned} sizes: {} (--budget {minutes:.0}m would hold all)",
+                parts.join("; ")
+            )
+        }
+        Warning::TooFewBlocks { blocks, budget_seconds, needed_seconds } => format!(
+            "{} hold {}, fewer than can be judged: the numbers are described only (--budget {} would be enough)",
+            duration(*budget_seconds),
+            counted(*blocks as usize, "block"),
+            budget_argument(*needed_seconds)
+        ),
+        Warning::NotTakenDown { target: Some(target), error } => format!("taking {target} down: {error}"),
+        Warning::NotTakenDown { target: None, error } => format!("taking the testbed down: {error}"),
+        Warning::NotUndone { entry } => entry.clone(),
+        Warning::Text(text) => text.clone(),
+        Warning::Unknown(fields) => {
+            format!("a newer version of fsb warned: {}", serde_json::Value::Object(fields.clone()))
+        }
+    }
+}
+
+/// The cause of [`Warning::UnbackedMemory`].
+pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
+    match cause {
+        UnbackedMemory::LeftAlone => "guest memory was left as it was (--control guest-memory=off)".to_owned(),
+        UnbackedMemory::TouchedInPart { touched, needed, seconds } => format!(
+            "only {} of free memory touched in {seconds:.1} s; the run may need {}",
+            bytes(*touched),
+            bytes(*needed)
+        ),
+        UnbackedMemory::Untouchable { error } => format!("free memory could not be touched: {error}"),
+        UnbackedMemory::Reported { file } => {
+            format!("free-page reporting goes on: {} cannot be written", file.display())
+        }
+        UnbackedMemory::Described { text } => text.clone(),
+    }
+}
+
+pub(crate) fn different_media_text() -> &'static str {
+    "the targets are on different media: file system and medium are compared together"
+}
+
+fn bytes(bytes: u64) -> String {
+    show_bytes(bytes as f64)
+}
+
+fn sizes_text(sizes: &[u64]) -> String {
+    let sizes: Vec<String> = sizes.iter().map(|size| Bytes(*size).to_string()).collect();
+    sizes.join(", ")
+}
+
+/// `Duration::from_secs_f64` without its panics: run records come from files.
+fn duration(seconds: f64) -> String {
+    show_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// Seconds as an argument of `--budget`, rounded up: `90s`, `4m`.
+fn budget_argument(seconds: f64) -> String {
+    if seconds < 120.0 {
+        format!("{:.0}s", (seconds.max(1.0) / 10.0).ceil() * 10.0)
+    } else {
+        format!("{:.0}m", (seconds / 60.0).ceil())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_round_and_never_too_small() {
+        let arguments = [0.1, 82.4, 148.5, 4860.0].map(budget_argument);
+        assert_eq!(arguments, ["10s", "90s", "3m", "81m"]);
+    }
+
+    #[test]
+    fn workloads_that_are_left_out_are_named_up_to_a_number() {
+        let workloads: Vec<String> = (0..10).map(|number| format!("w{number}")).collect();
+        let warning = Warning::LeftOut { workloads, held: 2, planned: 12, budget_seconds: 60.0, needed_seconds: 200.0 };
+        assert_eq!(
+            warning_text(&warning),
+            "1 min 00 s hold 2 of 12 workloads; left out: w0; w1; w2; w3; w4; w5; w6; w7; and 2 more \
+             (--budget 4m would hold and judge all)"
+        );
+    }
+
+    #[test]
+    fn sizes_that_are_left_out_are_listed() {
+        let sizes = vec![2, 4];
+        let warning = Warning::SizesLeftOut {
+            left_out: 7,
+            planned: 10,
+            files: sizes.clone(),
+            records: sizes,
+            needed_seconds: 61.0,
+        };
+        assert_eq!(
+            warning_text(&warning),
+            "the budget left out 7 of 10 sizes: files of 2, 4; records of 2, 4 (--budget 2m would hold all)"
+        );
+    }
+
+    #[test]
+    fn no_number_in_a_file_makes_the_text_fail() {
+        for seconds in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
+            let warning = Warning::TooFewBlocks { blocks: 1, budget_seconds: seconds, needed_seconds: seconds };
+            assert!(!warning_text(&warning).is_empty());
+        }
+    }
+}
