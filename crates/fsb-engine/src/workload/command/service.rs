@@ -8,9 +8,9 @@ use super::options::Service;
 use super::program::{self, Running, Surroundings};
 use crate::EngineError;
 
-/// How long a service may take until it is ready.
+/// The longest time until a service is ready.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a service may take until it has stopped.
+/// The longest time until a service has stopped.
 const STOP_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 120 });
 /// Time between two looks at one that is not ready yet.
 const PAUSE: Duration = Duration::from_millis(50);
