@@ -1,4 +1,4 @@
-//! What an agent in a guest says: any bytes end in answers or an error.
+//! Any bytes that an agent in a guest sends end in replies or an error.
 #![no_main]
 
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use fsb_model::Target;
-use fsb_runner::agent::{Agent, RowRequest, TrialRequest};
+use fsb_runner::agent::{Agent, RowRequest, SeatTrial, TrialRequest};
 use fsb_testbed::Setup;
 use libfuzzer_sys::fuzz_target;
 
@@ -14,9 +14,27 @@ const SETUP: &str = r#"{"targets": [], "size": 1, "dir": "/", "wipe": [], "contr
 const TRIAL: &str = r#"{"seat": 0, "workload": {"name": "read"}, "sizing": {"size": 1, "cpus": 1}, "seed": 1, "trial_seed": 1,
     "attempt": 1, "amount": {"repetitions": 1, "operations": 1}, "until_seconds": null,
     "deadline": {"secs": 1, "nanos": 0}}"#;
-const ROW: &str = r#"{"workload": {"name": "read"}, "sizing": {"size": 1, "cpus": 1}, "own_files": true, "operations": 1,
-    "units": 1, "orders": [[0], [0]], "spares": 1, "seed": 1, "seats": [{"seat": 0, "trial_seed": 1}], "attempt": 1,
-    "deadline": {"secs": 1, "nanos": 0}}"#;
+
+/// A request built from its type, so that a new field is a compile error here.
+fn row(trial: &TrialRequest) -> RowRequest {
+    RowRequest {
+        workload: trial.workload.clone(),
+        sizing: trial.sizing,
+        own_files: true,
+        revisit: false,
+        operations: 1,
+        units: 1,
+        orders: vec![vec![0], vec![0]],
+        lead_in: true,
+        until_seconds: None,
+        spares: 1,
+        seed: 1,
+        seats: vec![SeatTrial { seat: 0, trial_seed: 1 }],
+        attempt: 1,
+        deadline: trial.deadline,
+        limit: None,
+    }
+}
 
 fuzz_target!(|bytes: &[u8]| {
     let (host, guest) = UnixStream::pair().expect("a pair of sockets");
@@ -31,8 +49,8 @@ fuzz_target!(|bytes: &[u8]| {
     let trial: TrialRequest = serde_json::from_str(TRIAL).expect("a request");
     let _ = agent.open(&setup, &mut |_| {});
     let _ = agent.provision((0, 0), &target, &mut |_| {});
+    let row = row(&trial);
     let _ = agent.trial(trial, &mut |_| {});
-    let row: RowRequest = serde_json::from_str(ROW).expect("a request");
     let _ = agent.row(row, &mut |_| {});
     let _ = agent.release(0);
     let _ = agent.close();

@@ -4,8 +4,11 @@
 //! never grows: recording neither allocates nor fails. Histograms of threads, repetitions and trials are merged by
 //! adding counts; percentiles are never averaged.
 
+use std::io::Read;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
@@ -49,7 +52,31 @@ pub fn encode_foreign(histogram: &Histogram<u64>) -> Option<String> {
 /// The histogram in a text of [`encode`], or of any other HdrHistogram library (V2, deflated or not).
 pub fn decode(text: &str) -> Result<Histogram<u64>, HistogramError> {
     let bytes = STANDARD.decode(text).map_err(|error| HistogramError(error.to_string()))?;
+    let bytes = inflated(bytes)?;
     Deserializer::new().deserialize(&mut bytes.as_slice()).map_err(|error| HistogramError(error.to_string()))
+}
+
+/// Returns the histogram without compression. A text of a few bytes can claim to hold gigabytes, which the deserializer
+/// allocates before it reads them.
+fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, HistogramError> {
+    /// The cookie that begins a deflated histogram, which is followed by the length of the rest.
+    const DEFLATED: &[u8] = &0x1c84_9314_u32.to_be_bytes();
+    /// Before the payload are the cookie, its length and 32 bytes of parameters.
+    const HEADER: usize = 40;
+    /// More than the counts of the widest histogram take.
+    const LONGEST: u64 = 64 << 20;
+    let mut plain = bytes;
+    if plain.starts_with(DEFLATED) {
+        let deflated = plain.split_off(plain.len().min(2 * DEFLATED.len()));
+        plain.clear();
+        let mut reader = ZlibDecoder::new(deflated.as_slice()).take(LONGEST);
+        reader.read_to_end(&mut plain).map_err(|error| HistogramError(error.to_string()))?;
+    }
+    let length = plain.get(4..8).and_then(|length| length.try_into().ok()).map_or(0, u32::from_be_bytes);
+    if length as usize > plain.len().saturating_sub(HEADER) {
+        return Err(HistogramError("it is shorter than its header says".to_owned()));
+    }
+    Ok(plain)
 }
 
 /// All values of all histograms in one.
@@ -125,6 +152,24 @@ mod tests {
         assert_eq!((mean(&of([])), longest(&of([]))), (None, None));
         assert!((longest(&of([5, 1_000_000, 7])).unwrap() - 1e-3).abs() < 1e-5);
         assert_eq!(quantile("garbage", 0.5), None);
+    }
+
+    #[test]
+    fn a_histogram_that_claims_gigabytes_is_refused_before_they_are_allocated() {
+        let mut header = 0x1c84_9313_u32.to_be_bytes().to_vec();
+        header.extend(u32::MAX.to_be_bytes());
+        header.extend([0, 0, 0, 0, 0, 0, 0, 2]);
+        header.extend([1, 3_600_000_000_000].map(u64::to_be_bytes).concat());
+        header.extend(1.0f64.to_be_bytes());
+        let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut deflated, &header).unwrap();
+        let deflated = deflated.finish().unwrap();
+        let length = (deflated.len() as u32).to_be_bytes();
+        let compressed = [&0x1c84_9314_u32.to_be_bytes()[..], &length, &deflated].concat();
+        for bytes in [header, compressed] {
+            let refused = decode(&STANDARD.encode(bytes)).unwrap_err();
+            assert!(refused.0.contains("shorter than its header says"), "{refused}");
+        }
     }
 
     proptest! {

@@ -5,11 +5,18 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
+static FIRST: OnceLock<(Timestamp, Instant)> = OnceLock::new();
+
 /// The time now, for records. It is the wall clock at the first call plus what the monotonic clock has counted since, so
 /// that differences within a run are true even if the wall clock is set meanwhile.
 pub fn now() -> Timestamp {
-    static FIRST: OnceLock<(Timestamp, Instant)> = OnceLock::new();
     let (stamp, counted_from) = FIRST.get_or_init(|| (Timestamp::now(), Instant::now()));
     // Years beyond 9999 cannot be written down.
     stamp.checked_add(counted_from.elapsed()).unwrap_or(*stamp)
+}
+
+/// Starts the clock of records at `earliest` if the wall clock was set back since then. Has no effect after the first call
+/// of [`now`]. A resumed run passes the last time in its record, so that times in it never go backwards.
+pub fn start_no_earlier_than(earliest: Timestamp) {
+    FIRST.get_or_init(|| (Timestamp::now().max(earliest), Instant::now()));
 }

@@ -11,6 +11,7 @@ use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 
 use super::lines::{LineError, Lines};
 use super::protocol::{Reply, Request, RowRequest, TrialReply, TrialRequest, VERSION};
+use super::refused_lost;
 
 /// Why an agent has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +52,7 @@ const PROVISION: Duration = Duration::from_secs(1800);
 /// Unmounting writes back what is dirty.
 const RELEASE: Duration = Duration::from_secs(600);
 /// Progress of one request: an honest agent tells it five times a second, so this is enough for weeks.
-pub(crate) const MOST_PROGRESS: usize = 10_000_000;
+const MOST_PROGRESS: usize = 10_000_000;
 /// What is said of one that tells more.
 pub(crate) const CHATTER: &str = "it tells of progress without end";
 /// An agent that lives answers at once.
@@ -63,7 +64,7 @@ impl Agent {
         let lines = Lines::of_replies(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
         let mut agent = Agent { lines, interrupted, oom_kills: host::oom_kills() };
         match agent.ask(&Request::Hello { version: VERSION }, HELLO, &mut |_| {})? {
-            Reply::Hello { .. } => Ok(agent),
+            Reply::Hello { version: VERSION } => Ok(agent),
             other => Err(unexpected(&other)),
         }
     }
@@ -100,7 +101,7 @@ impl Agent {
         let steps = 3 * request.amount.repetitions.max(1) + 2;
         let deadline = request.deadline * steps + RELEASE;
         match self.ask(&Request::Trial(Box::new(request)), deadline, progress)? {
-            Reply::Trial(reply) => Ok(*reply),
+            Reply::Trial(reply) => Ok(possible(*reply)),
             other => Err(unexpected(&other)),
         }
     }
@@ -113,7 +114,7 @@ impl Agent {
     ) -> Result<Vec<(u32, TrialReply)>, AgentError> {
         let silence = request.silence() + RELEASE;
         match self.ask(&Request::Row(Box::new(request)), silence, progress)? {
-            Reply::Row(replies) => Ok(replies),
+            Reply::Row(replies) => Ok(replies.into_iter().map(|(seat, reply)| (seat, possible(reply))).collect()),
             other => Err(unexpected(&other)),
         }
     }
@@ -157,6 +158,11 @@ impl Agent {
             other => other.into(),
         }
     }
+}
+
+/// Replaces a reply that reports impossible times by a failed trial.
+fn possible(reply: TrialReply) -> TrialReply {
+    if reply.has_possible_times() { reply } else { refused_lost("the agent reported impossible times".to_owned()) }
 }
 
 fn unexpected(reply: &Reply) -> AgentError {

@@ -198,6 +198,26 @@ pub struct TrialReply {
     pub out_of_time: bool,
 }
 
+/// The longest time that a reply may report for one trial: three years.
+const LONGEST_SECONDS: f64 = 1e8;
+
+impl TrialReply {
+    /// Returns whether all times are possible ones. A hostile guest can report any number, and estimates add them up.
+    pub(crate) fn has_possible_times(&self) -> bool {
+        let Spent { prepare, settle, measure, cleanup } = self.spent;
+        let longest_ns = (LONGEST_SECONDS * 1e9) as u64;
+        let in_range = |times: &[u64]| {
+            let sum = times.iter().try_fold(0u64, |sum, ns| sum.checked_add(*ns));
+            sum.is_some_and(|sum| sum <= longest_ns)
+        };
+        let timed = self.measured.as_ref().map_or(0, |measured| measured.timed_ns);
+        [prepare, settle, measure, cleanup].iter().all(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))
+            && in_range(&[timed])
+            && in_range(&self.stretches.timed_ns)
+            && in_range(&self.stretches.unit_ns)
+    }
+}
+
 /// The sums over all repetitions of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {

@@ -113,7 +113,7 @@ impl Schedule<'_> {
         self.run.observer.event(&Event::Planned {
             blocks,
             rule: &rule,
-            expected: Duration::from_secs_f64(block_seconds * f64::from(blocks)),
+            expected: Duration::try_from_secs_f64(block_seconds * f64::from(blocks)).unwrap_or(Duration::MAX),
         });
         self.say_unjudged(blocks, block_seconds);
     }

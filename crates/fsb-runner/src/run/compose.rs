@@ -152,7 +152,10 @@ impl Schedule<'_> {
         } else {
             self.seconds_left(order, &ended.target, &ended.workload, blocks)
         };
-        (beside + per_block * blocks, left.map(|left| Duration::from_secs_f64(left + again)))
+        (
+            beside + per_block * blocks,
+            left.map(|left| Duration::try_from_secs_f64(left + again).unwrap_or(Duration::MAX)),
+        )
     }
 
     /// Seconds that all should take which comes after this cell on this target, up to the end of block `blocks`. Absent

@@ -1,7 +1,5 @@
 //! A disturbed trial is made again at once, inside its block, and so is one that failed a proof.
 
-use std::time::Duration;
-
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::BlockOrder;
 use fsb_model::{Outcome, Target};
@@ -68,7 +66,7 @@ impl Schedule<'_> {
             (self.expected(&target.name, label).unwrap_or(0.0), self.seconds_left(order, &target.name, label, blocks))
         };
         let left = left.unwrap_or(0.0);
-        self.run.started.elapsed() + Duration::from_secs_f64(itself + left) <= budget
+        self.run.started.elapsed().as_secs_f64() + itself + left <= budget.as_secs_f64()
     }
 
     /// What was invalid to its last attempt in an earlier block is so by its nature: no mapping is direct.

@@ -3,17 +3,17 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fsb_model::{Target, Warning};
 use fsb_testbed::optional::Available;
 use fsb_testbed::vm::Disks;
-use fsb_testbed::{Kind, Opened, Roots, Setup, TestbedError};
+use fsb_testbed::{Kind, Opened, Progress, Roots, Setup, TestbedError};
 
 use super::fault::Fault;
 use super::guests::{Booted, Guest, Guests, step};
-use crate::agent::client::{CHATTER, MOST_PROGRESS, said};
-use crate::agent::lines::{LineError, Lines};
+use crate::agent::client::{CHATTER, said};
+use crate::agent::lines::{LONGEST_REPLY, LineError, Lines};
 use crate::agent::protocol::{Reply, Request, RowRequest, TrialReply, TrialRequest, VERSION};
 use crate::agent::{machine, refused_lost};
 
@@ -27,6 +27,10 @@ const PROVISION: Duration = Duration::from_secs(1500);
 const RELEASE: Duration = Duration::from_secs(500);
 /// A guest that says goodbye; it is ended in any case.
 const GOODBYE: Duration = Duration::from_secs(10);
+
+/// Progress messages a second that a guest may send, and how many more at once. An honest agent sends five a second.
+const MOST_PER_SECOND: u64 = 100;
+const BURST: u64 = 10_000;
 
 /// Between the runner and guests.
 pub(super) struct Relay<'a> {
@@ -79,7 +83,7 @@ impl<'a> Relay<'a> {
                 Err(error) => return Err(error.to_string()),
             };
             let last = matches!(request, Request::Close);
-            let reply = self.answer(request, &mut front).unwrap_or_else(Reply::Failed);
+            let reply = short_enough(self.answer(request, &mut front).unwrap_or_else(Reply::Failed));
             front.send(&reply).map_err(|error| error.to_string())?;
             if last {
                 return Ok(());
@@ -162,7 +166,7 @@ impl<'a> Relay<'a> {
         let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened, up: false };
         let hello = Request::Hello { version: VERSION };
         match running.ask(&hello, BOOT, front).map_err(failed)? {
-            Reply::Hello { .. } => running.up = true,
+            Reply::Hello { version: VERSION } => running.up = true,
             Reply::Failed(error) => return Err(error),
             other => return Err(failed(format!("it answered {}", said(&other)))),
         }
@@ -217,7 +221,7 @@ impl<'a> Relay<'a> {
         let deadline = request.deadline * steps + self.patience;
         match self.ask(&Request::Trial(Box::new(request)), deadline, front) {
             Ok(Reply::Trial(reply)) => *reply,
-            Ok(Reply::Failed(error)) => refused_lost(error.to_string()),
+            Ok(Reply::Failed(error)) => refused_lost(excerpt(&error.to_string())),
             Ok(other) => refused_lost(format!("the guest answered {}", said(&other))),
             Err(why) => refused_lost(why),
         }
@@ -227,8 +231,14 @@ impl<'a> Relay<'a> {
         let seats: Vec<u32> = request.seats.iter().map(|trial| trial.seat).collect();
         let deadline = request.silence() + self.patience;
         let why = match self.ask(&Request::Row(Box::new(request)), deadline, front) {
-            Ok(Reply::Row(replies)) => return replies,
-            Ok(Reply::Failed(error)) => error.to_string(),
+            Ok(Reply::Row(mut replies)) => {
+                let mut open = seats;
+                replies.retain(|(seat, _)| {
+                    open.iter().position(|asked| asked == seat).map(|at| open.remove(at)).is_some()
+                });
+                return replies;
+            }
+            Ok(Reply::Failed(error)) => excerpt(&error.to_string()),
             Ok(other) => format!("the guest answered {}", said(&other)),
             Err(why) => why,
         };
@@ -272,17 +282,46 @@ impl Running {
             guest.stopped().is_some()
         };
         self.lines.send(request).map_err(|error| obituary(guest, &error))?;
-        for _ in 0..MOST_PROGRESS {
+        let started = Instant::now();
+        for count in 0.. {
+            if count > BURST + MOST_PER_SECOND * started.elapsed().as_secs() {
+                break;
+            }
             guest.borrow_mut().heard();
             match self.lines.receive(Some(deadline), &stopped) {
                 // A runner that is gone is noticed at the answer.
-                Ok(Reply::Progress(progress)) => drop(front.send(&Reply::Progress(progress))),
+                Ok(Reply::Progress(progress)) => {
+                    let what = excerpt(&progress.what);
+                    drop(front.send(&Reply::Progress(Progress { what, ..progress })));
+                }
                 Ok(reply) => return Ok(reply),
                 Err(error) => return Err(obituary(guest, &error)),
             }
         }
         Err(format!("guest stopped: {CHATTER}"))
     }
+}
+
+/// Returns the reply, or a failure in its place if the runner would refuse it for its length: a number can be longer in
+/// the relay's words than in the guest's.
+fn short_enough(reply: Reply) -> Reply {
+    if serde_json::to_vec(&reply).is_ok_and(|line| line.len() < LONGEST_REPLY) {
+        return reply;
+    }
+    let why = LineError::TooLong(LONGEST_REPLY).to_string();
+    match reply {
+        Reply::Trial(_) => Reply::Trial(Box::new(refused_lost(why))),
+        Reply::Row(replies) => {
+            Reply::Row(replies.into_iter().map(|(seat, _)| (seat, refused_lost(why.clone()))).collect())
+        }
+        _ => Reply::Failed(TestbedError::trial(why)),
+    }
+}
+
+/// Returns the beginning of a guest's text.
+fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 4000;
+    text.chars().take(LONGEST).collect()
 }
 
 /// How long a guest whose line went dead may take to be seen ending.
@@ -292,7 +331,7 @@ fn obituary(guest: &RefCell<Box<dyn Guest>>, error: &LineError) -> String {
     let mut guest = guest.borrow_mut();
     let mut cause = guest.stopped();
     if matches!(error, LineError::Closed | LineError::Io(_)) {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         while cause.is_none() && started.elapsed() < LAST_BREATH {
             std::thread::sleep(Duration::from_millis(20));
             cause = guest.stopped();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use fsb_engine::Sizing;
 use fsb_model::place::VmRecord;
 use fsb_model::run::TargetRecord;
+use fsb_model::trial::Stretches;
 use fsb_model::{Amount, Outcome, Target, Warning, WorkloadSpec};
 use fsb_testbed::control::Held;
 use fsb_testbed::optional;
@@ -18,7 +19,7 @@ use super::guests::{Booted, Guest, Guests, Prepared, step};
 use super::relay::Relay;
 use crate::agent::lines::{Lines, SLICE};
 use crate::agent::protocol::{Reply, Request};
-use crate::agent::{Agent, AgentError, TrialReply, TrialRequest};
+use crate::agent::{Agent, AgentError, Measured, RowRequest, SeatTrial, Spent, TrialReply, TrialRequest};
 
 /// What a guest does when a trial comes.
 #[derive(Clone, Copy, PartialEq)]
@@ -28,6 +29,22 @@ enum Fate {
     Hangs,
     /// It answers trials with a line that never ends.
     Rants,
+    /// Reports progress without end where a trial is asked for.
+    Chatters,
+    /// Answers a trial with bytes that are not UTF-8.
+    SendsBytes,
+    /// Dies in the middle of its answer to a trial.
+    DiesInLine,
+    /// Answers a trial with a reply of another kind.
+    AnswersOtherwise,
+    /// Answers a trial with numbers that take three times the bytes once they are parsed and printed again.
+    Swells,
+    /// Answers a trial with a failure of many megabytes.
+    FailsAtLength,
+    /// Answers with times that no trial can take.
+    HasOtherClocks,
+    /// Greets with another version of the protocol.
+    IsOlder,
     /// It answers trials, and says hello late.
     BootsSlowly,
     /// It ends before it says hello.
@@ -108,6 +125,7 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
     while let Ok(request) = lines.receive::<Request>(None, &|| false) {
         let reply = match request {
             Request::Hello { .. } if fate == Fate::DiesBooting => return,
+            Request::Hello { version } if fate == Fate::IsOlder => Reply::Hello { version: version - 1 },
             Request::Hello { version } => {
                 if fate == Fate::BootsSlowly {
                     std::thread::sleep(SLICE * 4);
@@ -135,12 +153,48 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                     while lines.send_raw(&[b'x'; 1 << 16]).is_ok() {}
                     return;
                 }
-                Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
+                Fate::Chatters => {
+                    while lines.send(&Reply::Progress(step("x".repeat(5000)))).is_ok() {}
+                    return;
+                }
+                Fate::SendsBytes => {
+                    let _ = lines.send_raw(b"{\"trial\": \"\xff\xfe\"}\n");
+                    continue;
+                }
+                Fate::DiesInLine => {
+                    let _ = lines.send_raw(b"{\"trial\":{\"outcome\":\"o");
+                    return;
+                }
+                Fate::AnswersOtherwise => Reply::Provisioned(Box::new(provisioned())),
+                Fate::Swells => {
+                    let measured = Measured { samples: vec![1.0], ..Measured::default() };
+                    let reply = TrialReply { measured: Some(measured), ..crate::agent::refused_lost(String::new()) };
+                    let line = serde_json::to_string(&Reply::Trial(Box::new(reply))).unwrap() + "\n";
+                    let numbers = format!("\"samples\":[{}1]", "1e15,".repeat(2 << 20));
+                    assert!(line.contains("\"samples\":[1.0]"), "{line}");
+                    let _ = lines.send_raw(line.replace("\"samples\":[1.0]", &numbers).as_bytes());
+                    continue;
+                }
+                Fate::FailsAtLength => Reply::Failed(TestbedError::trial("x".repeat((16 << 20) - 200))),
+                Fate::HasOtherClocks => Reply::Trial(Box::new(impossible())),
+                Fate::IsOlder | Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
+            Request::Row(_) if fate == Fate::AnswersOtherwise => {
+                let of = |seat| (seat, crate::agent::refused_lost(format!("of seat {seat}")));
+                Reply::Row((0..10_000).map(of).chain([of(1), of(1), of(u32::MAX)]).collect())
+            }
+            Request::Row(_) if fate == Fate::HasOtherClocks => Reply::Row(vec![(1, impossible())]),
             Request::Release(_) | Request::Row(_) | Request::Close => Reply::Done,
         };
         lines.send(&reply).unwrap();
     }
+}
+
+/// A reply whose sums overflow.
+fn impossible() -> TrialReply {
+    let stretches = Stretches { timed_ns: vec![u64::MAX; 2], ..Stretches::default() };
+    let spent = Spent { prepare: -1e300, settle: 1e300, ..Spent::default() };
+    TrialReply { outcome: Outcome::Ok, stretches, spent, ..crate::agent::refused_lost(String::new()) }
 }
 
 fn provisioned() -> Provisioned {
@@ -337,4 +391,101 @@ fn a_guest_that_rants_is_ended_and_fills_no_memory() {
         provision(agent, None);
     });
     assert_eq!(booted, ["6.1", "6.1"]);
+}
+
+/// The error of a trial on a guest with this fate. The next target gets another guest.
+fn error_of_trial(fate: Fate) -> String {
+    let mut error = String::new();
+    let booted = play(&[fate, Fate::Answers], |agent| {
+        provision(agent, None);
+        let reply = agent.trial(TrialRequest { deadline: Duration::from_secs(60), ..trial() }, &mut |_| {}).unwrap();
+        assert!(reply.outcome == Outcome::Failed && reply.target_lost, "{reply:?}");
+        error = reply.error.unwrap();
+        agent.release(0).unwrap();
+        provision(agent, None);
+        assert!(agent.trial(trial(), &mut |_| {}).unwrap().error.is_some());
+    });
+    assert!(booted.len() <= 2, "{booted:?}");
+    error
+}
+
+#[test]
+fn progress_without_end_ends_the_guest() {
+    assert!(error_of_trial(Fate::Chatters).starts_with("guest stopped: it tells of progress without end"));
+}
+
+#[test]
+fn an_answer_that_is_not_utf8_costs_its_trial() {
+    let error = error_of_trial(Fate::SendsBytes);
+    assert!(error.starts_with("guest stopped: not a message: "), "{error}");
+}
+
+#[test]
+fn a_guest_that_dies_in_the_middle_of_a_line_costs_its_trial() {
+    let error = error_of_trial(Fate::DiesInLine);
+    assert!(error.starts_with("guest stopped: kernel panic"), "{error}");
+}
+
+#[test]
+fn an_answer_to_another_request_costs_its_trial() {
+    let error = error_of_trial(Fate::AnswersOtherwise);
+    assert!(error.starts_with("the guest answered Provisioned"), "{error}");
+}
+
+#[test]
+fn an_answer_that_grows_when_it_is_passed_on_costs_its_trial() {
+    assert_eq!(error_of_trial(Fate::Swells), "a message longer than 16 MiB");
+}
+
+#[test]
+fn a_long_failure_is_cut_and_costs_its_trial() {
+    assert_eq!(error_of_trial(Fate::FailsAtLength).len(), 4000);
+}
+
+#[test]
+fn impossible_times_cost_their_trial() {
+    assert_eq!(error_of_trial(Fate::HasOtherClocks), "the agent reported impossible times");
+}
+
+#[test]
+fn a_guest_with_another_protocol_version_does_not_start() {
+    let booted = play(&[Fate::Answers, Fate::IsOlder], |agent| {
+        let refusal = agent.provision((0, 0), &target(Some("6.12")), &mut |_| {}).unwrap_err();
+        let AgentError::Refused(error) = refusal else { panic!("{refusal}") };
+        assert!(error.what == "the guest with Linux 6.12 does not start", "{error:?}");
+        assert!(error.tried.contains("version"), "{error:?}");
+    });
+    assert_eq!(booted, ["6.1", "6.12"]);
+}
+
+#[test]
+fn replies_for_seats_that_were_not_asked_for_are_dropped() {
+    let TrialRequest { workload, sizing, .. } = trial();
+    let row = RowRequest {
+        workload,
+        sizing,
+        own_files: false,
+        revisit: false,
+        operations: 1,
+        units: 1,
+        orders: vec![vec![1]],
+        lead_in: false,
+        until_seconds: None,
+        spares: 0,
+        seed: 1,
+        seats: vec![SeatTrial { seat: 1, trial_seed: 1 }],
+        attempt: 1,
+        deadline: Duration::from_secs(60),
+        limit: None,
+    };
+    for (fate, expected) in
+        [(Fate::AnswersOtherwise, "of seat 1"), (Fate::HasOtherClocks, "the agent reported impossible times")]
+    {
+        play(&[fate], |agent| {
+            agent.provision((1, 0), &target(None), &mut |_| {}).unwrap();
+            let replies = agent.row(row.clone(), &mut |_| {}).unwrap();
+            let found: Vec<_> = replies.iter().map(|(seat, reply)| (*seat, reply.error.as_deref())).collect();
+            assert_eq!(found, [(1, Some(expected))]);
+        });
+    }
 }

@@ -8,11 +8,12 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::{null, null_mut};
-use std::time::{Duration, Instant};
 
-/// A worker that is stopped for so long is killed. Long enough for a machine that is itself stopped and continued, where
-/// the monitor goes on an instant before the worker.
-const STOPPED: Duration = Duration::from_secs(5);
+/// A worker that is stopped for this number of steps is killed. Steps are counted, not time: while the monitor itself is
+/// stopped with the worker, at most one step passes. The remaining ones are long enough for a run that is stopped and
+/// continued, where the monitor continues an instant before the worker.
+const STOPPED: u32 = 5;
+static STEP: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Forks. Returns in the child; the parent becomes the monitor and never returns. The calling process must have one thread.
 ///
@@ -67,22 +68,21 @@ fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
         libc::syscall(libc::SYS_close_range, 0, 1, 0);
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
     }
-    let mut stopped: Option<Instant> = None;
+    let mut steps_left: Option<u32> = None;
     loop {
         let mut status = 0;
         // SAFETY: waits for our own child without blocking; `status` is valid.
         while unsafe { libc::waitpid(worker, &mut status, libc::WNOHANG | libc::WUNTRACED | libc::WCONTINUED) } > 0 {
             if libc::WIFSTOPPED(status) {
-                stopped = Some(Instant::now());
+                steps_left = Some(STOPPED);
             } else if libc::WIFCONTINUED(status) {
-                stopped = None;
+                steps_left = None;
             } else {
                 end_as(status);
             }
         }
-        let left = stopped.map(|since| STOPPED.saturating_sub(since.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) {
-            stopped = None;
+        if steps_left == Some(0) {
+            steps_left = None;
             let why = b"it was stopped by a signal and did not continue\n";
             // SAFETY: a valid buffer; our own child, not yet waited for.
             unsafe {
@@ -91,12 +91,12 @@ fn watch(worker: libc::pid_t, heard: &libc::sigset_t) -> ! {
             }
             continue;
         }
-        let time = left.map(|left| libc::timespec {
-            tv_sec: left.as_secs() as libc::time_t,
-            tv_nsec: i64::from(left.subsec_nanos()),
-        });
+        let time = if steps_left.is_some() { &raw const STEP } else { null() };
         // SAFETY: waits for blocked signals; the time is valid or absent.
-        let signal = unsafe { libc::sigtimedwait(heard, null_mut(), time.as_ref().map_or(null(), |time| time)) };
+        let signal = unsafe { libc::sigtimedwait(heard, null_mut(), time) };
+        if signal < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN) {
+            steps_left = steps_left.map(|left| left - 1);
+        }
         if signal == libc::SIGTERM {
             // SAFETY: our own child, not yet waited for.
             unsafe { libc::kill(worker, libc::SIGKILL) };

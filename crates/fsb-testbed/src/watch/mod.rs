@@ -10,6 +10,7 @@ pub(crate) mod others;
 mod pressure;
 pub(crate) mod processes;
 pub(crate) mod steal;
+pub(crate) mod stops;
 pub(crate) mod threshold;
 pub(crate) mod throttle;
 
@@ -83,6 +84,8 @@ pub struct Watch {
 impl Watch {
     /// Reads everything for the first time.
     pub fn begin(place: &Watched<'_>) -> Watch {
+        // Stops before the first reading are no interference.
+        stops::continued();
         let readings = REGISTRY.iter().filter_map(|source| source.begin(place)).collect();
         Watch { processors: processors(place.roots), readings, started: Instant::now() }
     }
@@ -92,6 +95,10 @@ impl Watch {
         let seconds = self.started.elapsed().as_secs_f64();
         let mut seen: Seen = self.readings.into_iter().flat_map(|finish| finish()).collect();
         seen.insert(WATCHED_SECONDS.to_owned(), seconds);
+        let stopped = stops::continued();
+        if stopped > 0 {
+            seen.insert(stops::PROCESSES.to_owned(), f64::from(stopped));
+        }
         seen.insert(AVAILABLE_CPU_SECONDS.to_owned(), seconds * self.processors);
         seen
     }

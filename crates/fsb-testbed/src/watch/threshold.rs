@@ -1,6 +1,6 @@
 //! When a trial counts as disturbed. All thresholds are here, each with its reason.
 
-use super::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS, device, others, steal, throttle};
+use super::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS, device, others, steal, stops, throttle};
 
 /// Share of the machine's CPU time that the hypervisor and other processes may take. It is below θ, the smallest
 /// difference that matters (3 % by default): what is taken from a workload that keeps all processors busy slows it down
@@ -53,6 +53,10 @@ pub fn reasons(seen: &Seen) -> Vec<String> {
     let throttled = value(throttle::EVENTS);
     if throttled > 0.0 {
         reasons.push(format!("processors throttled by heat, events {throttled:.0}"));
+    }
+    let stopped = value(stops::PROCESSES);
+    if stopped > 0.0 {
+        reasons.push(format!("stopped by a signal for a while, processes {stopped:.0}"));
     }
     reasons
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use super::lines::{each, nanoseconds};
+use super::lines::{LATEST, each, nanoseconds};
 use super::{Any, Imported, Importer};
 use crate::TraceError;
 use crate::call::{Kind, flags};
@@ -66,7 +66,8 @@ impl Log {
         let (first, second) = (number(), number());
         if action == "wait" {
             // Microseconds, in place of the offset.
-            self.now = self.now.saturating_add(first.unwrap_or_default().saturating_mul(1000));
+            let waited = first.unwrap_or_default().saturating_mul(1000);
+            self.now = self.now.saturating_add(waited).min(LATEST);
             return Ok(Some(()));
         }
         if action == "add" {

@@ -27,7 +27,10 @@ pub(super) fn each(
     }
 }
 
-/// Seconds as a text, in nanoseconds.
+/// Nanoseconds up to which times of a log are accepted: 146 years, so that the sum of two is a time of a trace.
+pub(super) const LATEST: u64 = i64::MAX as u64 / 2;
+
+/// Parses seconds as nanoseconds. Returns `None` if the text is not a number or is later than [`LATEST`].
 pub(super) fn nanoseconds(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole: u64 = whole.parse().ok()?;
@@ -35,5 +38,5 @@ pub(super) fn nanoseconds(text: &str) -> Option<u64> {
         return None;
     }
     let fraction: u64 = if fraction.is_empty() { 0 } else { format!("{fraction:0<9}").parse().ok()? };
-    whole.checked_mul(1_000_000_000)?.checked_add(fraction)
+    whole.checked_mul(1_000_000_000)?.checked_add(fraction).filter(|time| *time <= LATEST)
 }

@@ -111,6 +111,20 @@ CPU0 (8,0):
 }
 
 #[test]
+fn times_beyond_those_of_a_trace_are_not_written() {
+    let blkparse = "  8,0    1        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
+  8,0    1        3     10000500000   697  C   W 223490 + 8 [0]
+CPU0 (8,0):
+";
+    // The line is skipped: its time is none.
+    let (calls, ..) = imported(blkparse, "/");
+    assert!(calls.iter().all(|call| call.end_ns() < 1_000_000_000), "{calls:?}");
+    let waits = format!("fio version 2 iolog\nf add\nf open\nf wait {0} 0\nf wait {0} 0\nf write 0 512\n", u64::MAX);
+    let (calls, ..) = imported(&waits, "/");
+    assert_eq!(calls.last().map(|call| call.start_ns), Some(super::lines::LATEST));
+}
+
+#[test]
 fn what_is_nobodys_is_refused() {
     assert!(find(b"hello world\n").unwrap_err().to_string().contains("strace (-f -ttt -T), fio ("));
     assert!(find(b"").is_err());

@@ -164,6 +164,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, quiet: bool, turn:
     let (mut directory, contents) = RunDirectory::resume(claim)?;
     contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     let (_, trials, again) = resumable(contents, path)?;
+    record::continue_clock(&record, &trials);
     record.segments.push(segment(&record.plan)?);
     directory.rewrite_trials(&trials)?;
     if again > 0 && !quiet {

@@ -126,6 +126,15 @@ fn now() -> String {
     fsb_runner::wall_clock::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// Starts the clock of records no earlier than the last time in the record of the resumed run.
+pub(super) fn continue_clock(record: &RunRecord, trials: &[Trial]) {
+    let of_segments = record.segments.iter().flat_map(|segment| segment.ended.iter().chain([&segment.started]));
+    let times = of_segments.chain(trials.iter().map(|trial| &trial.started));
+    if let Some(latest) = times.filter_map(|text| text.parse::<jiff::Timestamp>().ok()).max() {
+        fsb_runner::wall_clock::start_no_earlier_than(latest);
+    }
+}
+
 /// Notes that the segment is over.
 pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
     if let Some(segment) = record.segments.last_mut() {

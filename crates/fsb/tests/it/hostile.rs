@@ -16,14 +16,14 @@ use serde_json::Value;
 use crate::common::*;
 
 /// A directory that every user may enter, and a program compiled from `source` in it.
-fn attacker(source: &str) -> (tempfile::TempDir, String) {
+pub(crate) fn attacker(source: &str) -> (tempfile::TempDir, String) {
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = compile(directory.path(), "attack", source);
     (directory, program.to_str().unwrap().to_owned())
 }
 
-fn compile(directory: &Path, name: &str, source: &str) -> PathBuf {
+pub(crate) fn compile(directory: &Path, name: &str, source: &str) -> PathBuf {
     let (code, program) = (directory.join(format!("{name}.c")), directory.join(name));
     fs::write(&code, source).unwrap();
     let mut compiler = Command::new("cc");
@@ -34,7 +34,7 @@ fn compile(directory: &Path, name: &str, source: &str) -> PathBuf {
 }
 
 /// One block of a command, on `targets`.
-fn arguments<'a>(targets: &[&'a str], options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn arguments<'a>(targets: &[&'a str], options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     let common = ["--blocks", "1", "--durable", "no", "--control", "guest-memory=off", "--out", "run"];
     [&["run"], targets, &common, options, &["--"], command].concat()
 }

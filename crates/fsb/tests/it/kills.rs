@@ -106,7 +106,7 @@ fn case(seed: u64, guests: bool) -> Case {
 }
 
 /// The process and all below it, with what stands in their command lines.
-fn family(front: u32) -> Vec<(i32, Vec<String>)> {
+pub(crate) fn family(front: u32) -> Vec<(i32, Vec<String>)> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     let parent = |pid: i32| -> Option<i32> {
@@ -254,7 +254,7 @@ impl Bench {
 }
 
 /// Cgroups of fsb, and System V shared memory of the user that workers run as.
-fn shared() -> (Vec<String>, Vec<String>) {
+pub(crate) fn shared() -> (Vec<String>, Vec<String>) {
     let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
     let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

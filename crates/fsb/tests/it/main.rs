@@ -6,6 +6,7 @@ extern crate fsb_testkit;
 
 mod arrows;
 mod asked_root;
+mod attacks;
 mod bad_input;
 mod browser;
 mod choose;

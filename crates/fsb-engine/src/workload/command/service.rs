@@ -8,8 +8,10 @@ use super::options::Service;
 use super::program::{self, Running, Surroundings};
 use crate::EngineError;
 
-/// How long a service may take until it is ready, and until it has stopped.
+/// The longest time until a service is ready.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The longest time until a service has stopped.
+const STOP_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 10 } else { 120 });
 /// Time between two looks at one that is not ready yet.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -48,15 +50,16 @@ impl<'o> Services<'o> {
             let shown = service.command.shown();
             let ended_before = !running.outlasts(Duration::ZERO);
             running.signal(Signal::from_named_raw(service.stop).unwrap_or(Signal::TERM));
-            let ended = running.wait(PATIENCE);
+            let ended = running.wait(STOP_PATIENCE);
             let found = match ended {
                 Ok(mut ended) if ended_before => {
                     ended.read();
                     Err(EngineError::new(format!("{shown}: the service ended by itself: {}", ended.last_words())))
                 }
-                Ok(ended) if ended.is_late() => {
-                    Err(EngineError::new(format!("{shown}: the service did not stop within {} s", PATIENCE.as_secs())))
-                }
+                Ok(ended) if ended.is_late() => Err(EngineError::new(format!(
+                    "{shown}: the service did not stop within {} s",
+                    STOP_PATIENCE.as_secs()
+                ))),
                 Ok(_) => Ok(()),
                 Err(error) => Err(EngineError::new(format!("{shown}: cannot wait for the service: {error}"))),
             };

@@ -115,6 +115,16 @@ fn a_service_runs_beside_the_command_and_is_stopped() {
     assert_eq!(working_in(root.path()), 0);
 }
 
+#[test]
+fn a_service_that_ignores_its_stop_signal_is_killed_and_fails_the_run() {
+    let root = tempfile::tempdir().unwrap();
+    let server = "trap '' TERM; echo up > up; while true; do echo endless; sleep 0.01; done";
+    let service = json!([{"command": server, "ready": "test -f up"}]);
+    let said = failure("true", &[("service", service)], root.path());
+    assert!(said.contains("the service did not stop within 10 s"), "{said}");
+    assert_eq!(working_in(root.path()), 0);
+}
+
 /// As under nohup, or in the background of a script.
 #[test]
 fn what_ignores_a_signal_starts_services_that_do_not() {

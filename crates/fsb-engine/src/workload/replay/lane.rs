@@ -27,6 +27,13 @@ pub(super) fn largest(totals: &Totals) -> usize {
     totals.largest.clamp(4096, super::calls::MOST_MOVED).next_multiple_of(4096) as usize
 }
 
+/// Returns the bytes that a replayed call moved. Where no call is made, `result` is the recorded one and may be any number,
+/// so it is limited to what Linux moves in one call (0x7ffff000 bytes, write(2)).
+fn moved_bytes(call: &Call, result: i64) -> u64 {
+    const LARGEST: u64 = 0x7fff_f000;
+    Call { result, ..*call }.moved().min(LARGEST)
+}
+
 /// What one thread found.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -135,7 +142,7 @@ impl<'r> Replay<'r> {
             recorder.start();
         }
         let result = if step.unopened { call.result } else { self.target.call(step, &mut state.buffers) };
-        recorder.lap(kind(call.kind), call.moved());
+        recorder.lap(kind(call.kind), moved_bytes(call, result));
         state.ended_ns = recorder.last();
         self.turns.end(call.lane, state.number, state.ended_ns);
         if !step.agrees(result) && !self.target.is_nothing() {

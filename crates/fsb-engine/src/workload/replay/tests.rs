@@ -177,6 +177,21 @@ fn a_recorded_result_may_be_any_number() {
 }
 
 #[test]
+fn bytes_are_counted_as_they_were_moved_not_as_they_were_recorded() {
+    let root = tempfile::tempdir().unwrap();
+    let whole = Call { length: i64::MAX as u64, result: i64::MAX, ..read(1, 0) };
+    let mut calls = vec![(Some("f"), open(1, flags::READ))];
+    calls.extend([(None, read(1, 100)), (None, read(1, 50)), (None, whole)]);
+    calls.extend([(None, read(1, 0)); 100]);
+    let path = trace(root.path(), &[("f", file(150))], &calls, Totals::default());
+    assert_eq!(replay(&path, &[]).unwrap().bytes, 150);
+    // No call is made on a descriptor from nowhere: its results are the recorded ones.
+    let calls = [[(None, whole); 3].as_slice(), &[(None, read(2, 0)); 400]].concat();
+    let path = trace(root.path(), &[], &calls, Totals::default());
+    assert!(replay(&path, &[]).unwrap_err().contains("descriptors that the trace never opens"));
+}
+
+#[test]
 fn threads_that_need_more_memory_than_there_is_are_refused() {
     let root = tempfile::tempdir().unwrap();
     let huge = |lane| Call { lane, length: 1 << 40, result: 1 << 40, ..read(1, 0) };
