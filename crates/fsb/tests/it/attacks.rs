@@ -133,12 +133,18 @@ fn stop_and_continue(front: u32, children_first: bool, pause: Duration) {
     };
     wait_until("all processes are stopped", Duration::from_secs(60), || {
         let running: Vec<i32> = members().into_iter().filter(|pid| state(*pid) != Some('T')).collect();
-        running.iter().for_each(|pid| send(*pid, Signal::STOP));
+        // One at a time, so that the monitor sees its worker stop before it is stopped itself.
+        let at_once = if children_first { 1 } else { running.len() };
+        running.iter().take(at_once).for_each(|pid| send(*pid, Signal::STOP));
         running.is_empty()
     });
     let stopped = Instant::now();
     wait_until("the stop has a length", pause * 10, || stopped.elapsed() >= pause);
-    members().into_iter().for_each(|pid| send(pid, Signal::CONT));
+    // Parents first, each after the one before waits again: the monitor goes on while its worker is still stopped.
+    for (pid, _) in family(front) {
+        send(pid, Signal::CONT);
+        wait_until("the process waits", Duration::from_secs(60), || !matches!(state(pid), Some('T' | 'R')));
+    }
 }
 
 #[test(machine)]
