@@ -51,7 +51,7 @@ pub fn read(path: &Path) -> Result<Stored, StoreError> {
         let mut journal = reader.journal()?;
         while let Some((_, ShownLine(mut trial))) = journal.next_trial()? {
             let latency = mem::take(&mut trial.latency);
-            if trial.has_values() && !replaced.contains(&trials.len()) {
+            if trial.has_values() && !replaced.contains(&trials.count()) {
                 let cell = cells.entry((trial.target.to_string(), trial.workload.to_string())).or_default();
                 for (operation, text) in latency {
                     let texts = cell.entry(operation.0.into_owned()).or_default();

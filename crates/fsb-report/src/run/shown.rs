@@ -275,7 +275,7 @@ impl ShownTrials {
     }
 
     /// Returns the number of trials.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.list.len()
     }
 
