@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 /// More bytes than this no histogram takes whose digits are believable: all of 64 bits in four digits takes half of it.
 const MOST: usize = 16 << 20;
@@ -60,6 +60,21 @@ impl Decoder {
         fits.then(|| self.deserializer.deserialize(&mut Cursor::new(plain)).ok())?
     }
 
+    /// Replaces histograms by their sum, which is not deflated. Texts that are no histogram, and histograms that do not fit to
+    /// the first one, are left out. No text remains if a sum is beyond 2^63.
+    pub fn merge(&mut self, texts: &mut Vec<String>) {
+        let mut sum: Option<Histogram<u64>> = None;
+        for found in texts.drain(..).filter_map(|text| self.decode(&text)) {
+            match &mut sum {
+                Some(sum) => drop(sum.add(found)),
+                None => sum = Some(found),
+            }
+        }
+        let mut bytes = Vec::new();
+        let encoded = sum.filter(|sum| V2Serializer::new().serialize(sum, &mut bytes).is_ok());
+        texts.extend(encoded.map(|_| STANDARD.encode(bytes)));
+    }
+
     /// Inflates what is behind the mark and the length. Returns `None` for anything but such a stream, or a longer one than any
     /// histogram.
     fn inflate(&mut self) -> Option<()> {
@@ -91,7 +106,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer, V2Serializer};
+    use hdrhistogram::serialization::V2DeflateSerializer;
     use proptest::prelude::*;
 
     use super::*;
@@ -123,6 +138,25 @@ mod tests {
             assert!(decoder.decode(&STANDARD.encode(&bytes[..cut])).is_none(), "{cut}");
         }
         assert_eq!(decoder.decode(&STANDARD.encode(&bytes)), Some(histogram(&[1000, 70_000])));
+    }
+
+    #[test]
+    fn merge_sums_histograms_and_leaves_out_other_texts() {
+        let text = |values: &[u64]| {
+            let mut bytes = Vec::new();
+            V2DeflateSerializer::new().serialize(&histogram(values), &mut bytes).unwrap();
+            STANDARD.encode(bytes)
+        };
+        let mut decoder = Decoder::default();
+        let mut texts = vec!["nonsense".to_owned(), text(&[1000, 70_000]), text(&[5, 1000])];
+        decoder.merge(&mut texts);
+        texts.push(text(&[9]));
+        decoder.merge(&mut texts);
+        assert_eq!(texts.len(), 1);
+        assert_eq!(decode(&texts[0]), Some(histogram(&[5, 9, 1000, 1000, 70_000])));
+        let mut texts = vec!["nonsense".to_owned()];
+        decoder.merge(&mut texts);
+        assert!(texts.is_empty());
     }
 
     #[test]

@@ -89,11 +89,11 @@ impl Readable<'_> {
     }
 
     /// What a page shows between its overview and the method.
-    pub(crate) fn sections(&self, view: &View<'_>) -> Vec<Section> {
+    pub(crate) fn sections<'a>(&'a self, view: &'a View<'a>) -> Box<dyn Iterator<Item = Section> + 'a> {
         match &self.report {
-            Report::Run { summary, .. } => run::sections::of(summary, view),
+            Report::Run { summary, .. } => Box::new(run::sections::of(summary, view)),
             Report::Comparison { document, detail } => {
-                compare::sections::of(Selection { document, detail: *detail }, view)
+                Box::new(compare::sections::of(Selection { document, detail: *detail }, view).into_iter())
             }
         }
     }

@@ -26,7 +26,7 @@ pub use author::{Act, Author};
 pub use error::StoreError;
 pub use output::{append, check as check_output, check_existing, replace};
 pub use place::absolute;
-pub use read::{Contents, Line, Reader, read};
+pub use read::{Contents, Journal, Line, Reader, read};
 pub use trust::{check_private, check_trusted};
 
 use lock::{LOCK_FILE, Lock};

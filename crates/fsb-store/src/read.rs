@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use fsb_input::{LARGEST_RECORD, LONGEST_LINE, Lines};
 use fsb_model::{RunRecord, Trial, Warning, run, trial};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::{RUN_FILE, StoreError, TRIALS_FILE};
 
@@ -26,13 +25,13 @@ pub struct Contents {
     pub warnings: Vec<String>,
 }
 
-/// A line of the journal, or the part of it that a reader needs: what is not asked for costs no memory.
-pub trait Line: DeserializeOwned {
-    /// What the line says that it is.
+/// A line of the journal, or the part of it that a reader needs. It may borrow from the text of the line.
+pub trait Line<'a>: Deserialize<'a> {
+    /// Returns the schema that the line names.
     fn schema(&self) -> &str;
 }
 
-impl Line for Trial {
+impl Line<'_> for Trial {
     fn schema(&self) -> &str {
         &self.schema
     }
@@ -68,38 +67,67 @@ impl Reader {
         Ok(Reader { record, path, journal })
     }
 
-    /// Shows every trial with its line, from 1, and says what had to be passed over. It may be called again: a second
-    /// pass reads the same file, whatever has taken its name since.
-    ///
-    /// Only the last line may be broken, and only if nothing ends it: that is what a machine that lost power leaves. Any
-    /// other broken line is an error, for then something else wrote there.
-    pub fn trials<L: Line>(&mut self, mut visit: impl FnMut(usize, L)) -> Result<Vec<String>, StoreError> {
-        let Some(journal) = &mut self.journal else { return Ok(Vec::new()) };
-        let failed = |error| StoreError::input(&self.path, error);
-        journal.rewind().map_err(failed)?;
-        let mut lines = Lines::new(BufReader::with_capacity(BUFFER, journal), LONGEST_LINE);
-        loop {
-            let number = lines.number() + 1;
-            let line = match lines.next_line() {
-                Ok(Some(line)) => line,
-                Ok(None) => return Ok(Vec::new()),
-                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                    return Err(StoreError::Syntax {
-                        path: self.path.clone(),
-                        line: number,
-                        message: error.to_string(),
-                    });
-                }
-                Err(error) => return Err(failed(error)),
-            };
-            match parse(&self.path, number, line.bytes, trial::SCHEMA, L::schema) {
-                Ok(trial) => visit(number, trial),
-                Err(StoreError::Syntax { .. }) if !line.ended => {
-                    let shown = self.path.display();
-                    return Ok(vec![format!("{shown}: the last line is cut off and was dropped")]);
-                }
-                Err(error) => return Err(error),
+    /// Reads the journal from its start. A second pass reads the same file, even if another one has its name by then.
+    pub fn journal(&mut self) -> Result<Journal<'_>, StoreError> {
+        let lines = match &mut self.journal {
+            Some(journal) => {
+                journal.rewind().map_err(|error| StoreError::input(&self.path, error))?;
+                Some(Lines::new(BufReader::with_capacity(BUFFER, journal), LONGEST_LINE))
             }
+            None => None,
+        };
+        Ok(Journal { path: &self.path, lines, warnings: Vec::new() })
+    }
+
+    /// Calls `visit` with every trial and its line, and returns the warnings. See [`Journal::next_trial`].
+    pub fn trials<L: for<'a> Line<'a>>(&mut self, mut visit: impl FnMut(usize, L)) -> Result<Vec<String>, StoreError> {
+        let mut journal = self.journal()?;
+        while let Some((line, trial)) = journal.next_trial()? {
+            visit(line, trial);
+        }
+        Ok(journal.warnings)
+    }
+}
+
+/// One pass over the journal of a run directory.
+#[derive(Debug)]
+pub struct Journal<'r> {
+    path: &'r Path,
+    lines: Option<Lines<BufReader<&'r mut File>>>,
+    /// Warnings about lines that this pass skipped.
+    pub warnings: Vec<String>,
+}
+
+impl Journal<'_> {
+    /// Returns the next trial with its line, from 1, or `None` at the end.
+    ///
+    /// Only the last line may be broken, and only without a line end: a machine that loses power leaves such a line.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error for any other broken line, because then another program wrote to the journal.
+    pub fn next_trial<'a, L: Line<'a>>(&'a mut self) -> Result<Option<(usize, L)>, StoreError> {
+        let Some(lines) = &mut self.lines else { return Ok(None) };
+        let number = lines.number() + 1;
+        let line = match lines.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                return Err(StoreError::Syntax {
+                    path: self.path.to_owned(),
+                    line: number,
+                    message: error.to_string(),
+                });
+            }
+            Err(error) => return Err(StoreError::input(self.path, error)),
+        };
+        match parse(self.path, number, line.bytes, trial::SCHEMA, L::schema) {
+            Ok(trial) => Ok(Some((number, trial))),
+            Err(StoreError::Syntax { .. }) if !line.ended => {
+                self.warnings.push(format!("{}: the last line is cut off and was dropped", self.path.display()));
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 }
@@ -116,10 +144,10 @@ fn record(directory: &Path) -> Result<RunRecord, StoreError> {
 }
 
 /// What stands from `line` on in a file, of the schema that is ours.
-fn parse<T: DeserializeOwned>(
+fn parse<'a, T: Deserialize<'a>>(
     path: &Path,
     line: usize,
-    text: &[u8],
+    text: &'a [u8],
     ours: &str,
     schema: impl Fn(&T) -> &str,
 ) -> Result<T, StoreError> {

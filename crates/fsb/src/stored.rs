@@ -3,19 +3,18 @@
 //! The histograms of all trials, what was asked and what was seen are most of a journal. They are read one line at a
 //! time, and never held together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
 use std::path::Path;
 
-use fsb_analysis::histogram;
-use fsb_engine::latency::encode_foreign;
-use fsb_model::timeline::Timeline;
-use fsb_model::trial::{Phase, Stretches};
-use fsb_model::workload::Params;
-use fsb_model::{Metric, Outcome, RunRecord, Trial};
-use fsb_report::run::{ShownTrial, ShownTrials};
+use fsb_analysis::histogram::Decoder;
+use fsb_model::{Outcome, RunRecord};
+use fsb_report::run::{ShownTrial, ShownTrials, TrialFields};
 use fsb_store::{Line, Reader, StoreError};
-use hdrhistogram::Histogram;
 use serde::Deserialize;
+
+/// The number of histograms that are held until they are merged.
+const BATCH: usize = 8;
 
 /// A run that is shown.
 pub struct Stored {
@@ -27,147 +26,86 @@ pub struct Stored {
     pub warnings: Vec<String>,
 }
 
-/// A line without what no report tells.
+/// A line of the journal.
 #[derive(Deserialize)]
-struct Shown {
-    schema: String,
-    id: String,
-    phase: Phase,
-    block: u32,
-    order: u32,
-    attempt: u32,
-    target: String,
-    kernel: String,
-    workload: String,
-    operation: String,
-    params: Params,
-    started: String,
-    outcome: Outcome,
-    #[serde(default)]
-    error: Option<String>,
-    #[serde(default)]
-    metrics: Vec<Metric>,
-    #[serde(default)]
-    disturbed: Vec<String>,
-    #[serde(default)]
-    superseded: bool,
-    #[serde(default)]
-    part: Option<u32>,
-    #[serde(default)]
-    stretches: Stretches,
-    #[serde(default)]
-    timelines: Vec<Timeline>,
-}
+#[serde(transparent)]
+struct ShownLine<'a>(#[serde(borrow)] TrialFields<'a>);
 
-/// A line with nothing but its latencies.
-#[derive(Deserialize)]
-struct Latencies {
-    schema: String,
-    #[serde(default)]
-    latency: BTreeMap<String, String>,
-}
-
-impl Line for Shown {
+impl<'a> Line<'a> for ShownLine<'a> {
     fn schema(&self) -> &str {
-        &self.schema
+        &self.0.schema
     }
 }
 
-impl Line for Latencies {
-    fn schema(&self) -> &str {
-        &self.schema
-    }
-}
-
-impl From<Shown> for Trial {
-    fn from(shown: Shown) -> Trial {
-        let Shown { schema, id, phase, block, order, attempt, target, kernel, workload, operation, .. } = shown;
-        let Shown {
-            params, started, outcome, error, metrics, disturbed, superseded, part, stretches, timelines, ..
-        } = shown;
-        Trial {
-            schema,
-            id,
-            phase,
-            block,
-            order,
-            attempt,
-            target,
-            kernel,
-            workload,
-            operation,
-            params,
-            started,
-            outcome,
-            error,
-            metrics,
-            latency: BTreeMap::new(),
-            workers: Vec::new(),
-            requested: Default::default(),
-            observed: Default::default(),
-            disturbed,
-            superseded,
-            part,
-            stretches,
-            timelines,
-            extra: Default::default(),
-        }
-    }
-}
+/// Histograms by operation.
+type Histograms = BTreeMap<String, Vec<String>>;
 
 /// Reads a run to show it.
 pub fn read(path: &Path) -> Result<Stored, StoreError> {
     let mut reader = Reader::open(path)?;
-    let mut trials = ShownTrials::default();
-    let mut lines: Vec<u32> = Vec::new();
-    let warnings = reader.trials(|line, shown: Shown| {
-        lines.push(u32::try_from(line).unwrap_or(u32::MAX));
-        trials.push(&shown.into());
-    })?;
-    let mut trials = trials.finish();
-    let heirs = heirs(&trials);
-    let mut merged: BTreeMap<u32, BTreeMap<String, Histogram<u64>>> = BTreeMap::new();
-    let mut decoder = histogram::Decoder::default();
-    reader.trials(|line, Latencies { latency, .. }: Latencies| {
-        // Both passes show the same lines in the same order.
-        let place = lines.binary_search(&u32::try_from(line).unwrap_or(u32::MAX)).ok();
-        let Some(heir) = place.and_then(|place| heirs[place]) else { return };
-        let sums = merged.entry(heir).or_default();
-        for (operation, text) in latency {
-            // As the report takes them: what is no histogram, and what does not fit to the first one, is left out.
-            let Some(found) = decoder.decode(&text) else { continue };
-            match sums.entry(operation) {
-                std::collections::btree_map::Entry::Vacant(place) => drop(place.insert(found)),
-                std::collections::btree_map::Entry::Occupied(mut sum) => drop(sum.get_mut().add(found)),
+    let mut decoder = Decoder::default();
+    let mut replaced: HashSet<usize> = HashSet::new();
+    loop {
+        let mut trials = ShownTrials::default();
+        let mut cells: HashMap<(String, String), Histograms> = HashMap::new();
+        let mut journal = reader.journal()?;
+        while let Some((_, ShownLine(mut trial))) = journal.next_trial()? {
+            let latency = mem::take(&mut trial.latency);
+            if trial.has_values() && !replaced.contains(&trials.count()) {
+                let cell = cells.entry((trial.target.to_string(), trial.workload.to_string())).or_default();
+                for (operation, text) in latency {
+                    let texts = cell.entry(operation.0.into_owned()).or_default();
+                    texts.push(text.0.into_owned());
+                    if texts.len() == BATCH {
+                        decoder.merge(texts);
+                    }
+                }
             }
+            trials.push(trial);
         }
-    })?;
-    for (heir, histograms) in merged {
-        let encoded = histograms.into_iter().filter_map(|(operation, sum)| Some((operation, encode_foreign(&sum)?)));
-        trials[heir as usize].latency = encoded.collect();
+        let warnings = journal.warnings;
+        let mut trials = trials.finish();
+        let (first, now_replaced) = last_attempts(&trials);
+        // Only a later attempt shows that a trial does not count. That is rare, and takes a second pass.
+        if now_replaced != replaced {
+            replaced = now_replaced;
+            continue;
+        }
+        for place in first {
+            let trial = &mut trials[place];
+            let histograms = cells.remove(&(trial.what.target.clone(), trial.what.workload.clone()));
+            let merged = histograms.into_iter().flatten().filter_map(|(operation, mut texts)| {
+                decoder.merge(&mut texts);
+                Some((operation, texts.pop()?))
+            });
+            let merged: BTreeMap<String, String> = merged.collect();
+            trial.latency = (!merged.is_empty()).then(|| merged.into());
+        }
+        return Ok(Stored { record: reader.record, trials, warnings });
     }
-    Ok(Stored { record: reader.record, trials, warnings })
 }
 
-/// The trial, by its place, that is to have the latencies of each: of the last attempts in each block of a cell, where they
-/// ended well, the first one. `None` for trials whose latencies do not count.
-fn heirs(trials: &[ShownTrial]) -> Vec<Option<u32>> {
-    let mut cells: HashMap<(&str, &str), Vec<u32>> = HashMap::new();
-    for (place, trial) in (0..).zip(trials).filter(|(_, trial)| trial.counts()) {
+/// Returns the places of two kinds of trials: the first one with values of each cell, and those with values that a later
+/// attempt in the same block replaces.
+fn last_attempts(trials: &[ShownTrial]) -> (Vec<usize>, HashSet<usize>) {
+    let mut cells: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+    for (place, trial) in trials.iter().enumerate().filter(|(_, trial)| trial.counts()) {
         cells.entry((&trial.what.target, &trial.what.workload)).or_default().push(place);
     }
-    let mut heirs = vec![None; trials.len()];
+    let (mut first, mut replaced) = (Vec::new(), HashSet::new());
     for mut places in cells.into_values() {
-        let of = |place: &u32| &trials[*place as usize];
+        let of = |place: &usize| &trials[*place];
         // The sort keeps the order of equals: the last one of them is the last one that was made.
         places.sort_by_key(|place| (of(place).block, of(place).attempt, of(place).order));
-        let last = places.chunk_by(|one, next| of(one).block == of(next).block).filter_map(|block| block.last());
-        let good: Vec<u32> = last.copied().filter(|place| of(place).outcome == Outcome::Ok).collect();
-        for place in &good {
-            heirs[*place as usize] = good.first().copied();
+        let mut first_good = None;
+        for block in places.chunk_by(|one, next| of(one).block == of(next).block) {
+            let (last, earlier) = block.split_last().expect("a chunk is not empty");
+            first_good = first_good.or((of(last).outcome == Outcome::Ok).then_some(*last));
+            replaced.extend(earlier.iter().copied().filter(|place| of(place).outcome == Outcome::Ok));
         }
+        first.extend(first_good);
     }
-    heirs
+    (first, replaced)
 }
 
 #[cfg(test)]
@@ -175,6 +113,7 @@ mod tests {
     use std::fs;
 
     use fsb_store::{RUN_FILE, TRIALS_FILE};
+    use hdrhistogram::Histogram;
     use serde_json::{Value, json};
 
     use super::*;
@@ -208,7 +147,7 @@ mod tests {
         fs::write(directory.path().join(TRIALS_FILE), journal).unwrap();
         let whole = fsb_store::read(directory.path()).unwrap();
         let stored = read(directory.path()).unwrap();
-        assert!(stored.trials.iter().filter(|trial| !trial.latency.is_empty()).count() == 1);
+        assert!(stored.trials.iter().filter(|trial| trial.latency.is_some()).count() == 1);
         let expected = results::summary(&whole.record, &whole.trials);
         assert!(expected.rows[0].cells[0].latency[0].n == 1500);
         assert_eq!(results::summary_of_shown(&stored.record, &stored.trials), expected);

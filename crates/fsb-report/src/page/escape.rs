@@ -29,6 +29,30 @@ pub(crate) fn script_safe(value: &impl Serialize) -> String {
     String::from_utf8(json).expect("JSON is text")
 }
 
+/// Displays a value as [`script_safe`] does, without a copy of the text.
+pub(crate) struct ScriptSafe<T>(pub(crate) T);
+
+impl<T: Serialize> fmt::Display for ScriptSafe<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.serialize(&mut Serializer::with_formatter(TextWriter(f), InScript)).map_err(|_| fmt::Error)
+    }
+}
+
+/// Passes text on to a formatter.
+struct TextWriter<'a, 'f>(&'a mut fmt::Formatter<'f>);
+
+impl io::Write for TextWriter<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
+        self.0.write_str(text).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Compact JSON without `<` and without hidden characters.
 struct InScript;
 

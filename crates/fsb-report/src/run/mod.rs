@@ -48,7 +48,7 @@ pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
 pub use rows::{RowNow, row_states};
-pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times, writes};
+pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times, TrialFields, writes};
 pub use summary::{
     Lost, Measured, Overall, Secondary, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel, Workload,
 };

@@ -8,13 +8,13 @@ use crate::page::block::{Block, ColumnItem, Opening, Section};
 use crate::view::{Row, View};
 
 /// Between the overview and the method: published values, findings, workloads, the environment.
-pub(crate) fn of(summary: &Summary, view: &View<'_>) -> Vec<Section> {
-    let mut sections: Vec<Section> =
-        deciders(summary).into_iter().chain(published(summary)).chain(findings(view)).collect();
-    sections.extend(view.rows.iter().enumerate().filter_map(|(place, row)| workload(summary, view, row, place)));
+/// The iterator makes each section when it is asked for it, because sections of workloads hold all trials as text.
+pub(crate) fn of<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<Item = Section> + 'a {
+    let workloads = view.rows.iter().enumerate().filter_map(|(place, row)| workload(summary, view, row, place));
     let tables = summary.environment.iter().map(|table| Block::table("environment", tables::environment(table)));
-    sections.push(Section::new("environment", "Environment", tables.collect()));
-    sections
+    let environment = Section::new("environment", "Environment", tables.collect());
+    let first = deciders(summary).into_iter().chain(published(summary)).chain(findings(view));
+    first.chain(workloads).chain([environment])
 }
 
 /// What is compared, as the overview names it.

@@ -1,5 +1,6 @@
 //! Trials as far as reports show them: what many of them share is kept once, so that hundreds of thousands fit the memory.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use fsb_model::trial::Phase;
 use fsb_model::workload::{Durability, Params};
 use fsb_model::{Better, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
+use serde::Deserialize;
 
 /// A trial without what no report tells. Its fields are those of [`Trial`].
 #[derive(Debug, Clone, PartialEq)]
@@ -43,8 +45,8 @@ pub struct ShownTrial {
     pub timed_ns: Times,
     /// What happened when, one a repetition.
     pub timelines: Box<[Timeline]>,
-    /// Histograms by operation: its own, or those of all trials of its cell, merged.
-    pub latency: BTreeMap<String, String>,
+    /// Histograms by operation: its own, or those of all trials of its cell, merged. `None` without any.
+    pub latency: Option<Box<BTreeMap<String, String>>>,
 }
 
 /// What is done in a trial, and where.
@@ -130,6 +132,109 @@ pub struct MetricKind {
     pub better: Better,
 }
 
+/// The fields of a trial that reports show, borrowed from a line of the journal or from a [`Trial`].
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "the fields are those of Trial")]
+pub struct TrialFields<'a> {
+    #[serde(borrow)]
+    pub schema: Cow<'a, str>,
+    pub phase: Phase,
+    pub block: u32,
+    pub order: u32,
+    pub attempt: u32,
+    #[serde(borrow)]
+    pub target: Cow<'a, str>,
+    #[serde(borrow)]
+    pub kernel: Cow<'a, str>,
+    #[serde(borrow)]
+    pub workload: Cow<'a, str>,
+    #[serde(borrow)]
+    pub operation: Cow<'a, str>,
+    pub params: Cow<'a, Params>,
+    #[serde(borrow)]
+    pub started: Cow<'a, str>,
+    pub outcome: Outcome,
+    #[serde(default)]
+    pub error: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    pub metrics: Vec<MetricFields<'a>>,
+    #[serde(default)]
+    pub disturbed: Cow<'a, [String]>,
+    #[serde(default)]
+    pub superseded: bool,
+    #[serde(default)]
+    pub part: Option<u32>,
+    #[serde(default)]
+    pub stretches: StretchFields<'a>,
+    #[serde(default)]
+    pub timelines: Cow<'a, [Timeline]>,
+    #[serde(default, borrow)]
+    pub latency: BTreeMap<Text<'a>, Text<'a>>,
+    #[serde(skip)]
+    is_restless: bool,
+}
+
+/// The fields of a [`Metric`].
+#[derive(Debug, Deserialize)]
+pub struct MetricFields<'a> {
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    pub value: f64,
+    pub unit: Unit,
+    pub better: Better,
+}
+
+/// Of the stretches, how long each one took.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StretchFields<'a> {
+    timed_ns: Cow<'a, [u64]>,
+}
+
+/// A string that is borrowed unless it has escapes.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
+impl TrialFields<'_> {
+    /// Whether analysis may use its values.
+    pub fn has_values(&self) -> bool {
+        self.phase == Phase::Measured && !self.superseded && self.outcome == Outcome::Ok
+    }
+}
+
+impl<'a> From<&'a Trial> for TrialFields<'a> {
+    fn from(trial: &'a Trial) -> TrialFields<'a> {
+        let text = |text: &'a String| Cow::Borrowed(text.as_str());
+        let metric = |metric: &'a Metric| {
+            let Metric { name, value, unit, better } = metric;
+            MetricFields { name: text(name), value: *value, unit: *unit, better: *better }
+        };
+        TrialFields {
+            schema: text(&trial.schema),
+            phase: trial.phase,
+            block: trial.block,
+            order: trial.order,
+            attempt: trial.attempt,
+            target: text(&trial.target),
+            kernel: text(&trial.kernel),
+            workload: text(&trial.workload),
+            operation: text(&trial.operation),
+            params: Cow::Borrowed(&trial.params),
+            started: text(&trial.started),
+            outcome: trial.outcome,
+            error: trial.error.as_ref().map(text),
+            metrics: trial.metrics.iter().map(metric).collect(),
+            disturbed: Cow::Borrowed(&trial.disturbed),
+            superseded: trial.superseded,
+            part: trial.part,
+            stretches: StretchFields { timed_ns: Cow::Borrowed(&trial.stretches.timed_ns) },
+            timelines: Cow::Borrowed(&trial.timelines),
+            latency: trial.latency.iter().map(|(name, found)| (Text(text(name)), Text(text(found)))).collect(),
+            is_restless: trial.observed.get("settled") == Some(&serde_json::Value::Bool(false)),
+        }
+    }
+}
+
 /// Takes trials in, one by one.
 #[derive(Debug, Default)]
 pub struct ShownTrials {
@@ -141,12 +246,14 @@ pub struct ShownTrials {
 }
 
 impl ShownTrials {
-    /// Takes the next trial in.
-    pub fn push(&mut self, trial: &Trial) {
-        let what = self.cell(trial);
+    /// Adds the next trial.
+    pub fn push(&mut self, trial: TrialFields<'_>) {
+        let what = self.cell(&trial);
         let metrics = trial.metrics.iter().map(|metric| self.metric(metric)).collect();
         let disturbed = trial.disturbed.iter().map(|text| self.text(text)).collect();
         let error = trial.error.as_deref().map(|text| self.text(text));
+        let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
+        let latency: BTreeMap<String, String> = latency.collect();
         self.list.push(ShownTrial {
             what,
             phase: trial.phase,
@@ -155,16 +262,21 @@ impl ShownTrials {
             attempt: trial.attempt,
             outcome: trial.outcome,
             superseded: trial.superseded,
-            at_rest: trial.observed.get("settled") != Some(&serde_json::Value::Bool(false)),
+            at_rest: !trial.is_restless,
             part: trial.part,
             started: seconds(&trial.started),
             error,
             metrics,
             disturbed,
             timed_ns: Times::of(&trial.stretches.timed_ns),
-            timelines: trial.timelines.clone().into(),
-            latency: trial.latency.clone(),
+            timelines: trial.timelines.into_owned().into(),
+            latency: (!latency.is_empty()).then(|| latency.into()),
         });
+    }
+
+    /// Returns the number of trials.
+    pub fn count(&self) -> usize {
+        self.list.len()
     }
 
     /// The trials in the order in which they came.
@@ -173,34 +285,34 @@ impl ShownTrials {
         self.list
     }
 
-    fn cell(&mut self, trial: &Trial) -> Arc<ShownCell> {
-        let Trial { target, kernel, workload, operation, params, .. } = trial;
+    fn cell(&mut self, trial: &TrialFields<'_>) -> Arc<ShownCell> {
+        let TrialFields { target, kernel, workload, operation, params, .. } = trial;
         let known = self.cells.entry(self.hasher.hash_one((target, kernel, workload, operation))).or_default();
         let is_same = |cell: &&Arc<ShownCell>| {
-            (&cell.target, &cell.kernel, &cell.workload, &cell.operation, &cell.params)
-                == (target, kernel, workload, operation, params)
+            [&cell.target, &cell.kernel, &cell.workload, &cell.operation] == [target, kernel, workload, operation]
+                && cell.params == **params
         };
         if let Some(cell) = known.iter().find(is_same) {
             return cell.clone();
         }
         let cell = Arc::new(ShownCell {
-            target: target.clone(),
-            kernel: kernel.clone(),
-            workload: workload.clone(),
-            operation: operation.clone(),
-            params: params.clone(),
+            target: target.to_string(),
+            kernel: kernel.to_string(),
+            workload: workload.to_string(),
+            operation: operation.to_string(),
+            params: params.clone().into_owned(),
         });
         known.push(cell.clone());
         cell
     }
 
-    fn metric(&mut self, metric: &Metric) -> ShownMetric {
-        let Metric { name, unit, better, value } = metric;
+    fn metric(&mut self, metric: &MetricFields<'_>) -> ShownMetric {
+        let MetricFields { name, unit, better, value } = metric;
         let is_same = |kind: &&Arc<MetricKind>| (kind.unit, kind.better) == (*unit, *better);
-        let known = self.kinds.get(name).and_then(|known| known.iter().find(is_same)).cloned();
+        let known = self.kinds.get(&**name).and_then(|known| known.iter().find(is_same)).cloned();
         let kind = known.unwrap_or_else(|| {
-            let kind = Arc::new(MetricKind { name: name.clone(), unit: *unit, better: *better });
-            self.kinds.entry(name.clone()).or_default().push(kind.clone());
+            let kind = Arc::new(MetricKind { name: name.to_string(), unit: *unit, better: *better });
+            self.kinds.entry(name.to_string()).or_default().push(kind.clone());
             kind
         });
         ShownMetric { kind, value: *value }
@@ -225,7 +337,7 @@ impl ShownTrial {
     /// Trials that are held anyway.
     pub fn all(trials: &[Trial]) -> Vec<ShownTrial> {
         let mut shown = ShownTrials::default();
-        trials.iter().for_each(|trial| shown.push(trial));
+        trials.iter().for_each(|trial| shown.push(trial.into()));
         shown.finish()
     }
 

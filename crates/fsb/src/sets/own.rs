@@ -57,7 +57,7 @@ struct Latencies {
     latency: BTreeMap<String, String>,
 }
 
-impl Line for Latencies {
+impl Line<'_> for Latencies {
     fn schema(&self) -> &str {
         &self.schema
     }

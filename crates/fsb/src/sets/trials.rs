@@ -117,7 +117,7 @@ struct Observed {
     memory_limit: Option<Value>,
 }
 
-impl Line for Compared {
+impl Line<'_> for Compared {
     fn schema(&self) -> &str {
         &self.schema
     }

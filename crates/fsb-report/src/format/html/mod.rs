@@ -3,15 +3,18 @@
 //! Every finding and number stands in the page as text and tables; scripts only add charts, drawn by Plotly from JSON
 //! that lies beside them. The page forbids itself any request by a Content-Security-Policy.
 
+use std::cell::Cell;
+use std::iter;
+
 use askama::Template;
 use fsb_analysis::Outcome;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::member::Format;
 use crate::chart;
 use crate::mark;
 use crate::page::block::{Block, Blocks, Opening, Section};
-use crate::page::escape::script_safe;
+use crate::page::escape::ScriptSafe;
 use crate::page::table::{Table, TableCell, TableRow};
 use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
@@ -34,7 +37,7 @@ const WARNINGS: usize = 5;
 #[template(path = "page.html")]
 struct Page<'a> {
     view: &'a View<'a>,
-    sections: Vec<Section>,
+    sections: Vec<PageSection>,
     /// Where the rows begin.
     first_row: String,
     /// How many charts there are, and what draws them.
@@ -43,7 +46,26 @@ struct Page<'a> {
     /// What draws surfaces, where there are any.
     plotly_3d: Option<&'static str>,
     /// The trials, for programs.
-    data: Option<String>,
+    data: Option<ScriptSafe<Data<'a>>>,
+}
+
+/// A section as markup.
+struct PageSection {
+    id: String,
+    title: String,
+    is_row: bool,
+    charts: usize,
+    /// Empty once the page has it.
+    body: Cell<String>,
+}
+
+impl From<Section> for PageSection {
+    fn from(section: Section) -> PageSection {
+        let body = Blocks(&section.blocks).render().expect("writing to a string does not fail");
+        let charts = section.blocks.iter().map(Block::charts).sum();
+        let Section { id, title, is_row, .. } = section;
+        PageSection { id, title, is_row, charts, body: Cell::new(body) }
+    }
 }
 
 /// The whole page.
@@ -51,10 +73,10 @@ pub fn render(report: &Report<'_>) -> String {
     let readable = report.readable();
     let view = readable.view();
     let opening = readable.opening(&view);
-    let mut sections = vec![overview(&view, opening)];
-    sections.extend(readable.sections(&view));
-    sections.push(Section::new("method", "Method", vec![Block::Method(view.method.clone())]));
-    let charts = sections.iter().flat_map(|section| &section.blocks).map(Block::charts).sum();
+    let method = Section::new("method", "Method", vec![Block::Method(view.method.clone())]);
+    let sections = iter::once(overview(&view, opening)).chain(readable.sections(&view)).chain([method]);
+    let sections: Vec<PageSection> = sections.map(PageSection::from).collect();
+    let charts = sections.iter().map(|section| section.charts).sum();
     let has_surface = sections.iter().any(|section| section.id == "surfaces");
     let first_row = sections.iter().find(|section| section.is_row).map(|section| section.id.clone());
     let page = Page {
@@ -64,7 +86,7 @@ pub fn render(report: &Report<'_>) -> String {
         charts,
         plotly: PLOTLY,
         plotly_3d: has_surface.then_some(PLOTLY_3D),
-        data: readable.trials().map(data),
+        data: readable.trials().map(|trials| ScriptSafe(Data(trials))),
     };
     page.render().expect("writing to a string does not fail") + "\n"
 }
@@ -103,20 +125,29 @@ fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
 }
 
 /// The numbers of the page for programs: of every measured trial with a value, the one that targets are compared by.
-fn data(trials: &[ShownTrial]) -> String {
-    #[derive(Serialize)]
-    struct Line<'a> {
-        target: &'a str,
-        workload: &'a str,
-        block: u32,
-        order: u32,
-        metric: &'a str,
-        value: f64,
-        unit: &'static str,
+struct Data<'a>(&'a [ShownTrial]);
+
+impl Serialize for Data<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().filter(|trial| trial.counts()).filter_map(DataLine::of))
     }
-    fn line(trial: &ShownTrial) -> Option<Line<'_>> {
+}
+
+#[derive(Serialize)]
+struct DataLine<'a> {
+    target: &'a str,
+    workload: &'a str,
+    block: u32,
+    order: u32,
+    metric: &'a str,
+    value: f64,
+    unit: &'static str,
+}
+
+impl DataLine<'_> {
+    fn of(trial: &ShownTrial) -> Option<DataLine<'_>> {
         let primary = trial.primary()?;
-        Some(Line {
+        Some(DataLine {
             target: &trial.what.target,
             workload: &trial.what.workload,
             block: trial.block,
@@ -126,7 +157,6 @@ fn data(trials: &[ShownTrial]) -> String {
             unit: primary.kind.unit.name(),
         })
     }
-    script_safe(&trials.iter().filter(|trial| trial.counts()).filter_map(line).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
