@@ -323,6 +323,12 @@ mod tests {
                 for call in calls {
                     let parsed = tree().try_get_matches_from(&call);
                     assert!(parsed.is_ok(), "{name}: {call:?}: {}", parsed.unwrap_err());
+                    // clap passes the options of IOzone on as they are.
+                    if call[1] == "iozone" {
+                        let options = call[2..].iter().map(OsString::from);
+                        let parsed = fsb_compat::iozone::parse(options, String::new());
+                        assert!(parsed.is_ok(), "{name}: {call:?}: {}", parsed.unwrap_err());
+                    }
                 }
             }
         }

@@ -121,7 +121,7 @@ pub struct Arguments {
     /// User that workers run as [default: the invoking user, or nobody]
     #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
     uid: Option<u32>,
-    /// Group that workers run as [default: that of the user]
+    /// Group that workers run as [default: that of the invoking user, or nogroup]
     #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
     gid: Option<u32>,
     /// Run workers as root
