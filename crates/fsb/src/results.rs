@@ -12,6 +12,7 @@ use fsb_report::{FORMATS, Format, Report, text, visible};
 use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
+use crate::cli::help::heading;
 use crate::{author, exit, published, sets};
 
 /// The file that `-o` or the run directory gets for a format.
@@ -86,17 +87,17 @@ fn choice_json(choice: &Choice) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(choice)? + "\n")
 }
 
-/// Where results go and in which form.
+/// Destination and format of the report.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Output {
-    /// Form of what is printed: text, csv, json, markdown or html
-    #[arg(long, value_name = "FORMAT", hide = true)]
+    /// Format: text, csv, json, markdown or html
+    #[arg(long, value_name = "FORMAT", hide_short_help = true, help_heading = heading::OUTPUT)]
     pub format: Option<String>,
-    /// Write it to a file; the name's ending implies the form
-    #[arg(short = 'o', long = "output-file", value_name = "FILE", hide = true)]
+    /// Report file; its extension implies the format
+    #[arg(short = 'o', long = "output-file", value_name = "FILE", help_heading = heading::OUTPUT)]
     pub file: Option<PathBuf>,
-    /// Say how long the slowest operations took
-    #[arg(long, hide = true)]
+    /// Print the latencies of the slowest operations
+    #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
     pub tails: bool,
 }
 

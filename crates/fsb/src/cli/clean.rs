@@ -2,25 +2,25 @@
 
 use clap::Args;
 
-use super::COMPACT_HELP;
 use crate::exit;
 use crate::front;
 use crate::results::print;
 
-const MORE: &str = "\
-A killed run's mounts, loop devices, images and processes go with it. What the kernel does not take
-back (a setting, swap, a service, a directory of fsb's own) is undone by the run's watcher; where that
-was killed too, or the power failed, it stands in the undo ledger.
+const EXAMPLES: &str = "\
 Examples:
-  sudo fsb clean            undo it
-  sudo fsb clean --list     only say what would be undone
+  sudo fsb clean            undo the changes of killed runs
+  sudo fsb clean --list     list them only
   sudo fsb clean && sudo fsb run ext4 xfs";
 
-/// Undo what killed runs left behind; every measuring run does so before it begins
+/// Undo the changes that killed runs left behind
+///
+/// The kernel removes mounts, loop devices, images and processes of a killed run. The watcher of the run reverts other
+/// changes: settings, swap, services and directories. If the watcher was killed too, or the power failed, the undo ledger
+/// still lists them. Each measuring run cleans up first.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Only say what would be undone
+    /// List the changes, do not undo them
     #[arg(long)]
     list: bool,
 }

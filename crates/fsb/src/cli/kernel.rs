@@ -7,57 +7,52 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use fsb_report::visible;
 use fsb_vm::kernel::{self, Kernel};
 
-use super::COMPACT_HELP;
 use crate::author;
 use crate::exit;
 use crate::progress::say;
 use crate::results::print;
 use crate::signals::{Second, Signals};
 
-const MORE: &str = "\
+const EXAMPLES: &str = "\
 Examples:
-  fsb kernel list                            those of this host and those fetched, newest first
-  fsb kernel fetch linux-image-amd64         Debian's newest, into the user's cache, without root
-  fsb kernel fetch linux-image-6.12-amd64    the backported one
+  fsb kernel list                            host's and fetched kernels
+  fsb kernel fetch linux-image-amd64         the newest of Debian, without root
+  fsb kernel fetch linux-image-6.12-amd64    a backported one
   fsb run ext4 xfs --in vm --kernel 6.1 --kernel 6.12";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
   fsb kernel list
-  fsb run ext4 --in vm                       with the first that can be used, the host's own before all
-  fsb run ext4 --in vm --kernel 6.1          with the newest of the 6.1s
-  fsb run ext4 --in vm --kernel IMAGE:DIRECTORY
-                                             with that bzImage and the modules in that directory
-  fsb run ext4 --in vm --kernel ~/linux      where a kernel was built, with the modules built there";
+  fsb run ext4 --in vm                           the host's, or the first usable
+  fsb run ext4 --in vm --kernel 6.1              the newest 6.1
+  fsb run ext4 --in vm --kernel IMAGE:DIRECTORY  an image and its modules
+  fsb run ext4 --in vm --kernel ~/linux          a build tree and its modules";
 
 const FETCH_EXAMPLES: &str = "\
-A metapackage is followed to the image that it stands for; drivers that no guest has a device for
-are left out. Nothing is installed.
 Examples:
   fsb kernel fetch linux-image-amd64
   fsb kernel fetch linux-image-6.1.0-50-amd64
   fsb kernel fetch ./linux-image-6.12.117_amd64.deb";
 
-/// List or fetch the kernels that micro-VMs boot (fsb run --in vm)
+/// List or fetch the kernels that micro-VMs boot
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = HELP, disable_help_subcommand = true)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
-/// As [`COMPACT_HELP`], with the subcommands.
-const HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\nCommands:\n{subcommands}\n\n{options}{after-help}";
-
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the kernels of this host and those fetched
-    #[command(after_help = LIST_EXAMPLES, help_template = COMPACT_HELP)]
+    /// List the kernels of this host and the fetched ones
+    #[command(after_help = LIST_EXAMPLES)]
     List,
     /// Fetch a kernel from a Debian package, without root
-    #[command(after_help = FETCH_EXAMPLES, help_template = COMPACT_HELP)]
+    ///
+    /// Follows a metapackage to its image package and leaves out drivers for devices that no guest has. Installs nothing.
+    #[command(after_help = FETCH_EXAMPLES)]
     Fetch {
-        /// The package's name, for apt-get download; or the path of a .deb
+        /// Name of the package for apt-get download, or path of a .deb
         #[arg(value_name = "PACKAGE")]
         package: String,
     },

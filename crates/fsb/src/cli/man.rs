@@ -1,4 +1,4 @@
-//! `fsb man`: manual pages from the same description as `--help`, for whoever makes a package.
+//! `fsb man`: manual pages for packages, from the same definition as `--help`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,20 +6,19 @@ use anyhow::Context;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use super::COMPACT_HELP;
 use crate::exit;
 
-const MORE: &str = "\
+const EXAMPLES: &str = "\
 Examples:
-  fsb man /usr/local/share/man/man1     for all users of this machine
-  fsb man ~/.local/share/man/man1       for one
-  fsb man . && man -l ./fsb-run.1       to look at";
+  fsb man /usr/local/share/man/man1  for all users of this machine
+  fsb man ~/.local/share/man/man1    for one user
+  fsb man . && man -l ./fsb-run.1    to read one";
 
-/// Write manual pages into a directory: fsb.1, and one a subcommand
+/// Write manual pages into a directory: fsb.1 and one per subcommand
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Where they go; it is made if it is missing
+    /// Directory of the pages; fsb creates it if it is missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
@@ -28,7 +27,7 @@ pub struct Arguments {
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let directory = &arguments.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let mut root = super::unabridged();
+    let mut root = super::documented();
     root.build();
     write(&root, directory)?;
     Ok(exit::DONE)
@@ -43,7 +42,8 @@ fn write(command: &Command, directory: &Path) -> anyhow::Result<()> {
     subcommands().try_for_each(|inner| write(inner, directory))
 }
 
-fn page(command: &Command) -> anyhow::Result<Vec<u8>> {
+/// Renders the page of a command.
+pub fn page(command: &Command) -> anyhow::Result<Vec<u8>> {
     let man = Man::new(command.clone()).manual("FSBench");
     let mut text = Vec::new();
     man.render_title(&mut text)?;
@@ -56,25 +56,30 @@ fn page(command: &Command) -> anyhow::Result<Vec<u8>> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
     }
-    // Lines of examples keep their breaks.
     text.extend(verbatim(command));
     Ok(text)
 }
 
-/// As `--help` has it: the usage that a command states itself.
+/// Renders the usage as in `--help`.
 fn synopsis(command: &Command) -> Vec<u8> {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim();
     format!(".SH SYNOPSIS\n{}\n", escaped(usage)).into_bytes()
 }
 
+/// Renders the sections after the options, such as the examples, with their line breaks.
 fn verbatim(command: &Command) -> Vec<u8> {
     let Some(after) = command.get_after_help() else { return Vec::new() };
-    let lines: String = after.to_string().lines().map(|line| escaped(line) + "\n").collect();
-    format!(".SH NOTES AND EXAMPLES\n.nf\n{lines}.fi\n").into_bytes()
+    let after = after.to_string();
+    let sections = after.split("\n\n").filter_map(|section| section.split_once(":\n"));
+    let section = |(title, text): (&str, &str)| {
+        let lines: String = text.lines().map(|line| escaped(line) + "\n").collect();
+        format!(".SH {}\n.nf\n{lines}.fi\n", title.to_uppercase())
+    };
+    sections.map(section).collect::<String>().into_bytes()
 }
 
-/// A line that troff prints as it is. A dot or an apostrophe at its beginning would be a command.
+/// Escapes a line for troff. A dot or an apostrophe at its beginning would be a command.
 fn escaped(line: &str) -> String {
     let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
     format!("{guard}{}", line.replace('\\', "\\e").replace('-', "\\-"))

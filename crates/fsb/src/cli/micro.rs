@@ -16,6 +16,7 @@ use fsb_model::units::show_seconds;
 use fsb_model::{Outcome, Trial};
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 
+use super::help::heading;
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::Progress;
@@ -25,20 +26,33 @@ use crate::{author, exit, results};
 /// Where settings are read from, in the current directory.
 const SETTINGS: &str = "settings.ini";
 
-/// Options that help names without a line of their own.
-const BRIEFLY: [&str; 8] = ["output", "benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
+/// Options of the complete help page only.
+const RARE: [&str; 7] = ["benchmark", "uid", "gid", "forceRootUser", "minLogLevel", "sink", "logFile"];
 
 /// Ours, and no setting of the 2023 tool's.
 const CONCURRENT: &str = "allow-concurrent";
 
-const MORE: &str = "\
-Also: --benchmark NAME, --uid ID, --gid ID, --force-root-user, --log-file FILE,
---sink console,file, --min-log-level debug|info|warning|error, --allow-concurrent
-Names are the 2023 tool's, or in lower case; settings.ini here is read first.
+const ABOUT: &str = "Micro-benchmark one directory, with the options of the 2023 tool";
+
+const DETAILS: &str = "\
+Measures the mean time of an iteration, cycle by cycle. Option names are the 2023 tool's (--fileCount) or lower-case \
+(--file-count). fsb reads settings.ini in the working directory first.";
+
+const EXAMPLES: &str = "\
 Examples:
   fsb micro create --output /srv/data --fileCount 1000
   fsb micro read --output /srv/data --blockSize 4 --random --exportOutput r.csv
   fsb micro --benchmark write --output /srv/data --iterations 20 --multiThreaded";
+
+/// Returns the heading of an option on the complete help page.
+fn heading_of(key: &str) -> &'static str {
+    match key {
+        "output" | "benchmark" | "fileCount" | "blockSize" | "blockCount" | "random" => heading::WORKLOAD,
+        "iterations" | "runCount" | "useWarmup" | "warmupCycleCount" => heading::TIME,
+        "exportOutput" | "minLogLevel" | "sink" | "logFile" => heading::OUTPUT,
+        _ => heading::MACHINE,
+    }
+}
 
 /// What was typed; what it means is [`Options`].
 #[derive(Debug)]
@@ -52,13 +66,12 @@ impl Args for Arguments {
         let benchmark = Arg::new("operation").value_name("create|read|write").conflicts_with("benchmark");
         let concurrent = Arg::new(CONCURRENT).long(CONCURRENT).action(ArgAction::SetTrue);
         let command = command
-            .about("Micro-benchmark one directory: mean time of an iteration, cycle by cycle")
-            .arg(benchmark.hide(true))
-            .arg(concurrent.hide(true).help("Measure although another run does: both say so"))
+            .about(ABOUT)
+            .long_about(format!("{ABOUT}\n\n{DETAILS}"))
+            .arg(benchmark.help("Operation to measure").hide_short_help(true))
             .override_usage("fsb micro create|read|write --output DIR [OPTIONS]")
-            .help_template(super::COMPACT_HELP)
-            .after_help(MORE);
-        KEYS.iter().fold(command, |command, key| {
+            .after_help(EXAMPLES);
+        let command = KEYS.iter().fold(command, |command, key| {
             let mut arg =
                 Arg::new(key.name).long(kebab(key.name)).alias(key.name).value_name(key.value).help(key.about);
             if key.name != kebab(key.name) {
@@ -67,8 +80,10 @@ impl Args for Arguments {
             if key.is_switch() {
                 arg = arg.num_args(0..=1).default_missing_value("true");
             }
-            command.arg(arg.hide(BRIEFLY.contains(&key.name)))
-        })
+            command.arg(arg.help_heading(heading_of(key.name)).hide_short_help(RARE.contains(&key.name)))
+        });
+        let help = "Measure although another fsb measures";
+        command.arg(concurrent.help(help).help_heading(heading::MACHINE).hide_short_help(true))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

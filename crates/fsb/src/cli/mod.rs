@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod export;
 mod filebench;
+pub mod help;
 pub mod iozone;
 mod kernel;
 mod list;
@@ -23,73 +24,65 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use fsb_model::nearest;
 use fsb_report::visible;
 
+use self::help::{Page, page, unabridged};
 use crate::columns;
 use crate::exit;
 use crate::progress::say;
 
-/// Compare Linux file systems: measure fairly, say which is faster and how surely
+/// Compare the speed of Linux file systems, with confidence intervals
 #[derive(Debug, Parser)]
-#[command(name = "fsb", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES,
-    help_template = ROOT_HELP)]
+#[command(name = "fsb", version, disable_version_flag = true, max_term_width = 100, disable_help_subcommand = true, after_help = SHORT_NOTE,
+    after_long_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Print version
+    #[arg(short = 'V', long, action = ArgAction::Version, hide_short_help = true)]
+    version: Option<bool>,
 }
 
-/// As [`COMPACT_HELP`], with the subcommands.
-const ROOT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{subcommands}{after-help}";
+const SHORT_NOTE: &str = "\
+Example: sudo fsb run ext4 xfs btrfs
+'fsb COMMAND -h' shows its options, 'fsb --help' shows examples and exit codes";
 
 const EXAMPLES: &str = "\
+Examples:
   sudo fsb run ext4 xfs btrfs        which is faster, by how much, how surely
   fsb run /srv/data                  a directory as it is, without root
   fsb compare old.json new.json      results of fio, IOzone and others
-Exit: 0 done, 1 gate failed, 2 wrong request, 3 machine cannot, 4 trials failed (also: -h, -V)";
 
-/// Where run directories go unless `--out` says otherwise.
+Exit codes:
+  0  done
+  1  a set is slower than the baseline (--fail-if)
+  2  the request is wrong
+  3  the machine lacks a tool, a privilege or space
+  4  some trials failed";
+
+/// Parent directory of run directories, unless `--out` names one.
 pub const RESULTS: &str = "fsb-results";
-
-/// Help in few lines: options without their own heading, for the whole must fit a terminal.
-const COMPACT_HELP: &str = "{about-with-newline}{usage-heading} {usage}\n\n{options}{after-help}";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure targets against each other, or run a plan
     Run(Box<run::Arguments>),
-    /// Find the fastest of many file systems and options
     Choose(Box<choose::Arguments>),
-    /// Micro-benchmark one directory, with the options of the 2023 tool
     Micro(micro::Arguments),
-    /// Measure a file with IOzone's options, operations and output
     Iozone(iozone::Arguments),
-    /// Simulate a mail server with PostMark's commands and report
     Postmark(postmark::Arguments),
-    /// Do what a filebench file says, with its results
     Filebench(filebench::Arguments),
-    /// Compare sets of results, ours or other tools'
     Compare(compare::Arguments),
-    /// Write a plan for another tool, such as fio
     Export(export::Arguments),
-    /// Show a run again, in any form
     Report(report::Arguments),
-    /// Record a program's file calls, to replay them elsewhere
     Record(record::Arguments),
-    /// Show, reduce and import traces of programs
     Trace(trace::Arguments),
-    /// List what fsb knows: file systems, media, workloads, suites, …
     List(list::Arguments),
-    /// Say what this machine can measure and what would disturb it
     Doctor(doctor::Arguments),
-    /// List or fetch the kernels that micro-VMs boot
     Kernel(kernel::Arguments),
-    /// Undo what a killed run left behind
     Clean(clean::Arguments),
-    /// Print completions for bash, zsh or fish
     Completions(completions::Arguments),
-    /// Write manual pages into a directory
     #[command(hide = true)]
     Man(man::Arguments),
 }
@@ -137,26 +130,21 @@ fn ends_with_dashes(arguments: &[OsString]) -> bool {
 }
 
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let matches = tree().try_get_matches_from(arguments).map_err(suggesting)?;
+    let matches = page(tree(), Page::asked_by(arguments)).try_get_matches_from(arguments).map_err(suggesting)?;
     Cli::from_arg_matches(&matches)
 }
 
-/// The whole command line, from which help, completions and manual pages come.
+/// Returns the definition of the command line. Parser, help, completions and manual pages come from it.
 fn tree() -> clap::Command {
-    Cli::command()
+    help::with_help(Cli::command())
 }
 
-/// The same for manual pages and completions: with the options that help names in a line of text only, for there is room
-/// for them, and without the subcommands that are hidden.
-fn unabridged() -> clap::Command {
-    let shown = |argument: clap::Arg| {
-        let told = argument.get_help().is_some();
-        argument.hide(!told)
-    };
+/// Returns the definition for manual pages and completions, without hidden subcommands.
+fn documented() -> clap::Command {
     let tree = tree();
     let visible = tree.get_subcommands().filter(|command| !command.is_hide_set());
-    let visible: Vec<_> = visible.map(|command| command.clone().mut_args(shown)).collect();
-    // clap takes no subcommand away again.
+    let visible: Vec<_> = visible.cloned().map(unabridged).collect();
+    // clap cannot remove a subcommand.
     clap::Command::new("fsb")
         .about(tree.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))
@@ -212,49 +200,152 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// Forms and files are what the command is for.
-    #[test]
-    fn help_of_report_names_form_and_file() {
-        let mut root = Cli::command();
-        root.build();
-        let help = root.find_subcommand("report").cloned().expect("a subcommand").render_help().to_string();
-        assert!(help.contains("--format <FORMAT>") && help.contains("-o, --output-file <FILE>"), "{help}");
+    /// Renders the help of a command at 80 columns.
+    fn text(command: &clap::Command) -> String {
+        command.clone().term_width(80).render_help().to_string()
     }
 
-    /// A terminal has 24 lines: help that scrolls away teaches nobody.
-    #[test]
-    fn help_fits_a_terminal_and_has_three_examples() {
-        let mut root = Cli::command();
+    /// Returns `fsb` and all its subcommands, as prepared for a page, with their full names.
+    fn commands(page: Page) -> Vec<(String, clap::Command)> {
+        fn collect(command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
+            found.push((command.get_bin_name().unwrap_or(command.get_name()).to_owned(), command.clone()));
+            command.get_subcommands().for_each(|inner| collect(inner, found));
+        }
+        let mut root = super::page(tree(), page);
         root.build();
-        let names: Vec<_> = root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-        let mut commands = vec![root.clone()];
-        commands.extend(names.iter().filter_map(|name| root.find_subcommand(name).cloned()));
-        let inner: Vec<_> = commands[1..].iter().flat_map(|command| command.get_subcommands().cloned()).collect();
-        commands.extend(inner);
-        for mut command in commands {
-            let help = command.render_help().to_string();
-            let lines = help.lines().count();
-            assert!(lines <= 24, "{}: {lines} lines\n{help}", command.get_name());
-            // Many terminals have 80 columns.
-            if ["fsb", "run"].contains(&command.get_name()) {
-                let narrow = command.clone().term_width(80).render_help().to_string();
-                assert!(narrow.lines().count() <= 25, "{}: in 80 columns\n{narrow}", command.get_name());
+        let mut found = Vec::new();
+        collect(&root, &mut found);
+        assert!(found.len() > 20, "{}", found.len());
+        found
+    }
+
+    fn page_of(name: &str, page: Page) -> String {
+        let commands = commands(page);
+        text(&commands.iter().find(|(found, _)| found == name).expect("a command").1)
+    }
+
+    #[test]
+    fn pages_of_fsb_and_run_match_their_snapshots() {
+        insta::assert_snapshot!("fsb_short", page_of("fsb", Page::Short));
+        insta::assert_snapshot!("fsb_complete", page_of("fsb", Page::Complete));
+        insta::assert_snapshot!("run_short", page_of("fsb run", Page::Short));
+        insta::assert_snapshot!("run_complete", page_of("fsb run", Page::Complete));
+    }
+
+    #[test]
+    fn short_pages_fit_24_lines_of_80_columns() {
+        for (name, command) in commands(Page::Short) {
+            // `fsb iozone -h` prints IOzone's list of options.
+            if name == "fsb iozone" {
+                continue;
             }
-            if ["postmark", "filebench", "micro", "export"].contains(&command.get_name()) {
-                let narrow = command.clone().term_width(80).render_help().to_string();
-                assert!(narrow.lines().count() <= 24, "{}: in 80 columns\n{narrow}", command.get_name());
-                let wide = narrow.lines().find(|line| line.chars().count() > 80);
-                assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
+            let text = text(&command);
+            assert!(text.lines().count() <= 24, "{name}: {} lines\n{text}", text.lines().count());
+            let wide = text.lines().find(|line| line.chars().count() > 80);
+            assert!(wide.is_none(), "{name}: {wide:?}");
+            let is_abridged = command.get_arguments().any(clap::Arg::is_hide_short_help_set);
+            assert!(!is_abridged || text.contains("--help"), "{name} does not mention --help\n{text}");
+        }
+    }
+
+    #[test]
+    fn complete_pages_show_every_option_in_80_columns() {
+        for (name, command) in commands(Page::Complete) {
+            let text = text(&command);
+            let wide = text.lines().find(|line| line.chars().count() > 80);
+            assert!(wide.is_none(), "{name}: {wide:?}");
+            for argument in command.get_arguments() {
+                let shown = match argument.get_long() {
+                    Some(long) => format!("--{long}"),
+                    None => argument.get_value_names().expect("a value name")[0].to_string(),
+                };
+                let is_word = |line: &str| line.split([' ', '=', '[', ']', '<', '>']).any(|word| word == shown);
+                let listed = text.lines().any(|line| line.starts_with("  ") && is_word(line));
+                assert!(listed, "{name}: {shown} is not in\n{text}");
+                assert!(!argument.is_hide_set() && !argument.is_hide_long_help_set(), "{name}: {shown} is hidden");
+                assert!(argument.get_help().is_some(), "{name}: {shown} has no help");
             }
-            let wide = help.lines().find(|line| line.chars().count() > 100);
-            assert!(wide.is_none(), "{}: {wide:?}", command.get_name());
-            let examples = help.lines().filter(|line| line.starts_with("  ") && line.contains("fsb ")).count();
-            assert!(examples >= 3, "{}: {examples} examples\n{help}", command.get_name());
-            for option in command.get_opts().filter_map(|option| option.get_long()) {
-                assert!(
-                    help.contains(&format!("--{option}")) || option == "output-file",
-                    "--{option} is not in\n{help}"
-                );
+        }
+    }
+
+    #[test]
+    fn help_flags_choose_the_page() {
+        let printed = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            parse(&words).map(|_| ()).expect_err("help").to_string()
+        };
+        assert!(!printed("fsb run -h").contains("--mkfs-defaults"));
+        assert!(printed("fsb run --help").contains("--mkfs-defaults"));
+        assert!(printed("fsb run --help").contains("Time and precision:"));
+        assert!(printed("fsb --help").contains("Exit codes:"));
+    }
+
+    /// Splits a shell line at pipes, lists and redirections, and returns its calls of fsb.
+    fn calls(line: &str) -> Vec<Vec<String>> {
+        let mut calls = Vec::new();
+        let mut words = Vec::new();
+        for word in shlex::split(line).expect("a shell line").into_iter().chain(["|".to_owned()]) {
+            if let Some(inner) = word.strip_prefix("$(").and_then(|word| word.strip_suffix(')')) {
+                calls.extend(self::calls(inner));
+            }
+            let ends_list = word.ends_with(';');
+            if ends_list {
+                words.push(word.trim_end_matches(';').to_owned());
+            }
+            match ends_list || ["|", "&&"].contains(&word.as_str()) {
+                true => calls.push(std::mem::take(&mut words)),
+                false => words.push(word),
+            }
+        }
+        for call in &mut calls {
+            call.truncate(call.iter().position(|word| word == ">").unwrap_or(call.len()));
+            if call.first().is_some_and(|word| word == "sudo") {
+                call.remove(0);
+            }
+        }
+        calls.retain(|call| call.first().is_some_and(|word| word == "fsb"));
+        calls
+    }
+
+    #[test]
+    fn examples_are_indented_alike_and_parse() {
+        for (name, command) in commands(Page::Complete) {
+            let text = text(&command);
+            let section = text.lines().skip_while(|line| *line != "Examples:").skip(1);
+            let lines: Vec<&str> = section.take_while(|line| !line.is_empty()).collect();
+            assert!(lines.len() >= 3, "{name}: {} examples\n{text}", lines.len());
+            for line in lines {
+                let example = line.strip_prefix("  ").filter(|example| !example.starts_with(' '));
+                let example = example.unwrap_or_else(|| panic!("{name}: indentation of {line:?}"));
+                let (shell, _comment) = example.split_once("  ").unwrap_or((example, ""));
+                let calls = calls(shell);
+                assert!(!calls.is_empty(), "{name}: {line:?} does not call fsb");
+                for call in calls {
+                    let parsed = tree().try_get_matches_from(&call);
+                    assert!(parsed.is_ok(), "{name}: {call:?}: {}", parsed.unwrap_err());
+                    // clap passes the options of IOzone on as they are.
+                    if call[1] == "iozone" {
+                        let options = call[2..].iter().map(OsString::from);
+                        let parsed = fsb_compat::iozone::parse(options, String::new());
+                        assert!(parsed.is_ok(), "{name}: {call:?}: {}", parsed.unwrap_err());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn manual_pages_hold_every_option() {
+        let mut root = documented();
+        root.build();
+        for command in root.get_subcommands().flat_map(|command| [command].into_iter().chain(command.get_subcommands()))
+        {
+            let page = String::from_utf8(man::page(command).expect("a page")).expect("UTF-8").replace("\\*(Aq", "'");
+            for option in command.get_opts() {
+                let long = format!("\\-\\-{}", option.get_long().expect("a long name").replace('-', "\\-"));
+                let help = option.get_help().expect("help").to_string().replace('-', "\\-");
+                assert!(page.contains(&long), "{}: {long} is not in\n{page}", command.get_name());
+                assert!(page.contains(&help), "{help} is not in\n{page}");
             }
         }
     }

@@ -10,26 +10,24 @@ use fsb_record::{Method, Outcome, RecordError, Request, Subject};
 use fsb_testbed::Caller;
 use fsb_trace::Header;
 
-use super::COMPACT_HELP;
 use crate::progress::say;
 use crate::{author, exit};
 
-const MORE: &str = "\
-Only files below --root are recorded, without their contents: names, sizes, holes.
-The trace says what the program does, and runs again on any target:
-  fsb record -o app.trace -- make -j2       then: fsb trace show app.trace
-  fsb record -o db.trace --root /srv/db --pid 4711      until Ctrl-C
-  fsb record -o app.trace --anonymous -- ./app          names that tell nothing
-  fsb run ext4 xfs --trace app.trace        replays it, with the thought between";
+const EXAMPLES: &str = "\
+Examples:
+  fsb record -o app.trace -- make -j2               a command
+  fsb record -o db.trace --root /srv/db --pid 4711  a process, until Ctrl-C
+  fsb record -o app.trace --anonymous -- ./app      without file names
+  fsb run ext4 xfs --trace app.trace                replay, with think times";
 
 /// How calls are seen.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum By {
-    /// By eBPF where rights and kernel allow it
+    // eBPF if privileges and kernel allow it.
     Auto,
-    /// Each call stops; any user may
+    // Stops the program at each call; needs no privileges.
     Ptrace,
-    /// What reads, writes and syncs does not stop; root
+    // Does not stop the program at reads, writes and syncs; needs root.
     Ebpf,
 }
 
@@ -44,29 +42,32 @@ impl From<By> for Method {
 }
 
 /// Record a program's file calls, to replay them elsewhere
+///
+/// The trace holds the calls on files below --root, with names, sizes and holes, but without contents. 'fsb trace show'
+/// summarizes it, and 'fsb run --trace' replays it on any target.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP, override_usage = "fsb record -o FILE [OPTIONS] [-- COMMAND]")]
+#[command(after_help = EXAMPLES, override_usage = "fsb record -o FILE [OPTIONS] [-- COMMAND…]")]
 pub struct Arguments {
-    /// Where the trace goes
+    /// Trace file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// The directory whose files are recorded [the working directory]
+    /// Directory whose files are recorded [default: the working directory]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// A process that runs already, and all that it made
+    /// Record this running process and its children
     #[arg(long, value_name = "PID", conflicts_with = "command", value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
-    /// How calls are seen
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = By::Auto, hide_possible_values = false)]
+    /// Method: ebpf needs root, ptrace is slower, auto prefers ebpf
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = By::Auto, hide_possible_values = true)]
     by: By,
-    /// Replace names by others that tell nothing
+    /// Replace file names by meaningless ones
     #[arg(long)]
     anonymous: bool,
-    /// Write over a trace that is there
+    /// Overwrite an existing trace
     #[arg(long)]
     overwrite: bool,
-    /// What is run and recorded
-    #[arg(last = true, value_name = "COMMAND", hide = true)]
+    /// Command to run and record
+    #[arg(last = true, value_name = "COMMAND", hide_short_help = true)]
     command: Vec<OsString>,
 }
 

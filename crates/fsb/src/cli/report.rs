@@ -6,24 +6,23 @@ use clap::Args;
 use fsb_report::Report;
 use fsb_report::choice::Choice;
 
-use super::COMPACT_HELP;
 use crate::progress::say;
 use crate::results::{self, Output};
 use crate::{earlier, exit, stored};
 
-const MORE: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   fsb report fsb-results/20261120T150405Z-ext4       the first screen again
   fsb report fsb-results/20261120T150405Z-ext4 -o report.html
   fsb report fsb-results/20261120T150405Z-ext4 --tails
   fsb report fsb-results/20261120T150405Z-ext4 --format csv | column -ts,";
 
-/// Show the run in DIR (text, csv, json, markdown, html), finished or not
+/// Print the report of a run, finished or not
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
-#[command(mut_args(|argument| argument.hide(false)))]
+#[command(after_help = EXAMPLES)]
+#[command(mut_args(|argument| argument.help_heading(None::<&'static str>).hide_short_help(false)))]
 pub struct Arguments {
-    /// A run directory
+    /// Run directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What a shell and a manual reader get from the same description as `--help`; and slips of the finger.
+//! Completions and manual pages, which come from the same definition as `--help`; and suggestions for typing errors.
 
 use std::fs;
 use std::io::Write;
@@ -37,7 +37,7 @@ fn bash_completes_commands_options_and_their_values() {
     assert_eq!(completed("fsb comp"), ["compare", "completions"]);
     assert!(completed("fsb ''").contains(&"run".to_owned()));
     assert!(!completed("fsb ''").contains(&"man".to_owned()), "packagers find it");
-    assert_eq!(completed("fsb run --th"), ["--theta"], "an option that help names in a line of text only");
+    assert_eq!(completed("fsb run --mk"), ["--mkfs-defaults"], "an option of the complete page");
     assert_eq!(completed("fsb compare --fail-if ''"), ["slower"]);
     assert_eq!(completed("fsb kernel f"), ["fetch"]);
 }
@@ -64,14 +64,15 @@ fn every_command_has_a_manual_page_that_troff_takes() {
     expect_code(&fsb(directory.path(), &["man", "pages"]), 0);
     let pages = directory.path().join("pages");
     let listed = stdout(&fsb(directory.path(), &["--help"]));
-    let commands = listed.lines().skip_while(|line| !line.is_empty()).skip(1);
+    let commands = listed.lines().skip_while(|line| *line != "Commands:").skip(1);
     let commands: Vec<&str> = commands.map_while(|line| line.split_whitespace().next()).collect();
     assert!(commands.len() >= 12, "{commands:?}");
     for command in commands {
         assert!(pages.join(format!("fsb-{command}.1")).exists(), "{command} has no page");
     }
     let run = fs::read_to_string(pages.join("fsb-run.1")).unwrap();
-    for needle in ["\\-\\-theta", "sudo fsb run ext4 xfs btrfs", "[NAME=]TARGET…", "| PLAN.toml"] {
+    for needle in ["\\-\\-theta", "sudo fsb run ext4 xfs btrfs", "[NAME=]TARGET…", "| PLAN.toml", "TIME AND PRECISION"]
+    {
         assert!(run.contains(needle), "{needle} in {run}");
     }
     needs_program("groff");

@@ -12,83 +12,84 @@ use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 
 use self::candidates::Raced;
-use super::COMPACT_HELP;
+use super::help::heading;
 use super::run::{CommandArguments, check_words};
 use crate::front::{self, Turn};
 use crate::progress::say;
 use crate::results::{Output, print};
 use crate::{columns, exit};
 
-const MORE: &str = "\
-COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric, --better, \
---cache, --durable, --ok-exit, --writable, --network, --time-limit, --process-limit, --file-limit, --memory-limit
-Also: --mkfs-defaults, --wipe DEVICE, --uid, --gid, --force-root-user, --format F, -o FILE, --quiet, --allow-concurrent
+const EXAMPLES: &str = "\
 Examples:
-  sudo fsb choose ext4 -- git clone -q /srv/linux .     which options for this work
-  sudo fsb choose --suite varmail --budget 30m          all file systems and their options
-  fsb choose ext4 xfs --list --risky                    who would race, and why";
+  sudo fsb choose ext4 -- git clone -q /srv/linux .  best options for a command
+  sudo fsb choose --suite varmail --budget 30m       all file systems
+  fsb choose ext4 xfs --list --risky                 list the candidates";
 
-/// Race file systems with their options: which one is the fastest for a command or a suite.
-/// FS stands for its defaults and a curated list of options, a TARGET with options for itself.
+/// Find the fastest of many file systems and their options
+///
+/// The candidates race with a command or a suite. FS means the file system with its defaults and with each of a curated
+/// list of options; a TARGET with options is one candidate.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP, verbatim_doc_comment)]
-#[command(override_usage = "fsb choose [OPTIONS] [FS | TARGET]… [-- COMMAND]")]
+#[command(after_help = EXAMPLES)]
+#[command(override_usage = "fsb choose [OPTIONS] [FS | TARGET]… [-- COMMAND…]")]
 pub struct Arguments {
-    #[arg(value_name = "TARGET", hide = true)]
+    /// File system or target to race [default: all file systems]
+    #[arg(value_name = "TARGET", hide_short_help = true)]
     targets: Vec<String>,
-    /// What is done, without a command: see 'fsb list suites' [quick]
-    #[arg(long, value_name = "NAME")]
-    suite: Option<String>,
-    /// The most it takes from start to report [10m]
-    #[arg(long, value_name = "TIME", default_value = "10m", hide_default_value = true)]
-    budget: String,
-    /// The smallest difference that matters [3%]
-    #[arg(long, value_name = "P")]
-    theta: Option<String>,
-    /// Race dangerous options, too, such as barriers off
-    #[arg(long)]
+    /// Include dangerous options, such as barriers off
+    #[arg(long, help_heading = heading::TARGETS)]
     risky: bool,
-    /// First tell what each option of one file system contributes
-    #[arg(long)]
+    /// First measure each option of one file system
+    #[arg(long, help_heading = heading::TARGETS)]
     effects: bool,
-    /// Print the candidates with why, and stop
-    #[arg(long)]
+    /// List the candidates and the reasons, and exit
+    #[arg(long, help_heading = heading::TARGETS)]
     list: bool,
-    /// Let each mkfs program choose the geometry by the size of its slice
-    #[arg(long, hide = true)]
+    /// Let each mkfs program choose block size, inodes and journal by the size of its slice
+    #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
     mkfs_defaults: bool,
-    /// Where the image lives [.]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Of the image, a quarter for each of a heat [4G]
-    #[arg(long, value_name = "SIZE")]
-    size: Option<Bytes>,
-    /// New or empty [fsb-results/TIME-choose]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Decides orders and data [a new one, recorded]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    /// Suite to run; see 'fsb list suites' [default: quick]
+    #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
+    suite: Option<String>,
+    /// Seed of orders and data [default: random, recorded]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::WORKLOAD,
+        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Give up what a block device holds
-    #[arg(long, value_name = "DEVICE", hide = true)]
+    /// Time limit, report included
+    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = heading::TIME)]
+    budget: String,
+    /// Smallest difference that matters [default: 3%]
+    #[arg(long, value_name = "P", help_heading = heading::TIME)]
+    theta: Option<String>,
+    /// Directory of the image [default: .]
+    #[arg(long, value_name = "DIR", help_heading = heading::MEDIUM)]
+    dir: Option<PathBuf>,
+    /// Image size, a quarter for each target [default: 4G]
+    #[arg(long, value_name = "SIZE", help_heading = heading::MEDIUM)]
+    size: Option<Bytes>,
+    /// Overwrite the contents of this block device; repeatable
+    #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]
     wipe: Vec<PathBuf>,
+    /// User that workers run as [default: the invoking user, or nobody]
+    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
+    uid: Option<u32>,
+    /// Group that workers run as [default: that of the invoking user, or nogroup]
+    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
+    gid: Option<u32>,
+    /// Run workers as root
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
+    force_root_user: bool,
+    /// Measure although another fsb measures; both results are marked
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
+    allow_concurrent: bool,
+    /// Run directory [default: fsb-results/TIME-choose]
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
+    out: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
-    /// No progress
-    #[arg(long, short, hide = true)]
+    /// Do not show progress
+    #[arg(long, short, hide_short_help = true, help_heading = heading::OUTPUT)]
     quiet: bool,
-    /// User that workers run as
-    #[arg(long, value_name = "ID", hide = true)]
-    uid: Option<u32>,
-    /// Group that workers run as
-    #[arg(long, value_name = "ID", hide = true)]
-    gid: Option<u32>,
-    /// Workers run as root
-    #[arg(long, hide = true)]
-    force_root_user: bool,
-    /// Measure although another run does: both are marked
-    #[arg(long, hide = true)]
-    allow_concurrent: bool,
     #[command(flatten)]
     command: CommandArguments,
 }

@@ -15,7 +15,6 @@ use fsb_model::units::parse_percent;
 use fsb_report::mark;
 use fsb_report::{FORMATS, Format, Report, condition_text, text};
 
-use super::COMPACT_HELP;
 use crate::columns;
 use crate::gate::Judged;
 use crate::progress::say;
@@ -33,41 +32,43 @@ const TEXT: &str = "text";
 /// The form with charts.
 const HTML: &str = "html";
 
-const MORE: &str = "\
-A PATH is a file, a directory, a pattern in quotes, or a run directory of fsb (a set each target).
-Short names of operations are known, too: --detail randrd.
+const EXAMPLES: &str = "\
 Examples:
   fsb compare 'xfs=runs/xfs*.iozone' 'ext4=runs/ext4*.iozone' -o report.html
   fsb compare old=RUN1,RUN2,RUN3 new=RUN4,RUN5,RUN6
   fsb compare xfs/ ext4/ btrfs/ --baseline ext4 --detail random_read
   fsb compare 'old=old*.json' 'new=new*.json' --fail-if slower --theta 5%";
 
-/// Compare sets of results: ours, or of iozone, fio, bonnie++, postmark and filebench
+/// Compare sets of results: fsb's, fio's, IOzone's and others
+///
+/// Reads results of fsb, fio, IOzone, bonnie++, PostMark and filebench. A PATH is a file, a directory, a quoted pattern, or
+/// a run directory of fsb, which holds one set per target.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 #[command(override_usage = "fsb compare [OPTIONS] [NAME=]PATH[,PATH…] …")]
 pub struct Arguments {
-    #[arg(value_name = "SET", required = true, hide = true)]
+    /// Set of results to compare
+    #[arg(value_name = "SET", required = true, hide_short_help = true)]
     sets: Vec<OsString>,
-    /// The set that others are compared with [the first]
+    /// Set that others are compared with [default: the first]
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
-    /// One operation size by size; in html and csv with every value
+    /// Operation to show size by size, such as random_read or randrd; html and csv include every value
     #[arg(long, value_name = "OP")]
     detail: Option<String>,
-    /// The smallest difference that matters
+    /// Smallest difference that matters
     #[arg(long, value_name = "P", default_value = THETA)]
     theta: String,
-    /// Relative standard deviation between runs, where the runs do not show it
+    /// Relative standard deviation between runs, for sets that do not show it
     #[arg(long, value_name = "P")]
     between: Option<String>,
-    /// Exit with 1 where a set is slower than the baseline by more than --theta
+    /// Exit with 1 if a set is slower than the baseline by more than --theta
     #[arg(long, value_name = "slower", hide_possible_values = true)]
     fail_if: Option<FailIf>,
-    /// Form of what is printed: text, csv, json, markdown or html
+    /// Format: text, csv, json, markdown or html
     #[arg(long, value_name = "FORMAT")]
     format: Option<String>,
-    /// Write it to a file; the name's ending implies the form
+    /// Report file; its extension implies the format
     #[arg(short = 'o', long = "output-file", value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -9,7 +9,6 @@ use clap::Args;
 use fsb_report::show::entry;
 use fsb_testbed::doctor::{self, Finding, State};
 
-use super::COMPACT_HELP;
 use crate::columns;
 use crate::exit;
 use crate::progress::say;
@@ -18,21 +17,21 @@ use crate::results::print;
 /// Long enough to hear what comes every few seconds: journals commit every five.
 const LISTEN: Duration = Duration::from_secs(10);
 
-const MORE: &str = "\
+const EXAMPLES: &str = "\
 Examples:
-  fsb doctor                    what can be measured here, what is missing, what would disturb
-  sudo fsb doctor               the same with the privileges that formatting needs
-  sudo fsb doctor --dir /data   whether /data can hold the image, and whether its disk is quiet
-  fsb doctor --quick            without listening for ten seconds";
+  fsb doctor                    check as an unprivileged user
+  sudo fsb doctor               check with the privileges that formatting needs
+  sudo fsb doctor --dir /data   check free space and other activity on /data
+  fsb doctor --quick            skip the ten seconds of watching";
 
-/// Say what this machine can measure, what is missing, and what would disturb a run
+/// Check what this machine can measure and what would interfere
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Where images would live
+    /// Directory of images
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Do not listen for ten seconds to what else the machine does
+    /// Do not watch the machine's other activity for ten seconds
     #[arg(long)]
     quick: bool,
 }

@@ -11,7 +11,6 @@ use fsb_model::{Bytes, nearest};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, typed};
 
-use super::COMPACT_HELP;
 use super::plan_text::{is_plan, read_plan};
 use crate::author::{self, author};
 use crate::columns;
@@ -19,42 +18,44 @@ use crate::exit;
 use crate::front;
 use crate::results::print;
 
-const MORE: &str = "\
-Of each row the tool does what fsb measures: units from the same starting state.
-Rows that the tool cannot do are named, with the reason. The script beside makes,
-mounts and undoes targets with the commands that fsb uses.
+const EXAMPLES: &str = "\
 Examples:
   fsb export fio --suite quick               for any directory: quick-fio/
-  fsb export fio ext4 xfs --size 1G -o jobs  on targets as of 'fsb run'
-  fsb export fio database.toml               what a plan says";
+  fsb export fio ext4 xfs --size 1G -o jobs  on the targets of 'fsb run'
+  fsb export fio database.toml               the workloads of a plan";
 
-/// Write a plan for another tool: its own files, and a script that makes targets
+/// Export a plan for another tool, such as fio
+///
+/// Writes the job files of the tool and a script that makes, mounts and removes the targets with the commands that fsb
+/// uses. Each case does what fsb measures, from the same starting state. fsb names the cases that the tool cannot run,
+/// with the reason.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 #[command(override_usage = "fsb export [OPTIONS] TOOL [NAME=]TARGET… | PLAN.toml")]
 pub struct Arguments {
-    /// For whom: see 'fsb list exporters'
-    #[arg(value_name = "TOOL", hide = true)]
+    /// Tool to export for; see 'fsb list exporters'
+    #[arg(value_name = "TOOL", hide_short_help = true)]
     tool: String,
-    #[arg(value_name = "TARGET", hide = true)]
+    /// File system, directory or plan, as for 'fsb run'
+    #[arg(value_name = "TARGET", hide_short_help = true)]
     targets: Vec<String>,
-    /// What is done: see 'fsb list suites' [quick]
+    /// Suite to export; see 'fsb list suites' [default: quick]
     #[arg(long, value_name = "NAME")]
     suite: Option<String>,
-    /// Of the image; files scale with it [2G]
+    /// Image size; file sizes scale with it [default: 2G]
     #[arg(long, value_name = "SIZE")]
     size: Option<Bytes>,
-    /// Units of each row [16]
-    #[arg(long, value_name = "N", default_value_t = 16, hide_default_value = true,
+    /// Units of each case
+    #[arg(long, value_name = "N", default_value_t = 16,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     units: u64,
-    /// Decides orders and data [a new one]
+    /// Seed of orders and data [default: random]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Where the script makes images [.]
+    /// Directory in which the script makes images [default: .]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Where files go [PLAN-TOOL]
+    /// Directory of the exported files [default: PLAN-TOOL]
     #[arg(short = 'o', long = "output-dir", value_name = "DIR")]
     output: Option<PathBuf>,
 }

@@ -14,49 +14,50 @@ use clap::Args;
 use fsb_compat::filebench::wml::{self, Reading, Script};
 use fsb_input::LARGEST_SCRIPT;
 
-use crate::cli::COMPACT_HELP;
 use crate::exit;
 use crate::front::Turn;
 use crate::progress::say;
 
-const MORE: &str = "\
-FILE.f is in filebench's workload language (1.4, 1.5): set, eventgen, echo, run,
-psrun, cvar, randvar, define fileset|file|process|flowop; what is not supported
-is said by line. Sizes and picks are ours; waiting and limits are filebench's.
-Files are made in a directory of their own in $dir, and go when a run ends; what
-a killed one leaves, the next fsb or 'fsb clean' removes.
+const EXAMPLES: &str = "\
 Examples:
-  fsb filebench varmail.f                  as written: in its $dir, for its time
+  fsb filebench varmail.f                              as written in the file
   fsb filebench --dir /srv/data --seconds 10 oltp.f    elsewhere, and shorter
-  fsb filebench --set nfiles=500 fileserver.f > a.txt  a variable of the file
-  fsb compare a.txt b.txt                  results, ours and filebench's";
+  fsb filebench --set nfiles=500 fileserver.f > a.txt  with another variable
+  fsb compare a.txt b.txt                              compare with filebench";
 
-/// Do what a filebench file says, and print results as filebench does
+/// Run a filebench workload file and print filebench's results
+///
+/// Reads the workload language of filebench 1.4 and 1.5: set, eventgen, echo, run, psrun, cvar, randvar, define
+/// fileset|file|process|flowop. Unsupported statements are reported with their lines. fsb draws sizes and files with its
+/// own generator; waits and limits are filebench's.
+///
+/// fsb makes the files in a new directory in $dir and removes it at the end. After a kill, the next fsb or 'fsb clean'
+/// removes it.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A file of filebench's workload language
+    /// Workload file
     #[arg(value_name = "FILE.f")]
     file: PathBuf,
-    /// Where files are made, instead of the file's $dir
+    /// Directory for files [default: $dir of FILE.f]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How long each run lasts, instead of what the file says
+    /// Length of each run in seconds [default: that of FILE.f]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_592_000))]
     seconds: Option<u64>,
-    /// Another value of a variable, such as nfiles=500
+    /// Set a variable, such as nfiles=500; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Compare what is read with what was written
+    /// Compare the data read with the data written
     #[arg(long)]
     verify: bool,
-    /// Decides sizes, picks and contents [1]
-    #[arg(long, value_name = "N", default_value_t = 1, hide_default_value = true)]
+    /// Seed of sizes, choices and contents
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// No progress
+    /// Do not show progress
     #[arg(long, short)]
     quiet: bool,
-    /// Run although another fsb measures: both are disturbed
+    /// Run although another fsb measures; both results are affected
     #[arg(long)]
     allow_concurrent: bool,
 }

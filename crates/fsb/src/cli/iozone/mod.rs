@@ -20,36 +20,37 @@ use std::ffi::OsString;
 use clap::{ArgAction, Args};
 use fsb_compat::iozone::{self, Request, print};
 
+use crate::cli::help::{Page, page};
 use crate::exit;
 use crate::results;
 
 pub use pass::Passes;
 
-const MORE: &str = "\
-Options are IOzone's: -a -A -z -R -b FILE -i N -n -g -y -q -s -r SIZE -f FILE -F FILES -t -l -u N
-  -T -I -o -e -c -w -U MOUNT -B -D -G -H -k N -j N -O -N -M -x -V N -W -p -S KB -L BYTES -P CPU
-  -Q -C -v -+n -+p PERCENT -+u -+d -+D. 'fsb iozone -h' says what each does; others are refused.
-Ours is --repeat-until TIME: each operation is repeated until its times sum to TIME (100ms), for
-  rates that one pass is too short for (IOzone measures once), and --allow-concurrent.
-Files are overwritten and removed as IOzone does it. Output is IOzone's: 'fsb compare' reads it.
+const EXAMPLES: &str = "\
 Examples:
-  fsb iozone -a -g 64m -f /srv/data/f                 all operations, files of 64 kB to 64 MB
-  fsb iozone -s 1g -r 1m -i 0 -i 1 -e -f /srv/data/f  durable write, read, one size
-  fsb iozone -t 4 -s 256m -r 64k -i 0 -F a b c d      four processes together
-  sudo fsb iozone -I -a -i 0 -i 2 -f /mnt/x/f         past the page cache";
+  fsb iozone -a -g 64m -f /srv/data/f                 all operations
+  fsb iozone -s 1g -r 1m -i 0 -i 1 -e -f /srv/data/f  durable write and read
+  fsb iozone -t 4 -s 256m -r 64k -i 0 -F a b c d      four processes
+  sudo fsb iozone -I -a -i 0 -i 2 -f /mnt/x/f         without the page cache";
 
-/// Help without options of clap's: IOzone's are told below.
-const HELP: &str = "{about-with-newline}{usage-heading} {usage}{after-help}";
-
-/// Measure a file as IOzone 3.471 does, with its options and its output
+/// Measure a file with IOzone's options, operations and output
+///
+/// Options of IOzone 3.471: -a -A -z -R -b FILE -i N -n -g -y -q -s -r SIZE -f FILE -F FILES -t -l -u N -T -I -o -e -c -w -U
+/// MOUNT -B -D -G -H -k N -j N -O -N -M -x -V N -W -p -S KB -L BYTES -P CPU -Q -C -v -+n -+p PERCENT -+u -+d -+D.
+/// 'fsb iozone -h' describes them. fsb refuses others.
+///
+/// Options of fsb: --repeat-until TIME repeats each operation until its times sum to TIME, such as 100ms, where one pass is
+/// too short for a rate. --allow-concurrent measures although another fsb measures.
+///
+/// Files are overwritten and removed as by IOzone. 'fsb compare' reads the output.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = HELP, disable_help_flag = true, override_usage = "fsb iozone [OPTIONS]")]
+#[command(after_help = EXAMPLES, disable_help_flag = true, override_usage = "fsb iozone [OPTIONS]")]
 pub struct Arguments {
-    /// IOzone's options
-    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    /// Options of IOzone or fsb
+    #[arg(value_name = "OPTION", trailing_var_arg = true, allow_hyphen_values = true)]
     options: Vec<OsString>,
-    /// This text
-    #[arg(long, action = ArgAction::Help, hide = true)]
+    /// Print help
+    #[arg(long, action = ArgAction::Help)]
     help: Option<bool>,
 }
 
@@ -69,8 +70,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
 }
 
-/// `--help` behind other options is an option of IOzone's to clap.
+/// Prints the help page for a `--help` that follows other options, which clap takes for an option of IOzone.
 fn help() -> anyhow::Result<u8> {
-    let mut command = Arguments::augment_args(clap::Command::new("iozone"));
-    results::print(&command.render_help().to_string()).map(|()| exit::DONE)
+    let command = Arguments::augment_args(clap::Command::new("iozone"));
+    results::print(&page(command, Page::Complete).render_help().to_string()).map(|()| exit::DONE)
 }

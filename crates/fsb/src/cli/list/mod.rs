@@ -9,26 +9,28 @@ use fsb_report::show::entry;
 use fsb_testbed::{control, doctor, fs, medium, watch};
 use serde_json::Value;
 
-use super::COMPACT_HELP;
 use crate::columns;
 use crate::exit;
 use crate::results::print;
 
-const MORE: &str = "\
+const EXAMPLES: &str = "\
 Examples:
-  fsb list                families and how many members each has
-  fsb list suites         mail server, database, build machine: how long each takes
-  fsb list workloads read the parameters of one, with what they are by default
-  fsb list file-systems   what can be formatted, and by which package";
+  fsb list                  the families
+  fsb list suites           the suites and how long each takes
+  fsb list workloads read   the parameters of one workload and their defaults
+  fsb list file-systems     the file systems and the packages that format them";
 
-/// List a family: file-systems, media, controls, disturbances, workloads, backends, suites, plans, tools, exporters, metrics or formats
+/// List file systems, media, workloads, suites and more
+///
+/// The families are file-systems, media, controls, disturbances, workloads, backends, suites, plans, tools, exporters,
+/// metrics and formats.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The family, or the name of a member; all families where none is named
+    /// Family, or name of a member [default: all families]
     #[arg(value_name = "FAMILY")]
     family: Option<String>,
-    /// A member of the family: what there is to know of it
+    /// Member of the family to describe
     #[arg(value_name = "NAME")]
     member: Option<String>,
 }

@@ -13,36 +13,36 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::COMPACT_HELP;
 use crate::front::Turn;
 pub use run::Runs;
 use session::Session;
 
-const MORE: &str = "\
-Commands are PostMark's, one a line: set size LOW HIGH | number N | seed N
-  | transactions N | subdirectories N | location [+-]DIR [WEIGHT] | read BYTES
-  | write BYTES | buffering true|false | bias read 0..10 | bias create 0..10
-  | report verbose|terse; show; run [FILE]; load FILE; quit.
-They come from FILE (else from .pmrc, if there is one), then standard input.
-The same seed does what PostMark 1.53 does, file by file.
-Files lie in the locations and go when a run ends; taken names are refused.
+const EXAMPLES: &str = "\
 Examples:
-  fsb postmark                            commands as you type them
+  fsb postmark                            commands from standard input
   fsb postmark mail.pm                    commands from a file
   printf 'set location /srv/data\\nrun\\n' | fsb postmark > a.txt
-  fsb compare a.txt b.txt                 reports, ours and PostMark's";
+  fsb compare a.txt b.txt                 compare with PostMark";
 
-/// Simulate a mail server as PostMark does, with its commands and its report
+/// Simulate a mail server with PostMark's commands and report
+///
+/// Reads PostMark's commands from FILE, or else from .pmrc if it exists, and then from standard input, one per line: set
+/// size LOW HIGH, set number N, set seed N, set transactions N, set subdirectories N, set location [+-]DIR [WEIGHT], set
+/// read BYTES, set write BYTES, set buffering true|false, set bias read 0..10, set bias create 0..10, set report
+/// verbose|terse, show, run [FILE], load FILE, quit.
+///
+/// With the same seed, fsb repeats the operations of PostMark 1.53 file by file. It makes files in the locations and
+/// removes them when a run ends. It refuses names that exist.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP, override_usage = "fsb postmark [OPTIONS] [FILE]")]
+#[command(after_help = EXAMPLES, override_usage = "fsb postmark [OPTIONS] [FILE]")]
 pub struct Arguments {
-    /// A file of commands
-    #[arg(value_name = "FILE", hide = true)]
+    /// File of commands [default: .pmrc, if it exists]
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Compare what is read with what was written (other bytes than PostMark's)
+    /// Compare the data read with the data written; contents differ from PostMark's
     #[arg(long)]
     verify: bool,
-    /// Run although another fsb measures: both are disturbed
+    /// Run although another fsb measures; both results are affected
     #[arg(long)]
     allow_concurrent: bool,
 }

@@ -4,59 +4,60 @@ use clap::Args;
 use fsb_model::{Params, WorkloadSpec};
 use serde_json::{Value, json};
 
+use crate::cli::help::heading;
 use crate::exit;
 
-/// What surrounds the command that follows `--`.
+/// Options of the command that follows `--`.
 #[derive(Debug, Args)]
 pub struct CommandArguments {
-    /// Before each run of the command after --
-    #[arg(long, value_name = "CMD", hide = true)]
-    prepare: Option<String>,
-    /// Once for each trial, before all else
-    #[arg(long, value_name = "CMD", hide = true)]
-    setup: Option<String>,
-    /// After each trial
-    #[arg(long, value_name = "CMD", hide = true)]
-    cleanup: Option<String>,
-    /// What memory holds before each run: any, cold, warm [any]
-    #[arg(long, value_name = "STATE", hide = true)]
-    cache: Option<String>,
-    /// Whether the clock goes on until the work is durable: yes, no [yes]
-    #[arg(long, value_name = "YES|NO", hide = true)]
-    durable: Option<String>,
-    /// Copied into the target before all else; repeatable
-    #[arg(long, value_name = "PATH", hide = true)]
-    input: Vec<String>,
-    /// A directory beside the target that commands may write into; repeatable
-    #[arg(long, value_name = "DIR", hide = true)]
-    writable: Vec<String>,
-    /// Exit codes of the command that are no failures, such as 0,1 [0]
-    #[arg(long, value_name = "CODES", hide = true, value_delimiter = ',')]
-    ok_exit: Vec<u8>,
-    /// How long each command may take [1h]
-    #[arg(long, value_name = "TIME", hide = true)]
-    time_limit: Option<String>,
-    /// Processes and threads that it may have at once [4096]
-    #[arg(long, value_name = "N", hide = true)]
-    process_limit: Option<String>,
-    /// Files that each of its processes may have open [65536]
-    #[arg(long, value_name = "N", hide = true)]
-    file_limit: Option<String>,
-    /// Memory that each of its processes may allocate [all]
-    #[arg(long, value_name = "SIZE", hide = true)]
-    memory_limit: Option<String>,
-    /// It shares the network of this machine
-    #[arg(long, hide = true)]
-    network: bool,
-    /// A number that it prints: a regular expression with one group, or /a/place in JSON; repeatable
-    #[arg(long, value_name = "NAME=PATTERN", hide = true)]
-    metric: Vec<String>,
-    /// Which way that number is better: higher, lower; one for all, or one each
-    #[arg(long, value_name = "WAY", hide = true)]
-    better: Vec<String>,
-    /// What is run in the target's directory
-    #[arg(last = true, value_name = "COMMAND", hide = true)]
+    /// Command to measure, in the directory of each target
+    #[arg(last = true, value_name = "COMMAND", hide_short_help = true)]
     command: Vec<String>,
+    /// Command to run once for each trial, before the others
+    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
+    setup: Option<String>,
+    /// Command to run before each run, not measured
+    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
+    prepare: Option<String>,
+    /// Command to run after each trial
+    #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
+    cleanup: Option<String>,
+    /// State of the page cache before each run: any, cold or warm [default: any]
+    #[arg(long, value_name = "STATE", hide_short_help = true, help_heading = heading::COMMAND)]
+    cache: Option<String>,
+    /// Measure until the data is durable: yes or no [default: yes]
+    #[arg(long, value_name = "YES|NO", hide_short_help = true, help_heading = heading::COMMAND)]
+    durable: Option<String>,
+    /// File or directory to copy into the target before setup; repeatable
+    #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = heading::COMMAND)]
+    input: Vec<String>,
+    /// Directory outside the target that commands may write to; repeatable
+    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = heading::COMMAND)]
+    writable: Vec<String>,
+    /// Exit codes that are no failure, such as 0,1 [default: 0]
+    #[arg(long, value_name = "CODES", value_delimiter = ',', hide_short_help = true, help_heading = heading::COMMAND)]
+    ok_exit: Vec<u8>,
+    /// Time limit of each command [default: 1h]
+    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = heading::COMMAND)]
+    time_limit: Option<String>,
+    /// Maximum number of processes and threads [default: 4096]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::COMMAND)]
+    process_limit: Option<String>,
+    /// Maximum number of open files per process [default: 65536]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::COMMAND)]
+    file_limit: Option<String>,
+    /// Maximum memory per process [default: all]
+    #[arg(long, value_name = "SIZE", hide_short_help = true, help_heading = heading::COMMAND)]
+    memory_limit: Option<String>,
+    /// Share the network of this machine with commands
+    #[arg(long, hide_short_help = true, help_heading = heading::COMMAND)]
+    network: bool,
+    /// Number to read from the output, as NAME=REGEX with one group or NAME=/JSON/POINTER; repeatable
+    #[arg(long, value_name = "METRIC", hide_short_help = true, help_heading = heading::COMMAND)]
+    metric: Vec<String>,
+    /// Better direction of --metric: higher or lower; one for all, or one for each
+    #[arg(long, value_name = "WAY", hide_short_help = true, help_heading = heading::COMMAND)]
+    better: Vec<String>,
 }
 
 impl CommandArguments {

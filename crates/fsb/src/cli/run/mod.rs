@@ -18,7 +18,7 @@ use fsb_vm::kernel;
 pub use self::command::CommandArguments;
 use self::series::Making;
 use self::trace::TraceArguments;
-use super::COMPACT_HELP;
+use super::help::heading;
 use super::plan_text::{is_plan, read_plan};
 use crate::author;
 use crate::exit;
@@ -27,123 +27,128 @@ use crate::progress::say;
 use crate::results::{Output, print_data};
 use crate::signals::{Second, Signals};
 
-const MORE: &str = "\
-COMMAND: --prepare, --setup, --cleanup, --verify=CMD, --input, --metric, --better, \
---cache, --durable, --ok-exit, --writable, --network, --time-limit, --process-limit, --file-limit, --memory-limit; --trace FILE: --pace P, --force
-Also: --runs N, --kernel K, --theta P, --scale F, --wipe DEVICE, --tree DIR, --memory SIZE, --cpus N, --root DIR, \
---seed N, --quiet, --tails, --format F, -o FILE, --uid, --gid, --force-root-user, --one-at-a-time, --risky, \
---mkfs-defaults, --print-plan, --allow-concurrent
+const EXAMPLES: &str = "\
+Examples:
   sudo fsb run ext4 xfs btrfs                        which is faster, how surely
-  sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   at your own work
+  sudo fsb run ext4 xfs -- 'tar xf /srv/linux.tar'   with a command of your own
   fsb run /srv/data /mnt/nas                         as they are, without root";
 
-/// Measure file systems (FS[,OPTION…][@loop|@ram|@/dev/…]), directories, or a plan (FILE.toml).
-/// NAME= before a target names it; mkfs="…" among its options holds mkfs arguments.
+/// Compare file systems or directories, or run a plan
+///
+/// A TARGET is a file system (FS[,OPTION…][@loop|@ram|@/dev/…]) or a directory; PLAN.toml names targets and workloads
+/// in a file. NAME= before a target is its name in the report. The option mkfs="…" of a file system holds arguments for
+/// its mkfs program.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP, verbatim_doc_comment)]
+#[command(after_help = EXAMPLES)]
 #[command(override_usage = "fsb run [OPTIONS] [NAME=]TARGET… [-- COMMAND…] | PLAN.toml")]
 pub struct Arguments {
-    #[arg(value_name = "TARGET", hide = true)]
+    /// File system, directory or plan to measure
+    #[arg(value_name = "TARGET", hide_short_help = true)]
     targets: Vec<String>,
-    /// What is done: see 'fsb list suites' [quick]
-    #[arg(long, value_name = "NAME")]
+    /// Let each mkfs program choose block size, inodes and journal by the size of its slice
+    #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
+    mkfs_defaults: bool,
+    /// Let targets win that may lose synced data in a crash
+    #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
+    risky: bool,
+    /// Suite to run; see 'fsb list suites' [default: quick]
+    #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
     suite: Option<String>,
-    /// The most a run takes, start to report [5m]
-    #[arg(long, value_name = "TIME")]
-    budget: Option<String>,
-    /// Number of blocks; with --budget, as many as fit
-    #[arg(long, value_name = "N", conflicts_with = "precision")]
-    blocks: Option<u32>,
-    /// Blocks until all intervals are within ±P
-    #[arg(long, value_name = "P")]
-    precision: Option<String>,
-    /// The smallest difference that matters [3%]
-    #[arg(long, value_name = "P", hide = true)]
-    theta: Option<String>,
-    /// Where the image lives [.]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
-    /// Of the image; files scale with it [2G]
-    #[arg(long, value_name = "SIZE")]
-    size: Option<Bytes>,
-    /// Files, image and memory limit times F, such as 1/8
-    #[arg(long, value_name = "F", hide = true)]
-    scale: Option<String>,
-    /// Copy and delete a tree of this DIR's shape, or of a run.json's
-    #[arg(long, value_name = "DIR", hide = true, conflicts_with_all = ["suite", "resume"])]
+    /// Copy and delete a tree with the shape of DIR, or of the tree in a run.json
+    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = heading::WORKLOAD,
+        conflicts_with_all = ["suite", "resume"])]
     tree: Option<PathBuf>,
-    /// On this kernel, or in a virtual machine: vm
-    #[arg(long = "in", value_name = "PLACE")]
-    place: Option<String>,
-    /// vm: a release, image, .deb or tree; repeatable
-    #[arg(long, value_name = "K", hide = true)]
-    kernel: Vec<String>,
-    /// Memory of the virtual machine [1G]
-    #[arg(long, value_name = "SIZE", hide = true)]
-    memory: Option<Bytes>,
-    /// What a command sees as its root in the virtual machine, read-only [/]
-    #[arg(long, value_name = "DIR", hide = true)]
-    root: Option<PathBuf>,
-    /// Processors of the virtual machine [all]
-    #[arg(long, value_name = "N", hide = true)]
-    cpus: Option<u32>,
-    /// Compare what is read with what was written, in every workload that can; =CMD: after each run of a command
-    #[arg(long, hide = true, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[command(flatten)]
+    trace: TraceArguments,
+    /// Compare the data read with the data written; with =CMD, run CMD after each run of a command
+    #[arg(long, hide_short_help = true, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        help_heading = heading::WORKLOAD)]
     verify: Option<String>,
-    /// Set a control: see 'fsb list controls'
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    control: Vec<String>,
-    /// Give up what a block device holds
-    #[arg(long, value_name = "DEVICE", hide = true)]
+    /// Seed of orders and data [default: random, recorded]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::WORKLOAD,
+        value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    seed: Option<u64>,
+    /// Time limit of the run, report included [default: 5m]
+    #[arg(long, value_name = "TIME", help_heading = heading::TIME)]
+    budget: Option<String>,
+    /// Number of blocks; with --budget, those that fit
+    #[arg(long, value_name = "N", help_heading = heading::TIME, conflicts_with = "precision")]
+    blocks: Option<u32>,
+    /// Add blocks until all intervals are within ±P
+    #[arg(long, value_name = "P", help_heading = heading::TIME)]
+    precision: Option<String>,
+    /// Smallest difference that matters [default: 3%]
+    #[arg(long, value_name = "P", help_heading = heading::TIME)]
+    theta: Option<String>,
+    /// Make N complete runs, each with a new image and its own budget, and store them as a set
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::TIME,
+        conflicts_with_all = ["resume", "format", "file"],
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(series::MOST_RUNS)))]
+    runs: Option<u32>,
+    /// Directory of the image [default: .]
+    #[arg(long, value_name = "DIR", help_heading = heading::MEDIUM)]
+    dir: Option<PathBuf>,
+    /// Image size; file sizes scale with it [default: 2G]
+    #[arg(long, value_name = "SIZE", help_heading = heading::MEDIUM)]
+    size: Option<Bytes>,
+    /// Multiply file sizes, image size and memory limit by F, such as 1/8
+    #[arg(long, value_name = "F", hide_short_help = true, help_heading = heading::MEDIUM)]
+    scale: Option<String>,
+    /// Let targets take turns on the whole medium instead of sharing it
+    #[arg(long, hide_short_help = true, help_heading = heading::MEDIUM)]
+    one_at_a_time: bool,
+    /// Overwrite the contents of this block device; repeatable
+    #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]
     wipe: Vec<PathBuf>,
-    /// New or empty [fsb-results/TIME-NAME]
-    #[arg(long, value_name = "DIR")]
+    /// Run on host or vm (virtual machine) [default: host]
+    #[arg(long = "in", value_name = "PLACE", help_heading = heading::MACHINE)]
+    place: Option<String>,
+    /// Kernel of the virtual machine: a release, image, .deb or build tree; repeatable
+    #[arg(long, value_name = "K", hide_short_help = true, help_heading = heading::MACHINE)]
+    kernel: Vec<String>,
+    /// Memory of the virtual machine [default: 1G]
+    #[arg(long, value_name = "SIZE", hide_short_help = true, help_heading = heading::MACHINE)]
+    memory: Option<Bytes>,
+    /// Processors of the virtual machine [default: all]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::MACHINE)]
+    cpus: Option<u32>,
+    /// Root directory that commands see in the virtual machine, read-only [default: /]
+    #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = heading::MACHINE)]
+    root: Option<PathBuf>,
+    /// Set a control, NAME or NAME=VALUE; see 'fsb list controls'; repeatable
+    #[arg(long, value_name = "CONTROL", hide_short_help = true, help_heading = heading::MACHINE)]
+    control: Vec<String>,
+    /// User that workers run as [default: the invoking user, or nobody]
+    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
+    uid: Option<u32>,
+    /// Group that workers run as [default: that of the invoking user, or nogroup]
+    #[arg(long, value_name = "ID", hide_short_help = true, help_heading = heading::MACHINE)]
+    gid: Option<u32>,
+    /// Run workers as root
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
+    force_root_user: bool,
+    /// Measure although another fsb measures; both results are marked
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
+    allow_concurrent: bool,
+    /// Run directory [default: fsb-results/TIME-NAME]
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
     /// Resume the interrupted run or set in DIR
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT,
+        conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user",
         "risky", "mkfs_defaults", "one_at_a_time"])]
     resume: Option<PathBuf>,
-    /// Make N complete runs, each with a new image and within the budget, and store them as a set
-    #[arg(long, value_name = "N", hide = true, conflicts_with_all = ["resume", "format", "file"],
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(series::MOST_RUNS)))]
-    runs: Option<u32>,
-    /// Print the plan with all decided, and stop
-    #[arg(long, hide = true)]
-    print_plan: bool,
-    /// Decides orders and data [a new one, recorded]
-    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
-    seed: Option<u64>,
     #[command(flatten)]
     output: Output,
-    /// No progress
-    #[arg(long, short, hide = true)]
+    /// Print the complete plan and exit
+    #[arg(long, hide_short_help = true, help_heading = heading::OUTPUT)]
+    print_plan: bool,
+    /// Do not show progress
+    #[arg(long, short, hide_short_help = true, help_heading = heading::OUTPUT)]
     quiet: bool,
-    /// User that workers run as
-    #[arg(long, value_name = "ID", hide = true)]
-    uid: Option<u32>,
-    /// Group that workers run as
-    #[arg(long, value_name = "ID", hide = true)]
-    gid: Option<u32>,
-    /// Workers run as root
-    #[arg(long, hide = true)]
-    force_root_user: bool,
-    /// Targets take turns on the whole medium
-    #[arg(long, hide = true)]
-    one_at_a_time: bool,
-    /// Let targets win that may lose synced data in a crash
-    #[arg(long, hide = true)]
-    risky: bool,
-    /// Let each mkfs program choose block size, inodes and journal by the size of its slice
-    #[arg(long, hide = true)]
-    mkfs_defaults: bool,
-    /// Measure although another run does: both are marked
-    #[arg(long, hide = true)]
-    allow_concurrent: bool,
     #[command(flatten)]
     command: CommandArguments,
-    #[command(flatten)]
-    trace: TraceArguments,
 }
 
 /// Runs the subcommand.

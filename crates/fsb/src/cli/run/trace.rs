@@ -6,19 +6,20 @@ use clap::Args;
 use fsb_model::{Params, WorkloadSpec};
 use serde_json::json;
 
+use crate::cli::help::heading;
 use crate::exit;
 
 /// What is replayed, and how.
 #[derive(Debug, Args)]
 pub struct TraceArguments {
-    /// Replay what 'fsb record' wrote
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Replay a trace of 'fsb record'
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = heading::WORKLOAD)]
     trace: Option<PathBuf>,
-    /// How long a replay thinks between calls: recorded, none, or a factor [recorded]
-    #[arg(long, value_name = "P", hide = true)]
+    /// Think time between the calls of a replay: recorded, none, or a factor [default: recorded]
+    #[arg(long, value_name = "P", hide_short_help = true, help_heading = heading::WORKLOAD)]
     pace: Option<String>,
-    /// Replay a trace that is incomplete
-    #[arg(long, hide = true)]
+    /// Replay a trace although it is incomplete
+    #[arg(long, hide_short_help = true, help_heading = heading::WORKLOAD)]
     force: bool,
 }
 

@@ -8,32 +8,32 @@ use fsb_model::units::show_count;
 use fsb_trace::import::{self, Imported};
 use fsb_trace::{Header, Totals, Writer};
 
-use crate::cli::COMPACT_HELP;
 use crate::exit;
 use crate::progress::say;
 
-const MORE: &str = "\
-Read are logs of strace -f -ttt -T, fio's write_iolog (2, 3), blkparse's text.
+const EXAMPLES: &str = "\
 Examples:
   strace -f -ttt -T -o app.log ./app; fsb trace import app.log -o app.trace
-  fsb trace import app.log --root /srv/app -o app.trace     relative names, too
-  fsb trace import fio.iolog -o fio.trace                   write_iolog=fio.iolog
+  fsb trace import app.log --root /srv/app -o app.trace   with relative names
+  fsb trace import fio.iolog -o fio.trace
   blkparse sda | fsb trace import /dev/stdin -o sda.trace";
 
-/// Make a trace of another tool's log
+/// Convert a log of strace, fio or blkparse to a trace
+///
+/// Reads the output of 'strace -f -ttt -T', of fio's write_iolog (versions 2 and 3), and of blkparse.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The log
+    /// Log to read
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the trace goes
+    /// Trace file to write
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// The directory whose files are meant, in which relative names begin [/]
-    #[arg(long, value_name = "DIR", default_value = "/", hide_default_value = true)]
+    /// Directory whose files are imported, and base of relative names
+    #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
-    /// Replace names by others that tell nothing
+    /// Replace file names by meaningless ones
     #[arg(long)]
     anonymous: bool,
 }

@@ -10,23 +10,18 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use fsb_trace::{Reader, Totals, TraceError};
 
-use super::COMPACT_HELP;
 use crate::progress::say;
 use crate::{author, exit};
 
-const MORE: &str = "\
-Commands:
-  show      what the program does: calls, sizes, files, syncs, rates over time
-  reduce    a flow with the same mixes, without names and times
-  import    a trace of strace's, fio's or blkparse's
+const EXAMPLES: &str = "\
 Examples:
-  fsb record -o app.trace -- ./app          records a trace
-  fsb trace show app.trace                  says what is in it
-  fsb run ext4 xfs --trace app.trace        replays it";
+  fsb record -o app.trace -- ./app          record a trace
+  fsb trace show app.trace                  summarize it
+  fsb run ext4 xfs --trace app.trace        replay it";
 
 /// Show, reduce and import traces of programs
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -34,11 +29,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say what the program does
     Show(show::Arguments),
-    /// Make a flow with the same mixes, for publication
     Reduce(reduce::Arguments),
-    /// Make a trace of another tool's log
     Import(import::Arguments),
 }
 

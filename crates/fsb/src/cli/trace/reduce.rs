@@ -5,26 +5,26 @@ use std::path::PathBuf;
 use clap::Args;
 use fsb_trace::{Part, Reduction, reduce};
 
-use crate::cli::COMPACT_HELP;
 use crate::results::print_data;
 use crate::{author, exit};
 
-const MORE: &str = "\
-A flow says what is done how often, to how many files of which size: no names,
-no order, no times. In a plan it stands as flow = \"\"\"…\"\"\" of the workload flow.
+const EXAMPLES: &str = "\
 Examples:
   fsb trace reduce app.trace
   fsb trace reduce app.trace -o app-flow.toml
-  fsb list workloads flow                   what plans can say of flows";
+  fsb list workloads flow                   the parameters of a flow";
 
-/// Make a flow with the same mixes, for publication
+/// Reduce a trace to a flow with the same mix of operations
+///
+/// A flow holds operations with their frequencies, and files with their sizes. It holds no names, no order and no times, so
+/// it can be published. A plan contains it as flow = """…""" of the workload flow.
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A trace
+    /// Trace to reduce
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the flow goes [standard output]
+    /// Flow file to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -9,22 +9,21 @@ use fsb_report::visible;
 use fsb_trace::summary::{Direction, Sizes};
 use fsb_trace::{Header, Kind, Names, Part, Summary, Totals, TraceError};
 
-use crate::cli::COMPACT_HELP;
 use crate::exit;
 use crate::progress::say;
 use crate::results::print_data;
 
-const MORE: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   fsb trace show app.trace
   fsb trace show app.trace > app.txt
-  fsb trace show <(zcat app.trace.gz)";
+  fsb trace show app.trace | less";
 
-/// Say what the program of a trace does
+/// Summarize a trace: calls, sizes, files, syncs, rates over time
 #[derive(Debug, Args)]
-#[command(after_help = MORE, help_template = COMPACT_HELP)]
+#[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// A trace
+    /// Trace to summarize
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
