@@ -76,7 +76,7 @@ pub enum Warning {
         control: String,
         /// The value that was requested.
         value: String,
-        /// What was observed instead.
+        /// The value that was observed instead.
         observed: String,
     },
     /// A stopped service may be started again by another unit.
@@ -187,11 +187,11 @@ pub enum UnbackedMemory {
     },
 }
 
-/// How the sentence about concurrent runs began in schema version 1.
+/// The beginning of the sentence about concurrent runs in schema version 1.
 const CONCURRENT_1: &str = "not alone: ";
-/// How the sentence about unbacked memory began in schema version 1.
+/// The beginning of the sentence about unbacked memory in schema version 1.
 const UNBACKED_1: &str = "unreliable: ";
-/// How the sentence about media began in schema version 1.
+/// The beginning of the sentence about media in schema version 1.
 const DIFFERENT_MEDIA_1: &str = "the targets are on different media";
 
 impl Warning {
