@@ -20,7 +20,7 @@ use super::trials::{Compared, OwnMetric, OwnTrial, Trials};
 use super::workloads::Workloads;
 
 /// So many warnings of one run are told again.
-const TOLD: usize = 5;
+const SHOWN: usize = 5;
 
 /// A run directory as it was read: without its latencies, which are read when it is known whose they are.
 #[derive(Debug)]
@@ -81,9 +81,11 @@ impl OwnRun {
     pub(super) fn targets(&self) -> (Vec<OwnTarget<'_>>, Vec<String>) {
         let mut warnings: Vec<String> = self.warnings.clone();
         let said = &self.record.warnings;
-        warnings.extend(said.iter().take(TOLD).map(|it| format!("{}: {}", self.path.display(), warning_text(it))));
-        if said.len() > TOLD {
-            let more = said.len() - TOLD;
+        warnings.extend(
+            said.iter().take(SHOWN).map(|warning| format!("{}: {}", self.path.display(), warning_text(warning))),
+        );
+        if said.len() > SHOWN {
+            let more = said.len() - SHOWN;
             warnings.push(format!("{}: {more} more warnings stand in its {RUN_FILE}", self.path.display()));
         }
         let mut targets = Vec::new();

@@ -94,7 +94,7 @@ fn a_run_that_insisted_keeps_others_out_all_the_same() {
     assert!(stderr(&refused).contains(&format!("process {} ", first.id())), "{}", stderr(&refused));
     first.signal(rustix::process::Signal::INT);
     expect_code(&first.wait(), 130);
-    assert!(concurrent(&directory.join("first")).is_empty(), "nobody else measured");
+    assert!(concurrent(&directory.join("first")).is_empty(), "no other run measured");
     expect_code(&fsb(directory, &["run", "null", "--blocks", "1", "--out", "after"]), 0);
 }
 
