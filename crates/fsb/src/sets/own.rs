@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::trials::{Compared, OwnMetric, OwnTrial, Trials};
 use super::workloads::Workloads;
 
-/// So many warnings of one run are told again.
+/// Warnings of one run that a comparison repeats at most.
 const SHOWN: usize = 5;
 
 /// A run directory as it was read: without its latencies, which are read when it is known whose they are.
