@@ -4,11 +4,14 @@
 //! exabyte. Everything of that kind is opened here: regular files only (links to them are fine), without waiting, and
 //! with a limit on bytes and on the length of a line; and with the rights of whoever asked root. All errors are
 //! [`io::Error`]s whose text stands after `cannot read FILE: `.
+//!
+//! [`remove_tree`] removes the directories that programs of the user leave, whatever their depth and permissions.
 #![forbid(unsafe_code)]
 
 mod lines;
 mod open;
 mod rights;
+mod tree;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,6 +20,7 @@ use std::path::Path;
 pub use lines::{Line, Lines};
 pub use open::{open, open_or_pipe};
 pub use rights::{Act, open_by, with_own_rights};
+pub use tree::remove_tree;
 
 /// The longest line of a journal, and the longest message of an agent. A trial on a recorded tree of a million files,
 /// whose shape stands in its parameters, takes some 20 MB; any other one a few kilobytes.

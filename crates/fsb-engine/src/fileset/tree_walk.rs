@@ -40,13 +40,21 @@ pub(crate) fn count(root: &Path, expected: u64) -> Result<Found, EngineError> {
     walk(root, false, threads, &Progress::default()).map(|walk| walk.found)
 }
 
-/// Removes a directory and all below it, if there is one.
+/// Removes a directory and everything below it, if it exists: by several threads where paths and permissions allow it, and
+/// the rest by one thread that needs neither.
 pub(crate) fn remove(root: &Path, progress: &Progress) -> Result<(), EngineError> {
     match root.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(EngineError::io("stat", root, &error)),
         Ok(_) => {}
     }
+    match remove_by_threads(root, progress) {
+        Ok(()) => Ok(()),
+        Err(_) => fsb_input::remove_tree(root).map_err(|error| EngineError::io("remove", root, &error)),
+    }
+}
+
+fn remove_by_threads(root: &Path, progress: &Progress) -> Result<(), EngineError> {
     let mut walk = walk(root, true, helpers(), progress)?;
     // Those that lie deeper first.
     walk.directories.sort_unstable_by_key(|path| std::cmp::Reverse(path.as_os_str().len()));
@@ -184,6 +192,6 @@ mod tests {
         let file = root.path().join("file");
         fs::write(&file, []).unwrap();
         let error = remove(&file, &Progress::default()).unwrap_err();
-        assert!(error.message.starts_with("open /") && error.message.ends_with("(ENOTDIR)"), "{error}");
+        assert!(error.message.starts_with("remove /") && error.message.ends_with("(ENOTDIR)"), "{error}");
     }
 }

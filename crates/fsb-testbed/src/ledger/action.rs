@@ -177,8 +177,7 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     if !owners.contains(&Some(metadata.uid())) {
         return Err(format!("it belongs to user {} now", metadata.uid()).into());
     }
-    // Removes through descriptors and never follows a link.
-    std::fs::remove_dir_all(path).map_err(|error| describe(&error))?;
+    fsb_input::remove_tree(path).map_err(|error| describe(&error))?;
     Ok(format!("removed {}", path.display()))
 }
 

@@ -109,6 +109,42 @@ fn a_command_cannot_use_up_the_process_numbers_of_the_machine() {
     assert!(made <= 208, "{text}");
 }
 
+/// A tree deeper than a path can name, below directories without permissions.
+const DEEP_TREE: &str = r#"
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void) {
+    int depth = 0;
+    while (depth < 5000 && mkdir("d", 0700) == 0 && chdir("d") == 0) depth++;
+    while (chdir("..") == 0 && --depth > 4000) chmod("d", depth % 2 ? 0 : 0644);
+    printf("deep\n");
+    return 0;
+}"#;
+
+/// Whoever runs fsb, and however large the limit on open files is.
+#[test(machine)]
+fn a_tree_of_any_depth_and_permissions_is_removed_after_its_trial() {
+    needs_root();
+    needs_program("cc");
+    let _turn = turn();
+    let (directory, attack) = attacker(DEEP_TREE);
+    let before = traces();
+    fs::create_dir(directory.path().join("target")).unwrap();
+    let output = fsb(directory.path(), &arguments(&["./target"], &[], &[&attack]));
+    assert_eq!(printed(directory.path(), &output), ["deep\n"]);
+    assert_eq!(fs::read_dir(directory.path().join("target")).unwrap().count(), 0, "{}", stderr(&output));
+    expect_no_traces(&before);
+    let (own, binary) = (scratch(), public_copy());
+    fs::create_dir(own.path().join("target")).unwrap();
+    for path in [own.path().to_owned(), own.path().join("target")] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let output = as_nobody(binary.path(), own.path(), &arguments(&["./target"], &[], &[&attack]));
+    assert_eq!(printed(own.path(), &output), ["deep\n"]);
+    assert_eq!(fs::read_dir(own.path().join("target")).unwrap().count(), 0, "{}", stderr(&output));
+}
+
 /// Gives itself a key that every process with this session keyring may read, and a writable descriptor, and becomes fsb.
 const ROOTS_SHELL: &str = r#"
 #include <fcntl.h>

@@ -23,7 +23,7 @@ const SHARE: u64 = 50;
 /// The budget of a whole run.
 const BUDGET: &str = "3s";
 /// A replay that has not ended by then hangs.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_secs(600);
 
 /// Shell programs that are recorded and then mutated.
 const PROGRAMS: [&str; 3] = [
@@ -477,7 +477,9 @@ fn mutated_traces_end_within_the_budget_and_stay_below_the_target() {
             }
         }));
         if let Err(why) = performed {
-            eprintln!("to make it again: FSB_REPLAYS=1 FSB_REPLAYS_SEED={seed}");
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("replay-{seed}.trace"));
+            fs::write(&kept, mutant(seed, &recorded)).unwrap();
+            eprintln!("to repeat it: FSB_REPLAYS=1 FSB_REPLAYS_SEED={seed}; the trace is in {}", kept.display());
             std::panic::resume_unwind(why);
         }
     }
