@@ -10,6 +10,7 @@ use crate::geometry::Geometry;
 use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest};
 use crate::place::VmRecord;
 use crate::plan::Plan;
+use crate::stop::{StopReason, StoppingRule};
 use crate::target::Target;
 use crate::warning::Warning;
 use crate::workload::{Amount, Cell, Params};
@@ -34,9 +35,9 @@ pub struct RunRecord {
     /// How many blocks the run set out to make; absent until warm-up fixed it.
     #[serde(default)]
     pub blocks_planned: Option<u32>,
-    /// What decides how many blocks are made, in words; absent until warm-up fixed it.
+    /// The rule by which the run ends; absent until warm-up fixed it.
     #[serde(default)]
-    pub stopping_rule: Option<String>,
+    pub stopping_rule: Option<StoppingRule>,
     /// Whether targets are measured side by side; absent in records of versions that had no parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
@@ -92,9 +93,9 @@ pub struct RunRecord {
     /// Processors were emulated, which inflates CPU cost against I/O: a functional run, whose numbers judge nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
-    /// How many blocks were made and why no more; absent until the run is complete.
-    #[serde(default)]
-    pub finished: Option<String>,
+    /// The reason why no more blocks were made; absent until the run is complete.
+    #[serde(default, alias = "finished")]
+    pub stop_reason: Option<StopReason>,
     /// Which devices the plan's names led to when this process resolved them, once. Not stored: numbers last for a boot.
     #[serde(skip)]
     pub devices: BTreeMap<PathBuf, DeviceId>,
@@ -137,9 +138,49 @@ pub enum Placement {
     },
     /// One after the other, each on the whole medium.
     InTurn {
-        /// Why not side by side: `--one-at-a-time`, `the targets are on different media`.
-        why: String,
+        /// The reason why they are not measured side by side.
+        #[serde(alias = "why")]
+        reason: PlacementReason,
     },
+}
+
+/// The reason why the targets of a run are not measured side by side.
+///
+/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum PlacementReason {
+    /// The user requested it with `--one-at-a-time`.
+    Requested,
+    /// No workload of the plan can be split into samples.
+    UnsplittableWorkloads,
+    /// The targets need different kernels.
+    DifferentKernels,
+    /// The targets have different controls, and a disk has one setting of each.
+    DifferentControls,
+    /// The memory limit applies to one target at a time.
+    MemoryLimit,
+    /// The targets are on different media.
+    DifferentMedia,
+    /// Several targets are in memory, and each may fill it.
+    SharedMemory,
+    /// The targets are of several kinds: file systems on a medium, in memory, directories.
+    MixedKinds,
+    /// The medium cannot be divided into slices.
+    IndivisibleMedium {
+        /// The cause, from the testbed.
+        cause: String,
+    },
+    /// There are more targets than slices can be numbered.
+    TooManyTargets,
+    /// There are no targets.
+    NoTargets,
+    /// The sentence of a record that was written with schema version 1.
+    #[serde(untagged)]
+    Text(String),
+    /// A kind of a newer minor version, kept as found.
+    #[serde(untagged)]
+    Unknown(Map<String, Value>),
 }
 
 impl Placement {

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::interference::Interference;
 use crate::metric::Metric;
+use crate::observed::Observed;
 use crate::timeline::Timeline;
 use crate::workload::Params;
 
 /// The schema that this version writes.
-pub const SCHEMA: &str = "fsbench/trial/2";
+pub const SCHEMA: &str = "fsbench/trial/3";
 
 /// Whether a trial counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -114,12 +116,12 @@ pub struct Trial {
     /// What was asked of the controls, the amounts, the mount options.
     #[serde(default)]
     pub requested: Map<String, Value>,
-    /// What was seen.
+    /// The observations besides the metrics.
     #[serde(default)]
-    pub observed: Map<String, Value>,
-    /// What disturbed it.
-    #[serde(default)]
-    pub disturbed: Vec<String>,
+    pub observed: Observed,
+    /// The interference that affected it.
+    #[serde(default, alias = "disturbed")]
+    pub interference: Vec<Interference>,
     /// It was retried, or the budget ended before it did: it was disturbed, or a resume made its interrupted block anew. Never
     /// analysed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -5,7 +5,7 @@ mod sample;
 mod sample_sets;
 
 use fsb_analysis::compare::Document;
-use fsb_model::{Outcome, RunRecord, Trial};
+use fsb_model::{Interference, Outcome, RunRecord, StopReason, StoppingRule, Trial};
 use fsb_report::run::Summary;
 use fsb_report::visible::is_hidden;
 use fsb_report::{FORMATS, Report, find, text};
@@ -54,15 +54,15 @@ fn run(text: &str) -> (RunRecord, Vec<Trial>) {
     record.warnings.push(fsb_model::Warning::Text(text.to_owned()));
     record.host.kernel = text.to_owned();
     record.host.command_line = Some(text.to_owned());
-    record.finished = Some(text.to_owned());
-    record.stopping_rule = Some(text.to_owned());
+    record.stop_reason = Some(StopReason::Text(text.to_owned()));
+    record.stopping_rule = Some(StoppingRule::Text(text.to_owned()));
     record.media.values_mut().for_each(|medium| medium.summary = text.to_owned());
     for trial in &mut trials {
         trial.target = named(&trial.target);
         trial.workload = named(&trial.workload);
         trial.operation = text.to_owned();
         trial.kernel = text.to_owned();
-        trial.disturbed = vec![text.to_owned()];
+        trial.interference = vec![Interference::Text(text.to_owned())];
         trial.params.insert("backend".to_owned(), text.into());
         trial.latency =
             std::mem::take(&mut trial.latency).into_values().map(|packed| (text.to_owned(), packed)).collect();

@@ -11,10 +11,9 @@
 use std::collections::BTreeMap;
 
 use fsb_engine::{Profile, Renewal};
+use fsb_model::observed::Spent;
 use fsb_model::plan::{BLOCK_LIMIT, FEWEST_BLOCKS_JUDGED, MOST_BLOCKS, VISIT};
 use fsb_model::{Amount, Durability, Plan, Repetition};
-
-use crate::agent::Spent;
 
 /// A trial may take this many times its stretch: what is not timed must not eat the run.
 const PATIENCE: f64 = 5.0;

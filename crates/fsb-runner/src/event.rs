@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fsb_model::{RunRecord, Trial, Warning};
+use fsb_model::{RunRecord, StoppingRule, Trial, Warning};
 use fsb_testbed::Progress;
 
 /// Something happened.
@@ -35,8 +35,8 @@ pub enum Event<'a> {
     Planned {
         /// Measured blocks.
         blocks: u32,
-        /// What ends the run.
-        rule: &'a str,
+        /// The rule that ends the run.
+        rule: &'a StoppingRule,
         /// Expected duration of them all.
         expected: Duration,
     },
@@ -47,10 +47,17 @@ pub enum Event<'a> {
         /// What mkfs, or the kernel, said.
         why: &'a str,
     },
-    /// How a race stands, or what ends it.
-    Race {
-        /// In words.
-        text: &'a str,
+    /// Warm-up of a race ended, and its rule is fixed.
+    RacePlanned {
+        /// The rule that ends it.
+        rule: &'a StoppingRule,
+    },
+    /// A race round begins.
+    RaceRound {
+        /// Its number, from 1.
+        round: u32,
+        /// The standing before it, in words.
+        standing: &'a str,
     },
     /// A trial begins.
     Trial {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fsb_engine::Sizing;
-use fsb_model::run::Placement;
+use fsb_model::run::{Placement, PlacementReason};
 use fsb_model::{Cell, Plan, RunRecord};
 
 use crate::rounds::LONGEST;
@@ -12,13 +12,12 @@ use crate::setup::setup_of;
 /// Where the targets of a plan are, as far as it is known before anything is touched; `has_units` is whether any of its cells
 /// can be measured in rounds.
 pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
-    let in_turn = |why: &str| Placement::InTurn { why: why.to_owned() };
     if plan.one_at_a_time {
-        return in_turn("--one-at-a-time");
+        return Placement::InTurn { reason: PlacementReason::Requested };
     }
-    // A race is measured side by side even where its workloads are wholes, for a heat is.
+    // A race round is measured side by side even where its workloads are unsplittable.
     if !has_units && plan.race.is_none() {
-        return in_turn("its workloads are measured as wholes");
+        return Placement::InTurn { reason: PlacementReason::UnsplittableWorkloads };
     }
     let setup = setup_of(plan, &BTreeMap::new(), 1);
     let at_once = plan.at_once() as u32;
@@ -30,7 +29,7 @@ pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
             Placement::SideBySide { parts, part_bytes }
         }
         Ok(parts) => Placement::SideBySide { parts, part_bytes: plan.size.0 },
-        Err(why) => Placement::InTurn { why },
+        Err(reason) => Placement::InTurn { reason },
     }
 }
 

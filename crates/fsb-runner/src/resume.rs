@@ -40,7 +40,7 @@ pub fn supersede(record: &RunRecord, trials: &mut [Trial]) -> usize {
 /// Whether all planned blocks are there.
 pub fn complete(record: &RunRecord, trials: &[Trial]) -> bool {
     let last = trials.iter().filter(|t| t.phase == Phase::Measured && !t.superseded).map(|t| t.block).max();
-    record.finished.is_some() || (record.blocks_planned.is_some() && last == record.blocks_planned)
+    record.stop_reason.is_some() || (record.blocks_planned.is_some() && last == record.blocks_planned)
 }
 
 /// Numbers of two kernels do not belong in one run.

@@ -225,7 +225,7 @@ fn costs(measured: &Measured) -> Vec<Metric> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::Deferred;
+    use fsb_model::observed::Deferred;
 
     #[test]
     fn amplification_counts_what_comes_later() {

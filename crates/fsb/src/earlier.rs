@@ -57,7 +57,7 @@ fn runs_of_plan(record: &RunRecord, directory: &Path) -> Vec<EarlierRun> {
             let earlier = Reader::open(&path).ok()?.record;
             Some(EarlierRun { path, record: earlier })
         })
-        .filter(|earlier| earlier.record.finished.is_some() && same_plan(&earlier.record, record))
+        .filter(|earlier| earlier.record.stop_reason.is_some() && same_plan(&earlier.record, record))
         .collect();
     found.sort_by(|one, other| started(&one.record).cmp(&started(&other.record)));
     found
@@ -176,7 +176,7 @@ mod tests {
         let resolved = plan_file::parse(plan, "p").unwrap().resolve(2, 7).unwrap();
         let mut record = front::new_record(resolved).unwrap().0;
         record.segments[0].started = started.to_owned();
-        record.finished = Some("5 blocks as planned".to_owned());
+        record.stop_reason = Some(fsb_model::StopReason::Requested { blocks: 5 });
         change(&mut record);
         record
     }
@@ -194,7 +194,7 @@ mod tests {
         at("seed", record("2026-11-01T00:00:00Z", |record| record.plan.seed = 99));
         at("set/run-2", record("2026-11-02T00:00:00Z", |_| ()));
         at("set/notes", record("2026-11-02T00:00:01Z", |_| ()));
-        at("unfinished", record("2026-11-03T00:00:00Z", |record| record.finished = None));
+        at("unfinished", record("2026-11-03T00:00:00Z", |record| record.stop_reason = None));
         at("size", record("2026-11-03T00:00:00Z", |record| record.plan.size.0 /= 2));
         at("machine", record("2026-11-03T00:00:00Z", |record| record.host.cpus = 99));
         at("target", record("2026-11-03T00:00:00Z", |record| drop(record.plan.targets.pop())));

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use fsb_model::units::{show_count, show_duration};
 use fsb_model::{Outcome, RunRecord, Target, Trial, Warning};
 use fsb_report::show::wrapped;
-use fsb_report::warning_text;
-use fsb_report::{Releases, Report, text, visible};
+use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
 use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -228,12 +227,13 @@ impl Observer for Progress {
                 self.planned = true;
                 let blocks = if *blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
                 self.line(&format!("{blocks}, about {}", show_duration(*expected)));
-                self.line(&format!("stopping rule: {rule}"));
+                self.line(&format!("stopping rule: {}", stopping_rule_text(rule)));
             }
             Event::Refused { target, why } => {
                 self.line(&format!("{}: cannot be made here: {why}", self.releases.shorten(target)));
             }
-            Event::Race { text } => self.line(text),
+            Event::RacePlanned { rule } => self.line(&stopping_rule_text(rule)),
+            Event::RaceRound { round, standing } => self.line(&format!("race round {round}: {standing}")),
             Event::Row { block, workload, rounds } => {
                 self.line_of_block();
                 let what = stage(*block);
@@ -267,8 +267,9 @@ impl Observer for Progress {
                     let message = format!("{target}: {}, {} left", trial.workload, show_duration(left));
                     self.message(&message);
                 }
-                if !trial.disturbed.is_empty() && trial.superseded {
-                    let why = trial.disturbed.join(", ");
+                if !trial.interference.is_empty() && trial.superseded {
+                    let why: Vec<String> = trial.interference.iter().map(interference_text).collect();
+                    let why = why.join(", ");
                     self.line(&format!("{target}: {}: disturbed ({why}), made again", trial.workload));
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
                     let again = if trial.superseded { ", made again" } else { "" };

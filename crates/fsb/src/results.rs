@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use fsb_analysis::FEWEST_JUDGED;
 use fsb_analysis::compare::all_pairs;
-use fsb_model::{Outcome, RunRecord, Trial, nearest};
+use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
 use fsb_report::run::{RowNow, ShownTrial, Summary, row_states};
 use fsb_report::{FORMATS, Format, Report, text, visible};
-use fsb_runner::run::Widest;
 use fsb_store::RunDirectory;
 
 use crate::cli::help::heading;
@@ -46,13 +45,12 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ShownTrial]) ->
     }
 }
 
-/// The workload whose ratios have the widest 95 % interval, or where one target is alone its own values; nothing where none
-/// has a value.
-pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<Widest> {
-    let widths = row_states(record, trials)
-        .into_iter()
-        .filter_map(|row| Some(Widest { half_width: row.state.half_width?, workload: row.workload }));
-    widths.max_by(|a, b| a.half_width.total_cmp(&b.half_width))
+/// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval, or `None` if none has a
+/// value.
+pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInterval> {
+    let widths = row_states(record, trials).into_iter().filter_map(|row| Some((row.state.half_width?, row.workload)));
+    let (half_width, workload) = widths.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(WidestInterval { half_width: Some(half_width).filter(|half_width| half_width.is_finite()), workload })
 }
 
 /// The cells that need no more blocks after a look, among them those of which nothing can be told.

@@ -31,11 +31,11 @@ mod skeleton;
 pub(crate) mod stdio;
 pub(crate) mod uring;
 
+pub use fsb_model::observed::Direct;
 use std::path::Path;
 
 use fsb_model::nearest::unknown;
 use fsb_model::{Bytes, CacheState};
-use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
 use crate::memory::PAGE;
@@ -128,15 +128,6 @@ pub struct ProbeTarget<'p> {
     pub verb: Verb,
     /// Bytes of a record.
     pub record_size: u64,
-}
-
-/// What was found out about direct I/O at a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Direct {
-    /// What offsets and lengths must be multiples of, where the kernel says it.
-    pub alignment: Option<u32>,
-    /// Whether the file system goes through the page cache all the same; absent where nothing tells before the work.
-    pub buffered: Option<bool>,
 }
 
 /// A member of the registry.

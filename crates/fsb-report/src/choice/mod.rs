@@ -10,6 +10,7 @@ use fsb_model::run::Risk;
 use serde::Serialize;
 
 use crate::mark;
+use crate::record_text::stop_reason_text;
 use crate::run::{ShownTrial, risks};
 use crate::warning::warning_text;
 
@@ -114,7 +115,7 @@ impl Choice {
         let plan = &record.plan;
         let race = plan.race.as_ref()?;
         let mut replay = Replay::of(record, trials);
-        if record.finished.is_some() {
+        if record.stop_reason.is_some() {
             replay.race.conclude();
         }
         let standing = replay.race.standing();
@@ -171,7 +172,7 @@ impl Choice {
             workloads: record.cells.iter().map(|cell| cell.label.clone()).collect(),
             candidates,
             effects: effects(record, trials, &replay),
-            finished: record.finished.clone(),
+            finished: record.stop_reason.as_ref().map(stop_reason_text),
             facts: facts(record),
             warnings: record.warnings.iter().map(warning_text).collect(),
         })

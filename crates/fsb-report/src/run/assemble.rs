@@ -7,7 +7,7 @@ use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::{Summary, TrustLevel, Workload};
 use super::{
-    beside, disturbed, earlier, environment, facts, headline, method, rows, scaling, trust, unjudged, warnings,
+    beside, earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged, warnings,
 };
 
 impl Summary {
@@ -53,7 +53,7 @@ impl Summary {
             unjudged::strip(&mut summary);
         }
         headline::add_findings(&mut summary);
-        let preface = disturbed::preface(trials).or_else(|| headline::withheld(&summary));
+        let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
         summary.headline = preface.unwrap_or_default() + &headline::headline(&summary);
         summary.advice = facts::advice(&summary, facts::seconds(record, trials));
         summary.problems = warnings::problems(&summary);

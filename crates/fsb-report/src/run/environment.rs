@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::geometry;
 use crate::mark;
+use crate::record_text::stop_reason_text;
 use crate::show::{percent, scale};
 
 /// A table of the environment.
@@ -94,7 +95,7 @@ fn run(record: &RunRecord) -> Option<EnvironmentTable> {
     rows.both("suite", plan.name.as_str(), "");
     let planned = record.blocks_planned.map(|blocks| format!("{blocks} blocks planned after warm-up"));
     rows.both("repetition", asked, planned.unwrap_or_default());
-    rows.seen_if("end", record.finished.as_deref());
+    rows.seen_if("end", record.stop_reason.as_ref().map(stop_reason_text));
     rows.both("image size", plan.size.to_string(), "");
     if plan.scale != 1.0 {
         rows.both("scale of files, image and memory limit", scale(plan.scale), "");

@@ -10,6 +10,7 @@ use fsb_model::{Repetition, RunRecord, TargetKind};
 use super::shown::{self, ShownTrial};
 use super::summary::{Summary, TargetSummary};
 use super::{beneath, device, placement, risks, unjudged};
+use crate::record_text::stop_reason_text;
 use crate::show::{counted, percent, scale};
 
 pub(super) fn targets(record: &RunRecord) -> Vec<TargetSummary> {
@@ -63,7 +64,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
         facts.push(format!("Linux {}", kernels.join(" and ")));
     }
     facts.push(match record.blocks_planned.or(asked(record)) {
-        Some(planned) if record.finished.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
+        Some(planned) if record.stop_reason.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
         _ => counted(blocks as usize, "block"),
     });
     facts.extend(placement::looks(record, blocks));
@@ -84,7 +85,7 @@ pub(super) fn facts(record: &RunRecord, trials: &[ShownTrial], blocks: u32) -> V
 /// Why no more blocks were made, where it was not said beforehand how many to make.
 pub(super) fn stopped(record: &RunRecord) -> Option<String> {
     let decided = !matches!(record.plan.repetition, Repetition::Blocks { seconds: None, .. });
-    record.finished.clone().filter(|_| decided)
+    record.stop_reason.as_ref().filter(|_| decided).map(stop_reason_text)
 }
 
 fn asked(record: &RunRecord) -> Option<u32> {

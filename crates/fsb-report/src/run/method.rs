@@ -7,6 +7,7 @@ use fsb_model::run::Placement;
 use super::summary::Summary;
 use super::unjudged;
 use crate::paragraph::Paragraph;
+use crate::record_text::{stop_reason_text, stopping_rule_text};
 use crate::show::{listed, percent};
 
 /// The method as far as it was used in this run.
@@ -27,7 +28,8 @@ pub(super) fn paragraphs(summary: &Summary, record: &RunRecord) -> Vec<Paragraph
         paragraphs.push(all_workloads());
     }
     paragraphs.extend([warnings(), costs()]);
-    let (rule, end) = (record.stopping_rule.as_ref(), record.finished.as_ref());
+    let rule = record.stopping_rule.as_ref().map(stopping_rule_text);
+    let end = record.stop_reason.as_ref().map(stop_reason_text);
     let said = [rule.map(|rule| format!("The rule: {rule}.")), end.map(|end| format!("It ended after {end}."))];
     let said: Vec<String> = said.into_iter().flatten().collect();
     if !said.is_empty() {

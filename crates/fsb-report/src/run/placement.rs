@@ -4,12 +4,13 @@ use fsb_model::RunRecord;
 use fsb_model::run::Placement;
 use fsb_model::units::show_bytes;
 
+use crate::record_text::placement_reason_text;
 use crate::show::counted;
 
 /// `side by side on 3 parts of 660 MiB, 9 rounds`; `in turn: the targets are on different media`.
 pub(super) fn fact(record: &RunRecord) -> Option<String> {
     match record.placement.as_ref()? {
-        Placement::InTurn { why } => Some(format!("in turn: {why}")),
+        Placement::InTurn { reason } => Some(format!("in turn: {}", placement_reason_text(reason))),
         Placement::SideBySide { parts, part_bytes } => {
             let on = match parts {
                 0 => String::new(),

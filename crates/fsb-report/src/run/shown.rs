@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::Phase;
 use fsb_model::workload::{Durability, Params};
-use fsb_model::{Better, Metric, Outcome, Trial, Unit};
+use fsb_model::{Better, Interference, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
 use serde::Deserialize;
 
@@ -39,8 +39,8 @@ pub struct ShownTrial {
     pub error: Option<Arc<str>>,
     /// The values; the first one is what targets are compared by.
     pub metrics: Box<[ShownMetric]>,
-    /// What disturbed it.
-    pub disturbed: Box<[Arc<str>]>,
+    /// The interference that affected it.
+    pub interference: Box<[Interference]>,
     /// Nanoseconds of each stretch.
     pub timed_ns: Times,
     /// What happened when, one a repetition.
@@ -158,8 +158,8 @@ pub struct TrialFields<'a> {
     pub error: Option<Cow<'a, str>>,
     #[serde(default, borrow)]
     pub metrics: Vec<MetricFields<'a>>,
-    #[serde(default)]
-    pub disturbed: Cow<'a, [String]>,
+    #[serde(default, alias = "disturbed")]
+    pub interference: Cow<'a, [Interference]>,
     #[serde(default)]
     pub superseded: bool,
     #[serde(default)]
@@ -170,8 +170,15 @@ pub struct TrialFields<'a> {
     pub timelines: Cow<'a, [Timeline]>,
     #[serde(default, borrow)]
     pub latency: BTreeMap<Text<'a>, Text<'a>>,
-    #[serde(skip)]
-    is_restless: bool,
+    #[serde(default)]
+    pub observed: IdleField,
+}
+
+/// Of the observations, whether the target was idle each time the clock started.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub struct IdleField {
+    #[serde(default, alias = "settled")]
+    idle: Option<bool>,
 }
 
 /// The fields of a [`Metric`].
@@ -224,13 +231,13 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
             outcome: trial.outcome,
             error: trial.error.as_ref().map(text),
             metrics: trial.metrics.iter().map(metric).collect(),
-            disturbed: Cow::Borrowed(&trial.disturbed),
+            interference: Cow::Borrowed(&trial.interference),
             superseded: trial.superseded,
             part: trial.part,
             stretches: StretchFields { timed_ns: Cow::Borrowed(&trial.stretches.timed_ns) },
             timelines: Cow::Borrowed(&trial.timelines),
             latency: trial.latency.iter().map(|(name, found)| (Text(text(name)), Text(text(found)))).collect(),
-            is_restless: trial.observed.get("settled") == Some(&serde_json::Value::Bool(false)),
+            observed: IdleField { idle: trial.observed.idle },
         }
     }
 }
@@ -250,7 +257,6 @@ impl ShownTrials {
     pub fn push(&mut self, trial: TrialFields<'_>) {
         let what = self.cell(&trial);
         let metrics = trial.metrics.iter().map(|metric| self.metric(metric)).collect();
-        let disturbed = trial.disturbed.iter().map(|text| self.text(text)).collect();
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let latency: BTreeMap<String, String> = latency.collect();
@@ -262,12 +268,12 @@ impl ShownTrials {
             attempt: trial.attempt,
             outcome: trial.outcome,
             superseded: trial.superseded,
-            at_rest: !trial.is_restless,
+            at_rest: trial.observed.idle != Some(false),
             part: trial.part,
             started: seconds(&trial.started),
             error,
             metrics,
-            disturbed,
+            interference: trial.interference.iter().map(|one| one.clone().upgraded()).collect(),
             timed_ns: Times::of(&trial.stretches.timed_ns),
             timelines: trial.timelines.into_owned().into(),
             latency: (!latency.is_empty()).then(|| latency.into()),

@@ -3,7 +3,7 @@ use crate::format::find;
 use crate::report::Report;
 use crate::sample;
 use fsb_analysis::{Outcome as RowOutcome, Verdict};
-use fsb_model::{Outcome, Trial};
+use fsb_model::{Interference, Outcome, Trial};
 
 fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
     &summary.rows.iter().find(|row| row.workload == workload).unwrap().cells[target]
@@ -129,7 +129,7 @@ fn the_last_attempt_of_a_block_counts() {
 #[test]
 fn an_unfinished_run_says_how_far_it_came() {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 6);
-    record.finished = None;
+    record.stop_reason = None;
     record.segments[0].ended = None;
     trials.retain(|trial| trial.block <= 5);
     trials.last_mut().unwrap().started = "2026-11-20T15:06:05Z".to_owned();
@@ -261,7 +261,7 @@ fn spoil(trials: &mut [Trial], how: impl Fn(&mut Trial)) -> String {
 #[test]
 fn in_turn_a_row_whose_trials_were_mostly_disturbed_is_not_judged_and_the_headline_says_so_first() {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 10);
-    let label = spoil(&mut trials, |trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+    let label = spoil(&mut trials, |trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
     let place = |summary: &Summary| summary.rows.iter().position(|row| row.workload == label).unwrap();
     let summary = Summary::of_run(&record, &trials);
     let row = &summary.rows[place(&summary)];
@@ -475,7 +475,7 @@ fn conclusions(summary: &Summary) -> usize {
 fn a_run_of_low_trust_draws_no_conclusion() {
     type Change = fn(&mut fsb_model::RunRecord, &mut Vec<Trial>);
     fn disturb(trials: &mut [Trial]) {
-        trials.iter_mut().for_each(|trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+        trials.iter_mut().for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
     }
     let changes: [(Change, TrustLevel); 6] = [
         (|_, _| (), TrustLevel::Fair),

@@ -6,7 +6,7 @@ use fsb_model::{Outcome, Phase, RunRecord, Warning};
 use super::shown::ShownTrial;
 use super::summary::{Summary, Trust, TrustLevel};
 use super::withheld::{self, Withheld};
-use super::{disturbed, media};
+use super::{interference, media};
 use crate::show::counted;
 
 /// Where more of the trials than this were disturbed, or have no value, the numbers are less sure than they look.
@@ -40,7 +40,7 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(Tru
     found.extend(withheld::of_run(record, trials).map(|why| why.to_text()));
     if judges_nothing(summary) {
         found.extend(withheld::memory(record));
-        found.extend(disturbed::share(trials).filter(|share| share.most()).map(|share| share.words()));
+        found.extend(interference::share(trials).filter(|share| share.most()).map(|share| share.words()));
         found.extend(spoilt(summary));
     }
     // A single block has no scatter, so that a target alone has no interval either.
@@ -69,7 +69,7 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ShownTrial]) -> Vec<(Tr
     if let Some(why) = withheld::memory(record).filter(|_| memory > 0) {
         found.push(format!("{memory} of {} are not judged: {why}", counted(summary.rows.len(), "workload")));
     }
-    found.extend(disturbed::share(trials).filter(|share| share.of_all() > SOME).map(|share| share.words()));
+    found.extend(interference::share(trials).filter(|share| share.of_all() > SOME).map(|share| share.words()));
     found.extend(spoilt(summary));
     found.extend(lost(trials).map(words_of_lost));
     let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
@@ -110,7 +110,7 @@ fn quiet(summary: &Summary, trials: &[ShownTrial]) -> String {
     let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.counts()).count();
     // Those that were made again do not count.
     let all = format!("{} that count, in {}", counted(measured, "trial"), counted(summary.blocks as usize, "block"));
-    match disturbed::share(trials).next() {
+    match interference::share(trials).next() {
         Some(share) => format!("only {} of {all}, were disturbed", share.disturbed),
         None => format!("none of {all}, was disturbed"),
     }
@@ -118,6 +118,8 @@ fn quiet(summary: &Summary, trials: &[ShownTrial]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::Interference;
+
     use super::*;
     use crate::run::Summary;
     use crate::sample;
@@ -130,7 +132,7 @@ mod tests {
 
     fn disturb(trials: &mut [fsb_model::Trial], every: usize) {
         let counting = trials.iter_mut().filter(|trial| trial.counts());
-        counting.step_by(every).for_each(|trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+        counting.step_by(every).for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use fsb_model::{Outcome, Phase, RunRecord, Warning};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, State, Summary, Workload};
-use super::{device, disturbed, geometry, media, risks, stretches, sustained, trust};
+use super::{device, geometry, interference, media, risks, stretches, sustained, trust};
 use crate::show::{NOT_HERE, counted, some_of};
 use crate::warning::warning_text;
 
@@ -19,7 +19,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     let (reported, others): (Vec<&Warning>, Vec<&Warning>) =
         record.warnings.iter().partition(|warning| trust::reports(warning));
     let mut urgent: Vec<String> = others.into_iter().map(warning_text).collect();
-    if record.finished.is_none() && summary.blocks > 0 {
+    if record.stop_reason.is_none() && summary.blocks > 0 {
         urgent.push("the run did not end: this is what it had saved; --resume completes it".to_owned());
     }
     urgent.extend(geometry::warnings(record));
@@ -40,7 +40,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ShownTri
     warnings.extend(sustained::warning(summary));
     warnings.extend(device::warning(record));
     warnings.extend(restless(trials));
-    warnings.extend(disturbed::warning(trials));
+    warnings.extend(interference::warning(trials));
     (urgent, warnings)
 }
 

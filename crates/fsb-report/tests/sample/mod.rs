@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::plan::{Identity, Plan, Repetition};
 use fsb_model::run::{self, ControlRecord, MediumRecord, RunRecord, Segment, TargetRecord};
+use fsb_model::stop::{StopReason, StoppingRule};
 use fsb_model::trial::{self, Outcome, Phase, Trial};
 use fsb_model::units::Bytes;
 use fsb_model::warning::{UnbackedMemory, Warning};
@@ -179,8 +180,8 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         latency: BTreeMap::new(),
         workers: Vec::new(),
         requested: Map::new(),
-        observed: Map::new(),
-        disturbed: Vec::new(),
+        observed: Default::default(),
+        interference: Vec::new(),
         superseded: false,
         part: None,
         stretches: Default::default(),
@@ -276,7 +277,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         cells: WORKS.iter().map(cell).collect(),
         amounts: WORKS.iter().map(|work| (work.label.to_owned(), Amount::of(2, 20_000))).collect(),
         blocks_planned: Some(blocks),
-        stopping_rule: Some(format!("as many blocks as 5 min hold; planned after warm-up: {blocks}")),
+        stopping_rule: Some(StoppingRule::Budget { budget_seconds: 300.0, most_blocks: 30, planned: blocks }),
         placement: None,
         rounds: BTreeMap::new(),
         units: BTreeMap::new(),
@@ -300,7 +301,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         warnings: vec![Warning::Text("CPU steal 3 %: 4 of 360 trials disturbed and repeated".to_owned())],
         vm: None,
         emulated: false,
-        finished: Some(format!("{blocks} blocks as planned, as many as the budget holds")),
+        stop_reason: Some(StopReason::BudgetPlanned { blocks, most: false }),
         devices: BTreeMap::new(),
         extra: Map::new(),
         plan: Plan {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, Task, mix, workload};
+use fsb_model::Interference;
 use fsb_model::sustained::Sustained;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceCourse, Watch};
@@ -101,9 +102,9 @@ pub fn conduct(stage: &mut Stage<'_>, request: &TrialRequest) -> TrialReply {
     // Whatever happened, the next trial finds an empty target, and a quiet one.
     let cleaned = conduct.step(Step::Cleanup, 0);
     conduct.settle_afterwards();
-    let disturbed = conduct.disturbed();
+    let interference = conduct.interference();
     let Conduct { profile, tally, stage, .. } = conduct;
-    tally.reply(ended.and(cleaned.map_err(Failure::from)), &profile, stage.target, disturbed)
+    tally.reply(ended.and(cleaned.map_err(Failure::from)), &profile, stage.target, interference)
 }
 
 impl Conduct<'_, '_> {
@@ -279,17 +280,17 @@ impl Conduct<'_, '_> {
         until_seconds.is_none() && pretends(self.stage.target.abilities.fake, trial_seed, attempt)
     }
 
-    fn disturbed(&self) -> Vec<String> {
-        reasons(self.stage.target.abilities.fake, self.pretends(), &self.tally.watched)
+    fn interference(&self) -> Vec<Interference> {
+        interference(self.stage.target.abilities.fake, self.pretends(), &self.tally.watched)
     }
 }
 
-/// What disturbed a trial; the null file system makes it up.
-pub(super) fn reasons(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Vec<String> {
+/// Returns the interference with a trial; the null file system makes it up.
+pub(super) fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Vec<Interference> {
     match fake {
-        Some(_) if pretends => vec![watch::PRETENDED.to_owned()],
+        Some(_) if pretends => vec![watch::PRETENDED],
         Some(_) => Vec::new(),
-        None => watch::reasons(watched),
+        None => watch::interference(watched),
     }
 }
 

@@ -5,26 +5,17 @@
 
 use std::time::{Duration, Instant};
 
+use fsb_model::observed::Deferred;
 use fsb_testbed::{Counters, Testbed, TestbedError};
-
-use super::protocol::Deferred;
 
 /// Bytes that a target may write at rest: a superblock, a log record that says that all is quiet.
 pub(super) const AT_REST: u64 = 64 << 10;
 
-impl Deferred {
-    /// Adds what the device did between two readings.
-    fn count(&mut self, before: Option<Counters>, after: Option<Counters>) {
-        let (Some(before), Some(after)) = (before, after) else { return };
-        self.bytes += after.write_bytes.saturating_sub(before.write_bytes);
-        self.flushes += after.flushes.saturating_sub(before.flushes);
-    }
-
-    /// For one operation: bytes, flushes and seconds.
-    pub fn per_operation(&self) -> Option<[f64; 3]> {
-        let share = |amount: f64| amount / self.operations as f64;
-        (self.operations > 0).then(|| [share(self.bytes as f64), share(self.flushes as f64), share(self.seconds)])
-    }
+/// Adds the writes and flushes of the device between two readings.
+fn count(sum: &mut Deferred, before: Option<Counters>, after: Option<Counters>) {
+    let (Some(before), Some(after)) = (before, after) else { return };
+    sum.bytes += after.write_bytes.saturating_sub(before.write_bytes);
+    sum.flushes += after.flushes.saturating_sub(before.flushes);
 }
 
 /// Adds up what a target leaves while it is measured.
@@ -55,7 +46,7 @@ impl Leavings {
     /// The target was synced after a stretch.
     pub(super) fn synced(&mut self, seconds: f64, before: Option<Counters>, after: Option<Counters>) {
         self.syncs.push(seconds);
-        self.sum.count(before, after);
+        count(&mut self.sum, before, after);
     }
 
     /// Quiesces the target within `left`. Returns `None` if nothing was written, or if time is too short to count it.
@@ -72,7 +63,7 @@ impl Leavings {
         }
         let before = testbed.counters(seat);
         let first = testbed.quiesce(seat, left)?;
-        self.sum.count(before, testbed.counters(seat));
+        count(&mut self.sum, before, testbed.counters(seat));
         // The same once more, on a target that has nothing to do: what the calls themselves take.
         let left = left.saturating_sub(started.elapsed());
         if left.is_zero() {

@@ -1,12 +1,11 @@
 //! Why a trial has no values, and what is known of that before it runs.
 
 use fsb_engine::Job;
+use fsb_model::observed::{MemoryUse, Observed, Spent};
 use fsb_model::{Durability, Outcome};
-use fsb_testbed::control::memory_limit::MemoryUse;
 use fsb_testbed::{ColdMethod, Provisioned};
-use serde_json::Map;
 
-use super::protocol::{Spent, TrialReply};
+use super::protocol::TrialReply;
 use crate::worker::WorkerError;
 
 /// Why a trial has no values.
@@ -73,8 +72,8 @@ pub(crate) fn refused(failure: Failure) -> TrialReply {
         outcome,
         error: Some(error),
         measured: None,
-        observed: Map::new(),
-        disturbed: Vec::new(),
+        observed: Observed::default(),
+        interference: Vec::new(),
         stretches: Default::default(),
         spent: Spent::default(),
         target_lost: false,

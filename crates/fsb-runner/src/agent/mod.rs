@@ -24,9 +24,7 @@ pub use client::{Agent, AgentError};
 pub use conduct::{OPERATIONS, deadline};
 use conduct::{Stage, conduct};
 use lines::{LineError, Lines};
-#[cfg(test)]
-pub use protocol::Deferred;
-pub use protocol::{Measured, RowRequest, SeatTrial, Spent, TimeLimit, TrialReply, TrialRequest};
+pub use protocol::{Measured, RowRequest, SeatTrial, TimeLimit, TrialReply, TrialRequest};
 use protocol::{Reply, Request, VERSION};
 use row::{SeatPost, conduct_row};
 

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::{Rate, Sizing, Stonewall};
+use fsb_model::Interference;
+use fsb_model::observed::{Deferred, Observed, Spent};
 use fsb_model::sustained::Sustained;
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::{Stretches, WorkerSpan};
 use fsb_model::{Amount, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::rounds;
 
@@ -182,10 +183,10 @@ pub struct TrialReply {
     pub error: Option<String>,
     /// What was measured; absent where nothing was run.
     pub measured: Option<Measured>,
-    /// What was seen: DESIGN's `observed`.
-    pub observed: Map<String, Value>,
+    /// The observations besides the measured values.
+    pub observed: Observed,
     /// What disturbed it; empty where nothing did.
-    pub disturbed: Vec<String>,
+    pub interference: Vec<Interference>,
     /// Each stretch of a trial in rounds.
     #[serde(default)]
     pub stretches: Stretches,
@@ -268,37 +269,4 @@ pub struct Measured {
     /// Where the steady state is what counts, of the last repetition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
-}
-
-/// What was left for later by all stretches of a trial, those that lead in included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Deferred {
-    /// Operations that left it.
-    pub operations: u64,
-    /// Bytes that the device wrote.
-    pub bytes: u64,
-    /// Flushes that the device served.
-    pub flushes: u64,
-    /// Seconds beyond those that the same calls take on a target that is at rest.
-    pub seconds: f64,
-}
-
-/// Seconds a trial took outside and inside its clock.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// Preparing, all repetitions.
-    pub prepare: f64,
-    /// Remounting, settling, starting workers, warming up.
-    pub settle: f64,
-    /// Between go and result.
-    pub measure: f64,
-    /// Removing what was made.
-    pub cleanup: f64,
-}
-
-impl Spent {
-    /// All of it.
-    pub fn total(&self) -> f64 {
-        self.prepare + self.settle + self.measure + self.cleanup
-    }
 }

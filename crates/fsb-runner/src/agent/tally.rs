@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_engine::{Measurement, Profile, latency};
-use fsb_model::Outcome;
+use fsb_model::observed::{MemoryUse, Observed, Spent};
 use fsb_model::trial::Stretches;
+use fsb_model::{Interference, Outcome};
 use fsb_testbed::control::Held;
-use fsb_testbed::control::memory_limit::{MemoryHold, MemoryUse};
+use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::{ColdMethod, Counters, Provisioned, Testbed, TestbedError, watch};
-use serde_json::{Map, Value, json};
 
 use super::deferred::Leavings;
 use super::failure::{Failure, for_want_of_memory, refused};
 use super::proof::{self, Seen};
-use super::protocol::{Measured, Spent, TrialReply};
+use super::protocol::{Measured, TrialReply};
 
 /// The sums of a trial under way.
 pub(super) struct Tally {
@@ -159,44 +159,29 @@ impl Tally {
         ended: Result<(), Failure>,
         profile: &Profile,
         target: &Provisioned,
-        disturbed: Vec<String>,
+        interference: Vec<Interference>,
     ) -> TrialReply {
-        let mut observed = self.seen.observed();
-        if self.measured.device_bytes.is_some() {
-            observed.insert("device_flushes".to_owned(), json!(self.measured.device_flushes));
-            observed.insert("machine_cpu_seconds".to_owned(), json!(self.cpu_seconds));
-        }
-        observed.insert("user_seconds".to_owned(), json!(self.measured.user_seconds));
-        observed.insert("system_seconds".to_owned(), json!(self.measured.system_seconds));
-        observed.insert("settled".to_owned(), Value::Bool(self.settled));
-        if !self.unconfined.is_empty() {
-            observed.insert("unconfined".to_owned(), json!(self.unconfined));
-        }
-        if target.abilities.fake.is_none() {
-            observed.insert("spent_seconds".to_owned(), json!(self.spent));
-        }
-        if let Some(deferred) = self.measured.deferred {
-            observed.insert("deferred".to_owned(), json!(deferred));
-        }
-        if self.left_out > 0 {
-            observed.insert("repetitions_left_out".to_owned(), json!(self.left_out));
-        }
-        if let Some(output) = self.output.take() {
-            observed.insert("output".to_owned(), json!(output));
-        }
-        if let Some(sustained) = self.measured.sustained {
-            observed.insert("sustained".to_owned(), json!(sustained));
-        }
-        if !self.measured.counts.is_empty() {
-            observed.insert("counts".to_owned(), json!(self.measured.counts));
-        }
         let memory = self.memory.take().or_else(|| target.held.memory.as_ref().map(MemoryHold::usage));
         let ended = ended.map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
-        if let Some(memory) = memory {
-            observed.insert("memory_limit".to_owned(), json!(memory));
-        }
-        observed.insert("settle_seconds".to_owned(), json!(self.settle_seconds));
-        observed.extend(std::mem::take(&mut self.watched).into_iter().map(|(name, value)| (name, json!(value))));
+        let observed = Observed {
+            device_flushes: self.measured.device_flushes,
+            machine_cpu_seconds: self.measured.device_bytes.map(|_| self.cpu_seconds),
+            user_seconds: Some(self.measured.user_seconds),
+            system_seconds: Some(self.measured.system_seconds),
+            idle: Some(self.settled),
+            quiesce_seconds: Some(self.settle_seconds),
+            unconfined: std::mem::take(&mut self.unconfined),
+            spent_seconds: target.abilities.fake.is_none().then_some(self.spent),
+            deferred: self.measured.deferred,
+            repetitions_left_out: (self.left_out > 0).then_some(self.left_out),
+            rounds_not_idle: (self.restless > 0).then_some(self.restless),
+            output: self.output.take(),
+            sustained: self.measured.sustained,
+            counts: self.measured.counts.clone(),
+            memory_limit: memory,
+            watched: std::mem::take(&mut self.watched),
+            ..self.seen.observed()
+        };
         let (outcome, error) = match ended {
             Ok(()) => match proof::verdict(profile, &target.abilities, &self.seen, &self.measured)
                 .and_then(|()| unflushed(&target.held, &self.measured))
@@ -221,7 +206,7 @@ impl Tally {
                 outcome,
                 error,
                 observed,
-                disturbed,
+                interference,
                 stretches: self.stretches,
                 spent: self.spent,
                 target_lost: false,
@@ -231,7 +216,7 @@ impl Tally {
         }
     }
 
-    fn failed(&self, why: String, observed: Map<String, Value>) -> TrialReply {
+    fn failed(&self, why: String, observed: Observed) -> TrialReply {
         TrialReply { observed, spent: self.spent, ..refused(Failure::Failed(why)) }
     }
 

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use fsb_model::observed::Spent;
+
 use super::Grid;
 use super::grid::Spot;
-use crate::agent::Spent;
 use crate::calibrate::Sample;
 
 /// A visited file of one work on one target: its samples by record.

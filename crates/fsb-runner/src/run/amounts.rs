@@ -104,10 +104,7 @@ impl Schedule<'_> {
     /// Notes and tells how many blocks are made, which take so many seconds each, and what ends the run.
     fn plan_blocks(&mut self, blocks: u32, block_seconds: f64) {
         let repetition = self.run.record.plan.repetition;
-        let rule = match &self.run.record.looks[..] {
-            [] => stopping::rule(repetition, self.targets().len(), blocks),
-            looks => stopping::rule_of_looks(repetition, blocks, looks),
-        };
+        let rule = stopping::rule(repetition, self.targets().len(), blocks, &self.run.record.looks);
         self.run.record.blocks_planned = Some(blocks);
         self.run.record.stopping_rule = Some(rule.clone());
         self.run.observer.event(&Event::Planned {

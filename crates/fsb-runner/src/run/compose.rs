@@ -1,5 +1,6 @@
 //! From a reply to a trial, and from what is known to the time that is left.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fsb_model::run::BlockOrder;
@@ -13,10 +14,10 @@ use crate::agent::TrialReply;
 use crate::{placement, values};
 
 /// What was seen of the visit's controls that were asked for, by name; those of the run stand in its record.
-fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> Map<String, Value> {
+fn asked_and_seen(record: &RunRecord, target: &Target, provisioned: &Provisioned) -> BTreeMap<String, String> {
     let asked = target.controls_over(&record.plan.controls);
     let seen = provisioned.record.controls.iter().filter(|(name, _)| asked.contains_key(*name));
-    seen.map(|(name, control)| (name.clone(), json!(control.observed))).collect()
+    seen.map(|(name, control)| (name.clone(), control.observed.clone())).collect()
 }
 
 impl Schedule<'_> {
@@ -58,15 +59,10 @@ impl Schedule<'_> {
         metrics.extend(rates.and_then(|rates| values::share_of_device(profile, metrics.first()?, rates)));
         let mut observed = reply.observed;
         if let Some(provisioned) = provisioned {
-            observed.insert("mount_options".to_owned(), json!(provisioned.record.mount_options));
-            let controls = asked_and_seen(&self.run.record, target, provisioned);
-            if !controls.is_empty() {
-                observed.insert("controls".to_owned(), Value::Object(controls));
-            }
+            observed.mount_options.clone_from(&provisioned.record.mount_options);
+            observed.controls = asked_and_seen(&self.run.record, target, provisioned);
         }
-        if !measured.samples.is_empty() {
-            observed.insert("seconds_per_iteration".to_owned(), json!(measured.samples));
-        }
+        observed.seconds_per_iteration = measured.samples;
         let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
         let cell = self.cells.iter().find(|cell| cell.label == label);
         let mut params = cell.map(|cell| cell.workload.params.clone()).unwrap_or_default();
@@ -93,7 +89,7 @@ impl Schedule<'_> {
             workers: measured.workers,
             requested: self.requested(label, target),
             observed,
-            disturbed: reply.disturbed,
+            interference: reply.interference,
             superseded: false,
             part: order.part_of(&target.name).map(|part| part + self.parts_before()),
             stretches: reply.stretches,

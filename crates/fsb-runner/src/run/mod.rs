@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{Profile, Sizing, mix};
 use fsb_model::run::{BlockOrder, Placement};
-use fsb_model::{Amount, Cell, Outcome, RunRecord, Target, Trial, Warning};
+use fsb_model::{Amount, Cell, Outcome, RunRecord, StopReason, Target, Trial, Warning};
 use fsb_testbed::{LocalTestbed, Provisioned, Setup};
 use jiff::Timestamp;
-use serde_json::Map;
 
 use crate::agent::{Agent, AgentError, TrialReply, TrialRequest, deadline};
 use crate::calibrate::{Sample, warmup_seconds};
@@ -31,7 +30,7 @@ pub use amounts::{Expected, expected};
 pub use budget::check_budget;
 pub use race::{Heats, Next};
 pub use repeat::REPEATS;
-pub use stopping::{Look, Widest, WidestInterval};
+pub use stopping::{FindWidest, Look};
 
 /// Why a run ended before its end. What ended before that is on disk.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +61,7 @@ pub struct Run<'a> {
     /// Who is told.
     pub observer: &'a mut dyn Observer,
     /// Asked after each block from the fifth on, where a precision is to be reached.
-    pub widest: &'a mut WidestInterval<'a>,
+    pub widest: &'a mut FindWidest<'a>,
     /// Asked at each planned look.
     pub look: &'a mut Look<'a>,
     /// Asked before each heat of a race.
@@ -205,8 +204,8 @@ impl<'a> Schedule<'a> {
             self.calibrate();
             self.save()?;
         }
-        let finished = if self.run.record.plan.race.is_some() { self.heats()? } else { self.blocks()? };
-        self.run.record.finished = Some(finished);
+        let stop_reason = if self.run.record.plan.race.is_some() { self.heats()? } else { self.blocks()? };
+        self.run.record.stop_reason = Some(stop_reason);
         self.save()?;
         // Everything is measured and saved: an agent that fails to say goodbye leaves nothing that the kernel and
         // the undo ledger do not take away.
@@ -243,8 +242,8 @@ impl<'a> Schedule<'a> {
         self.end_warm_up(opened)
     }
 
-    /// Makes the blocks that are still missing; says why it stopped.
-    fn blocks(&mut self) -> Result<String, RunError> {
+    /// Makes the blocks that are still missing. Returns the reason why it stopped.
+    fn blocks(&mut self) -> Result<StopReason, RunError> {
         let names: Vec<_> = self.targets().iter().map(|target| target.name.clone()).collect();
         let first =
             self.run.trials.iter().filter(|trial| trial.counts()).map(|trial| trial.block).max().unwrap_or(0) + 1;
@@ -274,7 +273,7 @@ impl<'a> Schedule<'a> {
         }
         // A resumed run may have all its blocks already.
         let planned = self.run.record.blocks_planned.unwrap_or(1);
-        Ok(self.enough(planned, Duration::ZERO).unwrap_or_default())
+        Ok(self.enough(planned, Duration::ZERO).unwrap_or(StopReason::Requested { blocks: planned }))
     }
 
     fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {
@@ -418,9 +417,9 @@ fn skipped(why: &str) -> TrialReply {
         outcome: Outcome::Failed,
         error: Some(why.to_owned()),
         measured: None,
-        observed: Map::new(),
-        disturbed: Vec::new(),
-        spent: crate::agent::Spent::default(),
+        observed: Default::default(),
+        interference: Vec::new(),
+        spent: Default::default(),
         target_lost: false,
         out_of_time: false,
     }

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use fsb_model::run::BlockOrder;
-use fsb_model::{Repetition, RunRecord, Trial};
+use fsb_model::{RaceEnd, Repetition, RunRecord, StopReason, StoppingRule, Trial};
 use fsb_testbed::Provisioned;
 
 use super::{RunError, Schedule};
@@ -26,8 +26,8 @@ pub enum Next {
         /// How the race stands, for people.
         standing: String,
     },
-    /// The race is over, and why.
-    Enough(String),
+    /// The race is over, for this reason.
+    End(RaceEnd),
 }
 
 /// Says who is in the next heat, by the trials so far.
@@ -105,27 +105,25 @@ impl Schedule<'_> {
         let decided = basis.decide();
         self.note_rounds(&mut amounts, &decided);
         let race = self.run.record.plan.race.as_ref();
-        let error = race.map_or(0.0, |race| race.error) * 100.0;
-        let rule = format!(
-            "heats of {} targets, about {:.0} s each, until nobody left can be faster than the leader by more than θ \
-             (wrong at most {error:.0} times in 100), or until the budget holds no more",
-            self.places(),
-            decided.block_seconds.ceil(),
-        );
-        self.run.observer.event(&Event::Race { text: &rule });
+        let rule = StoppingRule::Race {
+            slots: self.places(),
+            round_seconds: decided.block_seconds,
+            error: race.map_or(0.0, |race| race.error),
+        };
+        self.run.observer.event(&Event::RacePlanned { rule: &rule });
         self.run.record.stopping_rule = Some(rule);
     }
 
-    /// Heat after heat; says why it ended.
-    pub(super) fn heats(&mut self) -> Result<String, RunError> {
+    /// Makes race rounds until the race ends. Returns the reason.
+    pub(super) fn heats(&mut self) -> Result<StopReason, RunError> {
         let labels: Vec<_> = self.cells.iter().map(|cell| cell.label.clone()).collect();
         let last = self.run.trials.iter().map(|trial| trial.block).max().unwrap_or(0);
         let mut longest = 0.0_f64;
         for block in last + 1.. {
             let targets = match (self.run.heats)(&self.run.record, &self.run.trials) {
-                Next::Enough(why) => return Ok(format!("{} heats: {why}", block - 1)),
+                Next::End(reason) => return Ok(StopReason::Race { rounds: block - 1, reason }),
                 Next::Heat { targets, standing } => {
-                    self.run.observer.event(&Event::Race { text: &format!("heat {block}: {standing}") });
+                    self.run.observer.event(&Event::RaceRound { round: block, standing: &standing });
                     targets
                 }
             };
@@ -138,8 +136,8 @@ impl Schedule<'_> {
             // Of fewer targets the later heats are shorter.
             longest = took.max(longest * 0.5);
         }
-        let heats = self.run.trials.iter().map(|trial| trial.block).max().unwrap_or(0);
-        Ok(format!("{heats} heats: the budget ended"))
+        let rounds = self.run.trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+        Ok(StopReason::Race { rounds, reason: RaceEnd::Budget })
     }
 
     fn heat(&self, block: u32, targets: &[(String, u32)], labels: &[String]) -> BlockOrder {

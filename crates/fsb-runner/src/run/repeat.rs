@@ -49,10 +49,12 @@ impl Schedule<'_> {
         if !measured || reply.target_lost {
             return false;
         }
-        if reply.disturbed.is_empty() && (reply.outcome == Outcome::Ok || self.is_always_invalid(&target.name, label)) {
+        if reply.interference.is_empty()
+            && (reply.outcome == Outcome::Ok || self.is_always_invalid(&target.name, label))
+        {
             return false;
         }
-        if self.is_always_disturbed() {
+        if self.is_always_affected() {
             return false;
         }
         let Some(budget) = self.run.record.plan.repetition.budget() else { return true };
@@ -75,9 +77,9 @@ impl Schedule<'_> {
         self.run.trials.iter().filter(of_cell).any(|trial| trial.outcome == Outcome::Invalid)
     }
 
-    fn is_always_disturbed(&self) -> bool {
+    fn is_always_affected(&self) -> bool {
         let first = self.run.trials.iter().filter(|trial| trial.block > 0 && trial.attempt == 1);
-        let disturbed: Vec<bool> = first.map(|trial| !trial.disturbed.is_empty()).collect();
-        disturbed.len() >= TOLD && disturbed.iter().filter(|disturbed| **disturbed).count() * 2 >= disturbed.len()
+        let affected: Vec<bool> = first.map(|trial| !trial.interference.is_empty()).collect();
+        affected.len() >= TOLD && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fsb_engine::Sizing;
+use fsb_model::observed::Spent;
 use fsb_model::place::VmRecord;
 use fsb_model::run::TargetRecord;
 use fsb_model::trial::Stretches;
@@ -19,7 +20,7 @@ use super::guests::{Booted, Guest, Guests, Prepared, step};
 use super::relay::Relay;
 use crate::agent::lines::{Lines, SLICE};
 use crate::agent::protocol::{Reply, Request};
-use crate::agent::{Agent, AgentError, Measured, RowRequest, SeatTrial, Spent, TrialReply, TrialRequest};
+use crate::agent::{Agent, AgentError, Measured, RowRequest, SeatTrial, TrialReply, TrialRequest};
 
 /// What a guest does when a trial comes.
 #[derive(Clone, Copy, PartialEq)]

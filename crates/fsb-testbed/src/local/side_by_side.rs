@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use fsb_model::run::PlacementReason;
 use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Target, TargetKind};
 
@@ -12,29 +13,32 @@ use crate::fs::{self, Home};
 use crate::medium::{self, size_for};
 use crate::testbed::Setup;
 
-/// Whether all targets of the setup can be ready at once: into how many parts their medium must be divided for it, or
-/// why they cannot, in words for a reader. 1 is a target alone on the whole medium, 0 stands where there is nothing to
-/// divide: directories, and the null file system.
+/// Returns the number of parts into which the medium must be divided so that all targets of the setup are ready at once:
+/// 1 for a target alone on the whole medium, 0 where there is nothing to divide (directories, the null file system).
+///
+/// # Errors
+///
+/// The reason why the targets cannot be ready at once.
 ///
 /// In a virtual machine the medium stands for the guest's disk, which is divided as whole disks are.
 ///
 /// Nothing is touched, and [`Setup::parts`] is not looked at. That each part is large enough for its target is asked by
 /// [`Testbed::check`](crate::Testbed::check) with the parts in the setup.
-pub fn side_by_side(setup: &Setup) -> Result<u32, String> {
+pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
     if setup.targets.iter().any(|target| target.kernel != setup.targets[0].kernel) {
-        return Err("they are on different kernels".to_owned());
+        return Err(PlacementReason::DifferentKernels);
     }
     agree_in_controls(setup)?;
-    let parts = u32::try_from(setup.targets.len()).map_err(|_| "there are too many".to_owned())?;
+    let parts = u32::try_from(setup.targets.len()).map_err(|_| PlacementReason::TooManyTargets)?;
     let homes: BTreeSet<Sort> = setup.targets.iter().map(sort).collect();
     match homes.iter().collect::<Vec<_>>()[..] {
         [Sort::Null | Sort::Directory] => Ok(0),
         [Sort::Device] if parts == 1 => Ok(1),
         [Sort::Device] => one_divisible_medium(setup).map(|()| parts),
         [Sort::Memory] if parts == 1 => Ok(0),
-        [Sort::Memory] => Err("they would share the memory that each may fill".to_owned()),
-        [] => Err("there are none".to_owned()),
-        _ => Err("they are not of one kind: file systems on a medium, in memory, directories".to_owned()),
+        [Sort::Memory] => Err(PlacementReason::SharedMemory),
+        [] => Err(PlacementReason::NoTargets),
+        _ => Err(PlacementReason::MixedKinds),
     }
 }
 
@@ -69,26 +73,27 @@ fn sort(target: &Target) -> Sort {
 }
 
 /// A disk has one setting of each sort, and memory is limited for one target at a time.
-fn agree_in_controls(setup: &Setup) -> Result<(), String> {
+fn agree_in_controls(setup: &Setup) -> Result<(), PlacementReason> {
     let mut all = setup.targets.iter().map(|target| target.controls_over(&setup.controls));
     let Some(first) = all.next() else { return Ok(()) };
     if all.any(|other| other != first) {
-        return Err("their controls differ".to_owned());
+        return Err(PlacementReason::DifferentControls);
     }
     match first.get(MEMORY_LIMIT).is_some_and(|value| limit_of(value).is_some()) {
-        true => Err("the memory limit is for one at a time".to_owned()),
+        true => Err(PlacementReason::MemoryLimit),
         false => Ok(()),
     }
 }
 
-fn one_divisible_medium(setup: &Setup) -> Result<(), String> {
+fn one_divisible_medium(setup: &Setup) -> Result<(), PlacementReason> {
+    let indivisible = |cause: String| PlacementReason::IndivisibleMedium { cause };
     let media = media(setup);
     match media.first_key_value() {
-        Some(_) if media.len() > 1 => Err("they are on different media".to_owned()),
+        Some(_) if media.len() > 1 => Err(PlacementReason::DifferentMedia),
         Some((_, request)) => medium::find(&request.medium.name)
-            .map_err(|error| error.to_string())?
+            .map_err(|error| indivisible(error.to_string()))?
             .divisible(request)
-            .map_err(String::from),
+            .map_err(|refusal| indivisible(refusal.into())),
         None => Ok(()),
     }
 }
@@ -138,7 +143,7 @@ mod tests {
         setup
     }
 
-    fn why(setup: &Setup) -> String {
+    fn refused(setup: &Setup) -> PlacementReason {
         side_by_side(setup).unwrap_err()
     }
 
@@ -158,32 +163,32 @@ mod tests {
     }
 
     #[test]
-    fn others_take_turns_and_it_is_said_why() {
-        for (targets, word) in [
-            (["ext4", "ext4@ram"].as_slice(), "different media"),
-            (&["ext4", "/srv"], "not of one kind"),
-            (&["null", "ext4"], "not of one kind"),
-            (&["ext4", "tmpfs"], "not of one kind"),
-            (&["tmpfs", "tmpfs,huge=always"], "share the memory"),
-            (&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"], "not divided"),
-            (&[], "there are none"),
+    fn other_targets_take_turns_for_a_reason() {
+        let cause = "@raid0:loop+loop is not divided".to_owned();
+        for (targets, reason) in [
+            (["ext4", "ext4@ram"].as_slice(), PlacementReason::DifferentMedia),
+            (&["ext4", "/srv"], PlacementReason::MixedKinds),
+            (&["null", "ext4"], PlacementReason::MixedKinds),
+            (&["ext4", "tmpfs"], PlacementReason::MixedKinds),
+            (&["tmpfs", "tmpfs,huge=always"], PlacementReason::SharedMemory),
+            (&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"], PlacementReason::IndivisibleMedium { cause }),
+            (&[], PlacementReason::NoTargets),
         ] {
-            let why = why(&of(targets));
-            assert!(why.contains(word), "{targets:?}: {why}");
+            assert_eq!(refused(&of(targets)), reason, "{targets:?}");
         }
         let mut setup = of(&["ext4", "xfs"]);
         setup.targets[1].controls.insert("scheduler".to_owned(), "none".to_owned());
-        assert!(why(&setup).contains("controls differ"));
+        assert_eq!(refused(&setup), PlacementReason::DifferentControls);
         setup.targets[0].controls.insert("scheduler".to_owned(), "none".to_owned());
         assert_eq!(side_by_side(&setup), Ok(2));
         setup.controls.insert(MEMORY_LIMIT.to_owned(), "512M".to_owned());
-        assert!(why(&setup).contains("memory limit"));
+        assert_eq!(refused(&setup), PlacementReason::MemoryLimit);
         setup.controls.insert(MEMORY_LIMIT.to_owned(), "keep".to_owned());
         assert_eq!(side_by_side(&setup), Ok(2));
         setup.vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 30), cpus: 1 });
         assert_eq!(side_by_side(&setup), Ok(2), "the guest's disk is divided there");
         setup.targets[1].kernel = Some("6.12".to_owned());
-        assert!(why(&setup).contains("different kernels"));
+        assert_eq!(refused(&setup), PlacementReason::DifferentKernels);
     }
 
     #[test]

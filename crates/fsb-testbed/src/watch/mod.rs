@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub use course::DeviceCourse;
-pub use threshold::{PRETENDED, reasons};
+pub use threshold::{PRETENDED, interference};
 
 use crate::error::Refusal;
 use crate::sys::Roots;

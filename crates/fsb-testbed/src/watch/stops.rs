@@ -20,8 +20,10 @@ pub(super) fn continued() -> u32 {
 mod tests {
     use rustix::process::{Pid, Signal, kill_process};
 
+    use fsb_model::Interference;
+
     use crate::sys::Roots;
-    use crate::watch::{Watch, Watched, reasons};
+    use crate::watch::{Watch, Watched, interference};
 
     #[test]
     fn a_child_that_was_stopped_and_continued_is_interference() {
@@ -39,6 +41,6 @@ mod tests {
         let seen = watch.end();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(reasons(&seen), ["stopped by a signal for a while, processes 1"]);
+        assert_eq!(interference(&seen), [Interference::Stopped { processes: 1.0 }]);
     }
 }

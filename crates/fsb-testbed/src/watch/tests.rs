@@ -121,7 +121,7 @@ fn a_machine_that_tells_nothing_is_said_and_not_guessed() {
     }
     let seen = Watch::begin(&place).end();
     assert_eq!(seen.keys().collect::<Vec<_>>(), [AVAILABLE_CPU_SECONDS, WATCHED_SECONDS]);
-    assert_eq!(reasons(&seen), Vec::<String>::new());
+    assert_eq!(interference(&seen), []);
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! When a trial counts as disturbed. All thresholds are here, each with its reason.
+//! When a trial counts as affected by interference. All thresholds are here, each with its reason.
+
+use fsb_model::Interference;
 
 use super::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS, device, others, steal, stops, throttle};
 
@@ -6,6 +8,8 @@ use super::{AVAILABLE_CPU_SECONDS, Seen, WATCHED_SECONDS, device, others, steal,
 /// difference that matters (3 % by default): what is taken from a workload that keeps all processors busy slows it down
 /// by that share at most, so that less cannot by itself make a difference that is told.
 pub(crate) const CPU_SHARE: f64 = 0.02;
+/// A smaller share is not recorded beside a larger one.
+const LEAST_CPU_SHARE: f64 = 0.005;
 /// CPU time is judged over at least this long. The kernel counts it in ticks of 10 ms, for each process apart: over a
 /// second on one processor two ticks are 2 %, below that they would be chance.
 const CPU_SECONDS: f64 = 1.0;
@@ -27,42 +31,42 @@ const DEVICE_SECONDS: f64 = 1.0;
 /// measured, pressure is recorded and not judged, for the workload itself waits for its disk.
 pub(crate) const IDLE_PRESSURE: f64 = 0.02;
 
-/// Why what was seen is a disturbance; nothing where it is none. Each reason is a few words and a number.
-pub fn reasons(seen: &Seen) -> Vec<String> {
+/// Returns the interference that the observed values show, the largest part first.
+pub fn interference(seen: &Seen) -> Vec<Interference> {
     let value = |name: &str| seen.get(name).copied().unwrap_or(0.0);
     let seconds = value(WATCHED_SECONDS);
-    let mut reasons = Vec::new();
+    let mut found = Vec::new();
     let available = value(AVAILABLE_CPU_SECONDS);
-    let taken = [("CPU steal", value(steal::SECONDS)), ("other processes' CPU", value(others::SECONDS))];
-    let share = taken.iter().map(|(_, seconds)| seconds).sum::<f64>() / available.max(f64::MIN_POSITIVE);
-    if seconds >= CPU_SECONDS && share > CPU_SHARE {
-        // The larger part is named first, and a part that is nothing is not named.
-        let mut parts: Vec<(&str, f64)> = taken.iter().map(|(name, taken)| (*name, taken / available)).collect();
-        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let told = parts.iter().filter(|(_, share)| *share >= 0.005);
-        reasons.extend(told.map(|(name, share)| format!("{name} {:.0} %", share * 100.0)));
+    let share = |name: &str| value(name) / available.max(f64::MIN_POSITIVE);
+    let (stolen, others) = (share(steal::SECONDS), share(others::SECONDS));
+    if seconds >= CPU_SECONDS && stolen + others > CPU_SHARE {
+        let mut parts = [
+            (stolen, Interference::CpuSteal { share: stolen }),
+            (others, Interference::OtherProcesses { share: others }),
+        ];
+        parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.extend(parts.into_iter().filter(|(share, _)| *share >= LEAST_CPU_SHARE).map(|(_, part)| part));
     }
     let (others, ours) = (value(device::OTHERS), value(device::OURS));
     let window = seconds.max(DEVICE_SECONDS);
     let tolerated = DEVICE_RATE * window + COMMIT * value(device::FLUSHES).min(COMMITS_PER_SECOND * window);
     // A device that did nothing for us had nobody to keep waiting.
     if ours > 0.0 && others > tolerated && others > ours * DEVICE_SHARE {
-        let rate = others / window / (1 << 20) as f64;
-        reasons.push(format!("others' I/O on the disk {rate:.1} MiB/s"));
+        found.push(Interference::OtherDiskIo { bytes_per_second: others / window });
     }
     let throttled = value(throttle::EVENTS);
     if throttled > 0.0 {
-        reasons.push(format!("processors throttled by heat, events {throttled:.0}"));
+        found.push(Interference::ThermalThrottling { events: throttled });
     }
     let stopped = value(stops::PROCESSES);
     if stopped > 0.0 {
-        reasons.push(format!("stopped by a signal for a while, processes {stopped:.0}"));
+        found.push(Interference::Stopped { processes: stopped });
     }
-    reasons
+    found
 }
 
-/// What the null file system says when it pretends a disturbance.
-pub const PRETENDED: &str = "CPU steal 3 %";
+/// The interference that the null file system pretends.
+pub const PRETENDED: Interference = Interference::CpuSteal { share: 0.03 };
 
 #[cfg(test)]
 mod tests {
@@ -72,8 +76,8 @@ mod tests {
         values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
-    fn on_four(seconds: f64, steal: f64, others: f64) -> Vec<String> {
-        reasons(&seen(&[
+    fn on_four(seconds: f64, steal: f64, others: f64) -> Vec<Interference> {
+        interference(&seen(&[
             (WATCHED_SECONDS, seconds),
             (AVAILABLE_CPU_SECONDS, 4.0 * seconds),
             (steal::SECONDS, steal),
@@ -83,12 +87,15 @@ mod tests {
 
     #[test]
     fn steal_and_others_count_together_over_at_least_a_second() {
-        assert_eq!(on_four(10.0, 0.4, 0.39), [""; 0]);
-        assert_eq!(on_four(10.0, 0.41, 0.40), ["CPU steal 1 %", "other processes' CPU 1 %"]);
+        let steal = |share| Interference::CpuSteal { share };
+        let processes = |share| Interference::OtherProcesses { share };
+        assert_eq!(on_four(10.0, 0.4, 0.39), []);
+        assert_eq!(on_four(10.0, 0.5, 0.4), [steal(0.0125), processes(0.01)]);
+        assert_eq!(on_four(10.0, 0.4, 0.5), [processes(0.0125), steal(0.01)], "the larger part first");
         assert_eq!(on_four(10.0, 1.2, 0.0), [PRETENDED]);
-        assert_eq!(on_four(10.0, 0.1, 8.0), ["other processes' CPU 20 %"]);
-        assert_eq!(on_four(0.9, 0.5, 0.5), [""; 0], "too short to be judged");
-        assert_eq!(reasons(&Seen::new()), [""; 0]);
+        assert_eq!(on_four(10.0, 0.1, 8.0), [processes(0.2)], "0.25 % is too little to be recorded");
+        assert_eq!(on_four(0.9, 0.5, 0.5), [], "too short to be judged");
+        assert_eq!(interference(&Seen::new()), []);
     }
 
     #[test]
@@ -96,28 +103,30 @@ mod tests {
         let mib = (1u64 << 20) as f64;
         let disk = |others: f64| {
             let values = [(WATCHED_SECONDS, 1.8), (device::OURS, 18.7 * mib), (device::OTHERS, others * mib)];
-            reasons(&seen(&[values.as_slice(), &[(device::FLUSHES, 4785.0)]].concat()))
+            interference(&seen(&[values.as_slice(), &[(device::FLUSHES, 4785.0)]].concat()))
         };
-        assert_eq!(disk(1.75), [""; 0]);
-        assert_eq!(disk(36.0), ["others' I/O on the disk 20.0 MiB/s"]);
+        assert_eq!(disk(1.75), []);
+        assert_eq!(disk(36.0), [Interference::OtherDiskIo { bytes_per_second: 20.0 * mib }]);
     }
 
     #[test]
     fn a_disk_that_served_others_is_told_unless_it_was_little_or_nobody_waited() {
         let disk = |seconds: f64, ours: f64, others: f64| {
             let mib = (1u64 << 20) as f64;
-            reasons(&seen(&[(WATCHED_SECONDS, seconds), (device::OURS, ours * mib), (device::OTHERS, others * mib)]))
+            let values = [(WATCHED_SECONDS, seconds), (device::OURS, ours * mib), (device::OTHERS, others * mib)];
+            interference(&seen(&values))
         };
-        assert_eq!(disk(2.0, 100.0, 6.0), ["others' I/O on the disk 3.0 MiB/s"]);
-        assert_eq!(disk(2.0, 400.0, 6.0), [""; 0], "less than 2 % of ours");
-        assert_eq!(disk(2.0, 1.0, 0.4), [""; 0], "a journal's commits");
-        assert_eq!(disk(0.1, 1.0, 0.2), [""; 0], "one commit in a tenth of a second");
-        assert_eq!(disk(2.0, 0.0, 600.0), [""; 0], "in cache nobody waits for the disk");
+        let three_mib = Interference::OtherDiskIo { bytes_per_second: 3.0 * (1u64 << 20) as f64 };
+        assert_eq!(disk(2.0, 100.0, 6.0), [three_mib]);
+        assert_eq!(disk(2.0, 400.0, 6.0), [], "less than 2 % of ours");
+        assert_eq!(disk(2.0, 1.0, 0.4), [], "a journal's commits");
+        assert_eq!(disk(0.1, 1.0, 0.2), [], "one commit in a tenth of a second");
+        assert_eq!(disk(2.0, 0.0, 600.0), [], "a workload in the page cache does not wait for the disk");
     }
 
     #[test]
     fn heat_counts_at_once() {
-        let hot = reasons(&seen(&[(WATCHED_SECONDS, 0.1), (throttle::EVENTS, 2.0)]));
-        assert_eq!(hot, ["processors throttled by heat, events 2"]);
+        let hot = interference(&seen(&[(WATCHED_SECONDS, 0.1), (throttle::EVENTS, 2.0)]));
+        assert_eq!(hot, [Interference::ThermalThrottling { events: 2.0 }]);
     }
 }

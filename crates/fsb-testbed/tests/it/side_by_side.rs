@@ -1,5 +1,6 @@
 //! Several targets are ready at once, and none of them is moved by what happens to another.
 
+use fsb_model::run::PlacementReason;
 use fsb_testkit::needs_root;
 use std::path::Path;
 
@@ -188,11 +189,12 @@ fn a_disk_with_partitions_is_not_divided() {
     let shown = disk.path.display().to_string();
     must("addpart", &[&shown, "1", "2048", "4096"]);
     let setup = on_a_disk(&["ext4", "ext2"], &disk, dir.path());
-    let why = fsb_testbed::side_by_side(&setup).unwrap_err();
+    let reason = fsb_testbed::side_by_side(&setup).unwrap_err();
     let lines = play(&setup, "side", |_| {});
     let part = disk.partitions();
     must("delpart", &[&shown, "1"]);
-    assert!(why.contains("has partitions"), "{why}");
+    let PlacementReason::IndivisibleMedium { cause } = &reason else { panic!("{reason:?}") };
+    assert!(cause.contains("has partitions"), "{cause}");
     let error = find(&lines, "error");
     assert_eq!((&error["kind"], part.len()), (&Value::from("request"), 1), "{error:#}");
     assert!(error["tried"].as_str().unwrap().contains("has partitions"), "{error:#}");

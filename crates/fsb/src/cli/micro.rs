@@ -175,21 +175,14 @@ fn finish(trials: &[Trial], options: &Options, log: &mut Log) -> anyhow::Result<
         log.write(Level::Error, &trial.reason())?;
         return Ok(exit::TRIALS);
     }
-    let samples: Vec<f64> = trial
-        .observed
-        .get("seconds_per_iteration")
-        .and_then(|samples| samples.as_array())
-        .map(|samples| samples.iter().filter_map(|sample| sample.as_f64()).collect())
-        .unwrap_or_default();
+    let samples = &trial.observed.seconds_per_iteration;
     for (cycle, sample) in samples.iter().enumerate() {
         log.write(Level::Debug, &format!("cycle {}: {:.3} µs an iteration", cycle + 1, sample * 1e6))?;
     }
-    log.write(Level::Info, &summary(trial, &samples)?)?;
-    if !trial.disturbed.is_empty() {
-        log.write(
-            Level::Warning,
-            &format!("disturbed: {}; measure again on a quiet machine", trial.disturbed.join(", ")),
-        )?;
+    log.write(Level::Info, &summary(trial, samples)?)?;
+    if !trial.interference.is_empty() {
+        let causes: Vec<String> = trial.interference.iter().map(fsb_report::interference_text).collect();
+        log.write(Level::Warning, &format!("disturbed: {}; measure again on a quiet machine", causes.join(", ")))?;
     }
     if let Some(path) = &options.export_output {
         let rows: String = samples.iter().map(|sample| format!("{}\n", sample * 1e6)).collect();

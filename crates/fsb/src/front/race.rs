@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use fsb_model::race::Refused;
-use fsb_model::{Place, RunRecord, Trial};
-use fsb_report::Report;
+use fsb_model::run::Placement;
+use fsb_model::{Place, RaceEnd, RunRecord, Trial};
 use fsb_report::choice::{self, Choice, Replay};
 use fsb_report::run::ShownTrial;
+use fsb_report::{Report, placement_reason_text};
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::run::{self, Next};
 use fsb_runner::work::Work;
@@ -26,9 +27,10 @@ pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, 
     fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;
     let (mut record, work) = new_record(resolved)?;
-    if let Some(fsb_model::run::Placement::InTurn { why }) = &record.placement {
+    if let Some(Placement::InTurn { reason }) = &record.placement {
+        let reason = placement_reason_text(reason);
         return Err(exit::request(format!(
-            "candidates of a race are measured side by side, and these cannot be: {why} (file systems of one medium can)"
+            "candidates of a race are measured side by side, and these cannot be: {reason} (file systems of one medium can)"
         )));
     }
     record.name = format!("choose · {}", record.plan.name);
@@ -90,19 +92,19 @@ fn leave_out_refused(record: &mut RunRecord, work: &Work) -> anyhow::Result<()> 
 pub(super) fn heats(record: &RunRecord, trials: &[Trial]) -> Next {
     let shown = ShownTrial::all(trials);
     let replay = Replay::of(record, &shown);
-    if let Some(why) = replay.without_loss.get(&0).cloned().or_else(|| failed_at_warm_up(record, &shown)) {
-        return Next::Enough(format!("{} cannot be measured: {why}", record.plan.targets[0].name));
+    if let Some(error) = replay.without_loss.get(&0).cloned().or_else(|| failed_at_warm_up(record, &shown)) {
+        return Next::End(RaceEnd::BaselineFailed { target: record.plan.targets[0].name.clone(), error });
     }
     let in_first_stage = record.plan.race.as_ref().is_some_and(|race| replay.blocks.len() < race.first_stage.len());
     if !in_first_stage && replay.race.left().len() < 2 && replay.race.heats() > 0 {
-        return Next::Enough("all others are surely slower".to_owned());
+        return Next::End(RaceEnd::OthersSlower);
     }
     if !in_first_stage && replay.race.is_decided() {
-        return Next::Enough("nobody left can be faster than the leader by more than θ".to_owned());
+        return Next::End(RaceEnd::NoneFaster);
     }
     let drawn = replay.draw(record);
     if drawn.len() < 2 {
-        return Next::Enough("nobody is left to race".to_owned());
+        return Next::End(RaceEnd::NoneLeft);
     }
     let standing = Choice::of(record, &shown).map(|choice| choice::standing(&choice)).unwrap_or_default();
     let targets = drawn.iter().map(|drawn| (record.plan.targets[drawn.candidate].name.clone(), drawn.part)).collect();

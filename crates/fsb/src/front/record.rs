@@ -78,7 +78,7 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         warnings: Vec::new(),
         vm: None,
         emulated: false,
-        finished: None,
+        stop_reason: None,
         extra: Default::default(),
     };
     Ok((record, work))

@@ -105,8 +105,8 @@ pub(super) struct Compared {
     observed: Observed,
     #[serde(default)]
     superseded: bool,
-    #[serde(default)]
-    disturbed: Vec<IgnoredAny>,
+    #[serde(default, alias = "disturbed")]
+    interference: Vec<IgnoredAny>,
     #[serde(default)]
     part: Option<u32>,
 }
@@ -177,7 +177,7 @@ impl Trials {
         let Compared { block, order, attempt, outcome, part, .. } = *trial;
         let [all, spoilt] = self.spoilt.entry(cell).or_default();
         *all += 1;
-        *spoilt += usize::from(!trial.disturbed.is_empty() || outcome == Outcome::Invalid);
+        *spoilt += usize::from(!trial.interference.is_empty() || outcome == Outcome::Invalid);
         let line = u32::try_from(line).unwrap_or(u32::MAX);
         self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values });
     }

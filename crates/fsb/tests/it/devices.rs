@@ -190,7 +190,7 @@ fn a_resumed_run_writes_to_no_other_device_than_it_was_begun_on() {
     let lines: Vec<_> = text.lines().collect();
     std::fs::write(run.join("trials.jsonl"), lines[..lines.len() - 1].join("\n") + "\n").unwrap();
     let mut record = record(&run);
-    record["finished"] = serde_json::Value::Null;
+    record["stop_reason"] = serde_json::Value::Null;
     record["blocks_planned"] = 2.into();
     std::fs::write(run.join("run.json"), record.to_string()).unwrap();
 

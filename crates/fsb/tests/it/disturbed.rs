@@ -53,7 +53,7 @@ fn disturbed_trials_are_made_again_and_the_quiet_attempt_is_analysed() {
     let mut repeated = 0;
     let mut disturbed_to_the_end = 0;
     for ((block, ..), attempts) in &by_place {
-        let is_disturbed = |trial: &Value| !trial["disturbed"].as_array().unwrap().is_empty();
+        let is_disturbed = |trial: &Value| !trial["interference"].as_array().unwrap().is_empty();
         let (last, earlier) = attempts.split_last().unwrap();
         assert!(attempts.len() <= if *block == 0 { 1 } else { 3 }, "warm-up is not repeated, and others at most twice");
         for (number, trial) in (1..).zip(attempts) {
@@ -118,7 +118,7 @@ fn a_disturbed_row_is_marked_and_not_made_again() {
     let all = trials(&scratch.path().join("run"));
     assert!(all.iter().all(|trial| trial["attempt"] == 1 && trial["superseded"].is_null()));
     let disturbed = |target: &str| {
-        all.iter().filter(|trial| trial["target"] == target && trial["disturbed"][0].is_string()).count()
+        all.iter().filter(|trial| trial["target"] == target && trial["interference"][0].is_object()).count()
     };
     assert!(disturbed("a") > 3 && disturbed("b") == 0, "{} and {}", disturbed("a"), disturbed("b"));
 }
@@ -157,7 +157,7 @@ fn an_invalid_trial_is_made_again_unless_it_was_invalid_to_the_end_before() {
     expect_code(&output, 4);
     let attempts = |block: u64| all.iter().filter(|trial| trial["block"] == block).collect::<Vec<_>>();
     // What else the machine did is another reason to make a trial again.
-    let is_disturbed = |block: u64| attempts(block).iter().any(|trial| trial["disturbed"][0].is_string());
+    let is_disturbed = |block: u64| attempts(block).iter().any(|trial| trial["interference"][0].is_object());
     for (block, expected) in [(0, 1), (1, 3), (2, 1), (3, 1)] {
         let made = attempts(block).len();
         assert!(made == expected || is_disturbed(block) && made <= 3, "{made} attempts in block {block}");
@@ -221,7 +221,7 @@ fn an_interrupted_run_with_repetitions_is_resumed_to_the_same_numbers() {
     let kept: String = lines.lines().take(place + 1).map(|line| format!("{line}\n")).collect();
     fs::write(cut.join("trials.jsonl"), kept).unwrap();
     let mut run: Value = record(&cut);
-    run["finished"] = Value::Null;
+    run["stop_reason"] = Value::Null;
     fs::write(cut.join("run.json"), run.to_string()).unwrap();
     expect_code(&fsb(scratch.path(), &["run", "--resume", "cut", "-q"]), 0);
     assert!(table(&scratch.path().join("whole")) == table(&cut), "another table after the resume");
@@ -267,15 +267,15 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     assert!(widest("noisy") <= 0.1 && widest("quiet") <= 0.1);
     // One block fewer would not have been enough: it looked after every block.
     let noisy_record = record(&scratch.path().join("noisy"));
-    let rule = text(&noisy_record, "stopping_rule");
-    assert!(
-        rule.starts_with("from 5 blocks on, one more each time until every cell's 95 % interval is within ±10 %"),
-        "{rule}"
+    let rule = &noisy_record["stopping_rule"];
+    assert_eq!(
+        (&rule["kind"], &rule["fewest_blocks"], &rule["half_width"], &rule["of_ratios"]),
+        (&"precision".into(), &5.into(), &0.1.into(), &false.into())
     );
-    assert!(
-        text(&noisy_record, "finished").starts_with(&format!("{made} blocks: every cell's 95 % interval is within ±"))
-    );
-    assert!(stderr(&noisy).contains(&format!("stopping rule: {rule}")), "{}", stderr(&noisy));
+    let reason = &noisy_record["stop_reason"];
+    assert_eq!((&reason["kind"], &reason["blocks"]), (&"precise".into(), &made.into()), "{reason}");
+    assert!(reason["reached"].as_f64().unwrap() <= 0.1, "{reason}");
+    assert!(stderr(&noisy).contains("stopping rule: from 5 blocks on, one more each time"), "{}", stderr(&noisy));
     assert!(stderr(&quiet).contains("stopping rule: "));
     let screen = stdout(&noisy);
     assert!(screen.contains(&format!("ended after {made} blocks: every cell's")), "{screen}");
@@ -288,12 +288,16 @@ fn precision_adds_blocks_until_every_cell_is_narrow() {
     let pair = ["run", "two.toml", "null,noise=0.1%", "null,noise=0.1%", "--seed", "7", "--precision", "10%"];
     let two = fsb(scratch.path(), &[&pair[..], &["--one-at-a-time", "--out", "2", "-q"]].concat());
     expect_code(&two, 0);
-    let ended = text(&record(&scratch.path().join("2")), "finished").to_owned();
-    assert!(ended.starts_with("5 blocks: every ratio's 95 % interval is within ±"), "{ended}");
+    let reason = record(&scratch.path().join("2"))["stop_reason"].clone();
+    assert_eq!(
+        (&reason["kind"], &reason["blocks"], &reason["of_ratios"]),
+        (&"precise".into(), &5.into(), &true.into()),
+        "{reason}"
+    );
     // What cannot be reached within the budget is said, with the workload that is the widest.
     let hopeless = measure("hopeless", "null,noise=40%", "0.1%", "1s");
     let screen = stdout(&hopeless).replace("\n  ", " ");
-    assert!(screen.contains("(asked for: ±0.1 %)") && screen.contains("is still within ±"), "{screen}");
+    assert!(screen.contains("(requested: ±0.1 %)") && screen.contains("is still within ±"), "{screen}");
     assert!(blocks("hopeless") >= 5);
 }
 
@@ -313,9 +317,9 @@ fn a_budget_says_its_rule_and_what_it_did() {
     let output = run(scratch.path(), "run", &["null", "--budget", "4s"]);
     expect_code(&output, 0);
     let record = record(&scratch.path().join("run"));
-    let rule = text(&record, "stopping_rule");
-    assert!(rule.starts_with("as many blocks as 4.0 s hold, at most 30"), "{rule}");
-    assert!(stderr(&output).contains(rule), "{}", stderr(&output));
+    let rule = &record["stopping_rule"];
+    assert_eq!((&rule["kind"], &rule["budget_seconds"]), (&"budget".into(), &4.0.into()), "{rule}");
+    assert!(stderr(&output).contains("as many blocks as 4.0 s hold, at most 30"), "{}", stderr(&output));
     assert!(stdout(&output).contains("ended after "), "{}", stdout(&output));
 }
 
@@ -340,7 +344,8 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
         trials(&scratch.path().join("run")).into_iter().filter(|trial| trial["phase"] == "measured").collect();
     assert_eq!(measured.len(), 3, "made again twice, for the neighbour did not stop");
     for trial in &measured {
-        let seen = |name: &str| trial["observed"][name].as_f64().unwrap_or_else(|| panic!("{name} in {trial}"));
+        let seen =
+            |name: &str| trial["observed"]["watched"][name].as_f64().unwrap_or_else(|| panic!("{name} in {trial}"));
         assert!(seen("watched_seconds") >= 1.0, "{trial}");
         // The neighbour wants one processor wholly; a machine with much to do gives it a part.
         assert!(seen("others_cpu_seconds") > 0.1 * seen("watched_seconds"), "{trial}");
@@ -348,8 +353,9 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
         for name in ["steal_seconds", "target_device_bytes"] {
             seen(name);
         }
-        let reasons = trial["disturbed"].to_string();
-        assert!(reasons.contains("other processes' CPU"), "{reasons}");
+        let kinds: Vec<&str> =
+            trial["interference"].as_array().unwrap().iter().map(|found| text(found, "kind")).collect();
+        assert!(kinds.contains(&"other_processes"), "{kinds:?}");
     }
     let screen = stdout(&fsb(scratch.path(), &["report", "run"])).replace("\n  ", " ");
     assert!(

@@ -197,8 +197,8 @@ fn precision_stops_as_soon_as_every_cell_is_narrow_enough() {
     let scratch = scratch();
     let output = run(scratch.path(), "run", &["a=null", "b=null", "--precision", "50%", "--budget", "2m"]);
     expect_code(&output, 0);
-    let finished = record(&scratch.path().join("run"))["finished"].as_str().unwrap().to_owned();
-    assert!(finished.contains("the intervals of every workload's ratios are within ±50 %"), "{finished}");
+    let reason = record(&scratch.path().join("run"))["stop_reason"].clone();
+    assert_eq!((&reason["kind"], &reason["half_width"]), (&"precise".into(), &0.5.into()), "{reason}");
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn reads(directory: &Path, out: &str, workloads: &str) -> Vec<Value> {
     let measured = |trial: &Value| trial["phase"] == "measured" && trial["superseded"].is_null();
     let mut trials: Vec<Value> = counting(&directory.join(out)).into_iter().filter(measured).collect();
     for trial in &trials {
-        assert_eq!(trial["observed"]["settled"], true, "{trial}");
-        assert!(trial["observed"]["settle_seconds"].as_f64().unwrap() > 0.0, "{trial}");
+        assert_eq!(trial["observed"]["idle"], true, "{trial}");
+        assert!(trial["observed"]["quiesce_seconds"].as_f64().unwrap() > 0.0, "{trial}");
     }
     trials.retain(|trial| trial["workload"] != "heavy");
     trials

@@ -22,7 +22,7 @@ fn cut(run: &Path, keep: usize) {
     let lines: Vec<_> = text.lines().take(keep).collect();
     fs::write(run.join("trials.jsonl"), lines.join("\n") + "\n{\"schema\":\"fsben").unwrap();
     let mut record = record(run);
-    record["finished"] = serde_json::Value::Null;
+    record["stop_reason"] = serde_json::Value::Null;
     fs::write(run.join("run.json"), record.to_string()).unwrap();
 }
 

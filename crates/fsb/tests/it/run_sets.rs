@@ -28,7 +28,7 @@ fn a_set_holds_complete_runs_and_is_compared_as_one() {
     for number in 1..=3 {
         let run = scratch.path().join(format!("old/run-{number}"));
         assert_eq!(seed(&run), 40 + number);
-        assert!(run.join("report.html").is_file() && record(&run)["finished"].is_string());
+        assert!(run.join("report.html").is_file() && record(&run)["stop_reason"].is_object());
     }
     let output = fsb(scratch.path(), &["compare", "old=old", "new=new"]);
     expect_code(&output, 0);
@@ -46,14 +46,14 @@ fn a_set_is_resumed_with_the_runs_that_are_missing() {
     fs::remove_dir_all(set.join("run-3")).unwrap();
     // The second run was interrupted before its first block.
     let mut interrupted = record(&set.join("run-2"));
-    interrupted["finished"] = serde_json::Value::Null;
+    interrupted["stop_reason"] = serde_json::Value::Null;
     fs::write(set.join("run-2/run.json"), interrupted.to_string()).unwrap();
     fs::write(set.join("run-2/trials.jsonl"), "").unwrap();
     let output = fsb(scratch.path(), &["run", "--resume", "set", "-q"]);
     expect_code(&output, 0);
     assert!(stdout(&output).contains("3 runs: means"), "{}", stdout(&output));
     assert_eq!((seed(&set.join("run-2")), seed(&set.join("run-3"))), (42, 43));
-    assert!(record(&set.join("run-2"))["finished"].is_string());
+    assert!(record(&set.join("run-2"))["stop_reason"].is_object());
     assert_eq!(fs::read(set.join("run-1/trials.jsonl")).unwrap(), first);
     let output = fsb(scratch.path(), &["run", "--resume", "set", "-q"]);
     expect_code(&output, 2);

@@ -94,14 +94,13 @@ fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
     needs_root();
     needs_program("mkfs.ext4");
     let _turn = turn();
-    for (targets, more, why) in [
-        (["ext4", "ext2"], "--one-at-a-time", "--one-at-a-time"),
-        (["ext4", "ext2@ram"], "--verify", "different media"),
-    ] {
+    for (targets, more, reason) in
+        [(["ext4", "ext2"], "--one-at-a-time", "requested"), (["ext4", "ext2@ram"], "--verify", "different_media")]
+    {
         let scratch = scratch();
         expect_code(&run(scratch.path(), &targets, &["--size", "128M", more]), 0);
         let placement = record(&scratch.path().join("run"))["placement"].clone();
-        assert!(placement["in_turn"]["why"].as_str().unwrap().contains(why), "{placement}");
+        assert_eq!(placement["in_turn"]["reason"]["kind"], reason, "{placement}");
         assert!(measured(scratch.path()).iter().all(|trial| trial.get("part").is_none()));
     }
 }

@@ -1,11 +1,10 @@
 //! Proofs: a trial whose state was not what its name says is invalid and is not ranked (DESIGN §5.7).
 
-use fsb_engine::backend::Direct;
 use fsb_engine::{EXAMINED_FILES, Measurement, Profile, Ready};
 use fsb_model::CacheState;
+use fsb_model::observed::{Direct, Observed};
 use fsb_model::units::show_bytes;
 use fsb_testbed::{Abilities, ColdMethod};
-use serde_json::{Map, Value, json};
 
 use super::protocol::Measured;
 
@@ -77,21 +76,17 @@ impl Seen {
         *self.since_cold.get_or_insert(0) += read;
     }
 
-    /// For the record.
-    pub fn observed(&self) -> Map<String, Value> {
-        let mut observed = Map::new();
-        let mut note = |key: &str, value: Value| observed.insert(key.to_owned(), value);
-        note("resident_bytes_before", json!(self.resident_before));
-        note("resident_bytes_after", json!(self.resident_after));
-        note("clock_cost_seconds", json!(self.clock_cost_ns * 1e-9));
-        if let Some((read, written)) = self.device {
-            note("device_read_bytes", json!(read));
-            note("device_write_bytes", json!(written));
+    /// Returns the evidence for the trial's record.
+    pub fn observed(&self) -> Observed {
+        Observed {
+            resident_bytes_before: self.resident_before,
+            resident_bytes_after: self.resident_after,
+            clock_cost_seconds: Some(self.clock_cost_ns * 1e-9),
+            device_read_bytes: self.device.map(|(read, _)| read),
+            device_write_bytes: self.device.map(|(_, written)| written),
+            direct: self.direct,
+            ..Observed::default()
         }
-        if let Some(direct) = self.direct {
-            note("direct", json!(direct));
-        }
-        observed
     }
 }
 

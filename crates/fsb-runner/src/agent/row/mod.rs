@@ -12,9 +12,8 @@ use std::time::Instant;
 use fsb_engine::{Profile, Step, Task, Units, workload};
 use fsb_testbed::watch::{self, Watch};
 use fsb_testbed::{ColdMethod, Counters, Progress, Provisioned, Testbed, TestbedError};
-use serde_json::json;
 
-use super::conduct::{TimeLeft, clock, pretends, reasons};
+use super::conduct::{TimeLeft, clock, interference, pretends};
 use super::deferred::AT_REST;
 use super::failure::{Failure, applicable, refused};
 use super::protocol::{RowRequest, SeatTrial, TrialReply};
@@ -330,18 +329,13 @@ impl Row<'_, '_> {
                 watch::add(&mut place.tally.watched, watched.clone());
             }
             let fake = post.target.abilities.fake;
-            let disturbed = reasons(fake, pretends(fake, trial.trial_seed, request.attempt), &place.tally.watched);
+            let affected = interference(fake, pretends(fake, trial.trial_seed, request.attempt), &place.tally.watched);
             let ended = match place.failed {
                 // The rounds that ended are as good as all of them.
                 Some(Failure::OutOfTime(_)) if !place.tally.stretches.timed_ns.is_empty() => Ok(()),
                 failed => failed.map_or(Ok(()), Err),
             };
-            let restless = place.tally.restless;
-            let mut reply = place.tally.reply(ended, profile, post.target, disturbed);
-            if restless > 0 {
-                reply.observed.insert("rounds_not_at_rest".to_owned(), json!(restless));
-            }
-            (trial.seat, reply)
+            (trial.seat, place.tally.reply(ended, profile, post.target, affected))
         };
         self.targets.into_iter().map(reply).collect()
     }

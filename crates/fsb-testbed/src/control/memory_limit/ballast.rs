@@ -4,6 +4,7 @@
 //! the rest of the machine, so it holds less well than a cgroup does. It is the first to be killed where memory runs out,
 //! and it dies with the process that started it.
 
+use fsb_model::observed::MemoryUse;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -12,7 +13,6 @@ use std::time::Duration;
 
 use fsb_model::units::show_bytes;
 
-use super::usage::MemoryUse;
 use crate::error::{Refusal, describe};
 use crate::sys::{Roots, memory};
 
@@ -108,7 +108,7 @@ impl MemoryBallast {
 
     /// What is left for everybody.
     pub(super) fn usage(&self) -> MemoryUse {
-        MemoryUse { mechanism: "locked memory".to_owned(), ..MemoryUse::of(self.limit) }
+        MemoryUse { mechanism: "locked memory".to_owned(), limit_bytes: self.limit, ..MemoryUse::default() }
     }
 
     /// What came of it in words, and whether what is left is near enough to the limit.
@@ -184,6 +184,7 @@ unsafe fn eat(connection: i32) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fsb_model::observed::MemoryUse;
 
     /// A machine that says it has so much.
     fn machine(available: u64) -> (tempfile::TempDir, Roots) {

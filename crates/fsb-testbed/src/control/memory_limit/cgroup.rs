@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::usage::MemoryUse;
 use crate::sys::cgroup::{Version, write};
 use crate::sys::read_trimmed;
+use fsb_model::observed::MemoryUse;
 
 /// The kernel charges at most so much at once: a limit is met before the last byte is in use.
 const LARGEST_FOLIO: u64 = 2 << 20;
@@ -113,7 +113,11 @@ impl Cgroup {
     /// What it held since it was last emptied.
     pub(super) fn usage(&self) -> MemoryUse {
         let at = |name: &str| self.path.join(name);
-        let mut usage = MemoryUse { mechanism: self.version.mechanism().to_owned(), ..MemoryUse::of(self.limit) };
+        let mut usage = MemoryUse {
+            mechanism: self.version.mechanism().to_owned(),
+            limit_bytes: self.limit,
+            ..MemoryUse::default()
+        };
         match self.version {
             Version::V1 => {
                 usage.peak_bytes = number(&at("memory.max_usage_in_bytes"));

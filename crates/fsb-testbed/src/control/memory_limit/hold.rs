@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::ballast::MemoryBallast;
 use super::cgroup::Cgroup;
-use super::usage::MemoryUse;
 use crate::error::{TestbedError, attempt};
+use fsb_model::observed::MemoryUse;
 
 /// A limit in force.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,6 @@ mod hold;
 mod request;
 #[cfg(test)]
 mod tests;
-mod usage;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +21,6 @@ pub use ballast::MemoryBallast;
 pub use cgroup::Cgroup;
 pub use hold::MemoryHold;
 pub use request::LEAST;
-pub use usage::MemoryUse;
 
 use self::request::{Limit, Mechanism};
 use super::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};

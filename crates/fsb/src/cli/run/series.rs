@@ -76,7 +76,7 @@ fn run_directory(directory: &Path, number: u32) -> PathBuf {
 }
 
 fn is_finished(run: &Path) -> bool {
-    Reader::open(run).is_ok_and(|reader| reader.record.finished.is_some())
+    Reader::open(run).is_ok_and(|reader| reader.record.stop_reason.is_some())
 }
 
 /// Makes the runs that are missing. Without a plan, the plan is that of the first run.

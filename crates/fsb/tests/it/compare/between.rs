@@ -33,7 +33,7 @@ fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, re
         let chance = 0.02 * spread(luck * 5 + label * 3)
             + 0.01 * spread(luck * own + label * 2)
             + 0.004 * spread(block * 3 + label);
-        trial["disturbed"] = serde_json::json!([]);
+        trial["interference"] = serde_json::json!([]);
         if let Some(value) = trial.pointer_mut("/metrics/0/value") {
             *value = (1e6 * speed(&target) * chance.exp()).into();
         }

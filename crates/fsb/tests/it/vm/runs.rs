@@ -73,7 +73,7 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
     let cut: String = text.lines().take(11).map(|line| format!("{line}\n")).collect();
     std::fs::write(run.join("trials.jsonl"), cut).unwrap();
     let mut again = record;
-    again["finished"] = serde_json::Value::Null;
+    again["stop_reason"] = serde_json::Value::Null;
     std::fs::write(run.join("run.json"), again.to_string()).unwrap();
     let output = as_nobody(home.path(), binary.path(), &["run", "--resume", "run"]);
     expect_code(&output, 0);

@@ -1,16 +1,18 @@
-//! What disturbed the run, and what was done about it.
+//! Interference with the run, and the trials that were retried because of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 
-use fsb_model::Phase;
+use fsb_model::{Interference, Phase};
 
 use super::shown::ShownTrial;
+use crate::record_text::interference_text;
 use crate::show::{counted, listed};
 
 /// `CPU steal 3 %: 4 of 180 trials disturbed and repeated`; nothing where nothing was disturbed.
 pub(super) fn warning(trials: &[ShownTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.disturbed.is_empty()).collect();
+    let disturbed: Vec<&ShownTrial> = measured().filter(|trial| !trial.interference.is_empty()).collect();
     if disturbed.is_empty() {
         return None;
     }
@@ -66,7 +68,7 @@ impl Share {
 /// Nothing where nothing was.
 pub(super) fn share(trials: &[ShownTrial]) -> impl Iterator<Item = Share> {
     let analysed: Vec<&ShownTrial> = trials.iter().filter(|trial| trial.counts()).collect();
-    let disturbed: Vec<&ShownTrial> = analysed.iter().copied().filter(|trial| !trial.disturbed.is_empty()).collect();
+    let disturbed: Vec<&ShownTrial> = analysed.iter().copied().filter(|trial| !trial.interference.is_empty()).collect();
     let share = Share { disturbed: disturbed.len(), all: analysed.len(), causes: causes(&disturbed) };
     (share.disturbed > 0).then_some(share).into_iter()
 }
@@ -79,19 +81,24 @@ pub(super) fn preface(trials: &[ShownTrial]) -> Option<String> {
     Some(format!("On a disturbed machine ({}; {some} of {all}): ", listed(&share.causes)))
 }
 
-/// Each kind of disturbance once, with the largest of its numbers.
-fn causes(disturbed: &[&ShownTrial]) -> Vec<String> {
-    let mut largest: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
-    for cause in disturbed.iter().flat_map(|trial| &trial.disturbed) {
-        let number = cause.find(|c: char| c.is_ascii_digit()).unwrap_or(cause.len());
-        let (kind, rest) = cause.split_at(number);
-        let size = rest.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0);
-        let known = largest.entry(kind).or_insert((size, cause));
-        if size > known.0 {
-            *known = (size, cause);
+/// Returns each kind of interference once, with the largest of its sizes.
+fn causes(affected: &[&ShownTrial]) -> Vec<String> {
+    let mut largest: Vec<&Interference> = Vec::new();
+    for found in affected.iter().flat_map(|trial| &trial.interference) {
+        let is_text = matches!(found, Interference::Text(_) | Interference::Unknown(_));
+        let same = |known: &Interference| match is_text {
+            true => known == found,
+            false => discriminant(known) == discriminant(found),
+        };
+        match largest.iter_mut().find(|known| same(known)) {
+            Some(known) if found.size() > known.size() => *known = found,
+            Some(_) => {}
+            None => largest.push(found),
         }
     }
-    largest.into_values().map(|(_, cause)| cause.to_owned()).collect()
+    let mut causes: Vec<String> = largest.into_iter().map(interference_text).collect();
+    causes.sort();
+    causes
 }
 
 #[cfg(test)]
@@ -102,17 +109,16 @@ mod tests {
     use crate::sample;
 
     /// A run of two targets and six blocks whose trial number `index` has these attempts.
-    fn with(attempts: &[(usize, &[&str], bool)]) -> Option<String> {
+    fn with(attempts: &[(usize, &[Interference], bool)]) -> Option<String> {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
         let measured: Vec<usize> = (0..trials.len()).filter(|index| trials[*index].counts()).collect();
         for (index, causes, superseded) in attempts {
-            let causes: Vec<String> = causes.iter().map(|cause| (*cause).to_owned()).collect();
             let trial = &mut trials[measured[*index]];
             if *superseded {
-                let again = Trial { disturbed: causes, superseded: true, ..trial.clone() };
+                let again = Trial { interference: causes.to_vec(), superseded: true, ..trial.clone() };
                 trials.push(again);
             } else {
-                trial.disturbed = causes;
+                trial.interference = causes.to_vec();
             }
         }
         warning(&ShownTrial::all(&trials))
@@ -121,15 +127,19 @@ mod tests {
     #[test]
     fn what_was_repeated_and_what_stayed_disturbed_is_counted_by_trials() {
         assert_eq!(with(&[]), None);
-        let steal: &[&str] = &["CPU steal 3 %"];
-        let once = with(&[(0, steal, true), (0, &["CPU steal 2 %"], true), (5, steal, true)]).unwrap();
+        let steal = |share| Interference::CpuSteal { share };
+        let three: &[Interference] = &[steal(0.03)];
+        let once = with(&[(0, three, true), (0, &[steal(0.02)], true), (5, three, true)]).unwrap();
         assert!(once.starts_with("CPU steal 3 %: 2 of "), "{once}");
         assert!(once.contains(" trials disturbed and repeated; "), "{once}");
-        let kept =
-            with(&[(0, steal, true), (0, &["CPU steal 12 %", "others' I/O on the disk 4.0 MiB/s"], false)]).unwrap();
+        let kept = with(&[
+            (0, three, true),
+            (0, &[steal(0.12), Interference::OtherDiskIo { bytes_per_second: 4194304.0 }], false),
+        ])
+        .unwrap();
         assert!(kept.starts_with("CPU steal 12 % and others' I/O on the disk 4.0 MiB/s: 1 of "), "{kept}");
         assert!(kept.contains(" disturbed, 1 of them repeated, 1 disturbed to the end and analysed"), "{kept}");
-        let micro = with(&[(3, steal, false)]).unwrap();
+        let micro = with(&[(3, three, false)]).unwrap();
         assert!(micro.contains("disturbed and not repeated"), "{micro}");
     }
 
@@ -138,7 +148,7 @@ mod tests {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
         assert_eq!(preface(&ShownTrial::all(&trials)), None);
         let n = trials.iter().filter(|trial| trial.counts()).count();
-        trials.iter_mut().for_each(|trial| trial.disturbed = vec!["CPU steal 58 %".to_owned()]);
+        trials.iter_mut().for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
         let said = preface(&ShownTrial::all(&trials)).unwrap();
         assert_eq!(said, format!("On a disturbed machine (CPU steal 58 %; {n} of {n} trials): "));
     }
@@ -149,7 +159,7 @@ mod tests {
         let (_, mut trials) = sample::run(&["ext4", "xfs"], 6);
         trials.retain(|trial| trial.counts() && trial.block == 1);
         for trial in &mut trials {
-            (trial.superseded, trial.disturbed) = (true, vec!["CPU steal 3 %".to_owned()]);
+            (trial.superseded, trial.interference) = (true, vec![Interference::CpuSteal { share: 0.03 }]);
         }
         let n = trials.len();
         let said = warning(&ShownTrial::all(&trials)).unwrap();

@@ -1,0 +1,163 @@
+//! The observations of a trial besides its metrics.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::sustained::Sustained;
+
+/// The observations of a trial: the evidence for its validity, and what it cost. A field is absent where nothing was
+/// observed.
+///
+/// Fields of other schema versions are kept as found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observed {
+    /// Bytes of the workload's files that were in memory before the clock started, as far as they were examined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_bytes_before: Option<u64>,
+    /// Bytes of the workload's files that were in memory after the clock stopped, as far as they were examined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resident_bytes_after: Option<u64>,
+    /// Seconds that reading the clock takes, once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_cost_seconds: Option<f64>,
+    /// Bytes that the device read inside the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_read_bytes: Option<u64>,
+    /// Bytes that the device wrote inside the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_write_bytes: Option<u64>,
+    /// Flushes that the device served inside the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_flushes: Option<u64>,
+    /// The properties of direct I/O on the target, for workloads that request it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direct: Option<Direct>,
+    /// CPU seconds of all processes of the machine inside the clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_cpu_seconds: Option<f64>,
+    /// CPU seconds of the worker in user mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_seconds: Option<f64>,
+    /// CPU seconds of the worker in the kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_seconds: Option<f64>,
+    /// Whether the target was idle each time the clock started.
+    #[serde(alias = "settled", skip_serializing_if = "Option::is_none")]
+    pub idle: Option<bool>,
+    /// Seconds until the target was idle, all repetitions together.
+    #[serde(alias = "settle_seconds", skip_serializing_if = "Option::is_none")]
+    pub quiesce_seconds: Option<f64>,
+    /// Parts of the worker's confinement that the kernel refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unconfined: Vec<String>,
+    /// Seconds of each phase of the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent_seconds: Option<Spent>,
+    /// Work that the target did after the clock stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Deferred>,
+    /// Repetitions or rounds that the time limit did not allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repetitions_left_out: Option<u32>,
+    /// Rounds that were retried because this target moved data during a sample of another target.
+    #[serde(alias = "rounds_not_at_rest", skip_serializing_if = "Option::is_none")]
+    pub rounds_not_idle: Option<u32>,
+    /// The end of what a command printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// The result of a trial that continued until its target was in a steady state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sustained: Option<Sustained>,
+    /// Numbers that the workload counted, by name: `files_created`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
+    /// The effect of the memory limit; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<MemoryUse>,
+    /// Counters of possible interference between start and result, by name, in base units.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub watched: BTreeMap<String, f64>,
+    /// Mount options in effect.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mount_options: Vec<String>,
+    /// The observed values of the requested controls of the target, by name; those of the run are in the run's record.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub controls: BTreeMap<String, String>,
+    /// Seconds per iteration, one value a measured cycle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seconds_per_iteration: Vec<f64>,
+    /// Fields of other schema versions, kept as found.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The properties of direct I/O at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direct {
+    /// The number of bytes of which offsets and lengths must be multiples; absent where the kernel does not report it.
+    pub alignment: Option<u32>,
+    /// Whether the file system uses the page cache all the same; absent where it is unknown before the work.
+    pub buffered: Option<bool>,
+}
+
+/// The effect of a memory limit during a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryUse {
+    /// The mechanism: `cgroup v1`, `cgroup v2` or `locked memory`. Results of different mechanisms are not compared.
+    pub mechanism: String,
+    /// The limit in bytes.
+    pub limit_bytes: u64,
+    /// The largest use in bytes; absent where it is not counted.
+    pub peak_bytes: Option<u64>,
+    /// Bytes of page cache that are charged to the limit.
+    pub cache_bytes: Option<u64>,
+    /// Whether the limit was reached; absent where it is not counted.
+    pub reached: Option<bool>,
+    /// The number of processes that the kernel killed for lack of memory.
+    pub oom_kills: Option<u64>,
+}
+
+/// Work that a target did after the clock stopped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// Operations that deferred it.
+    pub operations: u64,
+    /// Bytes that the device wrote.
+    pub bytes: u64,
+    /// Flushes that the device served.
+    pub flushes: u64,
+    /// Seconds beyond those that the same calls take on an idle target.
+    pub seconds: f64,
+}
+
+impl Deferred {
+    /// Returns bytes, flushes and seconds per operation, or `None` if no operation deferred work.
+    pub fn per_operation(&self) -> Option<[f64; 3]> {
+        let share = |amount: f64| amount / self.operations as f64;
+        (self.operations > 0).then(|| [share(self.bytes as f64), share(self.flushes as f64), share(self.seconds)])
+    }
+}
+
+/// Seconds of each phase of a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Preparing, all repetitions together.
+    pub prepare: f64,
+    /// Remounting, quiescing, starting workers, warming up.
+    pub settle: f64,
+    /// Between start and result.
+    pub measure: f64,
+    /// Removing what was made.
+    pub cleanup: f64,
+}
+
+impl Spent {
+    /// Returns the sum of all phases.
+    pub fn total(&self) -> f64 {
+        self.prepare + self.settle + self.measure + self.cleanup
+    }
+}

@@ -1,0 +1,248 @@
+//! The rule by which a run ends, and the reason why it ended, as data. `fsb-report` renders them as text.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The rule by which a run ends. It is fixed after warm-up, before the first measured block.
+///
+/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StoppingRule {
+    /// A fixed number of blocks, or fewer if a budget ends earlier.
+    Blocks {
+        /// The requested number of blocks.
+        blocks: u32,
+        /// The budget in seconds; absent for no budget.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_seconds: Option<f64>,
+    },
+    /// As many blocks as the budget holds.
+    Budget {
+        /// The budget in seconds.
+        budget_seconds: f64,
+        /// The largest number of blocks, however long the budget is.
+        most_blocks: u32,
+        /// The number of blocks that were planned after warm-up.
+        planned: u32,
+    },
+    /// One more block until every interval is narrow enough or the budget ends.
+    Precision {
+        /// The relative half-width that every interval must reach: 0.02 for ±2 %.
+        half_width: f64,
+        /// Whether the intervals are those of ratios between targets; otherwise those of the only target.
+        of_ratios: bool,
+        /// The number of blocks from which intervals are compared with the half-width.
+        fewest_blocks: u32,
+        /// The budget in seconds.
+        budget_seconds: f64,
+        /// The number of blocks that were planned after warm-up.
+        planned: u32,
+    },
+    /// Planned interim analyses: a workload ends at one of them, and the run when all workloads have ended.
+    InterimAnalyses {
+        /// The number of blocks that were planned after warm-up.
+        planned: u32,
+        /// The budget in seconds.
+        budget_seconds: f64,
+        /// The numbers of blocks after which results are analysed.
+        after: Vec<u32>,
+        /// The relative half-width at which a workload ends; absent where it ends when it is decided.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        half_width: Option<f64>,
+    },
+    /// Race rounds until no candidate can be faster than the leader by more than θ, or until the budget ends.
+    Race {
+        /// The number of targets in a round.
+        slots: u32,
+        /// The expected duration of a round in seconds.
+        round_seconds: f64,
+        /// The probability of a wrong answer at most.
+        error: f64,
+    },
+    /// The sentence of a record that was written with schema version 1.
+    #[serde(untagged)]
+    Text(String),
+    /// A kind of a newer minor version, kept as found.
+    #[serde(untagged)]
+    Unknown(Map<String, Value>),
+}
+
+/// The workload whose interval is the widest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WidestInterval {
+    /// The relative half-width of its 95 % interval: 0.02 for ±2 %. Absent where there are too few values for an interval.
+    pub half_width: Option<f64>,
+    /// The label of the workload: `read 1M, cold`.
+    pub workload: String,
+}
+
+impl WidestInterval {
+    /// Returns true if the interval is known and not wider than `half_width`.
+    pub fn is_within(&self, half_width: f64) -> bool {
+        self.half_width.is_some_and(|found| found <= half_width)
+    }
+}
+
+/// The reason why a run ended, with the number of blocks (of a race: rounds) that were made.
+///
+/// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum StopReason {
+    /// The requested number of blocks was made.
+    Requested {
+        /// Blocks that were made.
+        blocks: u32,
+    },
+    /// As many blocks were made as the budget was planned to hold.
+    BudgetPlanned {
+        /// Blocks that were made.
+        blocks: u32,
+        /// Whether that is the largest number that a budget makes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        most: bool,
+    },
+    /// All planned blocks were made, and some workloads are not decided.
+    Undecided {
+        /// Blocks that were made.
+        blocks: u32,
+        /// The number of workloads that are not decided.
+        open: usize,
+        /// The number of workloads.
+        workloads: usize,
+    },
+    /// Every workload is decided.
+    Decided {
+        /// Blocks that were made.
+        blocks: u32,
+    },
+    /// Every interval is within the requested half-width.
+    Precise {
+        /// Blocks that were made.
+        blocks: u32,
+        /// The requested relative half-width.
+        half_width: f64,
+        /// Whether the intervals are those of ratios between targets; otherwise those of the only target.
+        of_ratios: bool,
+        /// The relative half-width that the widest interval reached; absent where interim analyses ended the workloads.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reached: Option<f64>,
+    },
+    /// The budget held all planned blocks, and the widest interval is wider than requested.
+    Imprecise {
+        /// Blocks that were made.
+        blocks: u32,
+        /// The shortfall; absent where no intervals were compared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortfall: Option<Shortfall>,
+    },
+    /// Another block would have passed the budget.
+    BudgetWouldBePassed {
+        /// Blocks that were made.
+        blocks: u32,
+        /// Blocks that were planned.
+        planned: u32,
+        /// The shortfall; absent where no intervals were compared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortfall: Option<Shortfall>,
+    },
+    /// The budget ended within a block.
+    BudgetCut {
+        /// Blocks that were made, the last one not whole.
+        blocks: u32,
+        /// Blocks that were planned.
+        planned: u32,
+    },
+    /// Every trial failed or was not applicable, in warm-up too.
+    Hopeless {
+        /// Blocks that were made.
+        blocks: u32,
+        /// Whether any trial failed; otherwise none applies to these targets.
+        failed: bool,
+    },
+    /// No cell has a value.
+    NoValues {
+        /// Blocks that were made.
+        blocks: u32,
+    },
+    /// A race ended.
+    Race {
+        /// Rounds that were made.
+        rounds: u32,
+        /// The reason.
+        reason: RaceEnd,
+    },
+    /// The sentence of a record that was written with schema version 1.
+    #[serde(untagged)]
+    Text(String),
+    /// A kind of a newer minor version, kept as found.
+    #[serde(untagged)]
+    Unknown(Map<String, Value>),
+}
+
+/// The workload with the widest interval beside the half-width that was requested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shortfall {
+    /// The workload.
+    pub widest: WidestInterval,
+    /// The requested relative half-width.
+    pub half_width: f64,
+}
+
+/// The reason why a race ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RaceEnd {
+    /// The baseline cannot be measured, so nothing can be compared with it.
+    BaselineFailed {
+        /// The name of the baseline's target.
+        target: String,
+        /// The error.
+        error: String,
+    },
+    /// Every other candidate is significantly slower than the leader.
+    OthersSlower,
+    /// No candidate that is left can be faster than the leader by more than θ.
+    NoneFaster,
+    /// Fewer than two candidates are left.
+    NoneLeft,
+    /// The budget ended.
+    Budget,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_and_reasons_survive_a_round_trip() {
+        for reason in [
+            StopReason::Requested { blocks: 5 },
+            StopReason::Race { rounds: 7, reason: RaceEnd::OthersSlower },
+            StopReason::Text("5 blocks as planned".to_owned()),
+            StopReason::Imprecise {
+                blocks: 9,
+                shortfall: Some(Shortfall {
+                    widest: WidestInterval { half_width: None, workload: "w".to_owned() },
+                    half_width: 0.02,
+                }),
+            },
+        ] {
+            let text = serde_json::to_string(&reason).expect("JSON");
+            assert_eq!(serde_json::from_str::<StopReason>(&text).expect("a reason"), reason, "{text}");
+        }
+        let rule = StoppingRule::Budget { budget_seconds: 60.0, most_blocks: 30, planned: 7 };
+        let text = serde_json::to_string(&rule).expect("JSON");
+        assert_eq!(text, r#"{"kind":"budget","budget_seconds":60.0,"most_blocks":30,"planned":7}"#);
+        assert_eq!(serde_json::from_str::<StoppingRule>(&text).expect("a rule"), rule);
+    }
+
+    #[test]
+    fn a_kind_of_a_newer_version_is_kept_as_found() {
+        let text = r#"{"kind":"full_moon","blocks":3}"#;
+        let reason: StopReason = serde_json::from_str(text).expect("a reason");
+        assert!(matches!(reason, StopReason::Unknown(_)), "{reason:?}");
+        assert_eq!(serde_json::to_string(&reason).expect("JSON"), text);
+    }
+}
