@@ -8,7 +8,6 @@ mod costs;
 pub(crate) mod course;
 mod courses;
 pub(crate) mod curve;
-mod deciders;
 mod deferred;
 mod device;
 mod earlier;
@@ -25,6 +24,7 @@ pub(crate) mod published;
 mod rates;
 pub(crate) mod resolution;
 pub(crate) mod risks;
+mod roles;
 mod rows;
 mod scaling;
 mod secondary;
@@ -42,11 +42,11 @@ mod warnings;
 mod withheld;
 
 pub use curve::{By, Scaling};
-pub use deciders::{DECIDERS, Decider, Program};
 pub use earlier::{CellChange, CellValue, EarlierRun};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{Published, PublishedLayout, PublishedRow, PublishedTable, PublishedValue};
+pub use roles::{Program, ROLES, Role};
 pub use rows::{RowNow, row_states};
 pub use shown::{MetricKind, ShownCell, ShownMetric, ShownTrial, ShownTrials, Times, TrialFields, writes};
 pub use summary::{

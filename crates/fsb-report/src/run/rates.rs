@@ -56,6 +56,7 @@ mod tests {
             .map(|(label, operation)| Workload {
                 workload: (*label).to_owned(),
                 operation: (*operation).to_owned(),
+                roles: Vec::new(),
                 ..row.clone()
             })
             .collect();

@@ -9,7 +9,7 @@ use fsb_model::{Better, Metric, Repetition, RunRecord, Target, Trial, Unit};
 
 use super::shown::ShownTrial;
 use super::summary::{Measured, Overall, TargetSummary, Workload};
-use super::{cell, risks, secondary, stretches, withheld};
+use super::{cell, risks, roles, secondary, stretches, withheld};
 use crate::mark;
 
 /// One row a cell of the plan, then one for every label that only the trials know.
@@ -137,6 +137,7 @@ fn row(record: &RunRecord, case: &Case<'_>) -> Workload {
         workload: case.label.to_owned(),
         operation: operation.map(|trial| trial.what.operation.clone()).unwrap_or_default(),
         durable: operation.is_some_and(|trial| trial.what.is_durable()),
+        roles: operation.map(|trial| roles::of(&trial.what.params)).unwrap_or_default(),
         metric: primary.name,
         unit: primary.unit,
         better: primary.better,

@@ -1,7 +1,7 @@
 //! The sections of a run's page.
 
 use super::summary::{Summary, TargetSummary, Workload};
-use super::{courses, deciders, stretches, tables};
+use super::{courses, roles, stretches, tables};
 use crate::chart;
 use crate::mark;
 use crate::page::block::{Block, ColumnItem, Opening, Section};
@@ -13,7 +13,7 @@ pub(crate) fn of<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterator<
     let workloads = view.rows.iter().enumerate().filter_map(|(place, row)| workload(summary, view, row, place));
     let tables = summary.environment.iter().map(|table| Block::table("environment", tables::environment(table)));
     let environment = Section::new("environment", "Environment", tables.collect());
-    let first = deciders(summary).into_iter().chain(published(summary)).chain(findings(view));
+    let first = machine_roles(summary).into_iter().chain(published(summary)).chain(findings(view));
     first.chain(workloads).chain([environment])
 }
 
@@ -39,16 +39,12 @@ pub(crate) fn opening(summary: &Summary) -> Opening {
     Opening { columns, caption: tables::caption(summary), total: tables::total(summary) }
 }
 
-/// Who decides for a machine by its name.
-fn deciders(summary: &Summary) -> Option<Section> {
-    let items = deciders::lines(summary);
+/// What the run shows for each role of a machine.
+fn machine_roles(summary: &Summary) -> Option<Section> {
+    let items = roles::lines(summary);
     let label = "What this run tells of their work, and the command that does it; each takes five minutes, its budget";
     (!items.is_empty()).then(|| {
-        Section::new(
-            "deciders",
-            "Mail server, database, build machine",
-            vec![Block::List { label, class: "lost", items }],
-        )
+        Section::new("roles", "Mail server, database, build machine", vec![Block::List { label, class: "lost", items }])
     })
 }
 

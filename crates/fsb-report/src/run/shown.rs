@@ -71,7 +71,7 @@ pub fn writes(operation: &str, params: &Params) -> bool {
     !only_reads || is_durable(params)
 }
 
-fn is_durable(params: &Params) -> bool {
+pub(super) fn is_durable(params: &Params) -> bool {
     let durability = params.get("durability").and_then(serde_json::Value::as_str);
     durability.is_some_and(|found| [Durability::End, Durability::Each].iter().any(|asked| asked.name() == found))
 }

@@ -162,6 +162,9 @@ pub struct Workload {
     pub operation: String,
     /// Whether its data must be on the device when the clock stops.
     pub durable: bool,
+    /// The roles of machines whose work it resembles: `mail server`.
+    #[serde(skip)]
+    pub roles: Vec<&'static str>,
     /// The metric that targets are compared by.
     pub metric: String,
     /// Its unit.

@@ -154,6 +154,8 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         ("name", json!(work.name)),
         ("file_size", json!(if work.label.contains("files") { 4096 } else { 268_435_456 })),
         ("block_size", json!(if work.label.contains("1M") { 1_048_576 } else { 4096 })),
+        ("files", json!(if work.label.contains("files") { 4096 } else { 1 })),
+        ("access", json!(if work.label.starts_with("random") { "random" } else { "sequential" })),
         ("threads", json!(if work.label.contains("2 threads") { 2 } else { 1 })),
         ("cache", json!(work.cache)),
         ("backend", json!("psync")),

@@ -49,10 +49,10 @@ fn suites_say_whose_work_they_are_and_how_long_they_take() {
 
 /// The report names suites by their machines; the runner has them.
 #[test]
-fn whom_reports_answer_have_suites() {
-    for decider in fsb_report::run::DECIDERS {
-        let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == decider.suite);
-        assert_eq!(suite.and_then(|suite| suite.machine), Some(decider.machine), "{}", decider.suite);
+fn each_role_of_the_report_has_a_suite() {
+    for role in fsb_report::run::ROLES {
+        let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == role.suite);
+        assert_eq!(suite.and_then(|suite| suite.machine), Some(role.machine), "{}", role.suite);
     }
 }
 

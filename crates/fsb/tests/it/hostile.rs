@@ -122,7 +122,7 @@ int main(void) {
     return 0;
 }"#;
 
-/// Whoever runs fsb, and however large the limit on open files is.
+/// Root and an ordinary user remove it; the limit on open files does not matter.
 #[test(machine)]
 fn a_tree_of_any_depth_and_permissions_is_removed_after_its_trial() {
     needs_root();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fsb_model::Repetition;
 use fsb_model::units::show_duration;
-use fsb_report::run::{DECIDERS, Program};
+use fsb_report::run::{Program, ROLES};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, typed};
 use fsb_runner::run::{self, Expected};
@@ -59,7 +59,7 @@ pub(super) fn text(columns: usize) -> String {
 
 /// The real program of a kind of machine, and whether it is installed.
 fn program_of(machine: &str) -> Option<(Program, bool)> {
-    let program = DECIDERS.iter().find(|decider| decider.machine == machine)?.program?;
+    let program = ROLES.iter().find(|role| role.machine == machine)?.program?;
     Some((program, doctor::has_program(program.command)))
 }
 

@@ -1,23 +1,23 @@
-//! Who decides for a machine asks by its name: which rows of a run tell something of its work, what they say, and which
-//! suite does that work.
+//! Roles of machines: the rows of a run that resemble a role's work, what they show, and the suite that emulates it.
 
 use fsb_analysis::Outcome;
-use fsb_model::shell;
+use fsb_model::{Params, shell};
 
+use super::shown::is_durable;
 use super::summary::{Summary, Workload};
 use super::{resolution, risks};
 
-/// A kind of machine.
+/// A role of a machine.
 #[derive(Debug)]
-pub struct Decider {
-    /// As people call it.
+pub struct Role {
+    /// Its name: `mail server`.
     pub machine: &'static str,
     /// The suite that emulates its work.
     pub suite: &'static str,
     /// The real program, if a plan measures it.
     pub program: Option<Program>,
-    /// Whether a row is part of its work, too: by what it does and what it is called.
-    resembles: fn(&str, &str) -> bool,
+    /// Whether a workload resembles its work, by the resolved parameters.
+    resembles: fn(&Params) -> bool,
 }
 
 /// A plan that measures a real program.
@@ -29,75 +29,90 @@ pub struct Program {
     pub command: &'static str,
 }
 
-/// Those that ask most often. Their suites are the runner's; a test of the program compares both.
-pub static DECIDERS: &[Decider] = &[
-    Decider {
+/// All roles. Their suites are the runner's; a test of the program compares both.
+pub static ROLES: &[Role] = &[
+    Role {
         machine: "mail server",
         suite: "varmail",
         program: None,
-        resembles: |operation, label| {
-            ["create", "delete"].contains(&operation) && label.ends_with("durable")
-                || operation == "append" && label.contains("durable each")
+        resembles: |params| match word(params, "name") {
+            "create" | "delete" => is_durable(params),
+            "append" => word(params, "durability") == "each",
+            _ => false,
         },
     },
-    Decider {
+    Role {
         machine: "database",
         suite: "oltp",
         program: Some(Program { plan: "postgresql", command: "pgbench" }),
-        resembles: |operation, label| {
-            label.starts_with("random write") && label.contains("durable each")
-                || label.starts_with("random read") && label.contains("cold")
-                || operation == "append" && label.contains("durable each")
+        resembles: |params| match word(params, "name") {
+            "write" => word(params, "access") == "random" && word(params, "durability") == "each",
+            "read" => word(params, "access") == "random" && word(params, "cache") == "cold",
+            "append" => word(params, "durability") == "each",
+            _ => false,
         },
     },
-    Decider {
+    Role {
         machine: "build machine",
         suite: "untar-build",
         program: Some(Program { plan: "build", command: "make" }),
-        resembles: |operation, label| {
-            operation == "scan"
-                || operation == "create" && label.contains("threads")
-                || ["read", "delete"].contains(&operation) && label.contains(" files")
+        resembles: |params| match word(params, "name") {
+            "scan" | "delete" => true,
+            "create" => number(params, "threads") > 1,
+            "read" => number(params, "files") > 1,
+            _ => false,
         },
     },
 ];
 
-/// What is said to each, a sentence or two; nothing where no row resembles anybody's work.
+/// Returns the roles whose work a workload with these parameters resembles, by their machines.
+pub(super) fn of(params: &Params) -> Vec<&'static str> {
+    ROLES.iter().filter(|role| (role.resembles)(params)).map(|role| role.machine).collect()
+}
+
+fn word<'p>(params: &'p Params, name: &str) -> &'p str {
+    params.get(name).and_then(|value| value.as_str()).unwrap_or_default()
+}
+
+fn number(params: &Params, name: &str) -> u64 {
+    params.get(name).and_then(|value| value.as_u64()).unwrap_or_default()
+}
+
+/// Returns one or two sentences for each role; none if no row resembles the work of any.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     if !summary.compares() || summary.blocks == 0 {
         return Vec::new();
     }
-    let said: Vec<Option<String>> = DECIDERS.iter().map(|decider| here(summary, decider)).collect();
-    if said.iter().all(Option::is_none) {
+    let found: Vec<Option<String>> = ROLES.iter().map(|role| results(summary, role)).collect();
+    if found.iter().all(Option::is_none) {
         return Vec::new();
     }
-    let line = |(decider, said): (&Decider, Option<String>)| {
-        let measured = decider.program.is_some_and(|program| summary.suite == program.plan);
-        let emulated = summary.suite == decider.suite;
-        let here = match &said {
-            Some(said) if measured => format!("this run measured a real one: {said}."),
-            Some(said) if emulated => format!("this run emulated its work: {said}."),
-            Some(said) => format!("of what resembles its work, {said}."),
+    let line = |(role, found): (&Role, Option<String>)| {
+        let measured = role.program.is_some_and(|program| summary.suite == program.plan);
+        let emulated = summary.suite == role.suite;
+        let here = match &found {
+            Some(found) if measured => format!("this run measured a real one: {found}."),
+            Some(found) if emulated => format!("this run emulated its work: {found}."),
+            Some(found) => format!("of what resembles its work, {found}."),
             None => "this run did nothing that resembles its work.".to_owned(),
         };
         let targets = targets(summary);
-        let program = decider.program.filter(|_| !measured).map(|Program { plan, command }| {
+        let program = role.program.filter(|_| !measured).map(|Program { plan, command }| {
             format!(" A real one, if {command} is installed: sudo fsb run {targets} {plan}.toml.")
         });
-        let suite = (!emulated && !measured)
-            .then(|| format!(" An emulation: sudo fsb run {targets} --suite {}", decider.suite));
-        format!("A {}: {here}{}{}", decider.machine, program.unwrap_or_default(), suite.unwrap_or_default())
+        let suite =
+            (!emulated && !measured).then(|| format!(" An emulation: sudo fsb run {targets} --suite {}", role.suite));
+        format!("A {}: {here}{}{}", role.machine, program.unwrap_or_default(), suite.unwrap_or_default())
     };
-    DECIDERS.iter().zip(said).map(line).collect()
+    ROLES.iter().zip(found).map(line).collect()
 }
 
 /// `xfs is fastest at append 4K, durable each; no difference larger than 6 % at random read 4K, cold`.
-fn here(summary: &Summary, decider: &Decider) -> Option<String> {
-    let is_whole =
-        decider.suite == summary.suite || decider.program.is_some_and(|program| program.plan == summary.suite);
-    let is_told = |row: &&Workload| is_whole || (decider.resembles)(&row.operation, &row.workload);
+fn results(summary: &Summary, role: &Role) -> Option<String> {
+    let is_whole = role.suite == summary.suite || role.program.is_some_and(|program| program.plan == summary.suite);
+    let belongs = |row: &&Workload| is_whole || row.roles.contains(&role.machine);
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for row in summary.rows.iter().filter(is_told) {
+    for row in summary.rows.iter().filter(belongs) {
         let said = outcome(summary, row);
         match groups.iter_mut().find(|(known, _)| *known == said) {
             Some((_, rows)) => rows.push(row.workload.clone()),
@@ -138,13 +153,13 @@ mod tests {
     use crate::sample;
 
     #[test]
-    fn each_decider_is_told_what_the_rows_say_and_what_to_run() {
+    fn each_role_gets_the_results_of_its_rows_and_a_command() {
         let (record, trials) = sample::run(&["ext4", "xfs"], 10);
         let lines = lines(&Summary::of_run(&record, &trials));
-        assert_eq!(lines.len(), DECIDERS.len(), "{lines:?}");
-        for (line, decider) in lines.iter().zip(DECIDERS) {
-            assert!(line.starts_with(&format!("A {}: of what resembles its work, ", decider.machine)), "{line}");
-            assert!(line.ends_with(&format!("sudo fsb run ext4 xfs --suite {}", decider.suite)), "{line}");
+        assert_eq!(lines.len(), ROLES.len(), "{lines:?}");
+        for (line, role) in lines.iter().zip(ROLES) {
+            assert!(line.starts_with(&format!("A {}: of what resembles its work, ", role.machine)), "{line}");
+            assert!(line.ends_with(&format!("sudo fsb run ext4 xfs --suite {}", role.suite)), "{line}");
         }
         assert!(lines[0].contains("append 4K, durable each") && !lines[0].contains("read 1M"), "{}", lines[0]);
         assert!(lines[1].contains("random write 4K, durable each"), "{}", lines[1]);
@@ -177,5 +192,18 @@ mod tests {
         let lines = lines(&Summary::of_run(&record, &trials));
         assert!(lines[0].starts_with("A mail server: this run emulated its work: "), "{}", lines[0]);
         assert!(!lines[0].contains("--suite"), "{}", lines[0]);
+    }
+
+    #[test]
+    fn a_label_of_the_user_changes_no_role() {
+        let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 10);
+        let renamed =
+            |label: &str| if label == "append 4K, durable each" { "log".to_owned() } else { label.to_owned() };
+        record.cells.iter_mut().for_each(|cell| cell.label = renamed(&cell.label));
+        trials.iter_mut().for_each(|trial| trial.workload = renamed(&trial.workload));
+        let lines = lines(&Summary::of_run(&record, &trials));
+        assert!(lines[0].contains("at log") && lines[1].contains("at log"), "{lines:?}");
+        let plain = Params::from([("name".to_owned(), "write".into()), ("label".to_owned(), "durable each".into())]);
+        assert_eq!(of(&plain), [""; 0]);
     }
 }
