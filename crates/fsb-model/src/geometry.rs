@@ -9,6 +9,7 @@ pub const LARGE_DISK: u64 = 100 << 30;
 
 /// The layout of a file system on its device, as its own tools report it; a field is absent where they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Geometry {
     /// Bytes of a block, or of a cluster where space is allocated in clusters.

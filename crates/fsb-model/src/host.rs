@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Facts about the machine when the run started. Every field is what the kernel said, or absent where it said nothing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HostManifest {
     /// `uname -r`.
@@ -52,6 +53,7 @@ pub struct HostManifest {
 
 /// Which block device a name led to. Names are links and may lead elsewhere a moment later; numbers are given again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceId {
     /// Major number.
     pub major: u32,
@@ -64,6 +66,7 @@ pub struct DeviceId {
 
 /// What a raw device did, one request at a time, past the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceRates {
     /// Bytes a second, read in 1 MiB one after the other.
     pub read: f64,
@@ -77,6 +80,7 @@ pub struct DeviceRates {
 
 /// A block device and what it stands on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DeviceManifest {
     /// Kernel name: `sda1`, `loop3`.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 ///
 /// It is an object with the tag `kind` in `trials.jsonl`. Records of trial schema versions 1 and 2 hold words instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Interference {
     /// The hypervisor gave the CPU time of this machine to others.

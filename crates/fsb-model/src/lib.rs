@@ -20,6 +20,8 @@ pub mod plan;
 pub mod postmark;
 pub mod race;
 pub mod run;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod set;
 pub mod shape;
 pub mod shell;

@@ -6,6 +6,7 @@ use crate::units;
 
 /// Which way is good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// More is better: rates.
@@ -16,6 +17,7 @@ pub enum Better {
 
 /// Base units only; people's units are made when a number is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Bytes moved in a second.
@@ -142,6 +144,7 @@ pub const WITH_DEFERRED: &str = "_with_deferred";
 
 /// A measured value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metric {
     /// Its name, usually one of [`REGISTRY`].
     pub name: String,

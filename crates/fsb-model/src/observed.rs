@@ -12,6 +12,7 @@ use crate::sustained::Sustained;
 ///
 /// Fields of other schema versions are kept as found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Observed {
     /// Bytes of the workload's files that were in memory before the clock started, as far as they were examined.
@@ -96,6 +97,7 @@ pub struct Observed {
 
 /// The properties of direct I/O at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Direct {
     /// The number of bytes of which offsets and lengths must be multiples; absent where the kernel does not report it.
     pub alignment: Option<u32>,
@@ -105,6 +107,7 @@ pub struct Direct {
 
 /// The effect of a memory limit during a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MemoryUse {
     /// The mechanism: `cgroup v1`, `cgroup v2` or `locked memory`. Results of different mechanisms are not compared.
@@ -123,6 +126,7 @@ pub struct MemoryUse {
 
 /// Work that a target did after the clock stopped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Deferred {
     /// Operations that deferred it.
     pub operations: u64,
@@ -144,6 +148,7 @@ impl Deferred {
 
 /// Seconds of each phase of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spent {
     /// Preparing, all repetitions together.
     pub prepare: f64,

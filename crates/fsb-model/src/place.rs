@@ -8,6 +8,7 @@ use crate::units::Bytes;
 
 /// Where targets are made and measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// On this machine and its kernel.
@@ -37,6 +38,7 @@ impl Place {
 
 /// A virtual machine as it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VmSize {
     /// Bytes of memory, all of them backed before the kernel starts.
     pub memory: Bytes,
@@ -46,6 +48,7 @@ pub struct VmSize {
 
 /// The virtual machine that a run was made in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VmRecord {
     /// What QEMU says of its version.
@@ -66,6 +69,7 @@ pub struct VmRecord {
 
 /// A kernel of a virtual machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VmKernel {
     /// Its image on the machine around.

@@ -36,6 +36,7 @@ fn is_full_scale(scale: &f64) -> bool {
 
 /// How many blocks a run makes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Repetition {
     /// As many blocks as fit the time, at most [`MOST_BLOCKS`].
@@ -74,6 +75,7 @@ impl Repetition {
 
 /// Everything that decides what a run does, resolved: nothing here depends on defaults any more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The name of the suite, or of the plan file.
     pub name: String,
@@ -155,6 +157,7 @@ impl Plan {
 
 /// The user that workers run as.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Identity {
     /// `--uid`.
     #[serde(skip_serializing_if = "Option::is_none")]

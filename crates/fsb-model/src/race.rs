@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What makes a plan a race. Its targets are the candidates, the first one the reference that is in every heat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Race {
     /// Targets of a heat at most, the reference included: so many are ready at once.
     pub places: u32,
@@ -25,6 +26,7 @@ pub struct Race {
 
 /// A candidate beside its target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Candidate {
     /// Why it may be faster, or what it is.
@@ -38,6 +40,7 @@ pub struct Candidate {
 
 /// A candidate that was not raced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// The target's name.
     pub name: String,
@@ -47,6 +50,7 @@ pub struct Refused {
 
 /// An option whose effect is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Factor {
     /// As it is written behind the file system's name.
     pub option: String,

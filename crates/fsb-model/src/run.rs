@@ -20,6 +20,7 @@ pub const SCHEMA: &str = "fsbench/run/2";
 
 /// Everything about a run except its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRecord {
     /// Always [`SCHEMA`] in what this version writes.
     pub schema: String,
@@ -106,6 +107,7 @@ pub struct RunRecord {
 
 /// In which order a block visited targets and cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockOrder {
     /// The block, 0 for warm-up.
     pub block: u32,
@@ -127,6 +129,7 @@ impl BlockOrder {
 
 /// Where the targets of a block are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// All at once, each on its part of the medium, or in its directory.
@@ -148,6 +151,7 @@ pub enum Placement {
 ///
 /// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum PlacementReason {
     /// The user requested it with `--one-at-a-time`.
@@ -195,6 +199,7 @@ impl Placement {
 
 /// How a cell is measured in a block: fixed after warm-up, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rounds {
     /// Rounds that count.
     pub rounds: u32,
@@ -215,6 +220,7 @@ fn is_leading_in(lead_in: &bool) -> bool {
 
 /// A stretch of a run without interruption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Segment {
     /// Kernel's boot id.
     pub boot_id: String,
@@ -231,6 +237,7 @@ pub struct Segment {
 
 /// A medium as it was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MediumRecord {
     /// The block device, and what it stands on.
@@ -248,6 +255,7 @@ pub struct MediumRecord {
 
 /// Memory that a virtual machine's hypervisor was made to back before anything was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryTouched {
     /// Bytes that the run may need.
     pub needed: u64,
@@ -296,6 +304,7 @@ impl RunRecord {
 
 /// A target as it was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TargetRecord {
     /// The mkfs program with its version.
@@ -337,6 +346,7 @@ pub struct TargetRecord {
 
 /// A reason why a target is unsafe.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Risk {
     /// The option or device that causes it: `barrier=0`.
     pub cause: String,
@@ -346,6 +356,7 @@ pub struct Risk {
 
 /// What a control was asked to do and did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ControlRecord {
     /// What was asked.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 ///
 /// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StoppingRule {
     /// A fixed number of blocks, or fewer if a budget ends earlier.
@@ -70,6 +71,7 @@ pub enum StoppingRule {
 
 /// The workload whose interval is the widest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WidestInterval {
     /// The relative half-width of its 95 % interval: 0.02 for ±2 %. Absent where there are too few values for an interval.
     pub half_width: Option<f64>,
@@ -88,6 +90,7 @@ impl WidestInterval {
 ///
 /// It is an object with the tag `kind` in `run.json`. Records of schema version 1 hold a sentence instead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StopReason {
     /// The requested number of blocks was made.
@@ -183,6 +186,7 @@ pub enum StopReason {
 
 /// The workload with the widest interval beside the half-width that was requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shortfall {
     /// The workload.
     pub widest: WidestInterval,
@@ -192,6 +196,7 @@ pub struct Shortfall {
 
 /// The reason why a race ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RaceEnd {
     /// The baseline cannot be measured, so nothing can be compared with it.

@@ -9,6 +9,7 @@ const LED_IN: f64 = 0.25;
 
 /// What a visit showed that was held until its journal had been written so often.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sustained {
     /// How often the journal was to be written.
     pub asked: f64,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Rates and longest operations of one stretch of a trial, bin by bin. All lists are of one length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timeline {
     /// CLOCK_MONOTONIC at the beginning of the first bin: a whole number of bins.
     pub start_ns: u64,
@@ -21,6 +22,7 @@ pub struct Timeline {
 
 /// What a device did, bin by bin.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceBins {
     /// KiB read.
     pub read_kib: Vec<u64>,

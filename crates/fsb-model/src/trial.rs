@@ -16,6 +16,7 @@ pub const SCHEMA: &str = "fsbench/trial/3";
 
 /// Whether a trial counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Made to warm up and to fix the amounts; never analysed.
@@ -26,6 +27,7 @@ pub enum Phase {
 
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It has values.
@@ -56,6 +58,7 @@ impl Outcome {
 
 /// What one worker thread did between its first and its last timed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerSpan {
     /// Which thread, from 0.
     pub rank: u32,
@@ -74,6 +77,7 @@ pub struct WorkerSpan {
 
 /// One line of `trials.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Always [`SCHEMA`] in what this version writes; version 1 had no parts and no stretches.
     pub schema: String,
@@ -144,6 +148,7 @@ pub struct Trial {
 /// What was seen of each stretch, round by round; the lead-in is not among them. All lists are of one length, but for
 /// those that are empty because nothing is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Stretches {
     /// Units of a stretch, the same in all.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 /// Records of schema version 1 hold sentences instead, which are read as [`Warning::Text`]; [`Warning::upgraded`] finds
 /// the conditions that change verdicts in them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {
     /// Other runs measured on the machine at the same time, so no case is judged.
@@ -157,6 +158,7 @@ pub enum Warning {
 
 /// The cause why the hypervisor may not back the memory of a virtual machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum UnbackedMemory {
     /// The user requested that memory is left as it is.

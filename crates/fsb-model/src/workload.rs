@@ -12,6 +12,7 @@ pub type Params = BTreeMap<String, Value>;
 
 /// A workload as a plan names it: a member of the registry and its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadSpec {
     /// Its name in the registry of workloads.
     pub name: String,
@@ -37,6 +38,7 @@ impl WorkloadSpec {
 
 /// Limits of the programs of one command, in one worker. Each is in force from the start and cannot be raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramLimits {
     /// Processes and threads that may exist at once.
     pub processes: u64,
@@ -62,6 +64,7 @@ impl Default for ProgramLimits {
 
 /// When data must be on the device. It is part of a cell's name, for the three differ by factors of 10 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// The clock stops when the calls return.
@@ -75,6 +78,7 @@ pub enum Durability {
 
 /// What the page cache holds of the workload's files when the clock starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CacheState {
     /// Whatever the preparation left there: for workloads that make their data themselves.
@@ -98,6 +102,7 @@ impl CacheState {
 
 /// In which order data is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// From the first byte to the last.
@@ -133,6 +138,7 @@ names!(Access {
 
 /// How much work one trial of a cell does: fixed by calibration before block 1, the same for all targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Amount {
     /// How often the state is restored and the clock started again; the timed stretches are summed.
     pub repetitions: u32,
@@ -152,6 +158,7 @@ impl Amount {
 
 /// One target's share of a plan: one workload with resolved parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// The name in tables, unique in a plan: `write 1M, durable`.
     pub label: String,

@@ -12,6 +12,7 @@ mod iozone;
 mod peers;
 mod postmark;
 mod quiet;
+mod schemas;
 mod summary;
 
 use bench::Part;
@@ -30,6 +31,8 @@ enum Task {
     /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
     /// `fsb filebench` beside filebench; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
+    /// JSON Schemas of stored records, generated from their types into docs/schema.
+    Schemas(schemas::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
     Step { task: String },
@@ -37,6 +40,7 @@ enum Task {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
+        Task::Schemas(options) => schemas::run(&options),
         Task::Step { task } => backends::step(&task),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);

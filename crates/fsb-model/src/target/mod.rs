@@ -13,6 +13,7 @@ pub use text::TargetError;
 
 /// What one column of a comparison is measured on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
     /// What the user calls it; the whole text where no name was given. Unique in a plan.
     pub name: String,
@@ -32,6 +33,7 @@ pub struct Target {
 
 /// The two kinds of target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
     /// A file system that is made anew for every visit.
@@ -42,6 +44,7 @@ pub enum TargetKind {
 
 /// A file system as requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSystemSpec {
     /// Its name in the registry of file systems.
     pub fs: String,
@@ -58,6 +61,7 @@ pub struct FileSystemSpec {
 
 /// Where a file system lives, as requested.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Medium {
     /// Its name in the registry of media: `loop`, `ram`, `device`, …
     pub name: String,

@@ -49,6 +49,7 @@ mod published;
 mod quiet;
 mod real_file_systems;
 mod recorded_hostile;
+mod records;
 mod regimes;
 mod replays;
 mod resume;
