@@ -33,8 +33,8 @@ test-dist: dist  ## both, installed into empty roots
 pictures: build  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
-check:  ## format, lints, licences, documentation, files that import each other
-	@scripts/import-cycles
+check:  ## format, lints, licences, documentation, files that depend on each other
+	$(CARGO) run --quiet --locked --package xtask -- cycles
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -6,6 +6,7 @@ mod backends;
 mod bench;
 mod compare;
 mod count;
+mod cycles;
 mod filebench;
 mod image;
 mod iozone;
@@ -30,6 +31,8 @@ enum Task {
     /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
     /// `fsb filebench` beside filebench; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
+    /// Checks that no source files of a crate depend on each other, directly or through others.
+    Cycles,
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
     Step { task: String },
@@ -38,6 +41,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Step { task } => backends::step(&task),
+        Task::Cycles => cycles::run(),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
             if wanted(Part::Engine) {
