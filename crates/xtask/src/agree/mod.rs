@@ -69,7 +69,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     image::leave_mounts()?;
     let machine = still()?;
     machine.warnings().iter().for_each(|warning| eprintln!("{warning:?}"));
-    let mut rows = row::all("quick", IMAGE)?;
+    let mut rows = row::all("quick", IMAGE, &fio::labels("quick", IMAGE)?)?;
     rows.retain(|row| options.row.as_ref().is_none_or(|wanted| row.label.contains(wanted)));
     table::print_head(options.pairs);
     let mut outside = 0;
