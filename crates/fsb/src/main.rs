@@ -21,6 +21,7 @@ mod roles;
 mod sets;
 mod signals;
 mod space;
+mod stderr;
 mod stored;
 
 use std::process::ExitCode;

@@ -14,10 +14,10 @@ use fsb_testbed::ledger::{self, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched, Watcher};
 
-use super::tidy_up;
+use super::leftovers::tidy_up;
 use crate::exit;
-use crate::progress::say;
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 /// How long an interrupted run waits for the kernel to take everything down before it says goodbye.
 const GOODBYE: Duration = Duration::from_millis(1200);

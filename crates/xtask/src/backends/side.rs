@@ -1,11 +1,11 @@
-//! What both sides of a pair share: the state that each starts from, and the cost that each reports.
+//! The state that each side of a pair starts from, and the cost that each reports.
 
 use std::fs::File;
 use std::path::Path;
 
 use anyhow::Context;
 
-/// What one side of a pair took, for each operation.
+/// The cost of one operation on one side of a pair.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     /// Seconds from the start to the end, divided by the operations.
@@ -14,7 +14,7 @@ pub(super) struct Cost {
     pub(super) cpu: f64,
 }
 
-/// Writes back what was written so far, which is no business of who measures next.
+/// Writes dirty pages back, so that the next measurement does not pay for them.
 pub fn settle(directory: &Path) -> anyhow::Result<()> {
     rustix::fs::syncfs(File::open(directory)?).with_context(|| format!("syncfs of {}", directory.display()))
 }

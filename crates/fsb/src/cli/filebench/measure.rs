@@ -15,9 +15,9 @@ use super::table;
 use crate::author::Rights;
 use crate::exit;
 use crate::front;
-use crate::progress::say;
 use crate::results;
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 /// How often progress is told where nobody watches a terminal.
 const SELDOM: Duration = Duration::from_secs(5);
