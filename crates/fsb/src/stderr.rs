@@ -6,8 +6,8 @@ use fsb_report::show::wrapped;
 
 use crate::columns;
 
-/// Prints a line where progress goes; what would act on the terminal or hide there is written out. Whoever closed that
-/// end does not want it; the run goes on.
+/// Prints a line on standard error, with control characters escaped. Write errors are ignored: the run continues after the
+/// reader closed the stream.
 pub fn say(text: &str) {
     let stderr = std::io::stderr();
     let _ = writeln!(stderr.lock(), "{}", wrapped(text, columns::of(&stderr)));

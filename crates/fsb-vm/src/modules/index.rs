@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use fsb_input::LARGEST_RECORD;
 
+use super::build_tree;
 use super::modinfo::{self, Info};
 use super::{name_of, normal};
 use crate::error::{VmError, refused};
-use crate::kernel::tree;
 
 /// One module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Index {
     /// Asks the modules themselves.
     fn scan(directory: &Path) -> Result<Index, VmError> {
         let mut index = Index::default();
-        let files = if tree::is_one(directory) { tree::modules(directory)? } else { below(directory)? };
+        let files = if build_tree::is_one(directory) { build_tree::modules(directory)? } else { below(directory)? };
         for file in files {
             let path = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
             // What is no module (a signature, a stray file) is nobody's dependency.

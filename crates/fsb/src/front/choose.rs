@@ -17,7 +17,7 @@ use crate::author::{author, holder};
 use crate::exit;
 use crate::results::Output;
 
-/// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are left out, and told.
+/// Starts a race in the new directory `out`. Candidates that this machine refuses beforehand are left out and printed.
 pub fn choose(mut resolved: Resolved, out: &Path, output: &Output, quiet: bool, turn: Turn) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &author()).map_err(next::of_unwritable)?;
     make_absolute(&mut resolved.plan)?;

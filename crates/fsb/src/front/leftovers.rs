@@ -31,7 +31,7 @@ pub fn tidy_up() {
     replayed.iter().filter(|entry| entry.is_open()).for_each(|entry| say(&format!("warning: {entry}")));
 }
 
-/// What dead runs left and [`replay`] would undo.
+/// Describes the changes of dead runs that [`replay`] would undo.
 pub fn leftovers() -> (Vec<String>, bool) {
     let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
     let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {

@@ -23,7 +23,7 @@ pub(crate) fn output(path: &Path) -> anyhow::Result<std::fs::File> {
     Ok(file)
 }
 
-/// What must be said of a trace that was made.
+/// Prints the notes on a trace that was written.
 pub(crate) fn tell(totals: &Totals) {
     totals.notes.iter().for_each(|note| say(&format!("note: {note}")));
     for reason in &totals.incomplete {
