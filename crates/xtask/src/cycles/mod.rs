@@ -6,8 +6,9 @@
 //! * A path is followed through modules, imports, globs and re-exports to the file that defines the item. A child that
 //!   names an item of its sibling through a re-export of the parent depends on the sibling, not on the parent.
 //! * A path that ends at a module adds no edge. The paths that continue from that module do.
-//! * `mod child;` adds no edge. A parent that names an item of its child depends on the child, and a child that names
-//!   an item that the parent defines depends on the parent. Both together are a cycle.
+//! * `mod child;` and `pub use child::Item;` add no edge: the code of the parent does not need the child for them.
+//! * A parent whose code names an item of its child depends on the child, and a child that names an item that the parent
+//!   defines depends on the parent. Both together are a cycle.
 //! * Items under `#[cfg(test)]` are ignored.
 //!
 //! Methods and fields are not paths: a type that a file uses without naming it adds no edge.

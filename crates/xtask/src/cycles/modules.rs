@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ImplItem, Item, Meta, UseTree};
+use syn::{Attribute, ImplItem, Item, Meta, UseTree, Visibility};
 
 /// Segments of a path, such as `["super", "table", "Row"]`.
 type Segments = Vec<String>;
@@ -189,13 +189,13 @@ impl Module {
         self.items.insert(name.to_string());
     }
 
-    fn import(&mut self, tree: &UseTree, mut path: Segments) {
+    fn import(&mut self, tree: &UseTree, mut path: Segments, exported: bool) {
         match tree {
             UseTree::Path(tree) => {
                 path.push(tree.ident.to_string());
-                self.import(&tree.tree, path);
+                self.import(&tree.tree, path, exported);
             }
-            UseTree::Group(tree) => tree.items.iter().for_each(|tree| self.import(tree, path.clone())),
+            UseTree::Group(tree) => tree.items.iter().for_each(|tree| self.import(tree, path.clone(), exported)),
             UseTree::Glob(_) => {
                 // Each name that is taken through it is an edge. Variants of an enum are taken here.
                 self.paths.insert(path.clone());
@@ -203,23 +203,25 @@ impl Module {
             }
             UseTree::Name(syn::UseName { ident, .. }) if ident == "self" => {
                 let name = path.last().cloned().unwrap_or_default();
-                self.bind(name, path);
+                self.bind(name, path, exported);
             }
             UseTree::Name(tree) => {
                 path.push(tree.ident.to_string());
-                self.bind(tree.ident.to_string(), path);
+                self.bind(tree.ident.to_string(), path, exported);
             }
             UseTree::Rename(tree) => {
                 if tree.ident != "self" {
                     path.push(tree.ident.to_string());
                 }
-                self.bind(tree.rename.to_string(), path);
+                self.bind(tree.rename.to_string(), path, exported);
             }
         }
     }
 
-    fn bind(&mut self, name: String, path: Segments) {
-        self.paths.insert(path.clone());
+    fn bind(&mut self, name: String, path: Segments, exported: bool) {
+        if !exported {
+            self.paths.insert(path.clone());
+        }
         self.imports.entry(name).or_default().push(path);
     }
 
@@ -274,7 +276,8 @@ impl<'ast> Visit<'ast> for Module {
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         if item.leading_colon.is_none() {
-            self.import(&item.tree, Segments::new());
+            let exported = !matches!(item.vis, Visibility::Inherited);
+            self.import(&item.tree, Segments::new(), exported);
         }
     }
 

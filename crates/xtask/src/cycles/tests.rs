@@ -133,7 +133,7 @@ fn a_re_export_leads_to_the_file_that_defines_the_item() {
     ]);
     let found: Vec<(&str, &str)> = found.keys().map(|(from, to)| (from.as_str(), to.as_str())).collect();
     let to = "family/shared.rs";
-    assert_eq!(found, [("family/member.rs", to), ("family/mod.rs", to), ("user.rs", to)]);
+    assert_eq!(found, [("family/member.rs", to), ("user.rs", to)]);
 }
 
 #[test]
