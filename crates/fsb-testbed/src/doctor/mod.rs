@@ -167,7 +167,9 @@ fn lock_holder() -> Finding {
 }
 
 fn undo_entries() -> Finding {
-    let entries = ledger::default_directory().map(|directory| ledger::leftovers(&directory)).unwrap_or_default();
+    let entries = ledger::default_directory()
+        .map(|directory| ledger::leftovers(&directory, crate::control::RULES))
+        .unwrap_or_default();
     let dead: Vec<String> = entries
         .into_iter()
         .filter_map(|(file, entry)| match entry {

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use fsb_report::show::counted;
 use fsb_testbed::ledger::Replayed;
-use fsb_testbed::{host, ledger};
+use fsb_testbed::{control, host, ledger};
 
 use crate::stderr::say;
 
 /// Undoes what dead runs left: what was done, in lines, and whether all of it could be. Where a ledger has no place,
 /// no run left anything.
 pub fn replay() -> (Vec<String>, bool) {
-    ledger::default_directory().map_or((Vec::new(), true), |place| describe(ledger::replay(&place, &host::boot_id())))
+    ledger::default_directory()
+        .map_or((Vec::new(), true), |place| describe(ledger::replay(&place, &host::boot_id(), control::RULES)))
 }
 
 pub(super) fn describe(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
@@ -23,7 +24,7 @@ pub(super) fn describe(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
 /// rest only how much it was.
 pub fn tidy_up() {
     let Ok(place) = ledger::default_directory() else { return };
-    let replayed = ledger::replay(&place, &host::boot_id());
+    let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
     let undone = replayed.iter().filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_))).count();
     if undone > 0 {
         say(&format!("undone first: {} of killed runs", counted(undone, "change")));
@@ -39,5 +40,5 @@ pub fn leftovers() -> (Vec<String>, bool) {
         Ok(entry) => Some(format!("would undo: {}", entry.action)),
         Err(why) => Some(format!("would refuse: {}: {why}", file.display())),
     };
-    (ledger::leftovers(&place).into_iter().filter_map(describe).collect(), true)
+    (ledger::leftovers(&place, control::RULES).into_iter().filter_map(describe).collect(), true)
 }
