@@ -38,8 +38,7 @@ check:  ## format, lints, licences, documentation, files that depend on each oth
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check bans licenses sources; \
-	else echo "cargo-deny is not installed: cargo install cargo-deny"; exit 3; fi
+	$(CARGO) run --quiet --locked --package xtask -- licences
 
 bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 	@scripts/install bench

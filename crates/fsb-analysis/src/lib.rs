@@ -16,6 +16,7 @@
 //!
 //! No function returns NaN or infinity: what has no value is `None`, what is no measurement is an [`AnalysisError`].
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod compare;
 mod comparison;
