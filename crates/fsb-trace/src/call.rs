@@ -3,7 +3,6 @@
 /// What a call does. The numbers are those on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-#[expect(missing_docs, reason = "each is explained in ALL_KINDS")]
 pub enum Kind {
     Open = 1,
     Close,

@@ -309,9 +309,3 @@ pub fn stop_self() {
     // SAFETY: a signal to ourselves.
     unsafe { libc::raise(libc::SIGSTOP) };
 }
-
-/// A call that does nothing but fail: what tracing costs is measured with it.
-pub fn fail_cheaply() {
-    // SAFETY: no descriptor has that number.
-    unsafe { libc::syscall(libc::SYS_fsync, -1) };
-}
