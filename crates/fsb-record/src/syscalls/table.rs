@@ -3,7 +3,8 @@
 use fsb_testbed::trace::Rule;
 use fsb_trace::{Kind, Unseen, flags};
 
-use super::{Act, Arguments, Seen, Watched};
+use super::arguments::Arguments;
+use super::{Act, Seen};
 
 const fn call(number: libc::c_long, read: fn(Arguments) -> Seen) -> Watched {
     Watched { rule: Rule { number, only: None, except: None }, read }
@@ -191,4 +192,13 @@ impl Seen {
         self.act = Act::ChangeDirectory;
         self
     }
+}
+
+/// A call that is watched.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its number here, and when it stops.
+    pub rule: Rule,
+    /// What its arguments mean.
+    pub read: fn(Arguments) -> Seen,
 }
