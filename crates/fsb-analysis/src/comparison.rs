@@ -18,7 +18,6 @@ use crate::{FEWEST_JUDGED, LEVEL};
 /// The value of one trial, and the block that it was made in.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BlockValue {
-    /// The block.
     pub block: u32,
     /// The value, a rate or a time.
     pub value: f64,

@@ -62,7 +62,6 @@ pub struct Standing {
     pub leader: Option<usize>,
     /// Nobody left can be faster than the leader by more than θ: the race is over.
     pub decided: bool,
-    /// By candidate.
     pub candidates: Vec<Known>,
 }
 
@@ -194,7 +193,6 @@ impl Race {
         Some((libm::exp(estimate), interval))
     }
 
-    /// All that is known.
     pub fn standing(&self) -> Standing {
         let leader = self.leader();
         let known = |candidate: usize| {

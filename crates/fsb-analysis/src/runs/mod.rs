@@ -26,7 +26,6 @@ pub(crate) use prior::{Prior, effective_cases};
 pub struct Between {
     /// The standard deviation of logarithms, 0.05 for 5 %.
     pub sd: f64,
-    /// The source.
     pub source: BetweenSource,
 }
 

@@ -29,18 +29,15 @@ pub struct Slot(pub u32);
 /// How a file is opened, as of open(2). A backend adds flags of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// The flags.
     pub flags: OFlags,
     /// The permissions of a file that is made.
     pub mode: Mode,
 }
 
 impl OpenFlags {
-    /// Reading.
     pub const READ: OpenFlags = OpenFlags { flags: OFlags::RDONLY.union(OFlags::CLOEXEC), mode: Mode::empty() };
     /// Writing, without the right to read.
     pub const WRITE: OpenFlags = OpenFlags { flags: OFlags::WRONLY.union(OFlags::CLOEXEC), mode: Mode::empty() };
-    /// Reading and writing.
     pub const READ_WRITE: OpenFlags = OpenFlags { flags: OFlags::RDWR.union(OFlags::CLOEXEC), mode: Mode::empty() };
     /// Writing at the end.
     pub const APPEND: OpenFlags = OpenFlags::WRITE.with(OFlags::APPEND);
@@ -102,7 +99,6 @@ pub enum RangeLock {
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Reading what is there.
     Read,
     /// Writing over what is there, or into an empty file.
     Write,

@@ -28,9 +28,7 @@ pub struct IoRequest {
     pub verb: Verb,
     /// Where in the file; ignored for files that are open for appending.
     pub offset: u64,
-    /// Where in memory.
     pub memory: *mut u8,
-    /// How much.
     pub length: usize,
     /// Comes back with the completion; below [`Setup::depth`], and of one request under way at a time.
     pub tag: u32,

@@ -145,7 +145,6 @@ impl<'s> IoLoop<'s> {
         self.session.open(file)
     }
 
-    /// Closes a file.
     pub(crate) fn close(&mut self, slot: Slot, file: u64) -> Result<(), EngineError> {
         self.session.session.close(slot).map_err(|errno| self.session.set.refused("close", file, errno))
     }

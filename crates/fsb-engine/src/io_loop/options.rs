@@ -165,7 +165,6 @@ impl Files {
     }
 }
 
-/// What is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lock {
     /// Each record while it is moved.

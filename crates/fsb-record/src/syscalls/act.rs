@@ -32,7 +32,6 @@ pub struct Seen {
     pub act: Act,
     /// Everything but paths.
     pub raw: RawCall<'static>,
-    /// Where the path lies.
     pub path: Option<u64>,
     /// Where the other path lies.
     pub second: Option<u64>,

@@ -17,7 +17,6 @@ const DESCRIPTORS: &[u32] = &[0, 2, 1030];
 /// SECCOMP_SET_MODE_FILTER.
 const FILTERS: &[u32] = &[1];
 
-/// All of them.
 pub static CALLS: &[Watched] = &[
     call(libc::SYS_read, |a| a.moves(Kind::Read)),
     call(libc::SYS_write, |a| a.moves(Kind::Write)),

@@ -1,6 +1,5 @@
 //! A finding of the doctor.
 
-/// How a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// As it should be.
@@ -18,9 +17,7 @@ pub enum State {
 pub struct Finding {
     /// What was looked at, in a word or two.
     pub topic: String,
-    /// How it is.
     pub state: State,
-    /// What was found.
     pub text: String,
     /// What to do about it; empty where nothing is to be done.
     pub advice: String,

@@ -219,7 +219,6 @@ pub enum CallInfo {
         architecture: u32,
         /// The number of the call.
         number: u64,
-        /// Its arguments.
         arguments: [u64; 6],
     },
     /// It has ended.

@@ -28,7 +28,6 @@ pub struct Importer {
     pub about: &'static str,
     /// Whether a file that begins like this is its own.
     pub recognise: fn(&[u8]) -> bool,
-    /// Reads it.
     pub read: Read,
 }
 

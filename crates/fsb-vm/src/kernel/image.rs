@@ -41,7 +41,6 @@ pub struct Kernel {
     pub image: PathBuf,
     /// The directory that holds `kernel/` and `modules.builtin`, or in which it was built.
     pub modules: PathBuf,
-    /// Where it was found.
     pub origin: Origin,
 }
 

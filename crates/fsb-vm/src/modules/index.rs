@@ -12,7 +12,6 @@ use super::modinfo::{self, Info};
 use super::{name_of, normal};
 use crate::error::{VmError, refused};
 
-/// One module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Module {
     /// Below the directory of modules.
@@ -21,7 +20,6 @@ pub(crate) struct Module {
     pub depends: Vec<String>,
     /// Modules or aliases that should be loaded before it, where there are any,
     pub before: Vec<String>,
-    /// and after it.
     pub after: Vec<String>,
 }
 

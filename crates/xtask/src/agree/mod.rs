@@ -30,7 +30,6 @@ use table::Line;
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
 /// Where images in memory are made.
 const MEMORY: &str = "/dev/shm";
-/// Bytes of each image.
 const IMAGE: Bytes = Bytes(2 << 30);
 /// Seconds that each side of a pair should take: fio tells whole milliseconds.
 const LENGTH: f64 = 0.8;

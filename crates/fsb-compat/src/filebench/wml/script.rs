@@ -13,7 +13,6 @@ pub(crate) const USUAL_SECONDS: u64 = 60;
 pub struct Remark {
     /// From 1.
     pub line: usize,
-    /// What it is.
     pub message: String,
 }
 

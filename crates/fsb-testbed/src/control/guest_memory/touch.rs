@@ -31,7 +31,6 @@ pub(super) enum Outcome {
     },
     /// Nothing was touched.
     Impossible {
-        /// Why.
         why: String,
     },
 }

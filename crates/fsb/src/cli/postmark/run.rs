@@ -31,7 +31,6 @@ pub enum Result {
 #[derive(Debug)]
 pub enum Runs {}
 
-/// A run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Asked {
     settings: Settings,

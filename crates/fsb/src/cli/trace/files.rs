@@ -8,7 +8,6 @@ use fsb_trace::{Reader, Totals, TraceError};
 use crate::stderr::say;
 use crate::{author, exit};
 
-/// Opens a trace.
 pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
     let file = fsb_input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
     Reader::new(BufReader::with_capacity(1 << 20, file)).map_err(|error| unread(path, &error))
