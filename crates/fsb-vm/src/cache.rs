@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use crate::error::{VmError, cache_advice, refused};
 
-/// Where the user's cache of kernels and initramfs is, or will be: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
+/// Returns the path of the user's cache of kernels and initramfs: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
 pub fn cache_path() -> Result<PathBuf, VmError> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     base.map(|base| base.join("fsb")).ok_or_else(|| {
-        VmError::machine("there is no directory for kernels and initramfs")
+        VmError::machine("no directory for kernels and initramfs")
             .tried("neither XDG_CACHE_HOME nor HOME is set")
             .advice("say where they may be: export XDG_CACHE_HOME=$(mktemp -d)")
     })

@@ -5,7 +5,7 @@ use crate::runs::Between;
 /// The tool of our own runs.
 pub const OURS: &str = "fsb";
 
-/// What to compare and by which yardstick.
+/// The baseline and the margins of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
     /// The place of the baseline among the sets.

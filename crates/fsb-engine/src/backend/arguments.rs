@@ -3,7 +3,7 @@
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 
-/// What a session will be used for: everything it needs is reserved before the clock.
+/// The resources that a session needs: they are reserved before the clock starts.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Files open at once, at most.
@@ -26,7 +26,7 @@ pub struct Directory(pub Option<OwnedFd>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
-/// How a file is opened, as of open(2). A backend adds flags of its own.
+/// Flags of open(2). A backend adds flags of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFlags {
     pub flags: OFlags,
@@ -69,7 +69,7 @@ impl From<Purpose> for OpenFlags {
     }
 }
 
-/// How much of a file must be on the device.
+/// The part of a file that must be on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flush {
     /// The data and what is needed to find it: fdatasync.
@@ -85,18 +85,18 @@ impl Setup {
     }
 }
 
-/// What is done about a lock.
+/// A request to take or release a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeLock {
     /// Others may read.
     Shared,
-    /// Nobody else may do anything.
+    /// No other process may take a lock.
     Exclusive,
     /// It is given back.
     Release,
 }
 
-/// What a file is opened for.
+/// The purpose that a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Read,

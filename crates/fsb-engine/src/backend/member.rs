@@ -10,7 +10,7 @@ use super::psync;
 use super::session::{Session, Verb};
 use crate::EngineError;
 
-/// What a backend can do.
+/// The capabilities of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
     /// It touches files. One that does not is for testing, and nothing is prepared or removed for it.
@@ -19,7 +19,7 @@ pub struct Capabilities {
     pub depth: u32,
     /// It goes past the page cache: data is never warm, and timed calls wait for the device.
     pub direct: bool,
-    /// What it wrote is on the device when the call returns.
+    /// Written data is on the device when the call returns.
     pub synced: bool,
     /// It can write at the end of a file, wherever that is.
     pub appends: bool,
@@ -35,7 +35,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Those of plain calls through the page cache: the base that others are told from.
+    /// The capabilities of plain calls through the page cache, from which others are derived.
     pub const PLAIN: Capabilities = Capabilities {
         real: true,
         depth: 1,
@@ -49,7 +49,7 @@ impl Capabilities {
     };
 }
 
-/// Where records will be moved.
+/// The place and the requests that direct I/O is tried for.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeTarget<'p> {
     /// The directory that all files lie below. A file may be made in it for a trial, if it is removed again.
@@ -62,10 +62,10 @@ pub struct ProbeTarget<'p> {
     pub record_size: u64,
 }
 
-/// What was found out about direct I/O at a place.
+/// The support for direct I/O in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Direct {
-    /// What offsets and lengths must be multiples of, where the kernel says it.
+    /// The alignment of offsets and lengths, if the kernel reports it.
     pub alignment: Option<u32>,
     /// Whether the file system goes through the page cache all the same; absent where nothing tells before the work.
     pub buffered: Option<bool>,
@@ -79,7 +79,7 @@ pub trait Backend: Sync {
     /// One line on what it does.
     fn about(&self) -> &'static str;
 
-    /// What it can do.
+    /// Returns its capabilities.
     fn capabilities(&self) -> Capabilities;
 
     /// The backend that makes plain calls on the same files, for what is not measured.
@@ -98,6 +98,6 @@ pub trait Backend: Sync {
         Ok(None)
     }
 
-    /// What one thread moves its data through. Called in that thread, before the clock.
+    /// Creates the session that one thread moves its data through. Called in that thread, before the clock starts.
     fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError>;
 }

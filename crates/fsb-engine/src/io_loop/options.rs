@@ -12,7 +12,7 @@ use crate::data::{Data, DataSource};
 use crate::fileset::{Layout, Names};
 use std::ops::Range;
 
-/// What all threads of a job look at: the set, its names, its directory.
+/// The set, its names and its directory, shared by all threads of a job.
 pub(crate) struct OpenFileSet {
     pub(crate) backend: &'static dyn Backend,
     pub(crate) path: PathBuf,
@@ -41,7 +41,7 @@ impl OpenFileSet {
     }
 }
 
-/// What an I/O loop does with its records.
+/// Options of an I/O loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IoOptions {
     pub(crate) purpose: Purpose,
@@ -74,7 +74,7 @@ pub(super) struct SetSession<'s> {
     pub(super) records_per_file: u64,
     /// Slots of files that stay open, from the first of this I/O loop's files on.
     pub(super) held: Vec<Slot>,
-    /// What records must hold, where that is checked.
+    /// The expected content of records, if it is checked.
     pub(super) expected: Option<Data>,
 }
 

@@ -2,7 +2,7 @@
 
 use fsb_trace::{RawCall, Unseen};
 
-/// What a call is about, apart from files.
+/// The effect of a call, apart from files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// A call of the trace.
@@ -28,17 +28,17 @@ pub enum Act {
 /// A call as its registers tell it: paths lie in the memory of who made it.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// What it is about.
+    /// The effect of the call.
     pub act: Act,
     /// Everything but paths.
     pub raw: RawCall<'static>,
     pub path: Option<u64>,
-    /// Where the other path lies.
+    /// The address of the second path.
     pub second: Option<u64>,
-    /// Where a list of pieces lies, and how many there are: their lengths are what is asked for.
+    /// The address and the number of the pieces; the sum of their lengths is what is requested.
     pub pieces: Option<(u64, u64)>,
     /// An empty path means the descriptor.
     pub empty_path: bool,
-    /// Where `struct open_how` lies.
+    /// The address of `struct open_how`.
     pub how: Option<u64>,
 }

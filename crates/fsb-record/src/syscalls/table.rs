@@ -198,6 +198,6 @@ impl Seen {
 pub struct Watched {
     /// Its number here, and when it stops.
     pub rule: Rule,
-    /// What its arguments mean.
+    /// Interprets its arguments.
     pub read: fn(Arguments) -> Seen,
 }

@@ -15,11 +15,11 @@ pub enum State {
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at, in a word or two.
+    /// The subject of the check, in a word or two.
     pub topic: String,
     pub state: State,
     pub text: String,
-    /// What to do about it; empty where nothing is to be done.
+    /// The command or step that resolves it; empty if none is needed.
     pub advice: String,
 }
 

@@ -4,16 +4,16 @@ use crate::TraceError;
 use crate::resolve::Sink;
 use std::io::BufRead;
 
-/// What is known after an import, for the end of the trace.
+/// Facts for the end of the trace that are known after an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Threads and processes.
     pub tasks: u64,
     /// Calls outside the root.
     pub outside: u64,
-    /// What the tool could not see.
+    /// Calls that the tool could not see.
     pub incomplete: Vec<String>,
-    /// What else must be said.
+    /// Further notes.
     pub notes: Vec<String>,
     /// Lines that were not understood, and the first of them.
     pub skipped: u64,
@@ -24,7 +24,7 @@ pub struct Imported {
 pub struct Importer {
     /// As it is called.
     pub name: &'static str,
-    /// What it must have been asked for.
+    /// The options that the tool must have been run with.
     pub about: &'static str,
     /// Whether a file that begins like this is its own.
     pub recognise: fn(&[u8]) -> bool,

@@ -7,7 +7,7 @@ use super::header;
 use crate::error::{VmError, refused};
 use crate::modules::{Index, normal};
 
-/// Where a kernel was found.
+/// The place where a kernel was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// It is the one that runs here.
@@ -61,7 +61,7 @@ impl Kernel {
         }
     }
 
-    /// Which of `names` it has neither as a module nor built in.
+    /// Returns those of `names` that it has neither as a module nor built in.
     pub fn lacking<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, VmError> {
         let index = Index::of(&self.modules)?;
         let has = |name: &str| {
@@ -86,8 +86,7 @@ pub(super) fn readable(image: &Path) -> Result<(), VmError> {
     Err(refused("read the kernel", image, error).advice(advice))
 }
 
-/// Whether that is a directory of modules, though it be of a kernel that has none but built-in ones; or why nobody
-/// can tell.
+/// Returns whether that is a directory of modules, including one of a kernel that has only built-in ones.
 pub(super) fn look_for_modules(directory: &Path) -> io::Result<bool> {
     for name in ["kernel", "modules.dep", "modules.builtin"] {
         match directory.join(name).try_exists() {

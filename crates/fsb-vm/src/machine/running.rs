@@ -22,7 +22,7 @@ use super::spec::MachineSpec;
 use super::{memory, qemu};
 use crate::error::{VmError, refused};
 
-/// Why a machine runs no more. `Display` is half a sentence for "guest stopped: …".
+/// The reason that a machine stopped. `Display` is half a sentence for "guest stopped: …".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// The guest switched itself off.
@@ -60,7 +60,7 @@ impl fmt::Display for Stop {
 }
 
 impl Stop {
-    /// Of a machine that was ended because it said nothing for so long, with what its console told.
+    /// The reason for a machine that was stopped because it was silent for `time`, with the trouble on its console.
     pub(super) fn of_silence(time: Duration, trouble: Option<Trouble>) -> Stop {
         match trouble {
             Some(Trouble::Panic(why)) => Stop::Panicked(why),
@@ -75,7 +75,7 @@ impl Stop {
 pub struct Machine {
     pub(super) child: Child,
     pub(super) console: Arc<Mutex<Console>>,
-    /// What QEMU itself complains about.
+    /// Error messages of QEMU.
     pub(super) complaints: Arc<Mutex<String>>,
     pub(super) readers: Vec<JoinHandle<()>>,
     pub(super) heartbeat: Option<Heartbeat>,
@@ -149,7 +149,7 @@ impl Machine {
         lock(&self.console).tail(lines)
     }
 
-    /// Why the machine runs no more; absent while it does.
+    /// Returns the reason that the machine stopped, or `None` while it runs.
     pub fn stopped(&mut self) -> Option<Stop> {
         if self.stop.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
@@ -247,12 +247,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silence_is_told_with_what_the_console_said_before() {
-        let told = |trouble: Option<Trouble>| Stop::of_silence(Duration::from_secs(120), trouble).to_string();
-        let silence = told(None);
+    fn a_silent_guest_is_reported_with_the_trouble_on_its_console() {
+        let reported = |trouble: Option<Trouble>| Stop::of_silence(Duration::from_secs(120), trouble).to_string();
+        let silence = reported(None);
         assert!(silence.starts_with("it hangs: no sign of life for ") && silence.ends_with("so it was ended"));
         let stall = "rcu: INFO: rcu_preempt self-detected stall on CPU";
-        assert_eq!(told(Some(Trouble::Hang(stall.into()))), format!("{silence} (its kernel said: {stall})"));
-        assert_eq!(told(Some(Trouble::Panic("Fatal exception".into()))), "kernel panic: Fatal exception");
+        assert_eq!(reported(Some(Trouble::Hang(stall.into()))), format!("{silence} (its kernel said: {stall})"));
+        assert_eq!(reported(Some(Trouble::Panic("Fatal exception".into()))), "kernel panic: Fatal exception");
     }
 }

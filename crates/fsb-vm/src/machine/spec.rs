@@ -1,4 +1,4 @@
-//! What a virtual machine is started with.
+//! The parameters of a virtual machine.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use super::heartbeat::Patience;
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 
-/// Who executes the guest's instructions.
+/// The component that executes the guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Acceleration {
@@ -22,18 +22,18 @@ pub enum Acceleration {
 #[derive(Debug)]
 pub struct Disk {
     /// Open for reading and writing; QEMU gets this very description, so a file without a name will do. It sets O_DIRECT
-    /// on it where it can: whoever wants to read the file as well opens it anew.
+    /// on it where it can: to read the file as well, open it again.
     pub file: OwnedFd,
     /// By which the guest knows it, 20 bytes at most: `fsb0`.
     pub serial: String,
 }
 
-/// What a machine is made of.
+/// The parts of a machine.
 #[derive(Debug)]
 pub struct MachineSpec<'a> {
-    /// What it boots.
+    /// The kernel that it boots.
     pub kernel: &'a Kernel,
-    /// What that starts from.
+    /// The initramfs that the kernel starts from.
     pub initramfs: &'a Initramfs,
     /// Bytes of memory, all backed before the guest starts.
     pub memory: u64,

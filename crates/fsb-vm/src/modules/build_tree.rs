@@ -7,7 +7,7 @@ use fsb_input::LARGEST_SCRIPT;
 
 use crate::error::{VmError, refused};
 
-/// What `make` writes first, of any version: the release of the kernel that is built here.
+/// The file that every version of `make` writes first: the release of the kernel that is built here.
 pub(crate) const MARK: &str = "include/config/kernel.release";
 
 /// Whether kernels are built in that directory: the sources themselves, or what `make O=DIRECTORY` made.

@@ -22,36 +22,36 @@ impl fmt::Display for Remark {
     }
 }
 
-/// What a file says, all of which can be done.
+/// The content of a file, if fsb supports all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// Its runs, in their order.
     pub runs: Vec<Run>,
-    /// What it prints with `echo`, line by line.
+    /// The lines that it prints with `echo`.
     pub said: Vec<String>,
-    /// What is done otherwise than filebench does it.
+    /// Differences from what filebench does.
     pub notes: Vec<Remark>,
 }
 
 /// One `run` with what was defined when it came.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Where it stands; nothing where the file has none and one was asked for.
+    /// Its line in the file; `None` if it was requested without being in the file.
     pub line: Option<usize>,
     /// For how long.
     pub seconds: u64,
-    /// Where its file sets lie, as the file names it.
+    /// The directory of its file sets, as written in the file.
     pub directory: PathBuf,
-    /// What is done.
+    /// The flow that it runs.
     pub flow: Flow,
 }
 
-/// What a file is read with.
+/// The settings that a file is read with.
 #[derive(Debug, Clone, Default)]
 pub struct Reading<'r> {
-    /// What its flows are called.
+    /// The name of its flows.
     pub name: &'r str,
-    /// A file without `run` has one all the same, of so many seconds.
+    /// The length in seconds of the run that a file without `run` gets.
     pub implied: Option<u64>,
     /// Variables that have other values than the file sets, as the file would write them.
     pub values: &'r [(String, String)],
