@@ -8,7 +8,7 @@ use fsb_model::{Better, Unit};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::comparison::Method;
+use crate::block_value::Method;
 use crate::ranking::Ranking;
 use crate::runs::{Between, Power, Unjudged};
 use crate::verdict::Verdict;
