@@ -16,7 +16,8 @@ pub struct Request {
     pub between_runs: Option<Between>,
     /// The variation between sessions, added where two sides share none.
     pub between_sessions: Option<Between>,
-    /// The number of comparisons of the same size that are held to one page, this one included ([`Document::hold_together`]).
+    /// The number of comparisons of the same size that are held to one page, this one included:
+    /// [`hold_together`](super::Document::hold_together).
     pub pages: usize,
 }
 

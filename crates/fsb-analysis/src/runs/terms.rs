@@ -43,7 +43,7 @@ impl Between {
 pub enum Unjudged {
     /// There is one run on each side: the variation between runs is unknown.
     OneRun,
-    /// A side has fewer than [`FEWEST_RUNS_JUDGED`] runs.
+    /// A side has fewer than [`FEWEST_RUNS_JUDGED`](crate::FEWEST_RUNS_JUDGED) runs.
     FewRuns,
     /// The two sides were measured in different sessions, and the variation between sessions is unknown.
     NoSharedSession,

@@ -30,7 +30,7 @@ pub struct IoRequest {
     pub offset: u64,
     pub memory: *mut u8,
     pub length: usize,
-    /// Comes back with the completion; below [`Setup::depth`], and of one request under way at a time.
+    /// Comes back with the completion; below [`Setup::depth`](super::Setup::depth), and of one request under way at a time.
     pub tag: u32,
 }
 

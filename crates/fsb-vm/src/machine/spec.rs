@@ -43,12 +43,12 @@ pub struct MachineSpec<'a> {
     pub disks: Vec<Disk>,
     /// A directory that the guest sees read-only, as [`guest::ROOT`](crate::guest::ROOT): where programs are run from.
     pub root: Option<PathBuf>,
-    /// From [`probe`].
+    /// From [`probe`](super::probe()).
     pub acceleration: Acceleration,
     /// The guest's end of the protocol: its port `fsb`.
     pub protocol: UnixStream,
     /// With a guest that says nothing.
     pub patience: Patience,
-    /// The program that plays [`LAUNCH_ARGUMENT`], so that QEMU dies with the thread that boots it: `/proc/self/exe`.
+    /// The program that plays [`LAUNCH_ARGUMENT`](super::LAUNCH_ARGUMENT), so that QEMU dies with the thread that boots it: `/proc/self/exe`.
     pub launcher: PathBuf,
 }

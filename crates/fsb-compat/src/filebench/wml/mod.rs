@@ -1,7 +1,7 @@
 //! filebench's workload model language: files that end in `.f`.
 //!
 //! A file is read in three steps, each of which knows where everything stood: `lexer` makes words of it, `parser`
-//! makes commands of these, and `lower` makes a [`Flow`] of what was defined when `run` comes, as filebench binds a
+//! makes commands of these, and `lower` makes a [`fsb_model::flow::Flow`] of what was defined when `run` comes, as filebench binds a
 //! variable when it is used and not when it is named. What filebench knows and we do not is said by line, and then
 //! nothing is run: half a workload would be another one.
 //!
