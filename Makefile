@@ -33,13 +33,12 @@ test-dist: dist  ## both, installed into empty roots
 pictures: build  ## the README's picture, from a real run
 	@scripts/as-root scripts/pictures
 
-check:  ## format, lints, licences, documentation, files that import each other
-	@scripts/import-cycles
+check:  ## format, lints, licences, documentation, files that depend on each other
+	$(CARGO) run --quiet --locked --package xtask -- cycles
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny check bans licenses sources; \
-	else echo "cargo-deny is not installed: cargo install cargo-deny"; exit 3; fi
+	$(CARGO) run --quiet --locked --package xtask -- licences
 
 bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 	@scripts/install bench

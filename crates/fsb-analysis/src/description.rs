@@ -10,7 +10,6 @@ use crate::interval::{Interval, exp};
 /// What a set of values looks like, on its own scale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// How many.
     pub n: usize,
     /// Arithmetic mean.
     pub mean: f64,

@@ -39,7 +39,6 @@ pub struct Estimate {
     pub mean: f64,
     /// Sample standard deviation.
     pub sd: f64,
-    /// Median.
     pub median: f64,
     /// The smallest value.
     pub min: f64,

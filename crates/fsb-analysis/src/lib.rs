@@ -16,10 +16,13 @@
 //!
 //! No function returns NaN or infinity: what has no value is `None`, what is no measurement is an [`AnalysisError`].
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod block_value;
 pub mod compare;
 mod comparison;
 mod description;
+mod difference;
 mod distribution;
 mod error;
 mod estimate;
@@ -41,13 +44,15 @@ mod runs;
 mod sample;
 mod sequential;
 mod trend;
+mod two_samples;
 mod verdict;
 
 use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-pub use comparison::{BlockValue, Comparison, Method, paired, welch};
+pub use block_value::{BlockValue, Method};
+pub use comparison::Comparison;
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
 pub use error::AnalysisError;
 pub use estimate::{Estimate, NOISY, Noise, UNRELIABLE};
@@ -62,6 +67,7 @@ pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
 pub use row_state::{RowState, row_state, row_state_on_page};
 pub use runs::{Between, BetweenSource, Power, Unjudged};
 pub use trend::{Trend, trend};
+pub use two_samples::{paired, welch};
 pub use verdict::Verdict;
 
 /// Does work whose parallel iterators use one thread a processor, or this thread alone where no other can be made: rayon's own

@@ -16,7 +16,6 @@ impl Matrix {
         self.cells.iter_mut().zip(&other.cells).for_each(|(cell, more)| *cell += more);
     }
 
-    /// Adds x·xᵀ.
     pub(crate) fn add_square(&mut self, x: &[f64]) {
         for (row, a) in self.cells.chunks_exact_mut(self.size).zip(x) {
             row.iter_mut().zip(x).for_each(|(cell, b)| *cell += a * b);

@@ -3,7 +3,9 @@
 use fsb_model::Better;
 
 use crate::LEVEL;
-use crate::comparison::{BlockValue, Comparison, Difference, by_block};
+use crate::block_value::{BlockValue, by_block};
+use crate::comparison::Comparison;
+use crate::difference::Difference;
 use crate::error::AnalysisError;
 
 /// One workload's share in the whole.

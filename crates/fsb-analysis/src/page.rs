@@ -41,7 +41,7 @@ mod tests {
     use fsb_model::Better;
 
     use super::*;
-    use crate::comparison::BlockValue;
+    use crate::block_value::BlockValue;
     use crate::ranking::Outcome;
     use crate::verdict::Verdict;
 

@@ -82,7 +82,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::comparison::BlockValue;
+    use crate::block_value::BlockValue;
 
     fn blocks(values: &[f64]) -> Vec<BlockValue> {
         (1..).zip(values).map(|(block, value)| BlockValue::new(block, *value)).collect()

@@ -2,7 +2,8 @@
 
 use fsb_model::Better;
 
-use crate::comparison::{BlockValue, Difference, by_block};
+use crate::block_value::{BlockValue, by_block};
+use crate::difference::Difference;
 use crate::error::AnalysisError;
 use crate::page::is_borne_out;
 use crate::ranking::{Pair, Ranking, boundary_of};

@@ -1,6 +1,7 @@
 //! What is ranked: the values of targets.
 
-use crate::comparison::{BlockValue, Difference};
+use crate::block_value::BlockValue;
+use crate::difference::Difference;
 use crate::error::AnalysisError;
 use crate::runs::{RunContrast, Terms};
 

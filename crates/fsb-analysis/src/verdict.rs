@@ -31,7 +31,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// All verdicts.
     pub const ALL: [Verdict; 9] = [
         Verdict::Faster,
         Verdict::Slower,

@@ -4,6 +4,7 @@
 //! share stands beside them: lines of bounded length, numbers with their locale, and the draft that a reader fills.
 //! `skeleton.rs` is a commented tool to copy.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod bonnie;
 mod draft;

@@ -13,7 +13,6 @@ pub(crate) struct Lines<'a> {
     number: u32,
 }
 
-/// One line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
     /// From 1.

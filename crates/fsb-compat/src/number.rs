@@ -16,7 +16,6 @@ pub(crate) fn whole(digits: &[u8]) -> Option<u64> {
 /// A number with a fraction, and whether a comma stood before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Decimal {
-    /// The number.
     pub value: f64,
     /// Whether it was written with the decimal comma of a locale.
     pub comma: bool,

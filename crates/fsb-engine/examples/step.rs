@@ -6,6 +6,8 @@
 //!          "root":"/srv/data","seed":1,"operations":16,"repetition":0,"evict":false,"clock":"monotonic"}'
 //! ```
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints the report of a step")]
+
 use std::process::ExitCode;
 
 use fsb_engine::{EngineError, Gate, Ready, Task, worker};

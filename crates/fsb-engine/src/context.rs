@@ -12,7 +12,6 @@ use crate::task::{ClockSpec, Task};
 /// How much of a preparation is done: that of many units brings all of them onto the device at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Preparing {
-    /// All of it.
     All,
     /// Files are made, and not waited for.
     Files,
@@ -37,7 +36,6 @@ pub struct Context {
     pub until_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts.
     pub evict: bool,
-    /// Which clock.
     pub clock: ClockSpec,
     /// The unit that this is, where each has files of its own.
     pub(crate) unit: Option<u32>,

@@ -24,7 +24,6 @@ const FEWEST_BEYOND: f64 = 100.0;
 #[error("not a latency histogram (HdrHistogram V2 in base64): {0}")]
 pub struct HistogramError(String);
 
-/// An empty histogram.
 pub(crate) fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are constants, and valid ones")
 }

@@ -7,6 +7,8 @@
 //! Two families live here, [`workload`] (what is done) and [`backend`] (how a call reaches the kernel). Between the
 //! first and the last timed call nothing allocates, locks, logs or formats, and nothing here ever prints.
 
+#![expect(unsafe_code, reason = "backends call the kernel and the C library")]
+
 pub mod backend;
 pub mod classic;
 mod clock;

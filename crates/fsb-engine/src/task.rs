@@ -37,7 +37,6 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockSpec {
-    /// CLOCK_MONOTONIC.
     Monotonic,
     /// Made-up, plausible times that depend on the seed alone, for runs that must repeat to the last digit.
     Fake {
@@ -63,9 +62,7 @@ pub enum ClockSpec {
 /// One step of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Which step.
     pub step: Step,
-    /// Which workload.
     pub workload: WorkloadSpec,
     /// What its sizes refer to.
     pub sizing: Sizing,
@@ -83,7 +80,6 @@ pub struct Task {
     pub evict: bool,
     /// Use this backend instead of the workload's.
     pub backend: Option<String>,
-    /// Which clock.
     pub clock: ClockSpec,
     /// The units to prepare or to measure, where each has files of its own; the workload is then that of one unit.
     /// Cleanup removes all of them.
@@ -94,9 +90,7 @@ pub struct Task {
 /// Units that follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Units {
-    /// The first one.
     pub first: u32,
-    /// How many.
     pub count: u32,
 }
 

@@ -39,7 +39,6 @@ pub(crate) struct ThreadRecorder<'t> {
     progress: Option<&'t AtomicU64>,
 }
 
-/// What a thread recorded.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) span: WorkerSpan,
@@ -219,7 +218,6 @@ impl<'t> ThreadRecorder<'t> {
         (self.timed, self.running) = (0, false);
     }
 
-    /// What was recorded.
     pub(crate) fn finish(self) -> Recording {
         let start_ns = self.started.unwrap_or(self.last);
         let stop_ns = self.last.max(start_ns);

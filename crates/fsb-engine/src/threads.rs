@@ -240,7 +240,6 @@ fn tell<C: ThreadJob>(job: &C, gate: &mut dyn Gate, done: impl Fn() -> bool) {
     }
 }
 
-/// What one thread recorded.
 struct Recorded<R> {
     recording: Recording,
     report: R,

@@ -11,7 +11,6 @@ pub struct Lines<R> {
     number: usize,
 }
 
-/// One line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
     /// From 1.

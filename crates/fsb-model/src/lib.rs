@@ -4,6 +4,7 @@
 //! families (file systems, media, workloads, controls) are stored as a name and parameters; what they mean is known
 //! only to the member itself, in the crate that owns the family.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod errno;
 pub mod error;

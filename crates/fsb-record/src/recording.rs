@@ -11,7 +11,6 @@ use fsb_trace::{Header, Overhead};
 use crate::tracer::{Outcome, RecordError, Tracer};
 use crate::{overhead, syscalls};
 
-/// What is recorded.
 #[derive(Debug, Clone)]
 pub enum Subject {
     /// A program, with its arguments.
@@ -35,11 +34,9 @@ pub enum Method {
 /// What is recorded, and where.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is recorded.
     pub subject: Subject,
     /// Only what lies below this directory; a real path.
     pub root: PathBuf,
-    /// How.
     pub method: Method,
     /// The program gets the descriptors above 2 that this process was started with.
     pub passes_descriptors: bool,

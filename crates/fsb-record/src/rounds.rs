@@ -23,7 +23,6 @@ const BATCHES: usize = 9;
 /// What was timed, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Took {
-    /// All rounds.
     pub(crate) rounds_ns: u64,
     /// One read; 0 where that was not tried, for reads stop.
     pub(crate) read_ns: u64,

@@ -1,6 +1,8 @@
 //! Writes the comparison of made-up sets, to look at: `cargo run --example compare -- FILE [RUNS SET…]`. The extension
 //! of FILE says the format; the first screen goes to standard output.
 
+#![expect(clippy::print_stdout, reason = "it prints a report")]
+
 #[path = "../tests/sample_sets/mod.rs"]
 mod sample_sets;
 

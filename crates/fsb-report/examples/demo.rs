@@ -1,5 +1,7 @@
 //! Writes the report of a made-up run, to look at: `cargo run --example demo -- FILE [BLOCKS TARGET…]`.
 
+#![expect(clippy::print_stdout, reason = "it prints a report")]
+
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 

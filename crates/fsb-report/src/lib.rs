@@ -11,6 +11,7 @@
 //! [`fsb_analysis::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. Nothing here reads a
 //! file or prints.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod chart;
 pub mod choice;

@@ -3,8 +3,7 @@
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::run::Risk;
 
-use crate::show::{counted, listed, percent};
-use crate::view::Row;
+use crate::show::{listed, percent};
 
 /// Marks contenders of a row that has no winner.
 pub(crate) const OPEN: char = '?';
@@ -65,18 +64,6 @@ fn losses(risks: &[Risk]) -> String {
 /// Explains letters: targets with a letter in common may differ, but not by more than `theta`.
 pub(crate) fn same_letter(theta: f64) -> String {
     format!("Same letter: not significantly different by more than {}.", percent(theta))
-}
-
-/// Explains the mark of unconfirmed differences, if it occurs.
-pub(crate) fn legend(rows: &[Row<'_>]) -> Option<String> {
-    let occurs = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(UNCONFIRMED));
-    let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();
-    let targets = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
-    let cases = match targets {
-        0..=2 => counted(cases, "case"),
-        _ => format!("all pairs at {}", counted(cases, "case")),
-    };
-    occurs.then(|| format!("{UNCONFIRMED} perhaps: the interval excludes 0 %, but not after correction for {cases}."))
 }
 
 #[cfg(test)]

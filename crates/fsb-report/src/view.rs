@@ -8,12 +8,14 @@ use fsb_analysis::compare::Finding;
 use fsb_analysis::{Outcome, Verdict};
 use fsb_model::Better;
 
-use crate::compare::{self, operation::OperationRow};
+use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
+use crate::mark::UNCONFIRMED;
 use crate::paragraph::Paragraph;
 use crate::run::curve::Scaling;
 use crate::run::published::Published;
 use crate::run::summary::Workload;
+use crate::show::counted;
 
 /// A run or a comparison, ready to be shown.
 #[derive(Debug)]
@@ -150,11 +152,6 @@ impl View<'_> {
         self.names.first().map_or("", String::as_str)
     }
 
-    /// Further tables, size by size and run by run. One at a time: of thousands of runs, all of them fill the memory.
-    pub(crate) fn details(&self) -> impl Iterator<Item = Detail> + '_ {
-        self.rows.iter().filter(|_| self.in_detail).flat_map(|row| compare::view::details(row, &self.names))
-    }
-
     /// Whether columns are set against each other at all: there are several, and nothing forbids it.
     pub(crate) fn compares(&self) -> bool {
         self.names.len() > 1 && self.unjudged.is_none()
@@ -177,6 +174,18 @@ impl<'a> Row<'a> {
             RowData::Operation(operation) => Some(operation),
         }
     }
+}
+
+/// Explains the mark of unconfirmed differences, if it occurs.
+pub(crate) fn legend_of_marks(rows: &[Row<'_>]) -> Option<String> {
+    let occurs = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(UNCONFIRMED));
+    let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();
+    let targets = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+    let cases = match targets {
+        0..=2 => counted(cases, "case"),
+        _ => format!("all pairs at {}", counted(cases, "case")),
+    };
+    occurs.then(|| format!("{UNCONFIRMED} perhaps: the interval excludes 0 %, but not after correction for {cases}."))
 }
 
 impl CellView {

@@ -3,6 +3,8 @@
 //! The runner decides what is done in which order and how often; it touches nothing itself. Agents own testbeds and
 //! conduct trials there; workers do the work. What happens is told as events to whoever listens, after it is on disk.
 
+#![forbid(unsafe_code)]
+
 pub mod agent;
 pub mod calibrate;
 pub mod event;

@@ -17,7 +17,6 @@ const BUFFER: usize = 256 << 10;
 /// What a run directory holds.
 #[derive(Debug)]
 pub struct Contents {
-    /// The record.
     pub record: RunRecord,
     /// The trials in the order in which they ended.
     pub trials: Vec<Trial>,
@@ -40,7 +39,6 @@ impl Line<'_> for Trial {
 /// A run directory whose trials are read one by one.
 #[derive(Debug)]
 pub struct Reader {
-    /// The record.
     pub record: RunRecord,
     path: PathBuf,
     journal: Option<File>,

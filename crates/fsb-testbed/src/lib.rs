@@ -3,6 +3,8 @@
 //! Linux only, 5.12 or newer (`mount_setattr`, `fsopen`, `LOOP_CONFIGURE`). Nothing here prints: what a user must read
 //! is an error, a warning or a note in a record.
 
+#![expect(unsafe_code, reason = "namespaces, mounts and ioctls have no safe interface")]
+
 mod caller;
 pub mod control;
 pub mod doctor;

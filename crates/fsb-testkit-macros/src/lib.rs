@@ -1,6 +1,8 @@
 //! `#[test]` for test programs without libtest: the function stays as it is and is entered into the list of
 //! `fsb-testkit`.
 
+#![forbid(unsafe_code)]
+
 use proc_macro::{Delimiter, TokenStream, TokenTree};
 
 /// Enters the function below into the list of tests. A test whose body calls something like `needs_root` needs a

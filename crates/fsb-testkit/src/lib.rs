@@ -9,6 +9,9 @@
 //!   machine do not see each other. `FSB_TEST_JOBS=N` runs N parts of a program beside each other, each with its own
 //!   processes: only for tests that measure nothing real.
 
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the harness reports to the terminal")]
+
 mod isolate;
 
 use std::fs::File;

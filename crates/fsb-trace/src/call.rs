@@ -3,7 +3,6 @@
 /// What a call does. The numbers are those on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-#[expect(missing_docs, reason = "each is explained in ALL_KINDS")]
 pub enum Kind {
     Open = 1,
     Close,
@@ -57,7 +56,6 @@ pub(crate) struct Fields {
 /// A kind of calls, as it is called and stored.
 #[derive(Debug)]
 pub struct About {
-    /// Which.
     pub kind: Kind,
     /// As strace names it.
     pub name: &'static str,
@@ -172,7 +170,6 @@ pub const LOST_UNIT: u64 = 64;
 pub struct Call {
     /// The lane that made it, from 0: a thread, or several that lived one after another.
     pub lane: u32,
-    /// What it does.
     pub kind: Kind,
     /// Nanoseconds from the beginning of the recording to its start.
     pub start_ns: u64,
@@ -219,7 +216,6 @@ impl Call {
         }
     }
 
-    /// When it had ended.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.took_ns)
     }

@@ -3,16 +3,13 @@
 /// A name, and what it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Initial {
-    /// Which name.
     pub name: u32,
-    /// What it was.
     pub state: State,
 }
 
 /// What a name was before the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// A directory.
     Directory,
     /// A regular file.
     File {
@@ -23,7 +20,6 @@ pub enum State {
     },
     /// A symbolic link to another name below the same root, or to nothing that a replay needs.
     Link {
-        /// What stands in it.
         to: Vec<u8>,
     },
     /// Another name of a file.

@@ -5,6 +5,7 @@
 //! tracer or another tool's log saw; [`Order`] says which calls must wait for which; [`import`] reads other tools' traces,
 //! [`Summary`] says what a program does, [`reduce`] makes a flow of it. Nothing here touches a file.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod anonymous;
 mod call;

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::kernel::cache_path;
+use crate::cache::cache_path;
 
 /// Where distributions put kernels and modules.
 const SYSTEM: [&str; 3] = ["/boot", "/lib/modules", "/usr/lib/modules"];

@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod error;
 pub mod guest;
 pub mod initramfs;

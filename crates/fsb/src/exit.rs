@@ -66,12 +66,12 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    crate::progress::say(&format!("fsb: {}", told(error)));
+    crate::stderr::say(&format!("fsb: {}", describe(error)));
     ExitCode::from(code(error))
 }
 
 /// The error with its causes. Those that it has told itself are not told again.
-fn told(error: &anyhow::Error) -> String {
+fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -149,15 +149,15 @@ mod tests {
         let source = io::Error::from_raw_os_error(27);
         let error = StoreError::Io { what: "write", path: PathBuf::from("run/run.json"), source };
         let error = anyhow::Error::new(error);
-        assert_eq!(told(&error), "cannot write run/run.json: File too large (os error 27)");
+        assert_eq!(describe(&error), "cannot write run/run.json: File too large (os error 27)");
         let source = io::Error::from_raw_os_error(24);
         let error = anyhow::Error::new(StoreError::Io { what: "open", path: PathBuf::from("/"), source });
         let advised = "raise the limit on open files: ulimit -n 1024";
-        assert_eq!(told(&error), format!("cannot open /: Too many open files (os error 24); {advised}"));
+        assert_eq!(describe(&error), format!("cannot open /: Too many open files (os error 24); {advised}"));
         let advised = "cannot use a: Permission denied (EACCES); name another";
         let error = Err::<(), _>(io::Error::from_raw_os_error(13)).context(advised).unwrap_err();
-        assert_eq!(told(&error), advised);
+        assert_eq!(describe(&error), advised);
         let error = Err::<(), _>(io::Error::other("it is gone")).context("cannot read a").unwrap_err();
-        assert_eq!(told(&error), "cannot read a: it is gone");
+        assert_eq!(describe(&error), "cannot read a: it is gone");
     }
 }

@@ -8,7 +8,7 @@ use fsb_report::run::{Summary, TrustLevel};
 use fsb_report::show::listed;
 use fsb_report::unjudged_of;
 
-use crate::progress::say;
+use crate::stderr::say;
 use crate::{exit, stored};
 
 /// A comparison, and those of its sets that a gate judges.

@@ -4,6 +4,8 @@
 //! the same binary the supervisor, the agent and the workers of a run; they come before everything else here, so that
 //! a worker starts in a millisecond.
 
+#![forbid(unsafe_code)]
+#![expect(clippy::exit, clippy::print_stdout, reason = "hidden roles print their answer and end the process")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
 
 mod author;
@@ -21,6 +23,7 @@ mod roles;
 mod sets;
 mod signals;
 mod space;
+mod stderr;
 mod stored;
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Progress on the terminal, on standard error: one line that says what is happening and how long it will take.
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use fsb_runner::agent::OPERATIONS;
 use fsb_runner::event::{Event, Observer};
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::stderr::say;
 use crate::{columns, results};
 
 /// Shows events as they come.
@@ -162,13 +163,6 @@ fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Opt
     let seconds = then.elapsed().as_secs_f64();
     let rate = progress.done.saturating_sub(done) as f64 / seconds.max(1e-3);
     Some(format!("{}/s now", show_count(rate)))
-}
-
-/// Prints a line where progress goes; what would act on the terminal or hide there is written out. Whoever closed that
-/// end does not want it; the run goes on.
-pub fn say(text: &str) {
-    let stderr = std::io::stderr();
-    let _ = writeln!(stderr.lock(), "{}", wrapped(text, columns::of(&stderr)));
 }
 
 /// Prints a warning through `tell`, unless it was printed before: the coordinator and the agent check the same machine.

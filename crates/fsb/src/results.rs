@@ -14,10 +14,22 @@ use fsb_store::RunDirectory;
 use crate::cli::help::heading;
 use crate::{author, exit, published, sets};
 
+/// Parent directory of run directories, unless `--out` names one.
+const RESULTS: &str = "fsb-results";
 /// The file that `-o` or the run directory gets for a format.
 pub const TABLE_FILE: &str = "trials.csv";
 /// The report for people.
 pub const REPORT_FILE: &str = "report.html";
+
+/// Returns a path such as `fsb-results/20261120T150405Z-NAME` that does not exist: the name ends with a number if the path
+/// without it does.
+pub fn default_directory(name: &str) -> PathBuf {
+    let name = format!("{}-{name}", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    let mut paths = std::iter::once(name.clone()).chain(numbered).map(|name| Path::new(RESULTS).join(name));
+    // A parent without search permission fails when the directory is created.
+    paths.find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
+}
 
 /// What a run found, with what stands beside it.
 pub fn summary(record: &RunRecord, trials: &[Trial]) -> Summary {

@@ -18,7 +18,6 @@ pub struct Need {
 pub struct Room {
     /// A directory on it.
     pub path: PathBuf,
-    /// Bytes.
     pub bytes: u64,
     /// Files and directories. Some file systems make inodes as they need them and report none.
     pub files: u64,

@@ -13,7 +13,6 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::summary::Median;
 
-/// Sets that are compared.
 const SETS: usize = 4;
 /// Files of each set.
 const FILES: usize = 5;

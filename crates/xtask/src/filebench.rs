@@ -17,7 +17,6 @@ use crate::summary::Median;
 
 /// Files with filebench's own structure and numbers.
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/filebench/wml");
-/// Which of them.
 const PERSONALITIES: [&str; 3] = ["varmail", "fileserver", "webserver"];
 /// What they are done on.
 const TARGETS: [&str; 2] = ["ext4", "xfs"];

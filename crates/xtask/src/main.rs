@@ -1,14 +1,19 @@
 //! What make cannot say. `cargo run --release -p xtask -- bench` measures the engine and the comparison against their
 //! peers.
 
+#![expect(unsafe_code, reason = "an allocator that counts, and calls before exec")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "tasks print their results")]
+
 mod agree;
 mod backends;
 mod bench;
 mod compare;
 mod count;
+mod cycles;
 mod filebench;
 mod image;
 mod iozone;
+mod licences;
 mod peers;
 mod postmark;
 mod quiet;
@@ -33,6 +38,10 @@ enum Task {
     Bench(bench::Options),
     /// JSON Schemas of stored records, generated from their types into docs/schema.
     Schemas(schemas::Options),
+    /// Checks that no source files of a crate depend on each other, directly or through others.
+    Cycles,
+    /// Checks licences and sources of all packages against deny.toml.
+    Licences,
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
     Step { task: String },
@@ -42,6 +51,8 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Schemas(options) => schemas::run(&options),
         Task::Step { task } => backends::step(&task),
+        Task::Cycles => cycles::run(),
+        Task::Licences => licences::run(),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
             if wanted(Part::Engine) {

@@ -8,7 +8,6 @@ use std::fmt;
 pub struct Median {
     /// The middle value.
     pub value: f64,
-    /// The interval.
     pub interval: [f64; 2],
 }
 

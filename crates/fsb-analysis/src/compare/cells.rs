@@ -3,7 +3,7 @@
 use super::document::{Cell, CellAgainst, CellValue, Colour, GridAgainst, Single};
 use super::region::Frame;
 use super::table::Table;
-use crate::comparison::Difference;
+use crate::difference::Difference;
 use crate::error::AnalysisError;
 use crate::interval::Interval;
 use crate::ranking::Ranking;

@@ -8,7 +8,7 @@ use fsb_model::{Better, Unit};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::comparison::Method;
+use crate::block_value::Method;
 use crate::ranking::Ranking;
 use crate::runs::{Between, Power, Unjudged};
 use crate::verdict::Verdict;
@@ -56,7 +56,6 @@ pub struct Document {
 /// A condition that was not the same for all runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConditionDifference {
-    /// The condition.
     pub condition: Condition,
     /// The target that it concerns; absent where it concerns the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +69,6 @@ pub struct ConditionDifference {
 pub struct ConditionValue {
     /// The run directories, as given.
     pub runs: Vec<String>,
-    /// The value.
     pub value: Observed,
 }
 
@@ -78,7 +76,6 @@ pub struct ConditionValue {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Observed {
-    /// Bytes.
     Bytes(u64),
     /// A number of things.
     Count(u64),
@@ -90,7 +87,6 @@ pub enum Observed {
         mean: f64,
         /// Its interval.
         ci95: [f64; 2],
-        /// The unit.
         unit: Unit,
     },
 }
@@ -113,7 +109,6 @@ pub enum Condition {
     DeviceFlushedWrite,
     /// The kernel release.
     Kernel,
-    /// The version of fsb.
     FsbVersion,
     /// The number of targets side by side.
     Targets,
@@ -151,7 +146,6 @@ pub struct Settings {
 /// A set as it was read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetSummary {
-    /// Its name.
     pub name: String,
     /// The tool that made it; several are joined by `, `.
     pub tool: String,
@@ -188,9 +182,7 @@ pub struct Operation {
     pub workload: Option<String>,
     /// What is done to a file; [`ALL`] for the pool of all.
     pub operation: String,
-    /// The metric.
     pub metric: String,
-    /// Its unit.
     pub unit: Unit,
     /// Which way is good.
     pub better: Better,
@@ -226,7 +218,6 @@ pub struct Operation {
 pub struct LatencyQuantile {
     /// 0.99 for the 99th percentile.
     pub q: f64,
-    /// Seconds.
     pub seconds: f64,
 }
 
@@ -250,9 +241,7 @@ pub struct Pooled {
     pub sd: Option<f64>,
     /// 90 % t-interval of the mean; absent for one value.
     pub ci90: Option<[f64; 2]>,
-    /// Geometric mean.
     pub geometric_mean: f64,
-    /// Median.
     pub median: f64,
     /// First quartile, linear interpolation.
     pub q1: f64,
@@ -301,7 +290,6 @@ pub struct Estimates {
 /// Candidate over baseline, from one mean of logarithms a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunLevel {
-    /// The ratio.
     pub ratio: f64,
     /// Its interval: 95 %, of all pairs together with more than two sets; absent below two runs a side.
     pub ci95: Option<[f64; 2]>,
@@ -378,13 +366,11 @@ pub struct Cell {
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "a function has none")]
 pub enum Single<'a> {
-    /// None.
     None,
     /// Those that have a single cell, of which every run is drawn.
     Lone,
     /// Those of which this is true, of the workload and the operation.
     Of(&'a (dyn Fn(Option<&str>, &str) -> bool + Sync)),
-    /// All.
     Every,
 }
 
@@ -404,7 +390,6 @@ pub struct CellAgainst {
     pub ratio: f64,
     /// 95 % interval; absent below two runs a side.
     pub ci95: Option<[f64; 2]>,
-    /// The colour.
     pub colour: Colour,
 }
 
@@ -431,7 +416,6 @@ pub struct Finding {
     pub workload: Option<String>,
     /// What is done to a file.
     pub operation: String,
-    /// The metric.
     pub metric: String,
     /// The set that was compared with.
     pub baseline: String,

@@ -15,6 +15,7 @@ mod latency;
 mod page;
 mod rectangle;
 mod region;
+mod request;
 mod search;
 mod sentence;
 mod table;
@@ -30,43 +31,18 @@ use rayon::prelude::*;
 
 use crate::error::AnalysisError;
 use crate::in_parallel;
-use crate::runs::Between;
 use cells::{FALSE_DISCOVERIES, Looks, counted, detailed, looks};
 use classic::classic;
 pub use collected::Collected;
 pub use document::*;
 use key::Size;
 use region::Frame;
+pub use request::{OURS, Request};
 use table::{Table, primary, tables};
 pub use variation::{Variation, variation};
 
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
-
-/// The tool of our own runs.
-pub const OURS: &str = "fsb";
-
-/// What to compare and by which yardstick.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Request {
-    /// The place of the baseline among the sets.
-    pub baseline: usize,
-    /// The smallest ratio that matters, 0.03 for 3 %.
-    pub theta: f64,
-    /// The variation between runs, added where a side has fewer than [`FEWEST_RUNS_JUDGED`](crate::FEWEST_RUNS_JUDGED) runs.
-    pub between_runs: Option<Between>,
-    /// The variation between sessions, added where two sides share none.
-    pub between_sessions: Option<Between>,
-    /// The number of comparisons of the same size that are held to one page, this one included ([`Document::hold_together`]).
-    pub pages: usize,
-}
-
-impl Request {
-    /// Without any variation that is known beforehand.
-    pub const fn new(baseline: usize, theta: f64) -> Request {
-        Request { baseline, theta, between_runs: None, between_sessions: None, pages: 1 }
-    }
-}
 
 /// Compares sets. Values must be finite and above zero, and `request.baseline` a place in `sets`.
 ///

@@ -6,7 +6,8 @@ use super::Request;
 use super::collected::Collected;
 use super::document::{BySet, Estimates, RunLevel};
 use super::table::{Matrix, Table};
-use crate::comparison::{BlockValue, Comparison};
+use crate::block_value::BlockValue;
+use crate::comparison::Comparison;
 use crate::error::AnalysisError;
 use crate::interval::exp;
 use crate::ranking::{Pair, Ranking};
@@ -115,7 +116,7 @@ impl<'a> Frame<'a> {
                 }
             }
         }
-        let prior = |(pair, cases): (&(usize, usize), &Vec<RunContrast>)| Some((*pair, Prior::of(cases)?));
+        let prior = |(pair, cases): (&(usize, usize), &Vec<RunContrast>)| Some((*pair, RunContrast::prior(cases)?));
         frame.priors = contrasts.iter().filter_map(prior).collect();
         Ok(frame)
     }

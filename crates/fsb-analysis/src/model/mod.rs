@@ -12,7 +12,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::comparison::{Difference, by_block};
+use crate::block_value::by_block;
+use crate::difference::Difference;
 use crate::error::AnalysisError;
 use crate::matrix::{Matrix, dot};
 use crate::sample::Sample;

@@ -5,7 +5,8 @@ use rand_pcg::rand_core::SeedableRng as _;
 use serde_json::Value;
 
 use super::*;
-use crate::comparison::{BlockValue, Comparison};
+use crate::block_value::BlockValue;
+use crate::comparison::Comparison;
 
 fn normal(random: &mut Pcg64) -> f64 {
     StandardNormal.sample(random)

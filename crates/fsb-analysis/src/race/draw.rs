@@ -8,9 +8,7 @@ use super::Race;
 /// A candidate and its part of the medium in the next heat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
-    /// Which candidate.
     pub candidate: usize,
-    /// Which part.
     pub part: u32,
 }
 

@@ -10,6 +10,7 @@
 
 mod bound;
 mod draw;
+mod entry;
 mod fit;
 
 use serde::Serialize;
@@ -19,17 +20,7 @@ use crate::distribution::t_quantile;
 use fit::Fit;
 
 pub use draw::Drawn;
-
-/// One candidate in one heat.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry {
-    /// Which candidate; 0 is the reference, which is in every heat.
-    pub candidate: usize,
-    /// Which part of the medium it had; absent where there are none.
-    pub part: Option<u32>,
-    /// The logarithm of its speed: more is better.
-    pub value: f64,
-}
+pub use entry::Entry;
 
 /// What is asked of a race.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +62,6 @@ pub struct Standing {
     pub leader: Option<usize>,
     /// Nobody left can be faster than the leader by more than θ: the race is over.
     pub decided: bool,
-    /// By candidate.
     pub candidates: Vec<Known>,
 }
 
@@ -203,7 +193,6 @@ impl Race {
         Some((libm::exp(estimate), interval))
     }
 
-    /// All that is known.
     pub fn standing(&self) -> Standing {
         let leader = self.leader();
         let known = |candidate: usize| {

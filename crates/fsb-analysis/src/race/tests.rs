@@ -124,7 +124,6 @@ impl Family {
     }
 }
 
-/// Of many races.
 #[derive(Debug, Clone, Copy)]
 struct Share {
     right: f64,

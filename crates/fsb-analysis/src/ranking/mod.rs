@@ -13,7 +13,9 @@ use fsb_model::Better;
 use serde::{Deserialize, Serialize};
 
 use crate::LEVEL;
-use crate::comparison::{BlockValue, Comparison, Difference, by_block};
+use crate::block_value::{BlockValue, by_block};
+use crate::comparison::Comparison;
+use crate::difference::Difference;
 use crate::error::AnalysisError;
 use crate::letters::letters;
 use crate::model::Model;

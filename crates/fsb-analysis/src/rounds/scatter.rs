@@ -7,9 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The logarithms of the rates of one target in the rounds of one block, in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoundLogs {
-    /// The block.
     pub block: u32,
-    /// One a round.
     pub logs: Vec<f64>,
 }
 

@@ -7,87 +7,21 @@
 
 mod power;
 mod prior;
+mod terms;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use crate::FEWEST_RUNS_JUDGED;
-use crate::comparison::{Difference, Method, by_block};
+use crate::block_value::{Method, by_block};
 use crate::description::mean_and_sd;
+use crate::difference::Difference;
 use crate::error::{AnalysisError, logarithm};
 use crate::sample::Sample;
 pub use power::Power;
 pub(crate) use prior::{Prior, effective_cases};
-
-/// The variation of one value, or of one ratio of two targets, between runs, known from other sources than the runs
-/// compared.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Between {
-    /// The standard deviation of logarithms, 0.05 for 5 %.
-    pub sd: f64,
-    /// The source.
-    pub source: BetweenSource,
-}
-
-/// The source of a variation between runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum BetweenSource {
-    /// The user stated it.
-    Stated,
-    /// It was estimated from earlier runs of the same plan on the same machine.
-    EarlierRuns {
-        /// The number of runs.
-        runs: usize,
-        /// The degrees of freedom.
-        degrees: f64,
-    },
-}
-
-impl Between {
-    fn degrees(&self) -> f64 {
-        match self.source {
-            BetweenSource::Stated => f64::INFINITY,
-            BetweenSource::EarlierRuns { degrees, .. } => degrees,
-        }
-    }
-}
-
-/// The reason why a pair has no verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unjudged {
-    /// There is one run on each side: the variation between runs is unknown.
-    OneRun,
-    /// A side has fewer than [`FEWEST_RUNS_JUDGED`] runs.
-    FewRuns,
-    /// The two sides were measured in different sessions, and the variation between sessions is unknown.
-    NoSharedSession,
-}
-
-/// Knowledge about a pair of sets that holds for every case.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Terms {
-    /// The prior of the variances between runs.
-    pub prior: Option<Prior>,
-    /// The variation between runs, for sides of fewer than [`FEWEST_RUNS_JUDGED`] runs.
-    pub between_runs: Option<Between>,
-    /// The variation between sessions, for sides that share none.
-    pub between_sessions: Option<Between>,
-    /// The number of sessions of each side, where they share none and have too few to show how sessions vary.
-    pub apart: Option<[usize; 2]>,
-    /// Comparisons on the page.
-    pub page: usize,
-    /// The smallest change that matters, as a logarithm.
-    pub theta: f64,
-}
-
-impl Default for Terms {
-    fn default() -> Terms {
-        Terms { prior: None, between_runs: None, between_sessions: None, apart: None, page: 1, theta: 0.0 }
-    }
-}
+pub(crate) use terms::Terms;
+use terms::satterthwaite;
+pub use terms::{Between, BetweenSource, Unjudged};
 
 /// The means of one side's runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -171,6 +105,13 @@ impl RunMeans {
 }
 
 impl RunContrast {
+    /// Fits the prior of the variances between runs to the cases of a page.
+    pub(crate) fn prior(cases: &[RunContrast]) -> Option<Prior> {
+        let variances: Vec<(f64, f64)> = cases.iter().flat_map(RunContrast::variances).collect();
+        let residuals: Vec<BTreeMap<(usize, u32), f64>> = cases.iter().map(RunContrast::residuals).collect();
+        Prior::of(&variances, &residuals)
+    }
+
     /// Candidate and baseline run by run; `None` where a side is empty or no run has both.
     pub fn of(baseline: &Sample, candidate: &Sample) -> Result<Option<RunContrast>, AnalysisError> {
         let contrast = match baseline.is_paired_with(candidate) {
@@ -266,16 +207,4 @@ impl RunContrast {
 
 fn weights(sessions: &[usize; 2]) -> Vec<f64> {
     sessions.iter().map(|sessions| *sessions as f64).collect()
-}
-
-/// The standard error of a sum of independent estimates of variance, and its degrees of freedom (Welch 1947, Satterthwaite
-/// 1946): as shares of the variance, so that nothing underflows. Without any spread the degrees of freedom are pooled.
-fn satterthwaite(parts: &[(f64, f64)]) -> (f64, f64) {
-    let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
-    let share = |(part, degrees): &(f64, f64)| (part / variance).powi(2) / degrees.max(1.0);
-    let degrees = match variance > 0.0 {
-        true => 1.0 / parts.iter().map(share).sum::<f64>(),
-        false => parts.iter().map(|(_, degrees)| degrees).sum::<f64>().max(1.0),
-    };
-    (variance.sqrt(), degrees)
 }

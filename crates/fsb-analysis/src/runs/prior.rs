@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 
 use statrs::function::gamma::digamma;
 
-use super::RunContrast;
-
 /// A prior from fewer variances than this is none.
 const FEWEST_VARIANCES: usize = 3;
 /// Variances below this share of their median are lifted to it, as limma does: a logarithm of zero would rule the fit.
@@ -28,13 +26,12 @@ pub(crate) struct Prior {
 }
 
 impl Prior {
-    /// From the cases of a page, for one pair of sets; `None` where there are too few, or none varies.
-    pub fn of(cases: &[RunContrast]) -> Option<Prior> {
-        let variances: Vec<(f64, f64)> = cases.iter().flat_map(RunContrast::variances).collect();
-        let fitted = Prior::fitted(&variances)?;
+    /// Fits the prior for one pair of sets from the variances of a page's cases, with their degrees of freedom, and from the
+    /// residuals of each case. Returns `None` if there are too few cases, or if none varies.
+    pub fn of(variances: &[(f64, f64)], residuals: &[BTreeMap<(usize, u32), f64>]) -> Option<Prior> {
+        let fitted = Prior::fitted(variances)?;
         let mean_degrees = variances.iter().map(|(_, degrees)| degrees).sum::<f64>() / variances.len() as f64;
-        let residuals: Vec<BTreeMap<(usize, u32), f64>> = cases.iter().map(RunContrast::residuals).collect();
-        let most = mean_degrees * (effective_cases(&residuals) - 1.0);
+        let most = mean_degrees * (effective_cases(residuals) - 1.0);
         (most > 0.0).then_some(Prior { degrees: fitted.degrees.min(most), ..fitted })
     }
 
@@ -130,8 +127,9 @@ fn inverse_trigamma(value: f64) -> f64 {
 mod tests {
     use serde_json::Value;
 
+    use super::super::RunContrast;
     use super::*;
-    use crate::comparison::BlockValue;
+    use crate::block_value::BlockValue;
     use crate::runs::Terms;
     use crate::sample::Sample;
 
@@ -167,7 +165,7 @@ mod tests {
                 .collect();
             let residuals: Vec<_> = cases.iter().map(RunContrast::residuals).collect();
             close(effective_cases(&residuals), &page["effective_cases"], name);
-            let prior = Prior::of(&cases);
+            let prior = RunContrast::prior(&cases);
             assert_eq!(prior.is_none(), page["prior"].is_null(), "{name}");
             if let Some(prior) = prior {
                 close(prior.degrees, &page["prior"]["degrees"], name);
@@ -201,6 +199,6 @@ mod tests {
             RunContrast::of(&side(0), &side(1)).unwrap().unwrap()
         };
         let shared: Vec<RunContrast> = (1..=12).map(|scale| case(1.0 + 0.1 * f64::from(scale))).collect();
-        assert_eq!(Prior::of(&shared), None);
+        assert_eq!(RunContrast::prior(&shared), None);
     }
 }

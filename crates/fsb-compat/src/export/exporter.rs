@@ -26,7 +26,6 @@ pub struct Export {
 /// A file of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportFile {
-    /// Its name.
     pub name: String,
     /// What it holds.
     pub text: String,

@@ -11,5 +11,4 @@ pub(crate) mod script;
 pub use exporter::{Export, ExportFile, Exporter};
 pub use request::{Made, Piece, Request, Row, Source, TargetRecipe, UnitPiece};
 
-/// Every exporter.
 pub static EXPORTERS: &[Exporter] = &[crate::fio::EXPORTER];

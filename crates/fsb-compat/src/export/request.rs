@@ -28,7 +28,6 @@ pub struct Request {
 pub struct Row {
     /// Its name: `write 1M, durable`.
     pub label: String,
-    /// All of it.
     pub whole: Piece,
     /// What it is measured in, where that is not the whole.
     pub unit: Option<UnitPiece>,
@@ -39,7 +38,6 @@ pub struct Row {
 pub struct Piece {
     /// The member of the registry of workloads, its parameters complete and in numbers.
     pub workload: WorkloadSpec,
-    /// Operations.
     pub operations: u64,
     /// Bytes that its files need.
     pub space: u64,
@@ -59,7 +57,6 @@ pub struct UnitPiece {
 pub struct TargetRecipe {
     /// What the user calls it.
     pub name: String,
-    /// How.
     pub made: Made,
 }
 
@@ -72,7 +69,6 @@ pub enum Made {
     FileSystem {
         /// Makes it; empty where it needs no making.
         mkfs: Vec<String>,
-        /// Mounts it.
         mount: Vec<String>,
         /// Where it lives.
         source: Source,
@@ -88,7 +84,6 @@ pub enum Source {
     Image {
         /// Bytes of the image.
         bytes: u64,
-        /// It lies in memory.
         in_memory: bool,
     },
     /// A block device.

@@ -18,7 +18,6 @@ pub(crate) struct Step {
 
 /// What the script needs of the tool.
 pub(crate) struct Tool {
-    /// The program.
     pub program: &'static str,
     /// The body of a function that makes the files of the row `$1` in the directory `$1.files` of the working directory.
     pub prepare: String,
@@ -28,7 +27,6 @@ pub(crate) struct Tool {
     pub compare: &'static str,
 }
 
-/// The script.
 pub(crate) fn script(request: &Request, tool: &Tool, steps: &[Step]) -> String {
     let Tool { program, prepare, measure, compare } = tool;
     let Request { name, author, dir, .. } = request;

@@ -9,14 +9,12 @@ pub const TITLE: (&str, &str) = (
      compared, not the times.",
 );
 
-/// One published time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedTime {
     /// As printed: `ext3, ordered`.
     pub configuration: String,
     /// The label of the suite's workload: `copy all`.
     pub workload: String,
-    /// Seconds.
     pub seconds: f64,
 }
 

@@ -7,9 +7,12 @@ use fsb_model::set::{Histogram, Run};
 
 use super::document::{self, Document};
 use super::job::{Measured, measured};
-use super::{TOOL, is_terse, is_text};
+use super::recognise::{is_terse, is_text};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::error::ReadError;
+
+/// The name of the tool in lists and messages.
+pub(super) const NAME: &str = "fio";
 
 /// The largest text that is read. The json+ of a hundred jobs is a tenth of it.
 const MOST_BYTES: u64 = 64 << 20;
@@ -23,28 +26,28 @@ pub(super) fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     input.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
         let why = format!("it is larger than {} MiB, which no report of one run is", MOST_BYTES >> 20);
-        return Err(ReadError::refused(TOOL.name, why));
+        return Err(ReadError::refused(NAME, why));
     }
     let text = String::from_utf8_lossy(&bytes);
     let starts = document::starts(&text);
     if starts.is_empty() {
-        return Err(ReadError::refused(TOOL.name, no_document(&bytes)));
+        return Err(ReadError::refused(NAME, no_document(&bytes)));
     }
     if starts.len() > MOST_DOCUMENTS {
-        return Err(ReadError::refused(TOOL.name, format!("it holds more than {MOST_DOCUMENTS} reports")));
+        return Err(ReadError::refused(NAME, format!("it holds more than {MOST_DOCUMENTS} reports")));
     }
     let lines = LineIndex::of(&text);
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     let mut documents =
         starts.iter().copied().zip(ends).map(|(start, end)| (start, document::document(&text[start..end])));
-    let (mut runs, mut damage, mut before) = (Runs::new(TOOL.name), None, 0);
+    let (mut runs, mut damage, mut before) = (Runs::new(NAME), None, 0);
     let mut next = documents.next();
     while let Some((start, (document, error))) = next {
         next = documents.next();
         if error.is_none() && next.as_ref().is_some_and(|(_, (next, _))| is_snapshot(&document, next)) {
             continue;
         }
-        let mut draft = Draft::new(TOOL.name);
+        let mut draft = Draft::new(NAME);
         complaints(&text[before..start], before, &lines, &mut draft);
         before = start;
         if let Some(error) = error {

@@ -8,14 +8,12 @@ pub const TITLE: (&str, &str) = (
      Only the order of the file systems can be compared, not the rates.",
 );
 
-/// One published rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedRate {
     /// As printed: `sequential write`.
     pub operation: String,
     /// The name of our workload.
     pub workload: &'static str,
-    /// The file system.
     pub file_system: String,
     /// Bytes a second.
     pub value: f64,

@@ -51,7 +51,6 @@ struct Report {
 }
 
 impl Reports {
-    /// Starts a report.
     pub fn start(
         &mut self,
         (operation, content): (&'static str, Content),

@@ -68,7 +68,6 @@ pub(super) struct Layout {
 pub(super) struct Word<'a> {
     /// Where it ends in the line.
     pub end: usize,
-    /// Its bytes.
     pub bytes: &'a [u8],
 }
 

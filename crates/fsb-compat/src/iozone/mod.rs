@@ -33,7 +33,7 @@ pub use test::{Test, TestSet};
 
 /// Reads IOzone's text output.
 pub(crate) const TOOL: Tool = Tool {
-    name: "iozone",
+    name: reader::NAME,
     about: "text output of 3.327 to 3.5xx: automatic mode, one size, -R, -t, -N, -O, -+u",
     looks_for: "its banner, the heading 'kB reclen write', or a report of -R",
     recognise,

@@ -2,7 +2,6 @@
 
 /// An operation and what it is called elsewhere.
 struct Operation {
-    /// The name here.
     name: &'static str,
     /// Other names, without blanks, hyphens and underscores, in lower case: the titles of `-R`, the rows of throughput
     /// mode, the comparator's short names, and the captions of its figures.

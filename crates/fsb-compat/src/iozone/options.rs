@@ -47,7 +47,6 @@ pub enum Means {
     Mapping(Msync),
     /// `-H` and `-k`: so many requests under way.
     Async {
-        /// How many.
         depth: u32,
         /// `-H`: records are copied between the request's buffer and one of the caller.
         copy: bool,
@@ -113,9 +112,7 @@ pub struct Options {
     pub tests: TestSet,
     /// `-+n`: no rewrite, reread, …
     pub no_retest: bool,
-    /// File sizes.
     pub file_sizes: Sizes,
-    /// Record sizes.
     pub record_sizes: Sizes,
     /// `-f`.
     pub file: PathBuf,

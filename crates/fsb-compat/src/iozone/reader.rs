@@ -4,7 +4,6 @@ use std::io::BufRead;
 
 use fsb_model::set::Run;
 
-use super::TOOL;
 use super::banner::{self, Mode};
 use super::excel::{self, Reports};
 use super::layout::Layout;
@@ -14,10 +13,13 @@ use crate::draft::{Draft, Runs};
 use crate::error::ReadError;
 use crate::lines::{Line, Lines};
 
+/// The name of the tool in lists and messages.
+pub(super) const NAME: &str = "iozone";
+
 /// The executions in an input, each with at least one value.
 pub(super) fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut lines = Lines::new(input);
-    let mut runs = Runs::new(TOOL.name);
+    let mut runs = Runs::new(NAME);
     let mut execution = Execution::new();
     while let Some(line) = lines.next()? {
         if execution.ends_before(&line) {
@@ -49,7 +51,7 @@ struct Execution {
 impl Execution {
     fn new() -> Self {
         Execution {
-            draft: Draft::new(TOOL.name),
+            draft: Draft::new(NAME),
             mode: Mode::default(),
             table: None,
             throughput: Throughput::default(),

@@ -110,7 +110,6 @@ pub struct OptionError(String);
 
 type Set = fn(&mut Options, &str) -> Result<(), OptionError>;
 
-/// One option.
 pub struct Key {
     /// Its name in the 2023 tool: `fileCount`.
     pub name: &'static str,

@@ -59,7 +59,6 @@ pub struct Outcome {
     pub deletion: f64,
 }
 
-/// The report.
 pub fn report(settings: &Settings, outcome: &Outcome) -> String {
     match settings.style {
         Style::Verbose => verbose(&settings.shape, outcome),

@@ -16,7 +16,6 @@ pub const BENAS: (&str, &str) = (
      its time; only the order of the file systems can be compared, not the rates.",
 );
 
-/// One published rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedRate {
     /// `test 1: `, where there are several.

@@ -18,7 +18,6 @@ pub enum Style {
 /// A directory that files lie in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// As it was given.
     pub path: String,
     /// Its share of the files.
     pub weight: u32,

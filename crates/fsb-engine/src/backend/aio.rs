@@ -178,7 +178,6 @@ impl AioSession {
         }
     }
 
-    /// Takes what is finished.
     fn take_finished(&mut self, mut each: impl FnMut(Completion)) {
         let (blocks, first) = (&self.blocks, self.blocks.as_ptr().cast::<libc::aiocb>());
         self.under_way.retain(|&block| {

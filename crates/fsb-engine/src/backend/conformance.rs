@@ -1,12 +1,12 @@
 //! What every member of the registry must do.
 
+use rustix::fs::Mode;
 use std::ffi::CStr;
 use std::fs;
 use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde_json::json;
 

@@ -46,7 +46,6 @@ impl<T> Table<T> {
     }
 }
 
-/// Opens a file.
 pub(crate) fn open(at: &Directory, path: &CStr, OpenFlags { flags, mode }: OpenFlags) -> Result<OwnedFd, Errno> {
     retry_on_intr(|| rustix::fs::openat(at.fd(), path, flags, mode))
 }

@@ -13,11 +13,13 @@
 //! A new backend is a file beside this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
 pub(crate) mod aio;
+mod arguments;
 #[cfg(test)]
 mod conformance;
 mod direct;
 pub(crate) mod files;
 pub(crate) mod map;
+mod member;
 mod mmap;
 mod namespace;
 mod null;
@@ -31,18 +33,16 @@ mod skeleton;
 pub(crate) mod stdio;
 pub(crate) mod uring;
 
-pub use fsb_model::observed::Direct;
-use std::path::Path;
-
 use fsb_model::nearest::unknown;
+pub use fsb_model::observed::Direct;
 use fsb_model::{Bytes, CacheState};
 
 use crate::EngineError;
 use crate::memory::PAGE;
+pub use arguments::{Directory, Flush, OpenFlags, Purpose, RangeLock, Setup, Slot};
+pub use member::{Backend, Capabilities, ProbeTarget};
 pub use namespace::{KernelNamespace, Namespace};
-pub use session::{
-    Completion, Directory, Flush, IoRequest, OpenFlags, Purpose, Queued, RangeLock, Session, Setup, Slot, Verb,
-};
+pub use session::{Completion, IoRequest, Queued, Session, Verb};
 
 /// All backends.
 pub static REGISTRY: &[&dyn Backend] = &[
@@ -76,89 +76,6 @@ pub fn find(name: &str) -> Result<&'static dyn Backend, EngineError> {
         .find(|backend| backend.name() == name)
         .copied()
         .ok_or_else(|| EngineError::new(unknown("backend", name, known.collect::<Vec<_>>())))
-}
-
-/// What a backend can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capabilities {
-    /// It touches files. One that does not is for testing, and nothing is prepared or removed for it.
-    pub real: bool,
-    /// The most requests under way at once; 1 is synchronous.
-    pub depth: u32,
-    /// It goes past the page cache: data is never warm, and timed calls wait for the device.
-    pub direct: bool,
-    /// What it wrote is on the device when the call returns.
-    pub synced: bool,
-    /// It can write at the end of a file, wherever that is.
-    pub appends: bool,
-    /// Bytes that records must be multiples of.
-    pub granule: u64,
-    /// An open file is quicker the second time, for it remembers what was used: a mapping keeps its pages.
-    pub remembers: bool,
-    /// Other threads of this process make the calls for it: a descriptor must mean the same file in all of them.
-    pub helped: bool,
-    /// All calls of a session are its own, those at a file's own position too, and others see at once what they did: it
-    /// serves workloads that make any call.
-    pub sequential: bool,
-}
-
-impl Capabilities {
-    /// Those of plain calls through the page cache: the base that others are told from.
-    pub const PLAIN: Capabilities = Capabilities {
-        real: true,
-        depth: 1,
-        direct: false,
-        synced: false,
-        appends: true,
-        granule: 1,
-        remembers: false,
-        helped: false,
-        sequential: true,
-    };
-}
-
-/// Where records will be moved.
-#[derive(Debug, Clone, Copy)]
-pub struct ProbeTarget<'p> {
-    /// The directory that all files lie below. A file may be made in it for a trial, if it is removed again.
-    pub directory: &'p Path,
-    /// One of the files, unless all of them are yet to be made.
-    pub file: Option<&'p Path>,
-    /// The direction.
-    pub verb: Verb,
-    /// Bytes of a record.
-    pub record_size: u64,
-}
-
-/// A member of the registry.
-pub trait Backend: Sync {
-    /// The name in plans, records and tables.
-    fn name(&self) -> &'static str;
-
-    /// One line on what it does.
-    fn about(&self) -> &'static str;
-
-    /// What it can do.
-    fn capabilities(&self) -> Capabilities;
-
-    /// The backend that makes plain calls on the same files, for what is not measured.
-    fn plain(&self) -> &'static dyn Backend {
-        &psync::PSYNC
-    }
-
-    /// The calls on names.
-    fn namespace(&self) -> &'static dyn Namespace {
-        &KernelNamespace
-    }
-
-    /// Refuses a place that it cannot serve, and says why. Asked once, before the clock. The answer is what a direct
-    /// backend found out; others have none.
-    fn examine(&self, _place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        Ok(None)
-    }
-
-    /// What one thread moves its data through. Called in that thread, before the clock.
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError>;
 }
 
 /// What a workload asks of a backend.

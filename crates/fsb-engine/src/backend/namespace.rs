@@ -23,7 +23,6 @@ pub trait Namespace: Sync {
     fn rename(&self, at: &Directory, from: &CStr, to: &CStr) -> Result<(), Errno>;
     /// Removes a file.
     fn unlink(&self, at: &Directory, name: &CStr) -> Result<(), Errno>;
-    /// Makes a directory.
     fn make_directory(&self, at: &Directory, name: &CStr, mode: Mode) -> Result<(), Errno> {
         rustix::fs::mkdirat(at.fd(), name, mode)
     }

@@ -4,92 +4,11 @@ use std::ffi::CStr;
 use std::ops::ControlFlow;
 
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, Timestamps};
+use rustix::fs::{FallocateFlags, Mode, SeekFrom, Timestamps};
 use rustix::io::Errno;
 
+use super::arguments::{Directory, Flush, OpenFlags, RangeLock, Slot};
 use super::files;
-
-/// What a session will be used for: everything it needs is reserved before the clock.
-#[derive(Debug, Clone)]
-pub struct Setup {
-    /// Files open at once, at most.
-    pub files: usize,
-    /// They are opened before the clock and stay open: what is registered once need not be taken back.
-    pub held: bool,
-    /// Requests under way at once, at most.
-    pub depth: u32,
-    /// Bytes of a request, at most.
-    pub record_size: u64,
-    /// All memory that requests will point into, for backends that register it with the kernel.
-    pub memory: Vec<(*mut u8, usize)>,
-}
-
-/// A directory that a backend opened; nothing for one that does not touch files.
-#[derive(Debug)]
-pub struct Directory(pub Option<OwnedFd>);
-
-/// A file that a session opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot(pub u32);
-
-/// What a file is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Reading what is there.
-    Read,
-    /// Writing over what is there, or into an empty file.
-    Write,
-    /// Creating it, which must not exist, and writing into it.
-    Create,
-    /// Writing at its end.
-    Append,
-}
-
-/// How a file is opened, as of open(2). A backend adds flags of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenFlags {
-    /// The flags.
-    pub flags: OFlags,
-    /// The permissions of a file that is made.
-    pub mode: Mode,
-}
-
-impl OpenFlags {
-    /// Reading.
-    pub const READ: OpenFlags = OpenFlags { flags: OFlags::RDONLY.union(OFlags::CLOEXEC), mode: Mode::empty() };
-    /// Writing, without the right to read.
-    pub const WRITE: OpenFlags = OpenFlags { flags: OFlags::WRONLY.union(OFlags::CLOEXEC), mode: Mode::empty() };
-    /// Reading and writing.
-    pub const READ_WRITE: OpenFlags = OpenFlags { flags: OFlags::RDWR.union(OFlags::CLOEXEC), mode: Mode::empty() };
-    /// Writing at the end.
-    pub const APPEND: OpenFlags = OpenFlags::WRITE.with(OFlags::APPEND);
-
-    /// With further flags.
-    pub const fn with(self, more: OFlags) -> OpenFlags {
-        OpenFlags { flags: self.flags.union(more), ..self }
-    }
-
-    /// Makes the file, which must not exist, with these permissions.
-    pub const fn creating(self, mode: u32) -> OpenFlags {
-        OpenFlags { mode: Mode::from_raw_mode(mode), ..self.with(OFlags::CREATE.union(OFlags::EXCL)) }
-    }
-
-    /// Whether the file can be written to.
-    pub fn writes(self) -> bool {
-        !(self.flags & (OFlags::WRONLY | OFlags::RDWR)).is_empty()
-    }
-}
-
-impl From<Purpose> for OpenFlags {
-    fn from(purpose: Purpose) -> OpenFlags {
-        match purpose {
-            Purpose::Read => OpenFlags::READ,
-            Purpose::Write => OpenFlags::WRITE,
-            Purpose::Create => OpenFlags::WRITE.creating(0o644),
-            Purpose::Append => OpenFlags::APPEND,
-        }
-    }
-}
 
 /// Which way data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,11 +28,9 @@ pub struct IoRequest {
     pub verb: Verb,
     /// Where in the file; ignored for files that are open for appending.
     pub offset: u64,
-    /// Where in memory.
     pub memory: *mut u8,
-    /// How much.
     pub length: usize,
-    /// Comes back with the completion; below [`Setup::depth`], and of one request under way at a time.
+    /// Comes back with the completion; below [`Setup::depth`](super::Setup::depth), and of one request under way at a time.
     pub tag: u32,
 }
 
@@ -135,15 +52,6 @@ pub struct Completion {
     pub tag: u32,
     /// Bytes moved, or the error.
     pub result: Result<usize, Errno>,
-}
-
-/// How much of a file must be on the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flush {
-    /// The data and what is needed to find it: fdatasync.
-    Data,
-    /// Everything: fsync.
-    All,
 }
 
 /// One thread's open files, and the calls on them. Nothing here may allocate, lock or log: all of it runs against the
@@ -280,22 +188,4 @@ pub trait Session {
     fn lock(&mut self, slot: Slot, lock: RangeLock, offset: u64, length: u64) -> Result<(), Errno> {
         files::lock(self.descriptor(slot)?, lock, offset, length)
     }
-}
-
-impl Setup {
-    /// For requests that go one at a time, on up to `files` files.
-    pub const fn plain(files: usize) -> Setup {
-        Setup { files, held: false, depth: 1, record_size: 0, memory: Vec::new() }
-    }
-}
-
-/// What is done about a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RangeLock {
-    /// Others may read.
-    Shared,
-    /// Nobody else may do anything.
-    Exclusive,
-    /// It is given back.
-    Release,
 }

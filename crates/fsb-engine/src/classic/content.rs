@@ -43,7 +43,6 @@ pub struct Corruption {
     pub offset: u64,
     /// What should stand there.
     pub expected: u8,
-    /// What stands there.
     pub found: u8,
     /// Where the record begins that was read.
     pub record_offset: u64,

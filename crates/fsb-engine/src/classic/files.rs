@@ -15,7 +15,6 @@ use crate::backend::{RangeLock, files as calls};
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// Nothing.
     Nothing,
     /// A file of this number of bytes.
     File(u64),

@@ -35,7 +35,6 @@ pub enum Operation {
     Fread,
     /// pwrite, into an emptied file.
     Pwrite,
-    /// pread.
     Pread,
 }
 
@@ -103,7 +102,6 @@ pub struct Phase {
     pub record_size: u64,
     /// For strided reads: how many records further the next one is.
     pub stride: u64,
-    /// How.
     pub method: IoMethod,
     /// O_DIRECT.
     pub direct: bool,

@@ -77,7 +77,6 @@ pub(super) trait Records {
     /// Reads the record at an offset and looks at it.
     fn read(&mut self, offset: u64) -> Result<(), Fault>;
 
-    /// Writes it.
     fn write(&mut self, offset: u64) -> Result<(), Fault>;
 
     /// Waits for what is under way.

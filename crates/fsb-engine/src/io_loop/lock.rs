@@ -2,31 +2,9 @@
 //!
 //! They are taken through descriptors of their own, so that no backend must know of them.
 
-use super::{IoOptions, OpenFileSet};
+use super::{IoOptions, Lock, OpenFileSet};
 use crate::EngineError;
 use crate::backend::{OpenFlags, RangeLock, Session, Setup, Slot, Verb};
-
-/// What is locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lock {
-    /// Each record while it is moved.
-    Record,
-    /// The file during a pass.
-    File,
-}
-
-impl Lock {
-    /// In the order in which help lists them.
-    pub(crate) const ALL: &'static [Lock] = &[Lock::Record, Lock::File];
-
-    /// The word in plans.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Lock::Record => "record",
-            Lock::File => "file",
-        }
-    }
-}
 
 /// One I/O loop's locks.
 pub(super) struct Locks {

@@ -7,7 +7,8 @@
 
 use std::iter;
 
-use super::{IoOptions, SetSession, advance, call_of};
+use super::options::call_of;
+use super::{IoOptions, SetSession, advance};
 use crate::EngineError;
 use crate::backend::{Completion, Flush, IoRequest, Queued, Slot, Verb};
 use crate::clock::Kind;

@@ -112,7 +112,6 @@ impl<'c> FileOps<'c> {
         &mut self.names
     }
 
-    /// Does it.
     #[inline]
     pub(crate) fn perform(&mut self, operation: &Operation) -> Result<(), EngineError> {
         let Operation { act, file, bytes } = *operation;

@@ -61,7 +61,6 @@ pub struct Times {
     pub total: u64,
     /// Creating the first files.
     pub creation: u64,
-    /// The transactions.
     pub transactions: u64,
     /// Deleting what was left.
     pub deletion: u64,
@@ -83,7 +82,6 @@ pub enum Ended {
     /// As before, and some of the files could not be removed either.
     #[error("{first}; and its files are not all removed: {second}")]
     Left {
-        /// What ended the run.
         first: String,
         /// Why the files are there.
         second: EngineError,

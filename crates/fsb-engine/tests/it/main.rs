@@ -1,5 +1,8 @@
 //! Tests on the real kernel: what is written and called, and what the hot loop costs.
 
+#![expect(unsafe_code, reason = "an allocator that counts, and ioctls")]
+#![expect(clippy::print_stdout, reason = "the allocation test prints its counts")]
+
 // Its `#[test]` instead of libtest's: what cannot run here is shown as ignored.
 #[macro_use]
 extern crate fsb_testkit;

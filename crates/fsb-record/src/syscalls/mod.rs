@@ -1,66 +1,18 @@
 //! Which calls are watched, and what their arguments mean: a table of numbers and readings.
 
+mod act;
 mod arguments;
 mod table;
 mod waits;
 
 use fsb_testbed::trace::Rule;
-use fsb_trace::{Kind, RawCall, Unseen};
+use fsb_trace::Kind;
 
+pub use act::{Act, Seen};
 pub use arguments::{Arguments, open_flags};
 pub use table::CALLS;
+pub use table::Watched;
 pub use waits::WAITS;
-
-/// What a call is about, apart from files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
-    /// A call of the trace.
-    File,
-    /// Another working directory.
-    ChangeDirectory,
-    /// Descriptors from the first to the second, with flags.
-    CloseRange(i32, i32, u32),
-    /// Whether exec closes the descriptor.
-    CloseOnExec(bool),
-    /// A new task: its flags, or where they lie in memory.
-    Clone(u64, Option<u64>),
-    /// unshare(2), with its flags.
-    Unshare(u64),
-    /// Waits for a child.
-    Wait,
-    /// Success means that calls may follow that no tracer sees.
-    Hides(Unseen),
-    /// Nothing that concerns files.
-    Nothing,
-}
-
-/// A call as its registers tell it: paths lie in the memory of who made it.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    /// What it is about.
-    pub act: Act,
-    /// Everything but paths.
-    pub raw: RawCall<'static>,
-    /// Where the path lies.
-    pub path: Option<u64>,
-    /// Where the other path lies.
-    pub second: Option<u64>,
-    /// Where a list of pieces lies, and how many there are: their lengths are what is asked for.
-    pub pieces: Option<(u64, u64)>,
-    /// An empty path means the descriptor.
-    pub empty_path: bool,
-    /// Where `struct open_how` lies.
-    pub how: Option<u64>,
-}
-
-/// A call that is watched.
-#[derive(Debug)]
-pub struct Watched {
-    /// Its number here, and when it stops.
-    pub rule: Rule,
-    /// What its arguments mean.
-    pub read: fn(Arguments) -> Seen,
-}
 
 /// What a call that began means; nothing where it is not watched.
 pub fn seen(number: u64, arguments: [u64; 6]) -> Option<Seen> {

@@ -3,7 +3,8 @@
 use fsb_testbed::trace::Rule;
 use fsb_trace::{Kind, Unseen, flags};
 
-use super::{Act, Arguments, Seen, Watched};
+use super::arguments::Arguments;
+use super::{Act, Seen};
 
 const fn call(number: libc::c_long, read: fn(Arguments) -> Seen) -> Watched {
     Watched { rule: Rule { number, only: None, except: None }, read }
@@ -16,7 +17,6 @@ const DESCRIPTORS: &[u32] = &[0, 2, 1030];
 /// SECCOMP_SET_MODE_FILTER.
 const FILTERS: &[u32] = &[1];
 
-/// All of them.
 pub static CALLS: &[Watched] = &[
     call(libc::SYS_read, |a| a.moves(Kind::Read)),
     call(libc::SYS_write, |a| a.moves(Kind::Write)),
@@ -191,4 +191,13 @@ impl Seen {
         self.act = Act::ChangeDirectory;
         self
     }
+}
+
+/// A call that is watched.
+#[derive(Debug)]
+pub struct Watched {
+    /// Its number here, and when it stops.
+    pub rule: Rule,
+    /// Interprets its arguments.
+    pub read: fn(Arguments) -> Seen,
 }

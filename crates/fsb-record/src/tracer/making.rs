@@ -1,6 +1,5 @@
 //! New tasks: each is registered before it runs.
 
-use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Write};
 
@@ -10,15 +9,6 @@ use fsb_trace::{Shared, Unseen};
 use super::{RecordError, Tracer};
 use crate::processes;
 use crate::task::{Making, Pending, Task};
-
-/// New tasks whose makers were not reported yet, and tasks within a call that makes one.
-#[derive(Debug, Default)]
-pub(super) struct Births {
-    /// New tasks that stopped before the kernel reported their makers' calls.
-    early: HashSet<i32>,
-    /// Tasks within a call that makes one.
-    makers: HashSet<i32>,
-}
 
 impl<W: Write> Tracer<W> {
     /// Handles the entry of a call that makes a task.

@@ -1,5 +1,6 @@
 //! Follows a program from stop to stop and writes its file calls down.
 
+mod births;
 mod events;
 mod making;
 mod outcome;
@@ -20,7 +21,7 @@ use crate::syscalls::{Act, Seen, seen};
 use crate::task::{Pending, Task};
 use crate::world::Live;
 use crate::{child, processes};
-use making::Births;
+use births::Births;
 
 pub use outcome::{Outcome, RecordError};
 

@@ -118,14 +118,14 @@ impl Choice {
         if record.stop_reason.is_some() {
             replay.race.conclude();
         }
-        let standing = replay.race.standing();
+        let current = replay.race.standing();
         let mut candidates: Vec<Candidate> = Vec::new();
-        for (place, known) in standing.candidates.iter().enumerate() {
+        for (place, known) in current.candidates.iter().enumerate() {
             let beside = race.candidates.get(place).cloned().unwrap_or_default();
             let state = match &known.out {
                 Some(Out::Failed) => State::NotRaced,
                 Some(Out::Slower { .. }) => State::Slower,
-                None if standing.leader == Some(place) => State::Fastest,
+                None if current.leader == Some(place) => State::Fastest,
                 None => State::NotToldApart,
             };
             candidates.push(Candidate {
@@ -157,7 +157,7 @@ impl Choice {
         let speed = |candidate: &Candidate| candidate.ratio.unwrap_or(0.0);
         candidates.sort_by(|a, b| (a.state as u8).cmp(&(b.state as u8)).then(speed(b).total_cmp(&speed(a))));
         let among = |candidate: &&Candidate| matches!(candidate.state, State::Fastest | State::NotToldApart);
-        let answer: Vec<String> = match standing.leader {
+        let answer: Vec<String> = match current.leader {
             Some(_) => candidates.iter().filter(among).map(|candidate| candidate.name.clone()).collect(),
             None => Vec::new(),
         };
@@ -166,7 +166,7 @@ impl Choice {
             reference: plan.targets.first().map(|target| target.name.clone()).unwrap_or_default(),
             theta: plan.theta,
             error: race.error,
-            decided: standing.decided,
+            decided: current.decided,
             answer,
             heats: replay.race.heats(),
             workloads: record.cells.iter().map(|cell| cell.label.clone()).collect(),

@@ -12,7 +12,7 @@ use super::{facts, headline, method, rows, values};
 use crate::mark;
 use crate::screen::Names;
 use crate::show::{capital, counted, percent};
-use crate::view::{Detail, DetailLine, Row, View, Words};
+use crate::view::{Detail, DetailLine, Row, View, Words, legend_of_marks};
 
 const WORDS: Words =
     Words { column: "set", row: "operation", told: 10, elsewhere: "the formats markdown, html and json" };
@@ -120,7 +120,7 @@ fn legend(view: &View<'_>) -> Vec<String> {
     if view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.mark.contains(mark::OPEN)) {
         notes.push(format!("? undecided at {}: more runs narrow the interval", percent(view.theta)));
     }
-    notes.extend(mark::legend(&view.rows));
+    notes.extend(legend_of_marks(&view.rows));
     let others: usize = view.rows.iter().filter_map(Row::operation).map(|found| found.others.len()).sum();
     if others > 0 {
         notes.push(format!("Latencies and other metrics ({}) stand in the other formats.", counted(others, "row")));
@@ -140,8 +140,13 @@ fn explanation(view: &View<'_>) -> Option<String> {
     })
 }
 
+/// Returns further tables, by size and by run. They are made one at a time: all tables of thousands of runs fill the memory.
+pub(crate) fn details<'v>(view: &'v View<'_>) -> impl Iterator<Item = Detail> + 'v {
+    view.rows.iter().filter(|_| view.in_detail).flat_map(|row| details_of_row(row, &view.names))
+}
+
 /// One operation size by size, then every value.
-pub(crate) fn details<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<Item = Detail> + 'v {
+fn details_of_row<'v>(row: &'v Row<'_>, names: &'v [String]) -> impl Iterator<Item = Detail> + 'v {
     let operation = row.operation().map(|found| found.operation);
     let slices = operation
         .into_iter()

@@ -7,7 +7,8 @@ use super::published::PublishedTable;
 use super::shown::ShownTrial;
 use super::summary::{Summary, TrustLevel, Workload};
 use super::{
-    beside, earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged, warnings,
+    beside, compare_earlier, environment, facts, headline, interference, method, rows, scaling, trust, unjudged,
+    warnings,
 };
 
 impl Summary {
@@ -75,7 +76,7 @@ impl Summary {
     /// Adds how far an earlier run of the same plan was.
     #[must_use]
     pub fn with_earlier_run(mut self, record: &RunRecord, earlier: &Summary, its_record: &RunRecord) -> Summary {
-        self.earlier = earlier::compare((&self, record), (earlier, its_record));
+        self.earlier = compare_earlier::compare((&self, record), (earlier, its_record));
         self
     }
 

@@ -4,6 +4,7 @@ mod assemble;
 mod beneath;
 mod beside;
 mod cell;
+mod compare_earlier;
 mod costs;
 pub(crate) mod course;
 mod courses;

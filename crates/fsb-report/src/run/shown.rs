@@ -134,7 +134,6 @@ pub struct MetricKind {
 
 /// The fields of a trial that reports show, borrowed from a line of the journal or from a [`Trial`].
 #[derive(Debug, Deserialize)]
-#[expect(missing_docs, reason = "the fields are those of Trial")]
 pub struct TrialFields<'a> {
     #[serde(borrow)]
     pub schema: Cow<'a, str>,

@@ -9,7 +9,7 @@ use super::{costs, deferred, rates, resolution, scaling, sustained};
 use crate::judged::Judged;
 use crate::mark;
 use crate::screen::Names;
-use crate::view::{CellView, Row, RowData, View, Words};
+use crate::view::{CellView, Row, RowData, View, Words, legend_of_marks};
 
 const WORDS: Words = Words { column: "target", row: "workload", told: 7, elsewhere: "the report" };
 
@@ -104,7 +104,7 @@ fn legend(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Vec<String>
             notes.push("Estimate and half-width of its 95 % interval.".to_owned());
         }
     }
-    notes.extend(mark::legend(rows));
+    notes.extend(legend_of_marks(rows));
     notes.extend(resolution::lines(summary));
     notes.extend(beside.iter().map(|line| names.shorten(line)));
     notes.extend(summary.advice.clone());
@@ -124,7 +124,7 @@ fn explanation(summary: &Summary, rows: &[Row<'_>], beside: &[String]) -> Option
             true => format!(" with 95 % interval, in this run. {} ? undecided.", mark::same_letter(summary.theta)),
             false => ".".to_owned(),
         };
-        let lines = mark::legend(rows).into_iter().chain(resolution::lines(summary));
+        let lines = legend_of_marks(rows).into_iter().chain(resolution::lines(summary));
         let lines: String = lines.chain(beside.iter().cloned()).map(|line| format!(" {line}")).collect();
         format!("Change against {}{judged}{lines}", summary.reference_name())
     })

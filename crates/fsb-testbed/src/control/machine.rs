@@ -25,7 +25,7 @@ impl Machine {
         let asked: BTreeMap<String, String> =
             asked.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         super::check(&asked, &crate::sys::Roots::default())?;
-        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current())?;
+        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), super::RULES)?;
         let mut controls = ActiveControls::default();
         controls.patience = Some(patience);
         // Whole before anything is set, so that half of it is undone, too.

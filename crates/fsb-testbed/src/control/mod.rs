@@ -43,7 +43,7 @@ pub(crate) use page_cache::{PAGE_CACHE, cold_method};
 pub(crate) use read_ahead::after_mount as set_read_ahead;
 
 use crate::error::{Refusal, TestbedError};
-use crate::ledger::{Action, EntryHandle, Ledger};
+use crate::ledger::{Action, EntryHandle, Ledger, Rules};
 use crate::sys::Roots;
 
 /// Every control that fsb has, in the order in which they are set.
@@ -71,6 +71,9 @@ pub static REGISTRY: &[&dyn Control] = &[
     &memory_limit::MemoryLimit,
     &guest_memory::GuestMemory,
 ];
+
+/// The actions that the undo ledger accepts for each control.
+pub const RULES: Rules = Rules(|name, action, roots| Ok(find(name)?.owns(action, roots)));
 
 /// The value that leaves a condition as it is: the default of every control that is not needed for honest numbers.
 pub const KEEP: &str = "keep";

@@ -18,7 +18,9 @@ impl Bench {
     pub fn new() -> Bench {
         let tree = tempfile::tempdir().unwrap();
         let roots = Roots { proc: tree.path().join("proc"), sys: tree.path().join("sys") };
-        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap().of_machine(&roots);
+        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current(), crate::control::RULES)
+            .unwrap()
+            .of_machine(&roots);
         Bench { roots, place: TargetDevice::default(), ledger, tree }
     }
 
@@ -54,10 +56,10 @@ impl Bench {
             Context::new(control.name(), &self.roots, &self.ledger, &mut progress, &self.place, &mut held);
         let applied = control.set(value, &mut context).unwrap();
         let handles = context.into_tickets();
-        assert_eq!(leftovers(&self.path("undo")).len(), handles.len());
+        assert_eq!(leftovers(&self.path("undo"), crate::control::RULES).len(), handles.len());
         look(&applied, &handles);
         assert_eq!(control.restore(handles, &self.ledger), Vec::<String>::new());
-        assert!(leftovers(&self.path("undo")).is_empty());
+        assert!(leftovers(&self.path("undo"), crate::control::RULES).is_empty());
         held
     }
 }

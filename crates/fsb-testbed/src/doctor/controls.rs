@@ -12,7 +12,9 @@ use crate::sys::Roots;
 /// Looks at every control; those of devices are shown for the disk under `dir`.
 pub(super) fn examine(dir: &Path, roots: &Roots) -> Vec<Finding> {
     let disk = place_of_directory(dir);
-    let entries = ledger::default_directory().map(|directory| ledger::leftovers(&directory)).unwrap_or_default();
+    let entries = ledger::default_directory()
+        .map(|directory| ledger::leftovers(&directory, crate::control::RULES))
+        .unwrap_or_default();
     let live: Vec<Entry> =
         entries.into_iter().filter_map(|(_, entry)| entry.ok()).filter(|entry| entry.owner.is_alive()).collect();
     control::REGISTRY.iter().map(|member| look(*member, &disk, &live, roots)).collect()

@@ -4,6 +4,7 @@ mod controls;
 mod cron;
 mod due;
 mod file_systems;
+mod finding;
 mod load;
 mod power;
 
@@ -19,37 +20,9 @@ use crate::sys::{Roots, magic, program};
 use crate::{host, lock};
 
 pub use file_systems::{Support, file_systems};
+use finding::finding;
+pub use finding::{Finding, State};
 pub use load::listen;
-
-/// How a thing is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// As it should be.
-    Ok,
-    /// It works, but results may suffer.
-    Warning,
-    /// It does not work here.
-    Missing,
-    /// This machine has it not, and a run does without.
-    Absent,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// What was looked at, in a word or two.
-    pub topic: String,
-    /// How it is.
-    pub state: State,
-    /// What was found.
-    pub text: String,
-    /// What to do about it; empty where nothing is to be done.
-    pub advice: String,
-}
-
-fn finding(topic: &str, state: State, text: impl Into<String>, advice: impl Into<String>) -> Finding {
-    Finding { topic: topic.to_owned(), state, text: text.into(), advice: advice.into() }
-}
 
 /// Looks at everything that a run needs beside its [`file_systems`], for images in `dir`.
 pub fn examine(dir: &Path) -> Vec<Finding> {
@@ -167,7 +140,9 @@ fn lock_holder() -> Finding {
 }
 
 fn undo_entries() -> Finding {
-    let entries = ledger::default_directory().map(|directory| ledger::leftovers(&directory)).unwrap_or_default();
+    let entries = ledger::default_directory()
+        .map(|directory| ledger::leftovers(&directory, crate::control::RULES))
+        .unwrap_or_default();
     let dead: Vec<String> = entries
         .into_iter()
         .filter_map(|(file, entry)| match entry {

@@ -12,7 +12,6 @@ pub struct Recipe {
     pub mkfs: Vec<String>,
     /// Mounts it, with device and mount point behind it.
     pub mount: Vec<String>,
-    /// What it stands on.
     pub home: Home,
 }
 

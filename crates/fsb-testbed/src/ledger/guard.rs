@@ -7,8 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use super::{Action, DIRECTORY_PREFIX};
-use crate::control;
-use crate::error::Refusal;
+use crate::error::{Refusal, TestbedError};
 use crate::medium::GRAIN;
 use crate::sys::blkpg::Partition;
 use crate::sys::{Roots, cgroup, md};
@@ -19,13 +18,30 @@ const MOST_DEVICES: u32 = 1 << 20;
 /// Nor a partition (DISK_MAX_PARTS).
 const MOST_PARTITIONS: u32 = 256;
 
-/// Whether `action` is one that fsb records for `control`, or without one; why not.
-pub(super) fn admit(control: Option<&str>, action: &Action, roots: &Roots) -> Result<(), Refusal> {
+/// The actions that each control records: a function from the control's name, which fails if there is none of that name.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules(pub(crate) fn(&str, &Action, &Roots) -> Result<bool, TestbedError>);
+
+/// Checks entries against the rules and the directories of one machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guard<'r> {
+    pub(super) rules: Rules,
+    pub(super) roots: &'r Roots,
+}
+
+impl Guard<'_> {
+    /// Fails if `action` is not one that fsb records for `control`, or without a control.
+    pub(super) fn admit(&self, control: Option<&str>, action: &Action) -> Result<(), Refusal> {
+        admit(control, action, *self)
+    }
+}
+
+fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'_>) -> Result<(), Refusal> {
     if path_of(action).is_some_and(|path| !is_plain(path)) {
         return Err("its path is not a plain, absolute one".into());
     }
     let own = match (control, action) {
-        (Some(name), _) => control::find(name).map_err(|error| error.to_string())?.owns(action, roots),
+        (Some(name), _) => (rules.0)(name, action, roots).map_err(|error| error.to_string())?,
         (None, Action::RemoveDirectory { path, .. }) => path.file_name().is_some_and(is_own_name),
         (None, Action::RemoveLoop { index, .. }) => *index < MOST_DEVICES,
         (None, Action::StopArray { number, .. }) => *number < MOST_DEVICES,

@@ -6,6 +6,7 @@
 
 mod action;
 mod cgroup;
+mod entry;
 mod guard;
 mod owner;
 mod replay;
@@ -15,10 +16,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use serde::{Deserialize, Serialize};
-
 pub use action::Action;
 pub(crate) use action::DIRECTORY_PREFIX;
+use guard::Guard;
+pub use guard::Rules;
 pub use owner::Owner;
 pub(crate) use owner::stat_field;
 pub(crate) use replay::replay_only;
@@ -30,20 +31,7 @@ pub use crate::sys::blkpg::Partition;
 
 use crate::error::{TestbedError, attempt};
 use crate::sys::Roots;
-
-/// What an entry's file holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The boot in which it was written.
-    pub boot_id: String,
-    /// The process that lives as long as the run.
-    pub owner: Owner,
-    /// The control that changed it; absent where no control did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub control: Option<String>,
-    /// How to undo.
-    pub action: Action,
-}
+pub use entry::Entry;
 
 /// Where entries go, and who they belong to.
 #[derive(Debug)]
@@ -54,6 +42,7 @@ pub struct Ledger {
     next: AtomicU32,
     /// Where /proc and /sys are that entries may name.
     roots: Roots,
+    rules: Rules,
 }
 
 /// A recorded entry. It must be undone or kept on purpose: dropping it does neither.
@@ -92,7 +81,7 @@ pub(crate) fn state_directory() -> Option<PathBuf> {
 
 impl Ledger {
     /// A ledger in `directory`, made if missing, for entries of `owner`.
-    pub fn open(directory: &Path, owner: Owner) -> Result<Ledger, TestbedError> {
+    pub fn open(directory: &Path, owner: Owner, rules: Rules) -> Result<Ledger, TestbedError> {
         let store = Store::make(directory).map_err(|error| {
             TestbedError::machine("the undo ledger cannot be kept").tried(attempt("use", directory, &error)).advice(
                 "nothing was changed: give the user that runs fsb, and nobody else, the right to write there, or set \
@@ -100,13 +89,17 @@ impl Ledger {
             )
         })?;
         let boot_id = crate::host::boot_id();
-        Ok(Ledger { store, boot_id, owner, next: AtomicU32::new(0), roots: Roots::default() })
+        Ok(Ledger { store, boot_id, owner, next: AtomicU32::new(0), roots: Roots::default(), rules })
     }
 
     /// Takes `roots` for the machine's own, in tests.
     #[cfg(test)]
     pub(crate) fn of_machine(self, roots: &Roots) -> Ledger {
         Ledger { roots: roots.clone(), ..self }
+    }
+
+    fn guard(&self) -> Guard<'_> {
+        Guard { rules: self.rules, roots: &self.roots }
     }
 
     /// Whose entries go here.
@@ -136,7 +129,7 @@ impl Ledger {
         let is_rival = |entry: &Entry| {
             entry.boot_id == self.boot_id && entry.owner != self.owner && entry.action.subject() == subject
         };
-        let entries = || replay::entries(&self.store, &self.roots);
+        let entries = || replay::entries(&self.store, self.guard());
         if subject.is_some() && entries().iter().any(|(_, entry)| entry.as_ref().is_ok_and(is_rival)) {
             return Ok(None);
         }
@@ -145,7 +138,7 @@ impl Ledger {
 
     fn write(&self, action: Action, control: Option<String>) -> Result<EntryHandle, TestbedError> {
         // What no replay would carry out must not be changed.
-        guard::admit(control.as_deref(), &action, &self.roots).map_err(|why| {
+        self.guard().admit(control.as_deref(), &action).map_err(|why| {
             TestbedError::machine("a change has no way back in the undo ledger")
                 .tried(why)
                 .advice("nothing was changed: this is a defect of fsb, please report it")

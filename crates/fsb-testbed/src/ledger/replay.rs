@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::errno::advice_on_limits;
 
+use super::guard::Guard;
 use super::store::Store;
-use super::{Entry, Owner, guard};
+use super::{Entry, Owner, Rules};
 use crate::error::{Refusal, attempt, describe};
 use crate::sys::Roots;
 
@@ -68,32 +69,34 @@ impl std::fmt::Display for Replayed {
 /// Undoes the entries in `directory` whose owner is dead, newest first. No directory, no entries.
 ///
 /// Must be called from the PID namespace in which owners were recorded, the front's. `boot_id` is the present boot's.
-pub fn replay(directory: &Path, boot_id: &str) -> Vec<Replayed> {
-    replay_where(directory, boot_id, &Roots::default(), |owner| !owner.is_alive())
+pub fn replay(directory: &Path, boot_id: &str, rules: Rules) -> Vec<Replayed> {
+    replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |owner| !owner.is_alive())
 }
 
 /// The same, and the entries of `owner`, alive or not: what the front does with its own when it has killed its agent.
-pub fn replay_of(directory: &Path, boot_id: &str, owner: Owner) -> Vec<Replayed> {
-    replay_where(directory, boot_id, &Roots::default(), |other| other == owner || !other.is_alive())
+pub fn replay_of(directory: &Path, boot_id: &str, rules: Rules, owner: Owner) -> Vec<Replayed> {
+    replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |other| {
+        other == owner || !other.is_alive()
+    })
 }
 
 /// Undoes the entries of `owner`, alive or not, and nobody else's.
-pub(crate) fn replay_only(directory: &Path, boot_id: &str, owner: Owner) -> Vec<Replayed> {
-    let all = replay_where(directory, boot_id, &Roots::default(), |other| other == owner);
+pub(crate) fn replay_only(directory: &Path, boot_id: &str, rules: Rules, owner: Owner) -> Vec<Replayed> {
+    let all = replay_where(directory, boot_id, Guard { rules, roots: &Roots::default() }, |other| other == owner);
     all.into_iter().filter(Replayed::is_news).collect()
 }
 
 /// Entries that exist, and whether they can be replayed: for `fsb doctor`.
-pub fn leftovers(directory: &Path) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
+pub fn leftovers(directory: &Path, rules: Rules) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
     match Store::open(directory) {
-        Ok(store) => entries(&store, &Roots::default()),
+        Ok(store) => entries(&store, Guard { rules, roots: &Roots::default() }),
         Err(error) if is_absent(&error) => Vec::new(),
         Err(error) => vec![(directory.to_owned(), Err(describe(&error).into()))],
     }
 }
 
-pub(super) fn entries(store: &Store, roots: &Roots) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
-    let read = |name: OsString| read_entry(store, &name, roots).map(|entry| (store.path().join(name), entry));
+pub(super) fn entries(store: &Store, guard: Guard<'_>) -> Vec<(PathBuf, Result<Entry, Refusal>)> {
+    let read = |name: OsString| read_entry(store, &name, guard).map(|entry| (store.path().join(name), entry));
     store.names("json").into_iter().filter_map(read).collect()
 }
 
@@ -105,7 +108,7 @@ fn is_absent(error: &io::Error) -> bool {
 pub(super) fn replay_where(
     directory: &Path,
     boot_id: &str,
-    roots: &Roots,
+    guard: Guard<'_>,
     is_over: impl Fn(Owner) -> bool,
 ) -> Vec<Replayed> {
     // Two replays at once would undo things twice, the second time after a new owner changed them.
@@ -121,13 +124,13 @@ pub(super) fn replay_where(
     remove_unfinished(&store, &is_over);
     let mut names = store.names("json");
     // Settings first: a loop device may be waited for until the kernel has written back what was dirty.
-    names.sort_by_key(|name| !is_setting(&store, name, roots));
+    names.sort_by_key(|name| !is_setting(&store, name, guard));
     let names = names.into_iter();
-    names.filter_map(|name| replay_entry(&store, &name, boot_id, roots, &is_over)).collect()
+    names.filter_map(|name| replay_entry(&store, &name, boot_id, guard, &is_over)).collect()
 }
 
-fn is_setting(store: &Store, name: &OsStr, roots: &Roots) -> bool {
-    let entry = read_entry(store, name, roots);
+fn is_setting(store: &Store, name: &OsStr, guard: Guard<'_>) -> bool {
+    let entry = read_entry(store, name, guard);
     entry.is_some_and(|entry| entry.is_ok_and(|entry| entry.action.subject().is_some()))
 }
 
@@ -143,7 +146,7 @@ fn remove_unfinished(store: &Store, is_over: &impl Fn(Owner) -> bool) {
 }
 
 /// Nothing where the entry is gone: a live owner undid it since the directory was read.
-fn read_entry(store: &Store, name: &OsStr, roots: &Roots) -> Option<Result<Entry, Refusal>> {
+fn read_entry(store: &Store, name: &OsStr, guard: Guard<'_>) -> Option<Result<Entry, Refusal>> {
     let text = match store.read(name) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
@@ -151,7 +154,7 @@ fn read_entry(store: &Store, name: &OsStr, roots: &Roots) -> Option<Result<Entry
     };
     let entry = serde_json::from_slice::<Entry>(&text);
     Some(entry.map_err(|error| format!("it is not readable: {error}").into()).and_then(|entry| {
-        guard::admit(entry.control.as_deref(), &entry.action, roots)?;
+        guard.admit(entry.control.as_deref(), &entry.action)?;
         Ok(entry)
     }))
 }
@@ -160,11 +163,11 @@ fn replay_entry(
     store: &Store,
     name: &OsStr,
     boot_id: &str,
-    roots: &Roots,
+    guard: Guard<'_>,
     is_over: &impl Fn(Owner) -> bool,
 ) -> Option<Replayed> {
     let file = store.path().join(name);
-    let entry = match read_entry(store, name, roots)? {
+    let entry = match read_entry(store, name, guard)? {
         Ok(entry) => entry,
         Err(why) => {
             return Some(Replayed { file, what: name.to_string_lossy().into_owned(), fate: Fate::Refused(why.into()) });
@@ -177,7 +180,7 @@ fn replay_entry(
         Fate::Discarded
     } else {
         let named = |said: String| entry.control.iter().fold(said, |said, control| format!("{control}: {said}"));
-        entry.action.undo(roots).map_or_else(|why| Fate::Failed(why.into()), |said| Fate::Undone(named(said)))
+        entry.action.undo(guard.roots).map_or_else(|why| Fate::Failed(why.into()), |said| Fate::Undone(named(said)))
     };
     let done = matches!(fate, Fate::Undone(_) | Fate::Discarded);
     let fate = match if done { store.remove(name) } else { Ok(()) } {

@@ -58,7 +58,6 @@ impl Store {
         Ok(Store { directory, path: path.to_owned() })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

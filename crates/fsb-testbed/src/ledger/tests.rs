@@ -1,4 +1,5 @@
 use super::*;
+use crate::control;
 use proptest::prelude::*;
 
 const BOOT: &str = "this-boot";
@@ -13,7 +14,8 @@ fn roots(directory: &Path) -> Roots {
 }
 
 fn ledger(directory: &Path, owner: Owner) -> Ledger {
-    let mut ledger = Ledger::open(&directory.join("undo"), owner).unwrap().of_machine(&roots(directory));
+    let mut ledger =
+        Ledger::open(&directory.join("undo"), owner, control::RULES).unwrap().of_machine(&roots(directory));
     ledger.boot_id = BOOT.to_owned();
     ledger
 }
@@ -38,11 +40,13 @@ fn change(ledger: &Ledger, control: &str, file: &Path, value: &str) -> EntryHand
 
 /// Replays the ledger of the machine in `directory`.
 fn replay(directory: &Path, boot: &str) -> Vec<Replayed> {
-    super::replay::replay_where(&directory.join("undo"), boot, &roots(directory), |owner| !owner.is_alive())
+    let roots = roots(directory);
+    let guard = Guard { rules: control::RULES, roots: &roots };
+    super::replay::replay_where(&directory.join("undo"), boot, guard, |owner| !owner.is_alive())
 }
 
 fn left(directory: &Path) -> usize {
-    leftovers(&directory.join("undo")).len()
+    leftovers(&directory.join("undo"), control::RULES).len()
 }
 
 fn fates(replayed: &[Replayed]) -> Vec<&'static str> {
@@ -122,7 +126,7 @@ fn what_cannot_be_read_stays_and_is_said() {
     assert_eq!(fates(&replayed), ["refused"]);
     assert!(replayed[0].to_string().contains("garbage.json"));
     assert!(undo.join("garbage.json").exists());
-    assert!(super::replay(&tree.path().join("nowhere"), BOOT).is_empty());
+    assert!(super::replay(&tree.path().join("nowhere"), BOOT, control::RULES).is_empty());
 }
 
 #[test]
@@ -281,11 +285,11 @@ fn a_ledger_that_others_may_write_is_refused() {
         &Action::WriteFile { path: file.clone(), value: "then".to_owned() },
     );
     let refused = || {
-        assert!(Ledger::open(&undo, Owner::current()).is_err());
+        assert!(Ledger::open(&undo, Owner::current(), control::RULES).is_err());
         let replayed = replay(tree.path(), BOOT);
         assert_eq!(fates(&replayed), ["refused"]);
         assert!(replayed[0].to_string().contains(undo.to_str().unwrap()));
-        assert!(matches!(leftovers(&undo)[..], [(_, Err(_))]));
+        assert!(matches!(leftovers(&undo, control::RULES)[..], [(_, Err(_))]));
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "now");
     };
     std::fs::set_permissions(&undo, std::fs::Permissions::from_mode(0o777)).unwrap();

@@ -276,7 +276,7 @@ impl Testbed for LocalTestbed {
                 ..Opened::default()
             });
         }
-        let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner)?);
+        let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner, control::RULES)?);
         // Memory before media: an image in memory must lie in memory that is backed.
         self.controls.patience = setup.patience.map(Duration::from_secs_f64);
         self.controls.memory_needed = setup.memory_needed;

@@ -45,7 +45,6 @@ pub struct RunLock {
     warnings: Vec<Warning>,
 }
 
-/// What is locked.
 #[derive(Debug)]
 struct Held {
     place: LockDirectory,

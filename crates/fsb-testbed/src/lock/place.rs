@@ -81,7 +81,6 @@ impl LockDirectory {
         Ok(LockDirectory { directory, path: path.to_owned(), uid })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

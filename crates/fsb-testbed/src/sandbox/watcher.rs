@@ -17,6 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use crate::control;
 use crate::error::{TestbedError, describe};
 use crate::host;
 use crate::ledger::{self, Owner, Replayed};
@@ -121,7 +122,7 @@ pub fn watch(owner: Owner) -> i32 {
 
 fn replay(owner: Owner) -> Vec<Replayed> {
     let place = ledger::default_directory();
-    place.map_or_else(|_| Vec::new(), |place| ledger::replay_only(&place, &host::boot_id(), owner))
+    place.map_or_else(|_| Vec::new(), |place| ledger::replay_only(&place, &host::boot_id(), control::RULES, owner))
 }
 
 /// The front's descriptors were closed by exec, but not those that it inherited itself: the pipe of a shell would not

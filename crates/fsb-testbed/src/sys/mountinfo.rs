@@ -10,7 +10,6 @@ use super::Roots;
 pub(crate) struct Mount {
     /// `st_dev` of files on it. Not the device for btrfs, which numbers its volumes itself.
     pub device: (u32, u32),
-    /// Where it is.
     pub point: PathBuf,
     /// Options of this mount: `rw`, `noatime`, …
     pub options: Vec<String>,

@@ -219,7 +219,6 @@ pub enum CallInfo {
         architecture: u32,
         /// The number of the call.
         number: u64,
-        /// Its arguments.
         arguments: [u64; 6],
     },
     /// It has ended.
@@ -308,10 +307,4 @@ pub fn set_first_argument(task: i32, value: u64) -> io::Result<()> {
 pub fn stop_self() {
     // SAFETY: a signal to ourselves.
     unsafe { libc::raise(libc::SIGSTOP) };
-}
-
-/// A call that does nothing but fail: what tracing costs is measured with it.
-pub fn fail_cheaply() {
-    // SAFETY: no descriptor has that number.
-    unsafe { libc::syscall(libc::SYS_fsync, -1) };
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::{background, side};
 use fsb_testbed::ledger::{Ledger, Owner};
 use fsb_testbed::sandbox::{self, Confinement};
-use fsb_testbed::{ColdReach, LocalTestbed, Setup, Testbed, TestbedError};
+use fsb_testbed::{ColdReach, LocalTestbed, Setup, Testbed, TestbedError, control};
 use serde_json::{Value, json};
 
 /// Plays the role that the first argument names, if it names one.
@@ -203,7 +203,7 @@ fn errno(result: std::io::Result<()>) -> i32 {
 
 /// Makes a directory of its own in WITHIN under a ledger in DIRECTORY, says so, and waits to be killed.
 fn change(within: &Path, directory: &Path) -> Result<i32, TestbedError> {
-    let ledger = Ledger::open(directory, Owner::current())?;
+    let ledger = Ledger::open(directory, Owner::current(), control::RULES)?;
     let (path, _ticket) = ledger.record_directory(within, rustix::process::geteuid().as_raw())?;
     std::fs::create_dir(&path).expect("the name is free");
     println!("{}", json!({ "changed": path }));

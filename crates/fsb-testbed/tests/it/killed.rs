@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fsb_testbed::{Setup, host, ledger};
+use fsb_testbed::{Setup, control, host, ledger};
 
 use crate::actor::actor;
 use crate::side_by_side::divided;
@@ -90,7 +90,7 @@ fn killed_in(
         let is_ours = || std::fs::read_to_string(&backing).is_ok_and(|file| file.contains("fsb-ram"));
         eventually("no image in memory", || !is_ours());
     }
-    for replayed in ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id()) {
+    for replayed in ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id(), control::RULES) {
         assert!(!matches!(replayed.fate, ledger::Fate::Failed(_) | ledger::Fate::Refused(_)), "{replayed}");
     }
 }
@@ -170,7 +170,7 @@ fn without_namespaces_death_signals_do() {
         kill(choose(front.child.id() as i32, supervisor, agent));
         eventually("every process is gone", || family.iter().all(|pid| !is_running(*pid)));
         front.child.wait().unwrap();
-        ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id());
+        ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id(), control::RULES);
         nothing_is_left(dir.path());
     }
 }
@@ -185,7 +185,7 @@ fn a_directory_is_cleaned_by_the_next_run() {
     front.wait_for("provisioned");
     eventually("the file is there", || own_files(&data) == 1);
     drop(front);
-    let replayed = ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id());
+    let replayed = ledger::replay(&ledger::default_directory().unwrap(), &host::boot_id(), control::RULES);
     assert!(replayed.iter().any(|entry| entry.to_string().contains(data.to_str().unwrap())), "{replayed:?}");
     assert_eq!(own_files(&data), 0);
     assert_eq!(std::fs::read_to_string(data.join("precious")).unwrap(), "untouched");
@@ -208,11 +208,11 @@ fn what_a_killed_process_changed_is_restored() {
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(left(), 1);
     // As long as it lives, its entries are its own.
-    let replayed = ledger::replay(&undo, &host::boot_id());
+    let replayed = ledger::replay(&undo, &host::boot_id(), control::RULES);
     assert!(matches!(replayed[..], [ledger::Replayed { fate: ledger::Fate::Live, .. }]), "{replayed:?}");
     child.kill().unwrap();
     child.wait().unwrap();
-    let replayed = ledger::replay(&undo, &host::boot_id());
+    let replayed = ledger::replay(&undo, &host::boot_id(), control::RULES);
     assert!(matches!(replayed[..], [ledger::Replayed { fate: ledger::Fate::Undone(_), .. }]), "{replayed:?}");
     assert_eq!(left(), 0);
 }

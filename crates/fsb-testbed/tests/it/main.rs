@@ -1,5 +1,8 @@
 //! Tests on the real kernel. Those that need root skip loudly elsewhere, and fail in CI.
 
+#![expect(unsafe_code, reason = "system calls without a safe interface")]
+#![expect(clippy::print_stdout, reason = "actors answer on standard output")]
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -87,7 +87,6 @@ pub struct Totals {
     pub calls: u64,
     /// Those that a replay makes.
     pub replayed: u64,
-    /// Lanes.
     pub lanes: u32,
     /// Threads and processes.
     pub tasks: u64,
@@ -97,7 +96,6 @@ pub struct Totals {
     pub largest: u64,
     /// Bytes read and written.
     pub read_bytes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
     /// Bytes that the initial files hold.
     pub initial_bytes: u64,

@@ -16,7 +16,6 @@ pub enum Part {
     Initial(Vec<Initial>),
     /// Calls, in the order in which they ended.
     Calls(Vec<Call>),
-    /// The end.
     End(Box<Totals>),
 }
 

@@ -15,7 +15,6 @@ pub struct Skimmed {
     pub header: Header,
     /// What was known at the end.
     pub totals: Totals,
-    /// All names.
     pub names: Names,
     /// What was there before.
     pub initial: Vec<Initial>,

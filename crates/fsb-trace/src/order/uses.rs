@@ -5,7 +5,6 @@
 pub(super) enum Use {
     /// Together with others that do the same.
     Shared,
-    /// Alone.
     Alone,
 }
 

@@ -94,11 +94,6 @@ impl<W: World> Resolver<W> {
         self.outside
     }
 
-    /// One more call outside the root.
-    pub fn count_outside(&mut self) {
-        self.outside += 1;
-    }
-
     /// Something happened that no tracer sees the calls of.
     pub fn unseen(&mut self, what: Unseen) {
         *self.unseen.entry(what).or_default() += 1;

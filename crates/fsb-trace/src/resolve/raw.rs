@@ -8,7 +8,6 @@ pub const AT_CWD: i32 = -100;
 /// A call as it was made, with the numbers of the process that made it.
 #[derive(Debug, Clone)]
 pub struct RawCall<'p> {
-    /// What it does.
     pub kind: Kind,
     /// The descriptor that it is about; with paths the directory that they begin in.
     pub fd: i32,

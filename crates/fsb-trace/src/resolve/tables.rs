@@ -65,7 +65,6 @@ struct Counted<T> {
 
 type Descriptors = BTreeMap<i32, Entry>;
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     tasks: HashMap<u32, Task>,

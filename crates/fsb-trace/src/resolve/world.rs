@@ -7,7 +7,6 @@ pub enum Before {
     Unknown,
     /// Nothing.
     Absent,
-    /// A directory.
     Directory,
     /// A regular file.
     File {

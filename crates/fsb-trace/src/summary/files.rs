@@ -9,20 +9,17 @@ use crate::path::parent;
 /// What is done to one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileUse {
-    /// Calls.
     pub calls: u64,
     /// Bytes read.
     pub read: u64,
     /// Bytes written.
     pub written: u64,
-    /// Syncs.
     pub syncs: u64,
     first_lane: Option<u32>,
     /// More than one lane uses it.
     pub shared: bool,
 }
 
-/// All files.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     uses: HashMap<u32, FileUse>,
@@ -84,7 +81,6 @@ impl Files {
         goes_on
     }
 
-    /// How many.
     pub fn count(&self) -> u64 {
         self.uses.len() as u64
     }

@@ -19,9 +19,7 @@ pub const SLICES: usize = 60;
 /// Calls of one kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OfKind {
-    /// How many.
     pub calls: u64,
-    /// How many failed.
     pub failed: u64,
     /// Bytes moved.
     pub bytes: u64,
@@ -44,9 +42,7 @@ pub struct Summary {
     overhead: Overhead,
     /// By the kind's name.
     pub kinds: BTreeMap<Kind, OfKind>,
-    /// Reads.
     pub reads: Direction,
-    /// Writes.
     pub writes: Direction,
     /// Nanoseconds of each sync, and bytes written in all since the last one.
     pub syncs: Sizes,
@@ -56,9 +52,7 @@ pub struct Summary {
     pub files: Files,
     /// Files that were there, directories, links.
     pub initial: [u64; 3],
-    /// Their sizes.
     pub initial_sizes: Sizes,
-    /// Those with holes.
     pub with_holes: u64,
     /// Calls and bytes in each piece of the time.
     pub course: Vec<[u64; 2]>,

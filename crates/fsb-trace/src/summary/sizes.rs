@@ -4,11 +4,8 @@
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sizes {
     counts: Vec<u64>,
-    /// The sum of all.
     pub sum: u64,
-    /// How many.
     pub count: u64,
-    /// The largest.
     pub largest: u64,
 }
 

@@ -21,6 +21,7 @@ use rustix::system::{RebootCommand, reboot};
 
 use crate::error::VmError;
 pub(crate) use ready::{HEARTBEAT_PORT, PORT};
+pub(crate) use root::ROOT_TAG;
 
 /// The first argument of the one child of the guest's PID 1, which serves the run.
 pub const GUEST_ARGUMENT: &str = "__vm-guest";
@@ -33,9 +34,6 @@ pub const ROOT: &str = "/fsb-root";
 
 /// The word that says that the host shares a directory.
 pub(crate) const ROOT_WORD: &str = "fsb.root";
-
-/// What that directory is called on the bus.
-pub(crate) const ROOT_TAG: &str = "fsbroot";
 
 /// The word that asks the guest for nothing but [`READY`].
 pub(crate) const PROBE_WORD: &str = "fsb.probe";

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use rustix::mount::{MountFlags, mount, mount_bind};
 
-use super::ROOT_TAG;
 use crate::error::{VmError, refused};
 
 /// Where the shared directory itself is mounted, below the root that is made of it.
@@ -51,3 +50,6 @@ fn show(from: &Path, to: &Path) -> io::Result<()> {
         Ok(())
     }
 }
+
+/// The name of that directory on the bus.
+pub(crate) const ROOT_TAG: &str = "fsbroot";

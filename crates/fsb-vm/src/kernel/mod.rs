@@ -5,140 +5,16 @@ mod deb;
 mod fetch;
 mod find;
 mod header;
+mod image;
 mod resolve;
 pub(crate) mod tree;
 mod unpack;
-
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 
 pub use fetch::{fetch, tidy, unpacked};
 pub use find::list;
 pub use resolve::{is_path, resolve};
 
-use crate::error::{VmError, cache_advice, refused};
-use crate::modules::{Index, normal};
-
-/// Where a kernel was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// It is the one that runs here.
-    Host,
-    /// It is installed here: in /boot or in its directory of modules.
-    Installed,
-    /// It was unpacked into the user's cache.
-    Fetched,
-    /// The request named its files.
-    Named,
-}
-
-impl Origin {
-    /// In a word, for a table.
-    pub fn word(self) -> &'static str {
-        match self {
-            Origin::Host => "host",
-            Origin::Installed => "installed",
-            Origin::Fetched => "fetched",
-            Origin::Named => "named",
-        }
-    }
-}
-
-/// A kernel image with its modules.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
-    /// As `uname -r` will say: `6.1.0-56-amd64`.
-    pub release: String,
-    /// The image that QEMU boots.
-    pub image: PathBuf,
-    /// The directory that holds `kernel/` and `modules.builtin`, or in which it was built.
-    pub modules: PathBuf,
-    /// Where it was found.
-    pub origin: Origin,
-}
-
-impl Kernel {
-    /// Whether a guest can be made of it: the image can be read, and the modules are there.
-    pub fn usable(&self) -> Result<(), VmError> {
-        readable(&self.image)?;
-        header::check_whole(&self.image)?;
-        match look_for_modules(&self.modules) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(VmError::machine(format!(
-                "the kernel {} has no modules in {}",
-                self.release,
-                self.modules.display()
-            ))
-            .advice(FETCH)),
-            Err(error) => Err(unreadable(&self.modules, error)),
-        }
-    }
-
-    /// Which of `names` it has neither as a module nor built in.
-    pub fn lacking<'n>(&self, names: &[&'n str]) -> Result<Vec<&'n str>, VmError> {
-        let index = Index::of(&self.modules)?;
-        let has = |name: &str| {
-            let name = normal(name);
-            index.modules.contains_key(&name) || index.builtin.contains(&name)
-        };
-        Ok(names.iter().copied().filter(|name| !has(name)).collect())
-    }
-}
-
-/// The next step where no kernel here will do.
-pub(crate) const FETCH: &str = "fetch one: fsb kernel fetch linux-image-amd64";
-
-/// Whether a guest can be booted from that file as far as its rights go.
-fn readable(image: &Path) -> Result<(), VmError> {
-    let Err(error) = crate::input::open(image) else { return Ok(()) };
-    let advice = if error.kind() == io::ErrorKind::PermissionDenied {
-        format!("let everybody read it (sudo chmod 0644 {}), or {FETCH}", image.display())
-    } else {
-        FETCH.to_owned()
-    };
-    Err(refused("read the kernel", image, error).advice(advice))
-}
-
-/// Whether that is a directory of modules, though it be of a kernel that has none but built-in ones; or why nobody
-/// can tell.
-fn look_for_modules(directory: &Path) -> io::Result<bool> {
-    for name in ["kernel", "modules.dep", "modules.builtin"] {
-        match directory.join(name).try_exists() {
-            Ok(true) => return Ok(true),
-            Err(error) if error.kind() != io::ErrorKind::NotADirectory => return Err(error),
-            _ => {}
-        }
-    }
-    Ok(false)
-}
-
-/// As [`look_for_modules`], where the next candidate is asked.
-fn has_modules(directory: &Path) -> bool {
-    look_for_modules(directory).unwrap_or(false)
-}
-
-fn unreadable(modules: &Path, error: io::Error) -> VmError {
-    refused("read the modules in", modules, error).advice(format!("let everybody read them, or {FETCH}"))
-}
-
-/// Where the user's cache of kernels and initramfs is, or will be: `$XDG_CACHE_HOME/fsb`, or `~/.cache/fsb`.
-pub fn cache_path() -> Result<PathBuf, VmError> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    base.map(|base| base.join("fsb")).ok_or_else(|| {
-        VmError::machine("there is no directory for kernels and initramfs")
-            .tried("neither XDG_CACHE_HOME nor HOME is set")
-            .advice("say where they may be: export XDG_CACHE_HOME=$(mktemp -d)")
-    })
-}
-
-/// The user's cache, made where it is not there.
-pub fn cache() -> Result<PathBuf, VmError> {
-    let cache = cache_path()?;
-    fs::create_dir_all(&cache).map_err(|error| {
-        let advice = cache_advice(&error);
-        refused("make the directory", &cache, error).advice(advice)
-    })?;
-    Ok(cache)
-}
+pub use crate::cache::{cache, cache_path};
+pub(crate) use image::FETCH;
+pub use image::{Kernel, Origin};
+use image::{has_modules, look_for_modules, readable};

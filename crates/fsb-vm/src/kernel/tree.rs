@@ -1,23 +1,16 @@
 //! The directory in which a kernel was built, as whoever works on one has it: nothing in it is installed.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::Path;
 
 use fsb_input::LARGEST_SCRIPT;
 
 use super::{Kernel, Origin, header};
 use crate::error::{VmError, refused};
-
-/// What `make` writes first, of any version: the release of the kernel that is built here.
-const MARK: &str = "include/config/kernel.release";
+use crate::modules::build_tree::MARK;
+pub(crate) use crate::modules::build_tree::is_one;
 
 /// Where a build leaves images that QEMU boots.
 const IMAGES: [&str; 2] = ["arch/x86/boot/bzImage", "arch/arm64/boot/Image"];
-
-/// Whether kernels are built in that directory: the sources themselves, or what `make O=DIRECTORY` made.
-pub(crate) fn is_one(directory: &Path) -> bool {
-    directory.join(MARK).is_file()
-}
 
 /// The kernel that was built there.
 pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
@@ -38,47 +31,12 @@ pub(super) fn kernel(directory: &Path) -> Result<Kernel, VmError> {
     Ok(kernel)
 }
 
-/// The modules that were built there. The list of them names modules, or their object files since Linux 6.3; one that
-/// is not there was never built. `make fs/x/x.ko` removes the list: then all modules are taken that there are.
-pub(crate) fn modules(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
-    let path = directory.join("modules.order");
-    let list = match crate::input::read_text(&path, LARGEST_SCRIPT) {
-        Ok(list) => list,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return below(directory),
-        Err(error) => return Err(refused("read", &path, error)),
-    };
-    Ok(list.lines().filter_map(|line| built(directory, line.trim())).collect())
-}
-
-fn built(directory: &Path, line: &str) -> Option<PathBuf> {
-    // Before Linux 5.3 the list says where they will be installed.
-    let lines = [Some(line), line.strip_prefix("kernel/")];
-    lines.into_iter().flatten().map(|line| directory.join(line).with_extension("ko")).find(|path| path.is_file())
-}
-
-/// All modules below the directory. What links lead to is not below it, as the `source` of `make O=DIRECTORY`.
-fn below(directory: &Path) -> Result<Vec<PathBuf>, VmError> {
-    let mut directories = vec![directory.to_path_buf()];
-    let mut modules = Vec::new();
-    while let Some(next) = directories.pop() {
-        let failed = |error| refused("read", &next, error);
-        for entry in fs::read_dir(&next).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let (name, path) = (entry.file_name(), entry.path());
-            if !entry.file_type().map_err(failed)?.is_dir() {
-                modules.extend(Some(path).filter(|path| path.extension().is_some_and(|end| end == "ko")));
-            } else if !name.as_encoded_bytes().starts_with(b".") && name != "Documentation" {
-                directories.push(path);
-            }
-        }
-    }
-    modules.sort();
-    Ok(modules)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::modules::build_tree::modules;
 
     fn write(directory: &Path, name: &str, bytes: &[u8]) {
         let path = directory.join(name);

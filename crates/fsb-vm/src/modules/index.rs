@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 
 use fsb_input::LARGEST_RECORD;
 
+use super::build_tree;
 use super::modinfo::{self, Info};
 use super::{name_of, normal};
 use crate::error::{VmError, refused};
-use crate::kernel::tree;
 
-/// One module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Module {
     /// Below the directory of modules.
@@ -21,7 +20,6 @@ pub(crate) struct Module {
     pub depends: Vec<String>,
     /// Modules or aliases that should be loaded before it, where there are any,
     pub before: Vec<String>,
-    /// and after it.
     pub after: Vec<String>,
 }
 
@@ -81,7 +79,7 @@ impl Index {
     /// Asks the modules themselves.
     fn scan(directory: &Path) -> Result<Index, VmError> {
         let mut index = Index::default();
-        let files = if tree::is_one(directory) { tree::modules(directory)? } else { below(directory)? };
+        let files = if build_tree::is_one(directory) { build_tree::modules(directory)? } else { below(directory)? };
         for file in files {
             let path = file.strip_prefix(directory).unwrap_or(&file).to_string_lossy().into_owned();
             // What is no module (a signature, a stray file) is nobody's dependency.

@@ -15,7 +15,6 @@ pub(super) struct Info {
     pub aliases: Vec<String>,
     /// Modules or aliases that should be loaded before it,
     pub before: Vec<String>,
-    /// and after it.
     pub after: Vec<String>,
 }
 

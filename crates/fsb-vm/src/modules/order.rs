@@ -9,7 +9,6 @@ use crate::error::VmError;
 /// One module to load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// Its name.
     pub name: String,
     /// Where it lies, below the directory of modules.
     pub path: String,

@@ -1,6 +1,8 @@
 //! Guests that really boot. They need QEMU and a Debian kernel: `FSB_TEST_KERNEL` names one as `--kernel` would, else
 //! the default rule finds it. Where there is none they skip loudly, and fail in CI.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "guests answer on standard output")]
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! `fsb completions`: completion scripts for shells.
 
-use clap::Args;
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
 use crate::exit;
@@ -23,9 +23,9 @@ pub struct Arguments {
 }
 
 /// Runs the subcommand.
-pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+pub fn main(arguments: &Arguments, mut tree: Command) -> anyhow::Result<u8> {
     let mut text = Vec::new();
-    generate(arguments.shell, &mut super::documented(), "fsb", &mut text);
+    generate(arguments.shell, &mut tree, "fsb", &mut text);
     print(&String::from_utf8(text)?)?;
     Ok(exit::DONE)
 }

@@ -9,9 +9,9 @@ use fsb_vm::kernel::{self, Kernel};
 
 use crate::author;
 use crate::exit;
-use crate::progress::say;
 use crate::results::print;
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 const EXAMPLES: &str = "\
 Examples:

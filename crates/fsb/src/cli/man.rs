@@ -24,10 +24,9 @@ pub struct Arguments {
 }
 
 /// Runs the subcommand.
-pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+pub fn main(arguments: &Arguments, mut root: Command) -> anyhow::Result<u8> {
     let directory = &arguments.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let mut root = super::documented();
     root.build();
     write(&root, directory)?;
     Ok(exit::DONE)

@@ -20,7 +20,7 @@ use super::help::heading;
 use crate::front::{self, Turn};
 use crate::journal::Nowhere;
 use crate::progress::Progress;
-use crate::progress::say;
+use crate::stderr::say;
 use crate::{author, exit, results};
 
 /// Where settings are read from, in the current directory.

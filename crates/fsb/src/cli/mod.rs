@@ -31,7 +31,7 @@ use fsb_report::visible;
 use self::help::{Page, page, unabridged};
 use crate::columns;
 use crate::exit;
-use crate::progress::say;
+use crate::stderr::say;
 
 /// Compare the speed of Linux file systems, with confidence intervals
 #[derive(Debug, Parser)]
@@ -61,9 +61,6 @@ Exit codes:
   2  the request is wrong
   3  the machine lacks a tool, a privilege or space
   4  some trials failed";
-
-/// Parent directory of run directories, unless `--out` names one.
-pub const RESULTS: &str = "fsb-results";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -112,8 +109,8 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Doctor(arguments) => doctor::main(&arguments)?,
         Command::Kernel(arguments) => kernel::main(&arguments)?,
         Command::Clean(arguments) => clean::main(&arguments)?,
-        Command::Completions(arguments) => completions::main(&arguments)?,
-        Command::Man(arguments) => man::main(&arguments)?,
+        Command::Completions(arguments) => completions::main(&arguments, documented())?,
+        Command::Man(arguments) => man::main(&arguments, documented())?,
     };
     Ok(ExitCode::from(code))
 }

@@ -10,7 +10,7 @@ use fsb_record::{Method, Outcome, RecordError, Request, Subject};
 use fsb_testbed::Caller;
 use fsb_trace::Header;
 
-use crate::progress::say;
+use crate::stderr::say;
 use crate::{author, exit};
 
 const EXAMPLES: &str = "\

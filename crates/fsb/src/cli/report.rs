@@ -6,8 +6,8 @@ use clap::Args;
 use fsb_report::Report;
 use fsb_report::choice::Choice;
 
-use crate::progress::say;
 use crate::results::{self, Output};
+use crate::stderr::say;
 use crate::{earlier, exit, stored};
 
 const EXAMPLES: &str = "\

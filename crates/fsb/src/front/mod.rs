@@ -1,5 +1,7 @@
 //! The front process: checks a request whole, starts the supervisor, and makes the run.
 
+pub mod choose;
+mod leftovers;
 mod next;
 mod race;
 mod record;
@@ -14,7 +16,6 @@ use std::time::Instant;
 
 use fsb_model::{Place, Plan, RunRecord, Trial};
 use fsb_report::Report;
-use fsb_report::show::counted;
 use fsb_runner::agent::Agent;
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::plan_file::Resolved;
@@ -22,21 +23,23 @@ use fsb_runner::run::{self, Run, RunError};
 use fsb_runner::vm;
 use fsb_runner::work::Work;
 use fsb_store::{Claim, RunDirectory};
-use fsb_testbed::ledger::{Owner, Replayed};
+use fsb_testbed::ledger::Owner;
 use fsb_testbed::lock::RunLock;
-use fsb_testbed::{LocalTestbed, Testbed, control, host, ledger, medium};
+use fsb_testbed::{LocalTestbed, Testbed, control, host, medium};
 
 use crate::author::{author, check_cache, command_line, holder};
 use crate::earlier;
 use crate::exit::{self, Failure};
 use crate::journal::Directory;
-use crate::progress::{Progress, say, warn};
+use crate::progress::{Progress, warn};
 use crate::results::{self, Output};
-pub use race::choose;
+use crate::stderr::say;
 pub use record::new_record;
 use record::{close_segment, make_absolute, resumable, segment};
 use stage::Stage;
 
+pub use leftovers::{leftovers, replay, tidy_up};
+pub use record::run_name;
 pub use stage::watcher;
 use turn::concurrent;
 pub use turn::{Turn, warn_of_concurrent};
@@ -63,48 +66,6 @@ fn cpus_of(plan: &Plan) -> u32 {
 pub fn fresh_seed() -> u64 {
     let now = jiff::Timestamp::now().as_nanosecond() as u64;
     (now ^ (u64::from(process::id()) << 17)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44
-}
-
-/// `ext4-xfs-btrfs`, of characters that a shell leaves alone.
-pub fn run_name(plan: &Plan) -> String {
-    let names: Vec<_> = plan.targets.iter().map(|target| target.name.as_str()).collect();
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
-    let name: String = names.join("-").chars().map(plain).take(60).collect();
-    name.trim_matches(['-', '.']).to_owned()
-}
-
-/// Undoes what dead runs left: what was done, in lines, and whether all of it could be. Where a ledger has no place,
-/// no run left anything.
-pub fn replay() -> (Vec<String>, bool) {
-    ledger::default_directory().map_or((Vec::new(), true), |place| told(ledger::replay(&place, &host::boot_id())))
-}
-
-fn told(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
-    let complete = !replayed.iter().any(Replayed::is_open);
-    (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
-}
-
-/// Undoes what dead runs left, before a run: says what could not be undone, for this run is measured beside it, and of the
-/// rest only how much it was.
-pub fn tidy_up() {
-    let Ok(place) = ledger::default_directory() else { return };
-    let replayed = ledger::replay(&place, &host::boot_id());
-    let undone = replayed.iter().filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_))).count();
-    if undone > 0 {
-        say(&format!("undone first: {} of killed runs", counted(undone, "change")));
-    }
-    replayed.iter().filter(|entry| entry.is_open()).for_each(|entry| say(&format!("warning: {entry}")));
-}
-
-/// What dead runs left and [`replay`] would undo.
-pub fn leftovers() -> (Vec<String>, bool) {
-    let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
-    let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {
-        Ok(entry) if entry.owner.is_alive() => None,
-        Ok(entry) => Some(format!("would undo: {}", entry.action)),
-        Err(why) => Some(format!("would refuse: {}: {why}", file.display())),
-    };
-    (ledger::leftovers(&place).into_iter().filter_map(describe).collect(), true)
 }
 
 /// Checks the request against the machine and takes the lock. Nothing is touched.

@@ -12,7 +12,6 @@ use fsb_runner::work::Work;
 use fsb_store::RunDirectory;
 use fsb_testbed::{fs, host, medium};
 
-use super::run_name;
 use crate::author;
 use crate::exit;
 
@@ -141,4 +140,12 @@ pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord
         segment.ended = Some(now());
     }
     Ok(directory.write_record(record)?)
+}
+
+/// `ext4-xfs-btrfs`, of characters that a shell leaves alone.
+pub fn run_name(plan: &Plan) -> String {
+    let names: Vec<_> = plan.targets.iter().map(|target| target.name.as_str()).collect();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.,=".contains(c) { c } else { '-' };
+    let name: String = names.join("-").chars().map(plain).take(60).collect();
+    name.trim_matches(['-', '.']).to_owned()
 }

@@ -9,15 +9,15 @@ use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
 use fsb_runner::run::{self, RunError};
 use fsb_runner::vm;
 use fsb_testbed::LocalTestbed;
-use fsb_testbed::host;
 use fsb_testbed::ledger::{self, Owner, Replayed};
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::sandbox::{self, Launched, Watcher};
+use fsb_testbed::{control, host};
 
-use super::tidy_up;
+use super::leftovers::tidy_up;
 use crate::exit;
-use crate::progress::say;
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 /// How long an interrupted run waits for the kernel to take everything down before it says goodbye.
 const GOODBYE: Duration = Duration::from_millis(1200);
@@ -92,5 +92,8 @@ pub fn watcher() -> Option<Watcher> {
 /// Undoes what stands in the ledger for this process, and what dead runs left.
 fn replay_own() -> Vec<Replayed> {
     let place = ledger::default_directory();
-    place.map_or_else(|_| Vec::new(), |place| ledger::replay_of(&place, &host::boot_id(), Owner::current()))
+    place.map_or_else(
+        |_| Vec::new(),
+        |place| ledger::replay_of(&place, &host::boot_id(), control::RULES, Owner::current()),
+    )
 }

@@ -3,7 +3,8 @@
 use fsb_model::Warning;
 use fsb_testbed::lock::RunLock;
 
-use crate::progress::{say, warn};
+use crate::progress::warn;
+use crate::stderr::say;
 
 /// Whether a run waits its turn or insists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

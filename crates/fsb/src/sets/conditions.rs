@@ -16,7 +16,6 @@ const PROBES_DIFFER: f64 = 0.1;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SidedRun<'r> {
     pub(super) side: usize,
-    /// As given.
     pub(super) path: &'r str,
     pub(super) record: &'r RunRecord,
 }

@@ -13,24 +13,22 @@ mod naming;
 mod own;
 mod regimes;
 mod sizes;
+mod source;
 mod trials;
 mod workloads;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use fsb_analysis::compare::{Collected, ConditionDifference};
-use fsb_model::set::Histogram;
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 use argument::Argument;
 use conditions::SidedRun;
 use expand::Found;
-use naming::Wish;
 use own::OwnRun;
 use workloads::Workloads;
 
@@ -42,6 +40,7 @@ pub use contents::{Contents, contents};
 pub use history::earlier_runs;
 pub use own::of_matrices;
 pub use regimes::Apart;
+use source::{Source, own_sets};
 
 /// What the command line named, read.
 #[derive(Debug)]
@@ -71,13 +70,6 @@ pub struct Origin {
     pub argument: usize,
     /// The target, of a run of ours.
     pub target: Option<String>,
-}
-
-/// One argument, with its files found and its run directories read.
-struct Source {
-    argument: Argument,
-    files: Vec<PathBuf>,
-    runs: Vec<OwnRun>,
 }
 
 /// Reads the sets that the arguments name. Wrong arguments and files that nobody can read are requests to correct.
@@ -203,61 +195,4 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
         set.name = if set.has_risks { name + mark::UNSAFE } else { name };
     }
     Ok((sets, origins))
-}
-
-/// The targets of the source's run directories. Several directories behind one name are runs of one set for each target;
-/// blocks are numbered on from directory to directory, so that each meets only those of its own run.
-fn own_sets(
-    source: &mut Source,
-    workloads: &Workloads,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<Vec<(Wish, Collected)>> {
-    let typed = source.argument.text.display().to_string();
-    let pairing: Vec<String> = source.runs.iter().map(|run| run.identity.display().to_string()).collect();
-    let mut sets: Vec<(Wish, Collected)> = Vec::new();
-    // Of several runs each was looked at by itself.
-    let looks = if let [run] = &source.runs[..] { run.record.looks.clone() } else { Vec::new() };
-    let (mut first_block, mut first_part) = (0u32, 0u32);
-    for run in &mut source.runs {
-        let (targets, said) = run.targets();
-        warnings.extend(said);
-        // Which line's latencies belong to which set.
-        let mut lines: HashMap<u32, usize> = HashMap::new();
-        for target in targets {
-            if target.blocks.is_empty() {
-                warnings.push(format!("{}: no trial of {} has a value: left out", run.path.display(), target.name));
-                continue;
-            }
-            let place = sets.iter().position(|(_, set)| set.name == target.name).unwrap_or_else(|| {
-                let wish = match &source.argument.name {
-                    Some(name) => Wish::given(format!("{name}/{}", target.name), typed.clone()),
-                    None => Wish::target(&run.identity, &target.name, typed.clone()),
-                };
-                let mut set = Collected::new(target.name.clone(), Some(pairing.join(" + ")));
-                set.looks.clone_from(&looks);
-                sets.push((wish, set));
-                sets.len() - 1
-            });
-            let set = &mut sets[place].1;
-            let (risks, may_win) = run.risks(&target.name);
-            set.has_risks |= !risks.is_empty();
-            set.barred |= !may_win;
-            for (block, trials) in target.blocks {
-                // One at a time: thousands of blocks would fill the memory with names.
-                let block = first_block.saturating_add(block);
-                let mut one = run.run(block, &trials, workloads);
-                one.part = one.part.map(|part| first_part.saturating_add(part));
-                set.push(&one).context("cannot compare these trials")?;
-                lines.extend(trials.iter().map(|trial| (trial.line, place)));
-            }
-        }
-        first_block = first_block.saturating_add(run.last_block());
-        first_part = first_part.saturating_add(run.parts());
-        let take = |line, histograms: Vec<Histogram>| {
-            let set = &mut sets[lines[&line]].1;
-            histograms.iter().for_each(|histogram| set.push_latencies(histogram));
-        };
-        run.latencies(workloads, take, |line| lines.contains_key(&line))?;
-    }
-    Ok(sets)
 }

@@ -25,11 +25,9 @@ const SHOWN: usize = 5;
 /// A run directory as it was read: without its latencies, which are read when it is known whose they are.
 #[derive(Debug)]
 pub(super) struct OwnRun {
-    /// As given.
     pub(super) path: PathBuf,
     /// Which run it is, whatever path it was reached by.
     pub(super) identity: PathBuf,
-    /// Its record.
     pub(super) record: RunRecord,
     /// The trials that count.
     pub(super) trials: Trials,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use super::trials::OwnCell;
 
-/// Where a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CellPlace<'w> {
     /// The name of the workload.

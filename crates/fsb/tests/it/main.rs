@@ -1,5 +1,7 @@
 //! Whole runs of the program: on the null file system to the last digit, and on real ones as root.
 
+#![expect(clippy::print_stderr, reason = "long tests report their progress")]
+
 // Its `#[test]` instead of libtest's: what cannot run here is shown as ignored.
 #[macro_use]
 extern crate fsb_testkit;

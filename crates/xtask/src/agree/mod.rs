@@ -30,7 +30,6 @@ use table::Line;
 const TARGETS: [&str; 2] = ["ext4", "xfs"];
 /// Where images in memory are made.
 const MEMORY: &str = "/dev/shm";
-/// Bytes of each image.
 const IMAGE: Bytes = Bytes(2 << 30);
 /// Seconds that each side of a pair should take: fio tells whole milliseconds.
 const LENGTH: f64 = 0.8;
@@ -69,7 +68,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     image::leave_mounts()?;
     let machine = still()?;
     machine.warnings().iter().for_each(|warning| eprintln!("{warning:?}"));
-    let mut rows = row::all("quick", IMAGE)?;
+    let mut rows = row::all("quick", IMAGE, &fio::labels("quick", IMAGE)?)?;
     rows.retain(|row| options.row.as_ref().is_none_or(|wanted| row.label.contains(wanted)));
     table::print_head(options.pairs);
     let mut outside = 0;

@@ -18,8 +18,8 @@ pub struct Row {
     unit: CellUnit,
 }
 
-/// The rows that have units and that fio can do: [`super::fio::Fio`] knows which by the job file.
-pub fn all(suite: &str, image: Bytes) -> anyhow::Result<Vec<Row>> {
+/// Returns the rows that have units and one of the labels `possible`.
+pub fn all(suite: &str, image: Bytes, possible: &[String]) -> anyhow::Result<Vec<Row>> {
     let plan = PlanFile {
         targets: vec![typed("ext4")],
         suite: Some(suite.to_owned()),
@@ -28,10 +28,9 @@ pub fn all(suite: &str, image: Bytes) -> anyhow::Result<Vec<Row>> {
     };
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let cells = plan.resolve(cpus, 1)?.work.cells;
-    let can = super::fio::labels(suite, image)?;
     let row = |(number, cell): (usize, fsb_runner::work::ParsedCell)| {
         let label = cell.cell.label;
-        can.contains(&label).then_some(())?;
+        possible.contains(&label).then_some(())?;
         Some(Row {
             cold: cell.profile.cache == CacheState::Cold,
             // New files grow: they are those that are not there before.

@@ -44,7 +44,6 @@ impl Line {
         }
     }
 
-    /// Prints it.
     pub fn print(&self) {
         let Line { target, medium, row, units, unit_seconds, ratio } = self;
         let unit = unit_seconds.value * 1e3;

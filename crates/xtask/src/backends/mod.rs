@@ -5,11 +5,8 @@ mod cell;
 mod fio;
 mod ours;
 mod place;
+mod side;
 
-use std::fs::File;
-use std::path::Path;
-
-use anyhow::Context;
 use fsb_model::Bytes;
 
 use crate::bench::{MISSED, Options, verdict};
@@ -17,18 +14,11 @@ use crate::summary::Median;
 use cell::Cell;
 pub use ours::{STEP, in_child, step};
 use place::BenchDirectory;
+use side::Cost;
+pub use side::settle;
 
 /// Pairs of each cell: the fewest whose interval leaves the extremes out.
 const PAIRS: u32 = 9;
-
-/// What one side of a pair took, for each operation.
-#[derive(Debug, Clone, Copy)]
-struct Cost {
-    /// Seconds from the start to the end, divided by the operations.
-    seconds: f64,
-    /// Seconds of all processors, user and kernel.
-    cpu: f64,
-}
 
 /// Measures and prints.
 pub fn run(options: &Options) -> anyhow::Result<()> {
@@ -55,11 +45,6 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     }
     println!("\nfio had {missed} of these for itself (whole interval below 1)");
     Ok(())
-}
-
-/// Writes back what was written so far, which is no business of who measures next.
-pub fn settle(directory: &Path) -> anyhow::Result<()> {
-    rustix::fs::syncfs(File::open(directory)?).with_context(|| format!("syncfs of {}", directory.display()))
 }
 
 /// One cell: as many operations as we do in a while, then pairs.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_model::Bytes;
-use fsb_model::flow::{Op, Quit, Spread};
+use fsb_model::flow::{Flow, Op, Quit, Spread};
 use proptest::prelude::*;
 
 use super::*;

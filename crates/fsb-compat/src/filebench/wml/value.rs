@@ -10,7 +10,6 @@ use super::Remark;
 use super::lexer::Piece;
 use super::syntax::{Attribute, Written};
 
-/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Number(u64),

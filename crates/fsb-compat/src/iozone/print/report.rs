@@ -10,7 +10,6 @@ use crate::iozone::test::Test;
 /// What a cell of a table is worth: the number printed, and the share of the time that the processor worked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// As printed.
     pub value: u64,
     /// In percent.
     pub cpu: f64,

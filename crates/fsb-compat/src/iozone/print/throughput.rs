@@ -23,9 +23,7 @@ pub struct Child {
 /// What became of all of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThroughputTest {
-    /// The operation.
     pub operation: Operation,
-    /// One each.
     pub children: Vec<Child>,
     /// From the word to start to the end of the last one, in seconds.
     pub seconds: f64,

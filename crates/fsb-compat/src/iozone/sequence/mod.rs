@@ -28,7 +28,6 @@ pub enum Operation {
     Fwrite,
     /// fwrite again.
     Frewrite,
-    /// fread.
     Fread,
     /// fread again.
     Freread,
@@ -36,7 +35,6 @@ pub enum Operation {
     Mix,
     /// pwrite, into an empty file.
     Pwrite,
-    /// pread.
     Pread,
 }
 
@@ -66,9 +64,7 @@ impl Operation {
 /// A row of the table, in kilobytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The file.
     pub file: u64,
-    /// The record.
     pub record: u64,
 }
 

@@ -12,7 +12,6 @@ use serde::{Serialize, Serializer};
 
 use super::member::Format;
 use crate::chart;
-use crate::mark;
 use crate::page::block::{Block, Blocks, Opening, Section};
 use crate::page::escape::ScriptSafe;
 use crate::page::table::{Table, TableCell, TableRow};
@@ -20,7 +19,7 @@ use crate::page::{PLOTLY, PLOTLY_3D};
 use crate::report::Report;
 use crate::run::ShownTrial;
 use crate::show::{bound, capital};
-use crate::view::{Row, View};
+use crate::view::{Row, View, legend_of_marks};
 
 pub(super) const FORMAT: Format = Format {
     name: "html",
@@ -111,7 +110,7 @@ fn overview(view: &View<'_>, opening: Opening) -> Section {
         let table = Table::of_columns(opening.caption, &first, &view.names, rows);
         blocks.push(Block::table("overview", Table { foot: opening.total, ..table }));
     }
-    blocks.extend(mark::legend(&view.rows).map(|text| Block::text("note", text)));
+    blocks.extend(legend_of_marks(&view.rows).map(|text| Block::text("note", text)));
     blocks.extend(view.notes.iter().map(|note| Block::text("note", note)));
     blocks.extend(view.advice.map(|advice| Block::text("advice", advice)));
     blocks.push(Block::Charts(chart::overview(view)));

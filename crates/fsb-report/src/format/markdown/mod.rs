@@ -3,6 +3,7 @@
 mod escape;
 
 use super::member::Format;
+use crate::compare;
 use crate::report::Report;
 use crate::run::published::{Published, PublishedLayout};
 use crate::view::{CellView, Detail, View};
@@ -26,7 +27,7 @@ pub fn render(report: &Report<'_>) -> String {
     if let Some(explanation) = &view.explanation {
         lines.extend([escape(explanation), String::new()]);
     }
-    for shown in view.details() {
+    for shown in compare::view::details(&view) {
         detail(&mut lines, &view, &shown);
     }
     let findings = view.findings.iter().flatten().map(|finding| finding.text.as_str());

@@ -6,6 +6,7 @@ mod tails;
 
 pub use tails::tails;
 
+use crate::compare;
 use crate::report::Report;
 use crate::screen::{Names, WIDTH};
 use crate::show::{counted, percent};
@@ -45,7 +46,7 @@ fn lines(report: &Report<'_>, width: usize, color: bool, in_full: bool) -> Strin
     for note in &view.legend {
         screen.say(note, "  ", "  ");
     }
-    for detail in view.details() {
+    for detail in compare::view::details(&view) {
         screen.detail(&detail, &names);
     }
     findings(&mut screen, &view);

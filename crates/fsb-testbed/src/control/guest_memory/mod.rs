@@ -165,7 +165,9 @@ mod tests {
         // Too little to touch anything.
         std::fs::write(roots.proc.join("meminfo"), "MemTotal: 2048 kB\nMemFree: 1024 kB\nMemAvailable: 1024 kB\n")
             .unwrap();
-        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current()).unwrap().of_machine(&roots);
+        let ledger = Ledger::open(&tree.path().join("undo"), Owner::current(), crate::control::RULES)
+            .unwrap()
+            .of_machine(&roots);
         (tree, roots, ledger)
     }
 

@@ -30,10 +30,7 @@ pub(super) enum Outcome {
         seconds: f64,
     },
     /// Nothing was touched.
-    Impossible {
-        /// Why.
-        why: String,
-    },
+    Impossible { why: String },
 }
 
 /// Touches the free memory that a run needs and gives it back to the kernel, which hands out next what was freed last.

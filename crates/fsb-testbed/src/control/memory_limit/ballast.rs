@@ -184,7 +184,6 @@ unsafe fn eat(connection: i32) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fsb_model::observed::MemoryUse;
 
     /// A machine that says it has so much.
     fn machine(available: u64) -> (tempfile::TempDir, Roots) {

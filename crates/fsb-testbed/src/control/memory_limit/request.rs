@@ -22,7 +22,6 @@ pub(super) enum Mechanism {
 /// A limit that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Limit {
-    /// Bytes.
     pub bytes: u64,
     /// The one that must hold it; any where none was named.
     pub mechanism: Option<Mechanism>,

@@ -48,7 +48,6 @@ pub enum Event {
 /// A task that was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Woken {
-    /// Which.
     pub task: i32,
     /// Who woke it.
     pub by: i32,
@@ -65,13 +64,10 @@ pub struct Woken {
 pub struct Ended {
     /// Who made it.
     pub task: i32,
-    /// Which one.
     pub number: u64,
-    /// Its arguments.
     pub arguments: [u64; 6],
     /// When it began, on CLOCK_MONOTONIC.
     pub start_ns: u64,
-    /// When it ended.
     pub end_ns: u64,
     /// An amount, or an error's number below 0.
     pub result: i64,

@@ -216,7 +216,6 @@ pub(super) struct Known {
     pub(super) namespace: (u64, u64),
     /// The map of tasks.
     pub(super) tasks: i32,
-    /// The ring.
     pub(super) ring: i32,
 }
 

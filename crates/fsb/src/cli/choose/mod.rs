@@ -3,7 +3,7 @@
 mod candidates;
 mod effects;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use fsb_model::race::Refused;
@@ -15,8 +15,8 @@ use self::candidates::Raced;
 use super::help::heading;
 use super::run::{CommandArguments, check_words};
 use crate::front::{self, Turn};
-use crate::progress::say;
-use crate::results::{Output, print};
+use crate::results::{self, Output, print};
+use crate::stderr::say;
 use crate::{columns, exit};
 
 const EXAMPLES: &str = "\
@@ -152,8 +152,8 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         ..PlanFile::default()
     };
     let resolved: Resolved = plan.resolve(front::cpus(), front::fresh_seed())?;
-    let out = arguments.out.unwrap_or_else(default_directory);
-    front::choose(resolved, &out, &arguments.output, arguments.quiet, Turn::of(arguments.allow_concurrent))
+    let out = arguments.out.unwrap_or_else(|| results::default_directory("choose"));
+    front::choose::choose(resolved, &out, &arguments.output, arguments.quiet, Turn::of(arguments.allow_concurrent))
 }
 
 /// What a choice cannot be printed as is refused before an hour of measuring.
@@ -180,12 +180,4 @@ fn list(raced: &[Raced], refused: &[Refused], risky: bool) -> anyhow::Result<u8>
     text += if risky { "\n" } else { " (--risky adds dangerous ones)\n" };
     print(&text)?;
     Ok(exit::DONE)
-}
-
-/// `fsb-results/20261120T150405Z-choose`, with a number behind it where a run of the same second has that name.
-fn default_directory() -> PathBuf {
-    let name = format!("{}-choose", jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut paths = std::iter::once(name.clone()).chain(numbered).map(|name| Path::new(super::RESULTS).join(name));
-    paths.find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
 }

@@ -1,15 +1,14 @@
 //! `fsb compare`: sets of results against each other, ours or other tools'.
 
+mod requests;
 mod target_by_target;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fsb_analysis::compare::{Collected, Document, Request, Single, Variation, compare_collected};
-use fsb_analysis::{Between, BetweenSource};
+use fsb_analysis::compare::{Collected, Document, Single};
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
 use fsb_report::mark;
@@ -17,10 +16,10 @@ use fsb_report::{FORMATS, Format, Report, condition_text, text};
 
 use crate::columns;
 use crate::gate::Judged;
-use crate::progress::say;
 use crate::results::{print_data, print_exactly};
-use crate::sets::{Apart, Sets};
+use crate::stderr::say;
 use crate::{author, exit, gate, sets};
+use requests::{Requests, compared};
 use target_by_target::TargetByTarget;
 
 /// The smallest difference that matters, unless told otherwise.
@@ -137,62 +136,6 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         judged.push(Judged { document: &document, sets });
     }
     Ok(gate::slower(&judged))
-}
-
-/// The variation between runs that is known beforehand.
-#[derive(Debug, Clone, Copy)]
-struct Requests {
-    theta: f64,
-    stated: Option<Between>,
-    history: Variation,
-}
-
-impl Requests {
-    /// With what the user stated, or else with what earlier runs beside `runs` tell.
-    fn of(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
-        let stated = between.map(|sd| Between { sd, source: BetweenSource::Stated });
-        let history = if stated.is_none() { sets::earlier_runs(runs) } else { None };
-        Requests { theta, stated, history: history.unwrap_or_default() }
-    }
-
-    /// Of values of one target. Earlier runs tell how sessions vary where they were made in several; one run on a side is
-    /// judged only by what the user states.
-    fn of_values(&self, baseline: usize) -> Request {
-        let sessions = self.history.values.filter(|_| self.history.of_sessions);
-        Request {
-            between_runs: self.stated,
-            between_sessions: self.stated.or(sessions),
-            ..Request::new(baseline, self.theta)
-        }
-    }
-
-    /// Of ratios of two targets, of which the first set is the baseline.
-    fn of_ratios(&self) -> Request {
-        let sessions = self.history.ratios.filter(|_| self.history.of_sessions);
-        Request {
-            between_runs: self.stated.or(self.history.ratios),
-            between_sessions: self.stated.or(sessions),
-            ..Request::new(0, self.theta)
-        }
-    }
-}
-
-/// Compares sets that were read, and says of them what their runs do.
-fn compared(sets: Vec<Collected>, read: &Sets, request: &Request, single: Single<'_>) -> anyhow::Result<Document> {
-    let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
-    document.warnings.splice(0..0, read.warnings.iter().cloned());
-    document.conditions.clone_from(&read.conditions);
-    match read.apart.clone() {
-        Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
-        Some(Apart { why, unjudged: None }) => document.withhold(why),
-        None => {}
-    }
-    for (workload, runs) in &read.withheld {
-        let why =
-            format!("{workload}: not judged, as in the report of {} ('fsb report' names the reason)", runs.join(", "));
-        document.withhold_at(workload, why);
-    }
-    Ok(document)
 }
 
 /// The form that was asked for: by name, else by the file's ending, else text.

@@ -11,8 +11,8 @@ use fsb_testbed::doctor::{self, Finding, State};
 
 use crate::columns;
 use crate::exit;
-use crate::progress::say;
 use crate::results::print;
+use crate::stderr::say;
 
 /// Long enough to hear what comes every few seconds: journals commit every five.
 const LISTEN: Duration = Duration::from_secs(10);

@@ -9,15 +9,16 @@ use fsb_compat::filebench::wml::{Run, Script};
 use fsb_engine::{Live, Measurement, Sizing, Step, Task};
 use fsb_model::{Durability, WorkloadSpec};
 use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
+use fsb_testbed::control;
 use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 
 use super::table;
 use crate::author::Rights;
 use crate::exit;
 use crate::front;
-use crate::progress::say;
 use crate::results;
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 /// How often progress is told where nobody watches a terminal.
 const SELDOM: Duration = Duration::from_secs(5);
@@ -210,7 +211,7 @@ impl Own {
     fn make(directory: &Path) -> anyhow::Result<Own> {
         let within = crate::author::absolute(directory)?;
         let rights = Rights::below(&within)?;
-        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current())?;
+        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), control::RULES)?;
         let (path, handle) = ledger.record_directory(&within, rights.uid())?;
         let own = Own { path, rights, ledger, handle: Some(handle) };
         let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();

@@ -16,7 +16,7 @@ use fsb_input::LARGEST_SCRIPT;
 
 use crate::exit;
 use crate::front::Turn;
-use crate::progress::say;
+use crate::stderr::say;
 
 const EXAMPLES: &str = "\
 Examples:

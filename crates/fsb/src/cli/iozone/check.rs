@@ -15,8 +15,8 @@ use rustix::fs::Access;
 use super::remount;
 use crate::author::{self, Rights};
 use crate::exit;
-use crate::progress::say;
 use crate::space::Room;
+use crate::stderr::say;
 
 /// Memory that asynchronous requests may take together.
 const MOST_MEMORY: u64 = 4 << 30;

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::exit;
-use crate::progress::say;
+use crate::stderr::say;
 
 /// How often a busy file system is asked again.
 const ATTEMPTS: u32 = 20;

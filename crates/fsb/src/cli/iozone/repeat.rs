@@ -7,7 +7,7 @@ use fsb_compat::iozone::sequence::{Operation, Row};
 use fsb_engine::classic::Rest;
 use fsb_model::units::show_duration;
 
-use crate::progress::say;
+use crate::stderr::say;
 
 /// Who waits longer than this for a number is told why.
 const SILENCE: Duration = Duration::from_secs(2);

@@ -11,9 +11,9 @@ use super::pass::PassWorker;
 use super::remount::Remount;
 use crate::author::{self, Rights};
 use crate::exit::{self, Failure};
-use crate::progress::say;
 use crate::results;
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 /// What a run holds on to.
 pub struct IozoneSession<'o> {

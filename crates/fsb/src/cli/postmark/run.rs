@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::check;
 use crate::author::Rights;
 use crate::front::{Turn, warn_of_concurrent};
-use crate::progress::say;
 use crate::results;
 use crate::signals::Signals;
+use crate::stderr::say;
 
 /// How it went.
 pub enum Result {
@@ -31,7 +31,6 @@ pub enum Result {
 #[derive(Debug)]
 pub enum Runs {}
 
-/// A run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Asked {
     settings: Settings,

@@ -11,9 +11,9 @@ use super::{check, run};
 use crate::author;
 use crate::exit::{self, Failure};
 use crate::front::Turn;
-use crate::progress::say;
 use crate::results;
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 /// Files of commands may name each other; deeper than this they name themselves.
 const DEEPEST: usize = 16;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_model::units::parse_duration;
-use fsb_model::{Bytes, Identity, Place, Plan};
+use fsb_model::{Bytes, Identity, Place};
 use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
 use fsb_runner::{shipped_plan, suite, vm};
 use fsb_testbed::control;
@@ -23,9 +23,9 @@ use super::plan_text::{is_plan, read_plan};
 use crate::author;
 use crate::exit;
 use crate::front::{self, Turn};
-use crate::progress::say;
-use crate::results::{Output, print_data};
+use crate::results::{self, Output, print_data};
 use crate::signals::{Second, Signals};
+use crate::stderr::say;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -174,7 +174,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
             Some(out) => out,
             None => {
                 let cpus = front::cpus_for(&file.controls);
-                default_directory(&file.clone().resolve(cpus, front::fresh_seed())?.plan)
+                results::default_directory(&front::run_name(&file.clone().resolve(cpus, front::fresh_seed())?.plan))
             }
         };
         return series::start(&file, runs, &directory, &Making { output: &output, quiet, turn, wipe: &wipe });
@@ -191,7 +191,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         print_data(&plan_file::print(plan)?)?;
         return Ok(exit::DONE);
     }
-    let out = out.unwrap_or_else(|| default_directory(plan));
+    let out = out.unwrap_or_else(|| results::default_directory(&front::run_name(plan)));
     front::start(resolved, &out, &output, quiet, turn)
 }
 
@@ -326,14 +326,4 @@ fn control(text: &str) -> anyhow::Result<(String, String)> {
         return Err(exit::request(format!("--control {text}: write NAME=VALUE, such as guest-memory=off")));
     }
     Ok((name.to_owned(), value.to_owned()))
-}
-
-/// `fsb-results/20261120T150405Z-ext4-xfs-btrfs`, with a number behind it where a run of the same second has that name.
-fn default_directory(plan: &Plan) -> PathBuf {
-    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let name = format!("{time}-{}", front::run_name(plan));
-    let numbered = (2..).map(|number| format!("{name}-{number}"));
-    let mut paths = std::iter::once(name.clone()).chain(numbered).map(|name| Path::new(super::RESULTS).join(name));
-    // Whoever may not look there is told so when the directory is made.
-    paths.find(|path| std::fs::symlink_metadata(path).is_err()).unwrap_or_default()
 }

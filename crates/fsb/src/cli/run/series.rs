@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
 use crate::front::{self, Turn};
-use crate::progress::say;
 use crate::results::{self, Output};
+use crate::stderr::say;
 use crate::{author, stored};
 
 const SCHEMA: &str = "fsbench/set/1";

@@ -9,7 +9,7 @@ use fsb_trace::import::{self, Imported};
 use fsb_trace::{Header, Totals, Writer};
 
 use crate::exit;
-use crate::progress::say;
+use crate::stderr::say;
 
 const EXAMPLES: &str = "\
 Examples:

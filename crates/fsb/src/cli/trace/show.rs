@@ -10,8 +10,8 @@ use fsb_trace::summary::{Direction, Sizes};
 use fsb_trace::{Header, Kind, Names, Part, Summary, Totals, TraceError};
 
 use crate::exit;
-use crate::progress::say;
 use crate::results::print_data;
+use crate::stderr::say;
 
 const EXAMPLES: &str = "\
 Examples:

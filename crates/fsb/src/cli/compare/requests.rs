@@ -1,0 +1,71 @@
+//! Requests to the analysis, and comparisons of the sets that were read.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use fsb_analysis::compare::{Collected, Document, Request, Single, Variation, compare_collected};
+use fsb_analysis::{Between, BetweenSource};
+
+use crate::sets;
+use crate::sets::{Apart, Sets};
+
+/// The variation between runs that is known beforehand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Requests {
+    pub(super) theta: f64,
+    pub(super) stated: Option<Between>,
+    pub(super) history: Variation,
+}
+
+impl Requests {
+    /// With what the user stated, or else with what earlier runs beside `runs` tell.
+    pub(super) fn of(theta: f64, between: Option<f64>, runs: &[PathBuf]) -> Requests {
+        let stated = between.map(|sd| Between { sd, source: BetweenSource::Stated });
+        let history = if stated.is_none() { sets::earlier_runs(runs) } else { None };
+        Requests { theta, stated, history: history.unwrap_or_default() }
+    }
+
+    /// Of values of one target. Earlier runs tell how sessions vary where they were made in several; one run on a side is
+    /// judged only by what the user states.
+    pub(super) fn of_values(&self, baseline: usize) -> Request {
+        let sessions = self.history.values.filter(|_| self.history.of_sessions);
+        Request {
+            between_runs: self.stated,
+            between_sessions: self.stated.or(sessions),
+            ..Request::new(baseline, self.theta)
+        }
+    }
+
+    /// Of ratios of two targets, of which the first set is the baseline.
+    pub(super) fn of_ratios(&self) -> Request {
+        let sessions = self.history.ratios.filter(|_| self.history.of_sessions);
+        Request {
+            between_runs: self.stated.or(self.history.ratios),
+            between_sessions: self.stated.or(sessions),
+            ..Request::new(0, self.theta)
+        }
+    }
+}
+
+/// Compares sets that were read, and says of them what their runs do.
+pub(super) fn compared(
+    sets: Vec<Collected>,
+    read: &Sets,
+    request: &Request,
+    single: Single<'_>,
+) -> anyhow::Result<Document> {
+    let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
+    document.warnings.splice(0..0, read.warnings.iter().cloned());
+    document.conditions.clone_from(&read.conditions);
+    match read.apart.clone() {
+        Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),
+        Some(Apart { why, unjudged: None }) => document.withhold(why),
+        None => {}
+    }
+    for (workload, runs) in &read.withheld {
+        let why =
+            format!("{workload}: not judged, as in the report of {} ('fsb report' names the reason)", runs.join(", "));
+        document.withhold_at(workload, why);
+    }
+    Ok(document)
+}

@@ -1,0 +1,39 @@
+//! Files that hold a trace: opening them, and errors that name them.
+
+use std::io::BufReader;
+use std::path::Path;
+
+use fsb_trace::{Reader, Totals, TraceError};
+
+use crate::stderr::say;
+use crate::{author, exit};
+
+pub(super) fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
+    let file = fsb_input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
+    Reader::new(BufReader::with_capacity(1 << 20, file)).map_err(|error| unread(path, &error))
+}
+
+/// Opens a file that a trace goes to, and empties it.
+pub(crate) fn output(path: &Path) -> anyhow::Result<std::fs::File> {
+    let file = author::append(path)?;
+    if file.metadata().is_ok_and(|found| found.is_file()) {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// Prints the notes on a trace that was written.
+pub(crate) fn tell(totals: &Totals) {
+    totals.notes.iter().for_each(|note| say(&format!("note: {note}")));
+    for reason in &totals.incomplete {
+        say(&format!("incomplete: {reason} cannot be seen; fsb run replays it with --force only"));
+    }
+}
+
+pub(super) fn unwritten(path: &Path, error: &TraceError) -> anyhow::Error {
+    exit::machine(format!("cannot write {}: {error}", path.display()))
+}
+
+pub(super) fn unread(path: &Path, error: &TraceError) -> anyhow::Error {
+    exit::request(format!("cannot read {}: {error}", path.display()))
+}

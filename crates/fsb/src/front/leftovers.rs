@@ -1,0 +1,44 @@
+//! Changes that killed runs left behind, from the undo ledger.
+
+use std::path::PathBuf;
+
+use fsb_report::show::counted;
+use fsb_testbed::ledger::Replayed;
+use fsb_testbed::{control, host, ledger};
+
+use crate::stderr::say;
+
+/// Undoes what dead runs left: what was done, in lines, and whether all of it could be. Where a ledger has no place,
+/// no run left anything.
+pub fn replay() -> (Vec<String>, bool) {
+    ledger::default_directory()
+        .map_or((Vec::new(), true), |place| describe(ledger::replay(&place, &host::boot_id(), control::RULES)))
+}
+
+pub(super) fn describe(replayed: Vec<Replayed>) -> (Vec<String>, bool) {
+    let complete = !replayed.iter().any(Replayed::is_open);
+    (replayed.into_iter().filter(Replayed::is_news).map(|entry| entry.to_string()).collect(), complete)
+}
+
+/// Undoes what dead runs left, before a run: says what could not be undone, for this run is measured beside it, and of the
+/// rest only how much it was.
+pub fn tidy_up() {
+    let Ok(place) = ledger::default_directory() else { return };
+    let replayed = ledger::replay(&place, &host::boot_id(), control::RULES);
+    let undone = replayed.iter().filter(|entry| matches!(entry.fate, ledger::Fate::Undone(_))).count();
+    if undone > 0 {
+        say(&format!("undone first: {} of killed runs", counted(undone, "change")));
+    }
+    replayed.iter().filter(|entry| entry.is_open()).for_each(|entry| say(&format!("warning: {entry}")));
+}
+
+/// Describes the changes of dead runs that [`replay`] would undo.
+pub fn leftovers() -> (Vec<String>, bool) {
+    let Ok(place) = ledger::default_directory() else { return (Vec::new(), true) };
+    let describe = |(file, entry): (PathBuf, Result<ledger::Entry, fsb_testbed::Refusal>)| match entry {
+        Ok(entry) if entry.owner.is_alive() => None,
+        Ok(entry) => Some(format!("would undo: {}", entry.action)),
+        Err(why) => Some(format!("would refuse: {}: {why}", file.display())),
+    };
+    (ledger::leftovers(&place, control::RULES).into_iter().filter_map(describe).collect(), true)
+}
