@@ -12,10 +12,10 @@
 //!    [`ThreadJob`](crate::threads::ThreadJob) of its own, as `create.rs`;
 //! 4. run the tests: the conformance tests include it by themselves, on every backend.
 
-use fsb_model::{Access, CacheState, Durability};
+use fsb_model::{CacheState, Durability};
 
 use super::simple::SimpleWorkload;
-use super::spec::{Records, Rules};
+use super::spec::Rules;
 use super::unit::Change;
 use super::{names, params};
 use crate::clock::Kind;
@@ -31,10 +31,9 @@ pub(super) static SKELETON: SimpleWorkload = SimpleWorkload {
         name: "skeleton",
         files: "100",
         file_size: "0",
-        records: Records::None,
-        access: &[Access::Sequential, Access::Random],
         durability: &[Durability::None],
         cache: &[CacheState::Any, CacheState::Warm, CacheState::Cold],
+        ..Rules::BASE
     },
     // One line for `fsb list workloads`: what it measures.
     about: "look twice at the name of every file",

@@ -18,6 +18,7 @@ use std::time::Duration;
 use fsb_model::metric::COMMAND_TIME;
 use fsb_model::{CacheState, Durability, Params};
 
+use super::parameter::Parameter;
 use super::{Job, Unit, Workload, params};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::Kind;
@@ -49,6 +50,10 @@ impl Workload for Command {
 
     fn example(&self) -> Params {
         params::of([("command", "echo one > file && sync file".into()), ("prepare", "rm -f file".into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

@@ -16,6 +16,7 @@ use fsb_model::metric::{OPERATION_RATE, THROUGHPUT, TREE_TIME};
 use fsb_model::{CacheState, Durability, Params};
 
 use super::measure::check_operations;
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::Backend;
 use crate::context::Context;
@@ -50,6 +51,10 @@ impl Workload for FileTree {
             ("threads", 2.into()),
             ("verify", true.into()),
         ])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

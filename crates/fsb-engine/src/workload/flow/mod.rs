@@ -27,6 +27,7 @@ use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{CacheState, Durability, Params};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::Backend;
 use crate::context::Context;
@@ -126,6 +127,10 @@ impl Workload for Personality {
         small.chain([("verify".to_owned(), true.into())]).collect()
     }
 
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters(self.text)
+    }
+
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {
         Ok(Box::new(FlowJob(Options::parse(self.name, params, sizing, self.text, false)?)))
     }
@@ -148,6 +153,10 @@ impl Workload for AnyFlow {
 
     fn example(&self) -> Params {
         params::of([("flow", EXAMPLE.into()), ("verify", true.into()), ("durability", "none".into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::any_parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

@@ -17,6 +17,7 @@ use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{CacheState, Durability, Params};
 
 use super::measure::check_operations;
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::{self, Backend};
 use crate::context::Context;
@@ -53,6 +54,10 @@ impl Workload for Postmark {
             ("threads", 2.into()),
             ("verify", true.into()),
         ])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

@@ -23,6 +23,7 @@ use fsb_model::metric::REPLAY_TIME;
 use fsb_model::{CacheState, Durability, Params};
 use fsb_trace::Totals;
 
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::{self, Backend};
 use crate::context::Context;
@@ -53,6 +54,10 @@ impl Workload for AnyTrace {
 
     fn example(&self) -> Params {
         params::of([("trace", source::EXAMPLE.into()), ("pace", "none".into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

@@ -23,6 +23,7 @@ use fsb_model::metric::TREE_TIME;
 use fsb_model::{CacheState, Durability, Params};
 
 use super::measure::check_operations;
+use super::parameter::Parameter;
 use super::{Job, Workload, params};
 use crate::backend::Backend;
 use crate::backend::Setup;
@@ -60,6 +61,10 @@ impl Workload for UntarBuild {
 
     fn example(&self) -> Params {
         params::of([("files", 40.into()), ("threads", 2.into()), ("verify", true.into())])
+    }
+
+    fn parameters(&self) -> Vec<Parameter> {
+        options::parameters()
     }
 
     fn parse(&self, params: &Params, sizing: &Sizing) -> Result<Box<dyn Job>, ParamError> {

@@ -3,11 +3,10 @@
 mod suites;
 
 use clap::Args;
-use fsb_engine::workload::parameters;
-use fsb_model::{Bytes, metric, nearest};
+use fsb_engine::workload::parameter::{Parameter, ParameterDefault};
+use fsb_model::{metric, nearest};
 use fsb_report::show::entry;
 use fsb_testbed::{control, doctor, fs, medium, watch};
-use serde_json::Value;
 
 use crate::columns;
 use crate::exit;
@@ -44,8 +43,6 @@ struct Family {
 
 const WORKLOADS: &str = "workloads";
 const SUITES: &str = "suites";
-/// Bytes of an image where nothing is said.
-const USUAL_SIZE: u64 = 2 << 30;
 
 /// Every family.
 static FAMILIES: &[Family] = &[
@@ -230,34 +227,36 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
     if family.name != WORKLOADS {
         return Ok(exit::DONE);
     }
-    let sizing = fsb_engine::Sizing {
-        size: USUAL_SIZE,
-        cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
-    };
-    let defaults = parameters::defaults(*workload, &sizing);
-    let parameters = parameters::of(*workload);
-    let row = |parameter: &&parameters::Parameter| {
-        let usual = defaults.get(parameter.name).map(|value| match value {
-            Value::String(text) => format!(" [{text}]"),
-            Value::Number(number) if parameter.kind.starts_with("size") => {
-                format!(" [{}]", Bytes(number.as_u64().unwrap_or(0)))
-            }
-            value => format!(" [{value}]"),
-        });
-        (
-            format!("  {}", parameter.name),
-            format!("{} ({}){}", parameter.about, parameter.kind, usual.unwrap_or_default()),
-        )
-    };
-    let rows: Vec<(String, String)> = parameters.iter().map(row).collect();
+    let table = parameter_table(workload.parameters());
     // Texts, numbers and truths are written alike in TOML and in JSON.
     let example: String = workload.example().iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
     print(&format!(
-        "\nParameters, with what they are where nothing is said, on an image of {}:\n{}\nIn a plan:\n  [[workload]]\n  name = \"{name}\"\n{example}",
-        Bytes(USUAL_SIZE),
-        lines(&rows),
+        "\n{table}\n{}\n\nIn a plan:\n  [[workload]]\n  name = \"{name}\"\n{example}",
+        entry("", "Sizes and numbers may be expressions of the image's size: size/8, min(10000, size/64K).", columns),
     ))?;
     Ok(exit::DONE)
+}
+
+/// The parameters of a workload under the headings of their groups, each with its help, values and default.
+fn parameter_table(mut parameters: Vec<Parameter>) -> String {
+    parameters.sort_by_key(|parameter| (parameter.group, parameter.name));
+    let width = parameters.iter().map(|parameter| parameter.name.len()).max().unwrap_or(0);
+    let columns = columns::of(std::io::stdout());
+    let (mut text, mut group) = (String::new(), None);
+    for parameter in &parameters {
+        if group.replace(parameter.group) != Some(parameter.group) {
+            text += &format!("{}:\n", parameter.group.title());
+        }
+        let needs = parameter.needs.map_or_else(String::new, |needs| format!("; {needs}"));
+        let default = match (&parameter.default, parameter.default_text()) {
+            (ParameterDefault::Required(_), _) => " [required]".to_owned(),
+            (_, Some(default)) => format!(" [default: {default}]"),
+            (_, None) => String::new(),
+        };
+        let about = format!("{} ({}{needs}){default}", parameter.about, parameter.values());
+        text += &format!("{}\n", entry(&format!("  {:width$}  ", parameter.name), &about, columns));
+    }
+    text
 }
 
 /// Names and what they are about, in two columns.
