@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fsb_model::metric::ITERATION_TIME;
-use fsb_model::{Access, Bytes, CacheState, Durability, Params};
+use fsb_model::{Access, Bytes, CacheState, Params};
 
 use super::label;
 use super::measure::{Subject, measure_set};
@@ -217,32 +217,17 @@ impl Job for MicroJob {
         let layout = self.layout();
         let inodes = layout.files + layout.directories() + 1;
         Profile {
-            label: self.label.clone().unwrap_or_else(|| self.label()),
-            operation: self.bench.operation(),
             files: layout.files,
             file_size: layout.file_size,
             record_size: self.block_size,
             threads: self.threads,
-            processes: 1,
-            matrix: false,
             backend: self.backend.name().to_owned(),
-            durability: Durability::None,
-            cache: CacheState::Any,
-            primary: &ITERATION_TIME,
             renewal: Renewal::Never,
             operations: self.iterations * self.cycles,
-            divisible: false,
-            repeats_in_place: false,
-            reaches_device: false,
             metadata_only: self.bench == Bench::Create,
             space: layout.files * layout.file_size.next_multiple_of(4096) + inodes * 2048,
             inodes,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            ..Profile::base(self.bench.operation(), &ITERATION_TIME, self.label.clone().unwrap_or_else(|| self.label()))
         }
     }
 

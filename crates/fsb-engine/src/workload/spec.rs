@@ -326,8 +326,6 @@ impl Spec {
         let inodes = self.layout.files + self.layout.directories() + 1;
         let metadata_only = self.rules.records == Records::None;
         Profile {
-            label: self.label.clone().unwrap_or_else(|| self.label(what)),
-            operation,
             files: self.layout.files,
             file_size: self.layout.file_size,
             record_size,
@@ -336,7 +334,6 @@ impl Spec {
             backend: self.backend.name().to_owned(),
             durability: self.durability,
             cache: self.cache,
-            primary: self.primary(),
             matrix: self.matrix,
             renewal: if cold { Renewal::Remount } else { Renewal::Never },
             operations: self.items(),
@@ -349,11 +346,7 @@ impl Spec {
             inodes,
             // Smaller files and records share blocks, or lie in the inode.
             cold_bytes_per_operation: if metadata_only || self.layout.file_size < BLOCK { 64 } else { record_size },
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
-            program: None,
+            ..Profile::base(operation, self.primary(), self.label.clone().unwrap_or_else(|| self.label(what)))
         }
     }
 

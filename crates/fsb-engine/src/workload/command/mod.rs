@@ -23,7 +23,7 @@ use super::{Job, Unit, Workload, params};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::Kind;
 use crate::context::Context;
-use crate::profile::{Profile, ProgramNeeds, Renewal};
+use crate::profile::{Profile, ProgramNeeds};
 use crate::task::{Gate, Measurement, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::ThreadJob;
@@ -114,31 +114,9 @@ impl Job for CommandJob {
     fn profile(&self) -> Profile {
         let Options { durability, cache, .. } = self.0;
         Profile {
-            label: self.0.label(),
-            operation: OPERATION,
-            files: 1,
-            file_size: 0,
-            record_size: 0,
-            threads: 1,
-            processes: 1,
-            matrix: false,
-            backend: backend::CALLS.name().to_owned(),
             durability,
             cache,
-            primary: &COMMAND_TIME,
-            renewal: Renewal::Recreate,
-            operations: 1,
-            divisible: false,
-            repeats_in_place: false,
             reaches_device: durability != Durability::None || cache == CacheState::Cold,
-            metadata_only: false,
-            space: 0,
-            inodes: 1,
-            cold_bytes_per_operation: 0,
-            only_writes: false,
-            device_share: 1.0,
-            rate: None,
-            fewest: 1,
             program: Some(ProgramNeeds {
                 writable: self.0.writable.clone(),
                 network: self.0.network,
@@ -146,6 +124,7 @@ impl Job for CommandJob {
                 longest: self.0.time_limit,
                 printed: self.0.metrics.iter().map(|metric| (metric.name.clone(), metric.better)).collect(),
             }),
+            ..Profile::base(OPERATION, &COMMAND_TIME, self.0.label())
         }
     }
 
