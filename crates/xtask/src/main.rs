@@ -13,6 +13,7 @@ mod peers;
 mod postmark;
 mod quiet;
 mod summary;
+mod tables;
 
 use bench::Part;
 use clap::{Parser, Subcommand};
@@ -30,6 +31,8 @@ enum Task {
     /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
     /// `fsb filebench` beside filebench; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
+    /// Writes docs/workloads.md and docs/schema/plan.json from the tables of parameters.
+    Tables(tables::Options),
     /// One step of the engine's side of a pair; the task is JSON.
     #[command(name = backends::STEP, hide = true)]
     Step { task: String },
@@ -38,6 +41,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Step { task } => backends::step(&task),
+        Task::Tables(options) => tables::run(&options),
         Task::Bench(options) => {
             let wanted = |part| options.only.is_none_or(|only| only == part);
             if wanted(Part::Engine) {

@@ -92,7 +92,7 @@ pub enum ParameterGroup {
     Work,
     /// The files that it works on.
     Files,
-    /// How calls are made.
+    /// The backend, the order and the sizes of calls.
     Calls,
     /// Durability and the state of the page cache.
     State,

@@ -67,7 +67,7 @@ impl Rules {
                     "files",
                     Number(1..=MOST_FILES),
                     self.files,
-                    "number of files; with processes, of each process",
+                    if each { "number of files; with processes, of each process" } else { "number of files" },
                 ),
                 if each { file_size.sweeps() } else { file_size },
                 Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", "files of each directory"),

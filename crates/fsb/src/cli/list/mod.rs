@@ -1,9 +1,9 @@
 //! `fsb list`: what the registries hold.
 
+mod details;
 mod suites;
 
 use clap::Args;
-use fsb_engine::workload::parameter::{Parameter, ParameterDefault};
 use fsb_model::{metric, nearest};
 use fsb_report::show::entry;
 use fsb_testbed::{control, doctor, fs, medium, watch};
@@ -17,6 +17,7 @@ Examples:
   fsb list                  the families
   fsb list suites           the suites and how long each takes
   fsb list workloads read   the parameters of one workload and their defaults
+  fsb list controls swap    the values of one control
   fsb list file-systems     the file systems and the packages that format them";
 
 /// List file systems, media, workloads, suites and more
@@ -43,11 +44,13 @@ struct Family {
 
 const WORKLOADS: &str = "workloads";
 const SUITES: &str = "suites";
+const CONTROLS: &str = "controls";
+const FILE_SYSTEMS: &str = "file-systems";
 
 /// Every family.
 static FAMILIES: &[Family] = &[
     Family {
-        name: "file-systems",
+        name: FILE_SYSTEMS,
         about: "What a target is formatted with",
         members: || {
             let here = doctor::file_systems();
@@ -70,7 +73,7 @@ static FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "controls",
+        name: CONTROLS,
         about: "What is held still while a run measures",
         members: || {
             let about = |control: &dyn control::Control| {
@@ -215,48 +218,19 @@ fn of_any_family(name: &str) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// All that is known of one member; of a workload its parameters and how a plan asks for it.
+/// All that is known of one member: its line, and the table that it declares.
 fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
     let columns = columns::of(std::io::stdout());
     let suite = fsb_runner::suite::REGISTRY.iter().find(|suite| suite.name == name && family.name == SUITES);
     let about = suite.map_or_else(|| about.to_owned(), suites::about);
-    print(&format!("{}\n", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
-    let Some(workload) = fsb_engine::workload::REGISTRY.iter().find(|known| known.name() == name) else {
-        return Ok(exit::DONE);
+    let details = match family.name {
+        WORKLOADS => details::workload(name, columns),
+        CONTROLS => details::control(name),
+        FILE_SYSTEMS => details::file_system(name),
+        _ => String::new(),
     };
-    if family.name != WORKLOADS {
-        return Ok(exit::DONE);
-    }
-    let table = parameter_table(workload.parameters());
-    // Texts, numbers and truths are written alike in TOML and in JSON.
-    let example: String = workload.example().iter().map(|(key, value)| format!("  {key} = {value}\n")).collect();
-    print(&format!(
-        "\n{table}\n{}\n\nIn a plan:\n  [[workload]]\n  name = \"{name}\"\n{example}",
-        entry("", "Sizes and numbers may be expressions of the image's size: size/8, min(10000, size/64K).", columns),
-    ))?;
+    print(&format!("{}\n{details}", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
     Ok(exit::DONE)
-}
-
-/// The parameters of a workload under the headings of their groups, each with its help, values and default.
-fn parameter_table(mut parameters: Vec<Parameter>) -> String {
-    parameters.sort_by_key(|parameter| (parameter.group, parameter.name));
-    let width = parameters.iter().map(|parameter| parameter.name.len()).max().unwrap_or(0);
-    let columns = columns::of(std::io::stdout());
-    let (mut text, mut group) = (String::new(), None);
-    for parameter in &parameters {
-        if group.replace(parameter.group) != Some(parameter.group) {
-            text += &format!("{}:\n", parameter.group.title());
-        }
-        let needs = parameter.needs.map_or_else(String::new, |needs| format!("; {needs}"));
-        let default = match (&parameter.default, parameter.default_text()) {
-            (ParameterDefault::Required(_), _) => " [required]".to_owned(),
-            (_, Some(default)) => format!(" [default: {default}]"),
-            (_, None) => String::new(),
-        };
-        let about = format!("{} ({}{needs}){default}", parameter.about, parameter.values());
-        text += &format!("{}\n", entry(&format!("  {:width$}  ", parameter.name), &about, columns));
-    }
-    text
 }
 
 /// Names and what they are about, in two columns.
